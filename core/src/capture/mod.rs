@@ -1,0 +1,1 @@
+//! Captures: bytes to records and back (pcap, pcapng; gzip and zstd seen through).

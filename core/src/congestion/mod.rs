@@ -1,0 +1,1 @@
+//! Congestion controls as pure state machines: (state, event) -> state.

@@ -1,0 +1,1 @@
+//! Following TCP: the connection table and, per direction, what the sender did.

@@ -1,0 +1,1 @@
+//! The same path in real time, between two TUN devices.

@@ -1,0 +1,1 @@
+//! Inference: a capture's ACKs and losses through congestion and recovery.

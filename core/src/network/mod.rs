@@ -1,0 +1,1 @@
+//! The network: drop-tail queue, link, path of several nodes.

@@ -1,0 +1,7 @@
+//! Captures and connections for Python.
+
+use pyo3::prelude::*;
+
+pub fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! The Python extension module `tcptrace_lab._core`: the only folder that knows PyO3.
+
+use pyo3::prelude::*;
+
+mod capture;
+mod emulate;
+mod simulate;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    capture::register(module)?;
+    simulate::register(module)?;
+    emulate::register(module)
+}

@@ -1,0 +1,7 @@
+//! The simulator for Python.
+
+use pyo3::prelude::*;
+
+pub fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
+}

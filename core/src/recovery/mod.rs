@@ -1,0 +1,1 @@
+//! Loss recovery: what is sent next after a loss, and when (tahoe, reno, newreno, sack, fack; RTO).

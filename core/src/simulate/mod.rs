@@ -1,0 +1,1 @@
+//! The reference simulator: sender, receiver and taps over a path, event by event.

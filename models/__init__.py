@@ -1,0 +1,1 @@
+"""The papers as executable models: one file per paper, pure numpy, no capture, no simulator."""

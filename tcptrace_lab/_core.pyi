@@ -1,0 +1,3 @@
+"""The Rust core (core/src/python)."""
+
+__version__: str

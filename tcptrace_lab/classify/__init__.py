@@ -1,0 +1,1 @@
+"""Verdicts: what was observed beside what theory predicts."""

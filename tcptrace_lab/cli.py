@@ -1,0 +1,80 @@
+"""tcptrace-lab: the command line.
+
+Exit status: 0 done; 1 the capture answers "no"; 2 cannot be read, or bad usage (one line on stderr).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from tcptrace_lab._version import __version__
+from tcptrace_lab.errors import LabError
+
+# Name, one line of help. The module tcptrace_lab.commands.NAME is imported only when the command runs.
+COMMANDS: dict[str, str] = {}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parser = _parser(words)
+        arguments = parser.parse_args(words)
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except LabError as error:
+        return _complain(str(error))
+    except BrokenPipeError:
+        # The reader of our output (head, less) has left: nobody is there to be told.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _complain(message: str) -> int:
+    print(f"tcptrace-lab: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for bad usage, as for every other error."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tcptrace-lab",
+        description="A packet capture goes in; a verdict with its evidence comes out.",
+        epilog="Each command's --help shows an example: tcptrace-lab analyze --help",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        if name != chosen:
+            commands.add_parser(name, help=summary, add_help=False)
+            continue
+        module = importlib.import_module(f"tcptrace_lab.commands.{name}")
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""Errors that a user can mend: the command line prints them as one line and exits with 2."""
+
+from __future__ import annotations
+
+
+class LabError(Exception):
+    """What went wrong, in one line that names the file or key and the reason."""
+
+
+class CaptureError(LabError):
+    """A capture that cannot be read: file, byte offset, layer and reason."""
+
+
+class ScenarioError(LabError):
+    """A scenario that cannot be run: the key, its value and the range it must lie in."""

@@ -1,0 +1,1 @@
+"""Rounds, phases, cycles and losses: what the sender did, from what was seen."""

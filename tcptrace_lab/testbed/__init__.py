@@ -1,0 +1,1 @@
+"""Recording real kernel runs in private network namespaces."""
