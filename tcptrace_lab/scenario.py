@@ -32,9 +32,7 @@ class Node:
         _require("rate_bps", self.rate_bps, self.rate_bps > 0, "> 0")
         _require("buffer", self.buffer, self.buffer > 0, "> 0")
         _require("delay_s", self.delay_s, 0 <= self.delay_s < math.inf, ">= 0")
-        _require(
-            "buffer_unit", self.buffer_unit, self.buffer_unit in ("packets", "bytes"), "packets or bytes"
-        )
+        _require("buffer_unit", self.buffer_unit, self.buffer_unit in ("packets", "bytes"), "packets or bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +95,7 @@ class Control:
 
     def __post_init__(self) -> None:
         _require("initial_window", self.initial_window, self.initial_window >= 1, ">= 1")
-        _require(
-            "delayed_ack_segments", self.delayed_ack_segments, self.delayed_ack_segments in (1, 2), "1 or 2"
-        )
+        _require("delayed_ack_segments", self.delayed_ack_segments, self.delayed_ack_segments in (1, 2), "1 or 2")
 
 
 def _require(key: str, value: object, holds: bool, wanted: str) -> None:
