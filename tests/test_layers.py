@@ -1,0 +1,96 @@
+"""Imports point downward only (the house in README.md, "Where things are")."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "tcptrace_lab"
+
+# Each layer may import itself, those below it in this list, and the vocabulary (errors, version, core, scenario).
+LAYERS = (
+    ("cli", "__main__"),
+    ("commands",),
+    ("corpus",),
+    ("reproduce",),
+    ("report",),
+    ("classify",),
+    ("reconstruct",),
+    ("replay", "sweep", "testbed"),
+    ("simulate",),
+    ("capture",),
+    ("backends",),
+    ("models",),
+    ("scenario_file",),
+    ("scenario", "errors", "_version", "_core"),
+)
+RANK = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
+
+
+def sources() -> list[tuple[str, Path]]:
+    """Every module of ours with the layer that it belongs to."""
+    found = [(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), path) for path in PACKAGE.rglob("*.py")]
+    return [row for row in found if row[0] != "__init__"] + [
+        ("models", path) for path in (ROOT / "models").rglob("*.py")
+    ]
+
+
+def imported(path: Path) -> list[tuple[str, int]]:
+    """The modules of ours that a file names in its imports, also inside functions, with the line."""
+    rows = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            rows += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            rows += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
+    return [(name, line) for name, line in rows if name.split(".")[0] == "tcptrace_lab"]
+
+
+def layer_of(name: str) -> str | None:
+    """The layer of an imported dotted name; None for the package's own face (tcptrace_lab.read)."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in RANK else None
+
+
+@pytest.mark.parametrize(("layer", "path"), sources(), ids=lambda value: str(value).rsplit("/", 1)[-1])
+def test_imports_point_downward(layer: str, path: Path) -> None:
+    """architecture: cli -> report -> classify -> reconstruct -> capture -> core."""
+    assert layer in RANK, f"{path}: a new room; give it a place in LAYERS"
+    for name, line in imported(path):
+        target = layer_of(name)
+        if target is not None:
+            assert RANK[target] <= RANK[layer], f"{path}:{line}: {layer} imports {target}, which lies above it"
+
+
+def test_models_know_only_the_path_vocabulary() -> None:
+    """architecture: `models` imports nothing of ours but scenario's path vocabulary (and the errors)."""
+    for path in (ROOT / "models").rglob("*.py"):
+        for name, line in imported(path):
+            assert layer_of(name) in {"models", "scenario", "errors"}, f"{path}:{line}: {name}"
+
+
+def test_only_the_report_draws() -> None:
+    """architecture: report/ is the only importer of plotting libraries."""
+    for layer, path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            for name in names:
+                if name.split(".")[0] in {"matplotlib", "plotly", "tsdownsample"}:
+                    assert layer in {"report", "reproduce"}, f"{path}:{node.lineno}: {name}"
+
+
+def test_only_the_seam_knows_python() -> None:
+    """architecture: core/src/python is the only folder that knows PyO3."""
+    for path in (ROOT / "core" / "src").rglob("*.rs"):
+        if "python" not in path.relative_to(ROOT / "core" / "src").parts:
+            text = path.read_text(encoding="utf-8")
+            assert "pyo3" not in text, f"{path}: knows PyO3"
+            assert "use numpy" not in text, f"{path}: knows numpy"

@@ -1,0 +1,34 @@
+"""The package as setup.cfg describes it is the package that lies here."""
+
+import configparser
+import subprocess
+import sys
+
+from tests.conftest import ROOT
+
+
+def listed() -> set[str]:
+    """The packages of setup.cfg."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return set(parser["options"]["packages"].split())
+
+
+def test_setup_cfg_lists_every_package() -> None:
+    """A package forgotten there works in an editable install and is missing from the wheel."""
+    found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "tcptrace_lab").rglob("__init__.py")} | {
+        ".".join(("tcptrace_lab", *path.parent.relative_to(ROOT).parts))
+        for path in (ROOT / "models").rglob("__init__.py")
+    }
+    assert listed() == found
+
+
+def test_command_line_starts_without_the_heavy_libraries() -> None:
+    """`analyze --json` is compared with C programs as a whole process: nothing heavy is imported on that path."""
+    code = (
+        "import sys; from tcptrace_lab.cli import _parser; _parser(['analyze', '--json', 'x.pcap'])"
+        ".parse_args(['analyze', '--json', 'x.pcap']); print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    heavy = {"numpy", "pandas", "matplotlib", "rich", "scapy", "pyshark", "pyarrow", "scipy"}
+    assert not heavy & set(run.stdout.split())
