@@ -1,1 +1,5 @@
 //! The reference simulator: sender, receiver and taps over a path, event by event.
+
+mod spec;
+
+pub use spec::*;
