@@ -1,16 +1,24 @@
 """A run described: path, control, receiver, application, taps. The vocabulary of models and simulator.
 
 Only the standard library is imported here: models depend on this file and on nothing else of ours.
+Reading it from TOML is tcptrace_lab/scenario_file.py.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
 from tcptrace_lab.errors import ScenarioError
 
 INFINITE = math.inf
+
+SLOW_STARTS = ("standard", "limited", "hystart", "m-start")
+WINDOWS = ("reno", "cubic", "cubic-linux", "compound", "compound-draft")
+RECOVERIES = ("tahoe", "reno", "newreno", "sack", "fack")
+PROFILES = ("ns2", "rfc")
+APPLICATIONS = ("bulk", "bytes", "on_off", "schedule")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +28,8 @@ class Node:
     `buffer` is the number of waiting places (packets, or bytes with `buffer_unit`), the one in service not counted
     unless `counts_in_service` (ns-2's `queue-limit q` is `buffer=q, counts_in_service=True`, or `buffer=q-1` without).
     `rate_bps` may be infinite (no serialisation); `delay_s` is the propagation delay of the link behind the queue.
+    `loss` is the probability that a data packet is lost after service (seeded by the scenario); `drop_packets` are
+    data packets lost after service by number, the first served being 1.
     """
 
     rate_bps: float
@@ -27,30 +37,47 @@ class Node:
     buffer_unit: str = "packets"
     counts_in_service: bool = False
     delay_s: float = 0.0
+    loss: float = 0.0
+    drop_packets: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _require("rate_bps", self.rate_bps, self.rate_bps > 0, "> 0")
         _require("buffer", self.buffer, self.buffer > 0, "> 0")
+        _require("buffer", self.buffer, self.buffer == INFINITE or self.buffer == int(self.buffer), "a whole number")
         _require("delay_s", self.delay_s, 0 <= self.delay_s < math.inf, ">= 0")
-        _require("buffer_unit", self.buffer_unit, self.buffer_unit in ("packets", "bytes"), "packets or bytes")
+        _one_of("buffer_unit", self.buffer_unit, ("packets", "bytes"))
+        _require("loss", self.loss, 0 <= self.loss < 1, ">= 0 and < 1")
+        for number in self.drop_packets:
+            _require("drop_packets", number, number >= 1, ">= 1 (the first data packet is 1)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """A chain of nodes and a return path that is a pure delay.
+    """A chain of nodes and the way back.
 
     `packet_bytes` is what one full data packet occupies on the wire (the papers' packet size), `ack_bytes` an ACK.
+    The access link (`access_rate_bps`) stands before the first node and never drops; an infinite one is absent.
+    The way back is a pure delay, `return_delay_s`, after the nodes of `reverse` (in the order in which an ACK meets
+    them; empty in most scenarios). `ack_loss` is the probability that an ACK is lost on it.
     """
 
     nodes: tuple[Node, ...]
     return_delay_s: float = 0.0
     packet_bytes: int = 1500
     ack_bytes: int = 40
+    access_rate_bps: float = INFINITE
+    access_delay_s: float = 0.0
+    reverse: tuple[Node, ...] = ()
+    ack_loss: float = 0.0
 
     def __post_init__(self) -> None:
         _require("nodes", self.nodes, len(self.nodes) > 0, "one node or more")
         _require("return_delay_s", self.return_delay_s, 0 <= self.return_delay_s < math.inf, ">= 0")
-        _require("packet_bytes", self.packet_bytes, self.packet_bytes > 0, "> 0")
+        _require("packet_bytes", self.packet_bytes, 0 < self.packet_bytes <= 65535, "> 0 and <= 65535")
+        _require("ack_bytes", self.ack_bytes, 0 < self.ack_bytes <= 65535, "> 0 and <= 65535")
+        _require("access_rate_bps", self.access_rate_bps, self.access_rate_bps > 0, "> 0")
+        _require("access_delay_s", self.access_delay_s, 0 <= self.access_delay_s < math.inf, ">= 0")
+        _require("ack_loss", self.ack_loss, 0 <= self.ack_loss < 1, ">= 0 and < 1")
 
     @property
     def bottleneck(self) -> Node:
@@ -65,12 +92,14 @@ class Path:
     @property
     def propagation_rtt_s(self) -> float:
         """Propagation there and back, no transmission times (the papers' tau or T)."""
-        return sum(node.delay_s for node in self.nodes) + self.return_delay_s
+        there = self.access_delay_s + sum(node.delay_s for node in self.nodes)
+        return there + sum(node.delay_s for node in self.reverse) + self.return_delay_s
 
     @property
     def base_rtt_s(self) -> float:
-        """An unloaded path's round trip for one full packet: propagation and every node's transmission time."""
-        return self.propagation_rtt_s + sum(8 * self.packet_bytes / node.rate_bps for node in self.nodes)
+        """An unloaded path's round trip for one full packet: propagation and every transmission time, its ACK's too."""
+        there = 8 * self.packet_bytes * (1 / self.access_rate_bps + sum(1 / node.rate_bps for node in self.nodes))
+        return self.propagation_rtt_s + there + 8 * self.ack_bytes * sum(1 / node.rate_bps for node in self.reverse)
 
     def waiting_places(self, node: Node) -> float:
         """A node's buffer in full packets waiting, the one in service not counted (the papers' B)."""
@@ -79,11 +108,36 @@ class Path:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rto:
+    """The retransmission timer (RFC 6298); `backoff` doubles it on every timeout.
+
+    The ns-2 profile takes `granularity_s` as its `tcpTick_` and `tick_phase` (a share of a tick) as its clock's phase.
+    """
+
+    min_s: float = 0.2
+    max_s: float = 60.0
+    initial_s: float = 1.0
+    granularity_s: float = 0.001
+    backoff: bool = True
+    tick_phase: float = 0.5558
+
+    def __post_init__(self) -> None:
+        for key in ("min_s", "max_s", "initial_s", "granularity_s"):
+            _require(key, getattr(self, key), 0 < getattr(self, key) < math.inf, "> 0")
+        _require("max_s", self.max_s, self.max_s >= self.min_s, f">= min_s ({self.min_s:g})")
+        _require("tick_phase", self.tick_phase, 0 <= self.tick_phase < 1, ">= 0 and < 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Control:
     """A sender as a row of three parts, and the parameters the papers vary.
 
-    slow_start: standard, limited, hystart, m-start. window: reno, cubic, compound (Linux integers), compound-draft
-    (real arithmetic). recovery: tahoe, reno, newreno, sack, fack.
+    slow_start: standard, limited, hystart, m-start. window: reno, cubic (RFC 9438), cubic-linux (ns-2's module),
+    compound (Linux integers), compound-draft (real arithmetic). recovery: tahoe, reno, newreno, sack, fack.
+
+    Windows are in segments. `gamma` is Compound's (packets queued before it gives way); `zero_step` gives M-Start a
+    step cycle of 11 ACKs instead of equation 3's 10; `max_ssthresh` is limited slow start's; `byte_counting` counts
+    acknowledged segments in congestion avoidance, not ACKs (RFC 3465); `syn` sends ns-2's packet 0 of 40 bytes first.
     """
 
     slow_start: str = "standard"
@@ -92,10 +146,164 @@ class Control:
     initial_window: int = 1
     delayed_ack_segments: int = 1
     gamma: float = 30.0
+    initial_ssthresh: float = INFINITE
+    max_window: int = 100_000
+    max_ssthresh: float = 100.0
+    limited_transmit: bool = False
+    timestamps: bool = False
+    slow_start_after_idle: bool = True
+    byte_counting: bool = False
+    zero_step: bool = False
+    syn: bool = False
+    rto: Rto = field(default_factory=Rto)
 
     def __post_init__(self) -> None:
+        _one_of("slow_start", self.slow_start, SLOW_STARTS)
+        _one_of("window", self.window, WINDOWS)
+        _one_of("recovery", self.recovery, RECOVERIES)
         _require("initial_window", self.initial_window, self.initial_window >= 1, ">= 1")
         _require("delayed_ack_segments", self.delayed_ack_segments, self.delayed_ack_segments in (1, 2), "1 or 2")
+        _require("gamma", self.gamma, 0 < self.gamma < math.inf, "> 0")
+        _require("initial_ssthresh", self.initial_ssthresh, self.initial_ssthresh >= 2, ">= 2 segments")
+        _require("max_window", self.max_window, self.max_window >= 1, ">= 1 segment")
+        _require("max_ssthresh", self.max_ssthresh, 1 <= self.max_ssthresh < math.inf, ">= 1 segment")
+
+    @property
+    def has_sack(self) -> bool:
+        """Whether the recovery needs a receiver that sends SACK blocks."""
+        return self.recovery in ("sack", "fack")
+
+
+# The named senders: a row is what differs from Control's defaults.
+CONTROLS: dict[str, dict[str, object]] = {
+    "tahoe": {"recovery": "tahoe"},
+    "reno": {"recovery": "reno"},
+    "newreno": {"recovery": "newreno"},
+    "sack": {"recovery": "sack"},
+    "fack": {"recovery": "fack"},
+    "cubic": {"window": "cubic", "recovery": "sack"},
+    "cubic-linux": {"window": "cubic-linux", "recovery": "sack", "timestamps": True},
+    "cubic-hystart": {"slow_start": "hystart", "window": "cubic", "recovery": "sack"},
+    "compound": {"window": "compound", "recovery": "sack", "timestamps": True},
+    "compound-draft": {"window": "compound-draft", "recovery": "sack", "timestamps": True},
+    "m-start": {"slow_start": "m-start", "recovery": "sack"},
+    "m-start-cubic": {"slow_start": "m-start", "window": "cubic", "recovery": "sack"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receiver:
+    """Who answers: the delayed-ACK timer, the window it offers (bytes) and how fast its application reads.
+
+    The first `quickack_segments` of a connection are acknowledged at once, as Linux does.
+    """
+
+    delayed_ack_timer_s: float = 0.1
+    quickack_segments: int = 0
+    rwnd: int = 1 << 30
+    reader_bps: float = INFINITE
+
+    def __post_init__(self) -> None:
+        # RFC 1122 section 4.2.3.2: an ACK must not be delayed by more than 0.5 s.
+        _require("delayed_ack_timer_s", self.delayed_ack_timer_s, 0 < self.delayed_ack_timer_s <= 0.5, "> 0 and <= 0.5")
+        _require("quickack_segments", self.quickack_segments, self.quickack_segments >= 0, ">= 0")
+        # RFC 7323 section 2.3: the largest window a scale of 14 can say.
+        _require("rwnd", self.rwnd, 0 < self.rwnd <= 1 << 30, "> 0 and <= 2^30 bytes")
+        _require("reader_bps", self.reader_bps, self.reader_bps > 0, "> 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """What the sender is given to send.
+
+    kind: bulk (always more), bytes (`bytes` once), on_off (`bytes`, then `off_s` of silence, `repeats` times, 0 meaning
+    for ever), schedule (`writes`: pairs of seconds after the connection's start and bytes).
+    """
+
+    kind: str = "bulk"
+    bytes: int = 0
+    off_s: float = 0.0
+    repeats: int = 0
+    writes: tuple[tuple[float, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        _one_of("kind", self.kind, APPLICATIONS)
+        self._used("bytes", self.bytes, "bytes", "on_off")
+        self._used("off_s", self.off_s, "on_off")
+        self._used("writes", len(self.writes), "schedule")
+        _require("off_s", self.off_s, self.off_s < math.inf, "finite")
+        _require("repeats", self.repeats, self.repeats >= 0, ">= 0")
+        before_s = 0.0
+        for at_s, size in self.writes:
+            _require("writes", (at_s, size), before_s <= at_s < math.inf and size > 0, "in order of time, bytes > 0")
+            before_s = at_s
+
+    def _used(self, key: str, value: float, *kinds: str) -> None:
+        wanted = self.kind in kinds
+        holds = value > 0 if wanted else value == 0
+        _require(key, value, holds, f"> 0 with kind {self.kind}" if wanted else f"absent with kind {self.kind}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """One sender and its receiver.
+
+    With `reverse` the data runs along `path.reverse`, as cross traffic for the ACKs. `extra_delay_s` lengthens the way
+    back of this connection alone: unequal round trips over shared nodes.
+    """
+
+    control: Control = field(default_factory=Control)
+    receiver: Receiver = field(default_factory=Receiver)
+    application: Application = field(default_factory=Application)
+    start_s: float = 0.0
+    extra_delay_s: float = 0.0
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        _require("start_s", self.start_s, 0 <= self.start_s < math.inf, ">= 0")
+        _require("extra_delay_s", self.extra_delay_s, 0 <= self.extra_delay_s < math.inf, ">= 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One run: who sends over which path for how long, and where it is tapped.
+
+    Profile `ns2` counts packets as ns-2.35 does (no SYN, fixed packet size); `rfc` is a modern byte-counting stack.
+    A tap is "sender", "receiver", "nodeN.in" or "nodeN.out" with N the place in `path.nodes`.
+    """
+
+    path: Path
+    connections: tuple[Connection, ...]
+    duration_s: float
+    profile: str = "rfc"
+    seed: int = 1
+    taps: tuple[str, ...] = ("sender",)
+    ipv6: bool = False
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        _one_of("profile", self.profile, PROFILES)
+        _require("duration_s", self.duration_s, 0 < self.duration_s < 1e9, "> 0 (and < 1e9)")
+        _require("connections", self.connections, len(self.connections) > 0, "one connection or more")
+        _require("seed", self.seed, 0 <= self.seed < 2**63, ">= 0")
+        _require("taps", self.taps, len(set(self.taps)) == len(self.taps), "each named once")
+        for tap in self.taps:
+            self._check_tap(tap)
+
+    @property
+    def control(self) -> Control:
+        """The first connection's sender: what a model of one connection predicts for."""
+        return self.connections[0].control
+
+    def _check_tap(self, tap: str) -> None:
+        match = re.fullmatch(r"sender|receiver|node(\d+)\.(?:in|out)", tap)
+        known = match is not None and (match[1] is None or int(match[1]) < len(self.path.nodes))
+        last = len(self.path.nodes) - 1
+        _require("taps", tap, known, f"sender, receiver, or node0.in, node0.out ... node{last}.out")
+
+
+def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:
+    _require(key, value, value in known, "one of " + ", ".join(known))
 
 
 def _require(key: str, value: object, holds: bool, wanted: str) -> None:

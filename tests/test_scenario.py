@@ -1,0 +1,166 @@
+"""Scenario files: what they say is what the engine gets; what cannot be run is refused by its key."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from tcptrace_lab.errors import ScenarioError
+from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Path, Rto, Scenario
+from tcptrace_lab.scenario_file import load, parse
+from tcptrace_lab.scenario_spec import to_json, to_spec
+from tests.conftest import ROOT
+
+SCENARIOS = sorted((ROOT / "captures" / "scenarios").glob("*.toml"))
+SMALL = """
+duration_s = 10
+control = "reno"
+[path]
+nodes = [{ rate_bps = 1e6, buffer = 20, delay_s = 0.02 }]
+return_delay_s = 0.02
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    return file
+
+
+@pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
+def test_every_shipped_scenario_reads_and_says_what_it_shows(file):
+    scenario = load(file)
+    assert file.read_text().startswith("# ")
+    assert scenario.title
+    assert json.loads(to_json(scenario))["duration_ns"] == scenario.duration_s * 1e9
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("path.nodes.0.rate_bps=-5", "path.nodes.0.rate_bps = -5.0: must be > 0"),
+        ("path.nodes.0.rate_bps=nan", "path.nodes.0.rate_bps = nan: must be > 0"),
+        ("path.nodes.0.buffer=0", "path.nodes.0.buffer = 0.0: must be > 0"),
+        ("path.nodes.0.buffer=2.5", "path.nodes.0.buffer = 2.5: must be a whole number"),
+        ("path.nodes.0.buffer=many", "path.nodes.0.buffer = 'many': must be a number"),
+        ("path.nodes.0.bufer=3", "path.nodes.0.bufer: unknown key (did you mean buffer?)"),
+        ("path.nodes.1.buffer=3", "path.nodes.1: must be a place in a list of 1 (0 to 0)"),
+        ("path.nodes=[]", "path.nodes = (): must be one node or more"),
+        ("path.nodes.0.buffer.x=1", "path.nodes.0.buffer.x: path.nodes.0.buffer is a single value, not a table"),
+        ("control=tahoee", "(did you mean tahoe?)"),
+        ("control.window=vegas", "control.window = 'vegas': must be one of reno, cubic"),
+        ("control.rto.min=3", "control.rto.min: unknown key (did you mean min_s?)"),
+        ("control.initial_window=0", "control.initial_window = 0: must be >= 1"),
+        ("receiver.delayed_ack_timer_s=0.6", "receiver.delayed_ack_timer_s = 0.6: must be > 0 and <= 0.5"),
+        ("application.kind=bytes", "application.bytes = 0: must be > 0 with kind bytes"),
+        ("application.writes=[[1, 5], [0.5, 5]]", "application.writes = 2: must be absent with kind bulk"),
+        ("profile=ns3", "profile = 'ns3': must be one of ns2, rfc"),
+        ("seed=1.5", "seed = 1.5: must be a whole number"),
+        ("taps=['node1.in']", "taps = 'node1.in': must be sender, receiver, or node0.in"),
+        ("conections=[]", "conections: unknown key (did you mean connections?)"),
+        ("duration_s=0", "duration_s = 0.0: must be > 0"),
+        ("duration_s", "--set duration_s: must be KEY=VALUE"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line_that_names_the_key(small, override, message):
+    with pytest.raises(ScenarioError) as caught:
+        load(small, overrides=[override])
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(small))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_key_is_named(small):
+    small.write_text(SMALL.replace("rate_bps = 1e6, ", ""))
+    with pytest.raises(ScenarioError, match=r"path\.nodes\.0\.rate_bps: missing"):
+        load(small)
+
+
+def test_a_file_that_is_not_toml_or_not_there_is_named(tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text("path = [")
+    with pytest.raises(ScenarioError, match=r"broken\.toml: not TOML"):
+        load(broken)
+    with pytest.raises(ScenarioError, match=r"absent\.toml: No such file"):
+        load(tmp_path / "absent.toml")
+
+
+def test_an_override_replaces_one_value_and_leaves_the_others(small):
+    scenario = load(small, overrides=["path.nodes.0.buffer=7", "control.initial_window=4", "receiver.rwnd=50000"])
+    assert scenario.path.nodes[0] == Node(rate_bps=1e6, buffer=7, delay_s=0.02)
+    # `control = "reno"` stays reno when one of its fields is set.
+    assert scenario.control == Control(recovery="reno", initial_window=4)
+    assert scenario.connections[0].receiver.rwnd == 50000
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_control_may_be_a_name_or_start_from_one(small, name):
+    by_name = load(small, overrides=[f"control={name}"]).control
+    assert by_name == Control(**CONTROLS[name])
+    changed = load(small, overrides=[f"control={{name='{name}', initial_window=3}}"]).control
+    assert changed == replace(by_name, initial_window=3)
+
+
+def test_what_stands_at_the_top_holds_for_every_connection_that_does_not_say_otherwise():
+    table = {
+        "duration_s": 1,
+        "path": {"nodes": [{"rate_bps": 1e6}]},
+        "control": "tahoe",
+        "receiver": {"delayed_ack_segments": 2},
+        "connections": [{}, {"control": "cubic", "start_s": 0.5}],
+    }
+    first, second = parse(table).connections
+    assert (first.control.recovery, second.control.window) == ("tahoe", "cubic")
+    assert (first.control.delayed_ack_segments, second.control.delayed_ack_segments) == (2, 2)
+    assert (first.start_s, second.start_s) == (0, 0.5)
+
+
+def test_a_common_table_that_no_connection_uses_is_refused():
+    table = {"duration_s": 1, "path": {"nodes": [{"rate_bps": 1e6}]}, "control": "reno"}
+    with pytest.raises(ScenarioError, match="control: every connection has its own"):
+        parse({**table, "connections": [{"control": "cubic"}]})
+
+
+def test_the_engine_counts_the_access_link_as_its_first_node():
+    path = Path(nodes=(Node(rate_bps=1.5e6, buffer=20, delay_s=0.28),), access_rate_bps=10e6)
+    scenario = Scenario(path=path, connections=(Connection(),), duration_s=1, taps=("sender", "node0.in"))
+    spec = to_spec(scenario)
+    assert [node["rate_bps"] for node in spec["path"]["nodes"]] == [10e6, 1.5e6]
+    assert spec["path"]["nodes"][0]["buffer"] is None
+    assert spec["taps"] == ["sender", "node1.in"]
+    without = replace(scenario, path=replace(path, access_rate_bps=math.inf))
+    assert to_spec(without)["taps"] == ["sender", "node0.in"]
+
+
+def test_a_return_delay_beside_reverse_nodes_stands_behind_them():
+    path = Path(nodes=(Node(rate_bps=1e6),), reverse=(Node(rate_bps=1e5),), return_delay_s=0.25)
+    spec = to_spec(Scenario(path=path, connections=(Connection(),), duration_s=1))["path"]
+    assert spec["return_delay_ns"] == 0
+    assert [(node["rate_bps"], node["delay_ns"]) for node in spec["reverse"]] == [(1e5, 0), (None, 0.25e9)]
+
+
+def test_base_rtt_counts_every_transmission_of_a_packet_and_its_ack():
+    # 512 B at 10 and 1.5 Mbit/s: 0.4096 + 2.7307 ms; the ACK's 40 B back: 0.2133 + 0.032 ms; 560 ms of propagation.
+    scenario = load(ROOT / "captures" / "scenarios" / "small_buffers_B20.toml")
+    assert scenario.path.base_rtt_s == pytest.approx(0.5633856, abs=1e-7)
+    assert scenario.path.propagation_rtt_s == pytest.approx(0.56)
+    assert scenario.path.mu_pps == pytest.approx(366.2109, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Rto(min_s=2, max_s=1),
+        lambda: Application(kind="bulk", bytes=10),
+        lambda: Application(kind="schedule", writes=((1.0, 10), (0.5, 10))),
+        lambda: Connection(start_s=-1),
+        lambda: Node(rate_bps=1e6, loss=1.0),
+        lambda: Node(rate_bps=1e6, drop_packets=(0,)),
+        lambda: Path(nodes=()),
+    ],
+)
+def test_values_built_in_python_are_checked_as_well(make):
+    with pytest.raises(ScenarioError, match="must be"):
+        make()
