@@ -4,7 +4,12 @@
 """
 
 from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
+from tcptrace_lab.models.several_nodes import SeveralNodes
+from tcptrace_lab.models.small_buffers import SmallBuffers
 
-ALL: tuple[Model, ...] = ()
+ALL: tuple[Model, ...] = (
+    SmallBuffers(),
+    SeveralNodes(),
+)
 
 __all__ = ["ALL", "Applicability", "Model", "Parameter", "Prediction", "Quantity", "Reason"]

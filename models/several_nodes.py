@@ -1,4 +1,4 @@
-"""Several bottleneck nodes in a row: which queue overflows in slow start, and the two-node model (Barakat & Altman 2000).
+"""Several bottleneck nodes: which queue overflows in slow start, and the two-node model (Barakat & Altman 2000).
 
 C. Barakat, E. Altman, "Analysis of TCP with Several Bottleneck Nodes". Before the main bottleneck (mu packets/s, B
 waiting places) stand n nodes of rates 2 mu > mu_1 > ... > mu_n > mu with B_1 ... B_n places; T seconds are the round
@@ -34,8 +34,8 @@ from tcptrace_lab.scenario import Control, Node, Path
 BUFFER = Parameter(name="buffer", unit="packets", meaning="B, waiting places at the main bottleneck", example=50)
 MU = Parameter(name="mu", unit="packets/s", meaning="the main bottleneck's rate", example=1.5e6 / 4096)
 ROUND_TRIP = Parameter(name="round_trip", unit="s", meaning="T, propagation and service, no queue", example=0.56)
-UPSTREAM_BUFFER = Parameter(name="upstream_buffer", unit="packets", meaning="B', places before the bottleneck", example=80)  # fmt: skip
-UPSTREAM_RATE = Parameter(name="upstream_rate", unit="packets/s", meaning="mu', rate before the bottleneck", example=500.0)  # fmt: skip
+UPSTREAM_BUFFER = Parameter(name="upstream_buffer", unit="packets", meaning="B', places before N_mu", example=80)
+UPSTREAM_RATE = Parameter(name="upstream_rate", unit="packets/s", meaning="mu', rate before N_mu", example=500.0)
 WINDOW = Parameter(name="window", unit="packets", meaning="W", example=250.0)
 
 
@@ -72,7 +72,7 @@ def n_b(burst: ArrayLike) -> FloatArray:
 
 
 def w_b(burst: ArrayLike) -> FloatArray:
-    """The window, packets, at which a slow start overflows a node that fills with a burst S_B: 2^(n_B - 1) + S_B / 2."""
+    """The window, packets, at which a slow start overflows a node filled by a burst S_B: 2^(n_B - 1) + S_B / 2."""
     result: FloatArray = 2 ** (n_b(burst) - 1) + np.asarray(burst, dtype=np.float64) / 2
     return result
 
@@ -115,7 +115,9 @@ def required_buffers(mu: ArrayLike, round_trip: ArrayLike, buffer: ArrayLike) ->
     return pipe / 3, (pipe + BUFFER.check(buffer)) / 4
 
 
-def required_buffers_exact(mu: ArrayLike, round_trip: ArrayLike, buffer: ArrayLike, upstream_buffer: ArrayLike) -> NDArray[np.bool_]:  # fmt: skip
+def required_buffers_exact(
+    mu: ArrayLike, round_trip: ArrayLike, buffer: ArrayLike, upstream_buffer: ArrayLike
+) -> NDArray[np.bool_]:
     """Whether mu T + B < 2^n_B + 2 B and mu T + B < 2^n'_B + 2 B' (n'_B from 2 B'): no loss in slow start for any mu'.
 
     What the guideline approximates with 2^n_B = 2 B.
@@ -274,5 +276,5 @@ def _is_above_r_ca(path: Path) -> Reason:
     return reason(
         min(rates, default=limit) >= limit,
         f"every node before the bottleneck is faster than R_CA = {limit:.6g} packets/s",
-        f"a node before the bottleneck is slower than R_CA = {limit:.6g} packets/s: it queues in congestion avoidance too",
+        f"a node before the bottleneck is slower than R_CA = {limit:.6g} packets/s: it queues in avoidance too",
     )
