@@ -2,6 +2,138 @@
 
 use pyo3::prelude::*;
 
+#[cfg(target_os = "linux")]
+mod linux {
+    use pyo3::exceptions::PyValueError;
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
+    use crate::emulate::{Drop, Journal, QueueBin, Reason, Report, Stop, Tunnel};
+    use crate::simulate::Spec;
+
+    /// Two open TUN descriptors joined by a scenario's path.
+    #[pyclass(frozen, module = "tcptrace_lab._core")]
+    pub struct Emulator {
+        tunnel: Tunnel,
+        stop: Stop,
+    }
+
+    #[pymethods]
+    impl Emulator {
+        /// `spec` is the run as JSON, of which `path` and `seed` count; the descriptors are non-blocking TUN devices.
+        #[new]
+        fn new(spec: &str, sender_fd: i32, receiver_fd: i32) -> PyResult<Self> {
+            let spec =
+                Spec::from_json(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let tunnel = Tunnel::new(spec, sender_fd, receiver_fd)?;
+            let stop = tunnel.stop_handle();
+            Ok(Self { tunnel, stop })
+        }
+
+        /// Carries packets until `stop` is called from another thread; the report as columns.
+        fn run<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+            let report = py.detach(|| self.tunnel.run())?;
+            columns(py, &report)
+        }
+
+        fn stop(&self) -> PyResult<()> {
+            Ok(self.stop.stop()?)
+        }
+    }
+
+    fn columns<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("drops", drops(py, &report.journal.drops)?)?;
+        dict.set_item("queue", queue(py, &report.journal.queue)?)?;
+        dict.set_item("lateness_ns", lateness(py, &report.journal)?)?;
+        let freezes: Vec<_> = report
+            .freezes
+            .iter()
+            .map(|freeze| (freeze.noticed_ns, freeze.length_ns))
+            .collect();
+        dict.set_item("freezes", freezes)?;
+        for (name, [entered, left, lost, inside]) in
+            [("forward", report.forward), ("reverse", report.reverse)]
+        {
+            let counts = PyDict::new(py);
+            counts.set_item("entered", entered)?;
+            counts.set_item("left", left)?;
+            counts.set_item("lost", lost)?;
+            counts.set_item("inside", inside)?;
+            dict.set_item(name, counts)?;
+        }
+        dict.set_item("is_conserved", report.is_conserved)?;
+        dict.set_item("write_errors", report.write_errors)?;
+        dict.set_item("clock_drift_ns", report.clock_drift_ns)?;
+        Ok(dict)
+    }
+
+    fn drops<'py>(py: Python<'py>, rows: &[Drop]) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("time_ns", column(rows, |row| row.time_ns))?;
+        dict.set_item("node", column(rows, |row| row.node))?;
+        dict.set_item("reason", column(rows, |row| reason(row.reason)))?;
+        let direction = |row: &Drop| if row.is_reverse { "rev" } else { "fwd" };
+        dict.set_item("dir", column(rows, direction))?;
+        dict.set_item("ip_id", column(rows, |row| row.ip_id))?;
+        dict.set_item("tcp_seq", column(rows, |row| row.tcp_seq))?;
+        dict.set_item("payload_len", column(rows, |row| row.payload_len))?;
+        dict.set_item("sport", column(rows, |row| row.src_port))?;
+        dict.set_item("dport", column(rows, |row| row.dst_port))?;
+        dict.set_item("queue_len", column(rows, |row| row.queue_len))?;
+        dict.set_item("ip_len", column(rows, |row| row.ip_len))?;
+        Ok(dict)
+    }
+
+    fn queue<'py>(py: Python<'py>, rows: &[QueueBin]) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("time_ns", column(rows, |row| row.time_ns))?;
+        dict.set_item("node", column(rows, |row| row.node))?;
+        dict.set_item("arrivals", column(rows, |row| row.arrivals))?;
+        dict.set_item("drops", column(rows, |row| row.drops))?;
+        dict.set_item("qmax", column(rows, |row| row.max))?;
+        dict.set_item("qlast", column(rows, |row| row.last))?;
+        Ok(dict)
+    }
+
+    fn lateness<'py>(py: Python<'py>, journal: &Journal) -> PyResult<Bound<'py, PyDict>> {
+        const SHARES: [(&str, f64); 6] = [
+            ("p50", 0.5),
+            ("p90", 0.9),
+            ("p99", 0.99),
+            ("p99.9", 0.999),
+            ("p99.99", 0.9999),
+            ("max", 1.0),
+        ];
+        let dict = PyDict::new(py);
+        let values = journal.lateness_percentiles(&SHARES.map(|(_, share)| share));
+        for ((name, _), value) in SHARES.into_iter().zip(values) {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+
+    fn column<R, V>(rows: &[R], value: impl Fn(&R) -> V) -> Vec<V> {
+        rows.iter().map(value).collect()
+    }
+
+    fn reason(reason: Reason) -> &'static str {
+        match reason {
+            Reason::Overflow => "overflow",
+            Reason::Random => "random",
+            Reason::Scheduled => "scheduled",
+            Reason::AckLoss => "ackloss",
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<linux::Emulator>()
+}
+
+/// TUN devices and network namespaces are Linux's.
+#[cfg(not(target_os = "linux"))]
 pub fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
