@@ -1,1 +1,32 @@
 //! Following TCP: the connection table and, per direction, what the sender did.
+
+mod cause;
+mod columns;
+#[expect(
+    clippy::module_inception,
+    reason = "the folder follows connections; the file is one"
+)]
+mod connection;
+mod counts;
+mod detail;
+mod flow;
+mod intervals;
+mod outstanding;
+mod packet;
+mod samples;
+mod sequence;
+mod table;
+
+pub use cause::Cause;
+pub use columns::{AckColumns, SegmentColumns};
+pub use connection::{Connection, End, Vantage};
+pub use counts::Counts;
+pub use flow::Flow;
+pub use intervals::IntervalSet;
+pub use packet::Packet;
+pub use samples::Samples;
+pub use sequence::{is_later, unwrap, wrap};
+pub use table::{Table, Wanted};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What one direction of a connection adds up to.
+
+use super::samples::Samples;
+
+/// Sums over the packets that one side sent, and what came back for them.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    pub packets: u64,
+    /// Packets with the ACK flag.
+    pub acks: u64,
+    pub data_packets: u64,
+    /// Payload bytes, repeated ones included.
+    pub bytes: u64,
+    pub unique_bytes: u64,
+    pub pure_acks: u64,
+    pub dup_acks: u64,
+    /// Segments with at least one payload byte that had been sent before.
+    pub retransmissions: u64,
+    pub retransmitted_bytes: u64,
+    /// Segments that filled a hole below data seen before.
+    pub out_of_order: u64,
+    /// Captured twice: counted in `packets` and `bytes`, nowhere else.
+    pub duplicate_packets: u64,
+    pub keep_alives: u64,
+    pub window_probes: u64,
+    pub sack_packets: u64,
+    pub sack_blocks: u64,
+    pub dsacks: u64,
+    pub zero_windows: u64,
+    pub syns: u64,
+    pub fins: u64,
+    pub resets: u64,
+    /// The largest payload of one packet.
+    pub max_segment: u32,
+    pub initial_window_bytes: u64,
+    pub initial_window_segments: u64,
+    pub max_window: u64,
+    pub window_sum: u64,
+    pub windows: u64,
+    pub idle_max: i64,
+    pub first_time: i64,
+    pub last_time: i64,
+    pub first_data_time: i64,
+    pub last_data_time: i64,
+    /// RTT of the first SYN or SYN-ACK, if it was sent once.
+    pub handshake_rtt: Option<i64>,
+    /// From sequence numbers (Karn).
+    pub rtt: Samples,
+    /// From timestamps.
+    pub ts_rtt: Samples,
+    pub mss: Option<u16>,
+    pub wscale: Option<u8>,
+    pub sack_permitted: bool,
+    pub timestamps: bool,
+    pub ttl: u8,
+}

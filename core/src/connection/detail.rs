@@ -1,0 +1,327 @@
+//! Per-segment detail of one flow: columns, scoreboard and the cause of each retransmission.
+
+use super::cause::{Cause, Evidence, Recovery, Smoothed};
+use super::columns::{AckColumns, SegmentColumns};
+use super::outstanding::{Outstanding, Sent};
+use super::packet::Packet;
+
+/// RFC 6675 section 3.
+const DUP_THRESH: i64 = 3;
+
+#[derive(Clone, Debug)]
+pub struct Detail {
+    pub segments: SegmentColumns,
+    pub acks: AckColumns,
+    recovery: Recovery,
+    smoothed: Smoothed,
+    /// The handshake's whole round trip: below it no sender's RTT lies, wherever the tap is.
+    pub handshake_rtt: i64,
+    pipe: i64,
+    uses_sack: bool,
+    smss: i64,
+    /// When a gap was left below the highest byte, and the IP identification of the packet above it.
+    gap_at: i64,
+    gap_ip_id: u16,
+    ack_at: Option<i64>,
+    dup_count: u32,
+    highest_sacked: i64,
+}
+
+impl Default for Detail {
+    fn default() -> Self {
+        Self {
+            segments: SegmentColumns::default(),
+            acks: AckColumns {
+                sack_first: vec![0],
+                ..AckColumns::default()
+            },
+            recovery: Recovery::default(),
+            smoothed: Smoothed::default(),
+            handshake_rtt: 0,
+            pipe: 0,
+            uses_sack: false,
+            smss: 0,
+            gap_at: 0,
+            gap_ip_id: 0,
+            ack_at: None,
+            dup_count: 0,
+            highest_sacked: i64::MIN,
+        }
+    }
+}
+
+impl Detail {
+    /// The smoothed RTT as the sender must at least see it.
+    fn rtt(&self) -> Smoothed {
+        Smoothed {
+            srtt: self.smoothed.srtt.max(self.handshake_rtt),
+            ..self.smoothed
+        }
+    }
+
+    pub fn on_new(
+        &mut self,
+        packet: &Packet<'_>,
+        start: i64,
+        snd_una: i64,
+        snd_max: i64,
+        outstanding: &Outstanding,
+        is_probe: bool,
+    ) {
+        if outstanding.len() > 1 {
+            let before = outstanding.get(outstanding.len() - 2);
+            if before.end() < start {
+                self.gap_at = packet.time;
+                self.gap_ip_id = packet.ip_id;
+            }
+        }
+        self.smss = self.smss.max(i64::from(packet.len));
+        let cause = if is_probe {
+            (Cause::WindowProbe, 0.9)
+        } else {
+            (Cause::None, 1.0)
+        };
+        self.row(
+            packet,
+            start + i64::from(packet.is_syn()),
+            cause,
+            snd_una,
+            snd_max,
+            outstanding,
+        );
+    }
+
+    /// A second capture, or a keep-alive.
+    pub fn on_copy(
+        &mut self,
+        packet: &Packet<'_>,
+        data: i64,
+        snd_una: i64,
+        snd_max: i64,
+        outstanding: &Outstanding,
+        is_second_capture: bool,
+    ) {
+        let cause = match (is_second_capture, packet.ip_id) {
+            (true, 0) => (Cause::DuplicateCapture, 0.7),
+            (true, _) => (Cause::DuplicateCapture, 0.95),
+            (false, _) => (Cause::KeepAlive, 0.9),
+        };
+        self.row(packet, data, cause, snd_una, snd_max, outstanding);
+    }
+
+    /// The cause of a range that was sent before or lies in a gap, from what was known before it came.
+    #[expect(clippy::too_many_arguments, reason = "the evidence")]
+    pub fn judge(
+        &mut self,
+        packet: &Packet<'_>,
+        start: i64,
+        end: i64,
+        is_again: bool,
+        (snd_una, snd_max): (i64, i64),
+        dup_count: u32,
+        outstanding: &Outstanding,
+    ) -> (Cause, f32) {
+        if packet.is_syn() {
+            return (Cause::Rto, 0.9);
+        }
+        let rtt = self.rtt();
+        if !is_again {
+            return self.judge_unseen(packet, start, snd_una, rtt);
+        }
+        let range = outstanding.range(start, end);
+        let sent_at = if range.is_empty() {
+            i64::MIN / 2
+        } else {
+            outstanding.get(range.start).time
+        };
+        let sacked_above = outstanding
+            .iter()
+            .rev()
+            .take_while(|sent| sent.start >= end)
+            .filter(|sent| sent.is(Sent::SACKED))
+            .map(|sent| i64::from(sent.len))
+            .sum();
+        let evidence = Evidence {
+            now: packet.time,
+            start,
+            end,
+            snd_una,
+            snd_max,
+            sent_at,
+            ack_at: self.ack_at,
+            dup_count,
+            sacked_above,
+            uses_sack: self.uses_sack,
+            smss: self.smss.max(1),
+        };
+        self.recovery.classify(&evidence, rtt)
+    }
+
+    /// Bytes that fill a gap: swapped on the way to the tap, or a retransmission of a packet lost before it.
+    fn judge_unseen(
+        &mut self,
+        packet: &Packet<'_>,
+        start: i64,
+        snd_una: i64,
+        rtt: Smoothed,
+    ) -> (Cause, f32) {
+        let waited = packet.time - self.gap_at;
+        // A sender that counts its packets gives a swapped one the lower number.
+        let counts_back = packet.ip_id != 0
+            && self.gap_ip_id != 0
+            && packet.ip_id.wrapping_sub(self.gap_ip_id).cast_signed() < 0;
+        let soon = 3_000_000.max(rtt.srtt / 4);
+        if start < snd_una {
+            // Acknowledged although the tap had not seen it: it took another way, or the tap dropped the first copy.
+            return (Cause::OutOfOrder, 0.6);
+        }
+        match (counts_back, waited < soon) {
+            (true, true) => (Cause::OutOfOrder, 0.95),
+            (true, false) => (Cause::OutOfOrder, 0.6),
+            (false, true) => (Cause::OutOfOrder, 0.7),
+            (false, false) => (
+                Cause::LostBeforeTap,
+                if packet.ip_id == 0 { 0.7 } else { 0.85 },
+            ),
+        }
+    }
+
+    /// After the ring knows the new transmission.
+    pub fn on_again(
+        &mut self,
+        packet: &Packet<'_>,
+        data: i64,
+        (cause, confidence): (Cause, f32),
+        snd_una: i64,
+        snd_max: i64,
+        outstanding: &mut Outstanding,
+    ) {
+        if cause == Cause::Rto {
+            // RFC 6298 (5.4) to (5.7) with RFC 5681: everything in flight counts as lost.
+            for sent in outstanding.iter_mut() {
+                if sent.time < packet.time {
+                    sent.marks = (sent.marks | Sent::LOST) & !Sent::RESENT;
+                }
+            }
+        }
+        for index in outstanding.range(data, data + i64::from(packet.len)) {
+            let sent = outstanding.get_mut(index);
+            if sent.transmissions > 1 {
+                sent.marks |= Sent::LOST | Sent::RESENT;
+            }
+        }
+        self.row(
+            packet,
+            data,
+            (cause, confidence),
+            snd_una,
+            snd_max,
+            outstanding,
+        );
+    }
+
+    /// Marks what SACK blocks report, and what RFC 6675 `IsLost` follows from it.
+    pub fn on_sack(
+        &mut self,
+        blocks: impl Iterator<Item = (i64, i64)>,
+        outstanding: &mut Outstanding,
+    ) {
+        self.uses_sack = true;
+        let edges = &mut self.acks.sack_edges;
+        for (left, right) in blocks {
+            edges.extend([left, right]);
+            for index in outstanding.range(left, right) {
+                let sent = outstanding.get_mut(index);
+                if left <= sent.start && sent.end() <= right {
+                    sent.marks |= Sent::SACKED;
+                    self.highest_sacked = self.highest_sacked.max(sent.end());
+                }
+            }
+        }
+        // RFC 6675 section 4 `IsLost`: DupThresh segments, or more than (DupThresh - 1) * SMSS bytes, SACKed above.
+        let (mut segments, mut bytes) = (0, 0);
+        for sent in outstanding.iter_mut().rev() {
+            if sent.is(Sent::SACKED) {
+                segments += 1;
+                bytes += i64::from(sent.len);
+            } else if segments >= DUP_THRESH || bytes > (DUP_THRESH - 1) * self.smss {
+                sent.marks |= Sent::LOST;
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a row")]
+    pub fn on_ack(
+        &mut self,
+        packet: &Packet<'_>,
+        offset: i64,
+        window: u64,
+        dup_count: u32,
+        newly_acked: i64,
+        (rtt, ts_rtt): (Option<i64>, Option<i64>),
+        snd_una: i64,
+    ) {
+        if let Some(sample) = rtt.or(ts_rtt) {
+            self.smoothed.add(sample);
+        }
+        if newly_acked > 0 {
+            self.recovery.on_ack(packet.time, snd_una);
+        }
+        self.ack_at = Some(packet.time);
+        self.dup_count = dup_count;
+        let acks = &mut self.acks;
+        acks.time_ns.push(packet.time);
+        acks.ack_offset.push(offset);
+        acks.rwnd.push(i64::try_from(window).unwrap_or(i64::MAX));
+        acks.dup_count.push(i64::from(dup_count));
+        acks.sack_first
+            .push(i64::try_from(acks.sack_edges.len()).expect("fits memory"));
+        acks.rtt_ns.push(rtt.unwrap_or(-1));
+        acks.ts_rtt_ns.push(ts_rtt.unwrap_or(-1));
+        acks.newly_acked.push(newly_acked);
+        acks.ts_ecr.push(if packet.has_ts {
+            i64::from(packet.ts_ecr)
+        } else {
+            -1
+        });
+        acks.length.push(i64::from(packet.len));
+        acks.flags.push(packet.flags.0);
+        acks.packet.push(packet.index.cast_signed());
+    }
+
+    fn row(
+        &mut self,
+        packet: &Packet<'_>,
+        data: i64,
+        cause: (Cause, f32),
+        snd_una: i64,
+        snd_max: i64,
+        outstanding: &Outstanding,
+    ) {
+        if packet.len == 0 {
+            return;
+        }
+        let flight_size = (snd_max - snd_una).max(0);
+        self.pipe = self.pipe_now(flight_size, outstanding);
+        let ts_val = packet.has_ts.then_some(packet.ts_val);
+        self.segments.push(
+            packet.time,
+            data,
+            packet.len,
+            packet.flags.0,
+            cause,
+            flight_size,
+            self.pipe,
+            ts_val,
+            packet.index,
+        );
+    }
+
+    fn pipe_now(&self, flight_size: i64, outstanding: &Outstanding) -> i64 {
+        if self.uses_sack || self.recovery.is_after_timeout() {
+            return outstanding.iter().map(Sent::in_pipe).sum();
+        }
+        // Without SACK each duplicate ACK stands for one segment that has left (RFC 5681 section 3.2 step 4).
+        (flight_size - i64::from(self.dup_count) * self.smss).max(0)
+    }
+}

@@ -1,0 +1,130 @@
+//! Segments sent and not yet acknowledged: a bounded ring, sorted by offset and without overlaps.
+
+use std::collections::VecDeque;
+
+/// A flow whose ACKs are seen may have this many segments in flight; older ones lose their RTT sample.
+const LIMIT: usize = 1 << 16;
+/// A flow whose ACKs are never seen (half a capture) keeps only so many.
+const LIMIT_UNACKED: usize = 1 << 9;
+
+/// One segment in flight, as first sent or last retransmitted.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub start: i64,
+    /// When it was sent last.
+    pub time: i64,
+    pub len: u32,
+    pub ts_val: u32,
+    pub ip_id: u16,
+    pub transmissions: u8,
+    pub marks: u8,
+}
+
+impl Sent {
+    pub const HAS_TS: u8 = 1;
+    pub const SACKED: u8 = 2;
+    /// RFC 6675 `IsLost`, or everything in flight at a timeout.
+    pub const LOST: u8 = 4;
+    /// Sent again after it was marked lost.
+    pub const RESENT: u8 = 8;
+    /// Part of it has been acknowledged: its RTT can't be told any more.
+    pub const PARTLY_ACKED: u8 = 16;
+
+    pub fn end(&self) -> i64 {
+        self.start + i64::from(self.len)
+    }
+
+    pub fn is(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+
+    /// RFC 6675 section 4 `SetPipe`: what this segment adds to `pipe`.
+    pub fn in_pipe(&self) -> i64 {
+        if self.is(Self::SACKED) {
+            return 0;
+        }
+        let copies = u8::from(!self.is(Self::LOST)) + u8::from(self.is(Self::RESENT));
+        i64::from(self.len) * i64::from(copies)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Outstanding {
+    ring: VecDeque<Sent>,
+}
+
+impl Outstanding {
+    /// New data above all that is there.
+    #[inline]
+    pub fn push(&mut self, sent: Sent, is_acked_ever: bool) {
+        debug_assert!(self.ring.back().is_none_or(|last| last.end() <= sent.start));
+        if self.ring.len() >= LIMIT_UNACKED && (!is_acked_ever || self.ring.len() >= LIMIT) {
+            self.ring.pop_front();
+        }
+        self.ring.push_back(sent);
+    }
+
+    #[inline]
+    pub fn front(&self) -> Option<&Sent> {
+        self.ring.front()
+    }
+
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<&mut Sent> {
+        self.ring.front_mut()
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Sent> {
+        self.ring.pop_front()
+    }
+
+    pub fn last(&self) -> Option<&Sent> {
+        self.ring.back()
+    }
+
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+        self.ring.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Sent> {
+        self.ring.iter_mut()
+    }
+
+    /// The segments that overlap `[start, end)`, as indices.
+    pub fn range(&self, start: i64, end: i64) -> std::ops::Range<usize> {
+        let first = self.ring.partition_point(|sent| sent.end() <= start);
+        let last = self.ring.partition_point(|sent| sent.start < end);
+        first..last.max(first)
+    }
+
+    pub fn get(&self, index: usize) -> &Sent {
+        &self.ring[index]
+    }
+
+    pub fn get_mut(&mut self, index: usize) -> &mut Sent {
+        &mut self.ring[index]
+    }
+
+    /// Puts a segment into a hole; rare.
+    pub fn insert(&mut self, sent: Sent) {
+        let index = self.ring.partition_point(|other| other.start < sent.start);
+        self.ring.insert(index, sent);
+        if self.ring.len() > LIMIT {
+            self.ring.pop_front();
+        }
+    }
+
+    /// Gives back memory that a burst took.
+    pub fn heap_bytes(&self) -> usize {
+        self.ring.capacity() * size_of::<Sent>()
+    }
+}

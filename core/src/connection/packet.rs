@@ -1,0 +1,77 @@
+//! What following a connection needs of a segment.
+
+use crate::wire::{SackBlocks, Segment, TcpFlags};
+
+/// A segment of a known connection and direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    pub time: i64,
+    /// The record's number in its capture, from 0.
+    pub index: u64,
+    pub seq: u32,
+    pub ack: u32,
+    pub len: u32,
+    pub ts_val: u32,
+    pub ts_ecr: u32,
+    pub window: u16,
+    pub flags: TcpFlags,
+    pub ip_id: u16,
+    pub ttl: u8,
+    pub has_ts: bool,
+    pub sack: Option<&'a SackBlocks>,
+}
+
+impl<'a> Packet<'a> {
+    pub fn new(time: i64, index: u64, segment: &'a Segment) -> Self {
+        let (ts_val, ts_ecr) = segment.options.timestamps.unwrap_or_default();
+        let sack = &segment.options.sack;
+        Self {
+            time,
+            index,
+            seq: segment.seq,
+            ack: segment.ack,
+            len: segment.payload_len,
+            ts_val,
+            ts_ecr,
+            window: segment.window,
+            flags: segment.flags,
+            ip_id: segment.ip_id,
+            ttl: segment.ttl,
+            has_ts: segment.options.timestamps.is_some(),
+            sack: (sack.count > 0).then_some(sack),
+        }
+    }
+
+    #[inline]
+    pub fn is_syn(&self) -> bool {
+        self.flags.has(TcpFlags::SYN)
+    }
+
+    #[inline]
+    pub fn is_fin(&self) -> bool {
+        self.flags.has(TcpFlags::FIN)
+    }
+
+    #[inline]
+    pub fn is_rst(&self) -> bool {
+        self.flags.has(TcpFlags::RST)
+    }
+
+    #[inline]
+    pub fn is_ack(&self) -> bool {
+        self.flags.has(TcpFlags::ACK)
+    }
+
+    /// No data, no SYN, FIN or RST: it only acknowledges.
+    #[inline]
+    pub fn is_pure_ack(&self) -> bool {
+        const OTHERS: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+        self.len == 0 && self.flags.0 & (OTHERS | TcpFlags::ACK.0) == TcpFlags::ACK.0
+    }
+
+    /// Whether it takes sequence space (RFC 9293 section 3.4).
+    #[inline]
+    pub fn has_sequence_space(&self) -> bool {
+        self.len > 0 || self.flags.0 & (TcpFlags::SYN.0 | TcpFlags::FIN.0) != 0
+    }
+}
