@@ -25,17 +25,22 @@ _PARTS = ("control", "receiver", "application")
 
 def load(path: str | FilePath, *, overrides: Iterable[str] = ()) -> Scenario:
     """Read a scenario file; every override is "key=value" with a TOML value (`path.nodes.0.buffer=20`)."""
-    try:
-        with open(path, "rb") as file:
-            table = tomllib.load(file)
-    except OSError as error:
-        raise ScenarioError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: not TOML: {error}") from error
+    table = table_of(path)
     try:
         return parse(table, overrides=overrides)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from error
+
+
+def table_of(path: str | FilePath) -> Mapping[str, object]:
+    """A scenario file's TOML, not looked at yet."""
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: not TOML: {error}") from error
 
 
 def parse(table: Mapping[str, object], *, overrides: Iterable[str] = ()) -> Scenario:

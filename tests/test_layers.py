@@ -23,7 +23,7 @@ LAYERS = (
     ("capture",),
     ("backends",),
     ("models",),
-    ("scenario_file",),
+    ("scenario_file", "scenario_spec", "tables"),
     ("scenario", "errors", "_version", "_core"),
 )
 RANK = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,82 @@
+"""A table to a file and back by its suffix; under the final name stands the whole table or what stood there before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.errors import LabError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json")
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The table suffix of a path; an unknown one is refused with the known."""
+    name = Path(path).name
+    found = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    if found is None:
+        raise LabError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)}")
+    return found
+
+
+def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a DataFrame by the suffix of the path."""
+    suffix = suffix_of(path)
+    with replacing(path) as temporary:
+        if suffix == ".parquet":
+            frame.to_parquet(temporary, index=False)
+        elif suffix == ".json":
+            frame.to_json(temporary, orient="records", lines=False)
+        else:
+            # mtime 0: the same table gives the same bytes.
+            gzip = {"method": "gzip", "mtime": 0}
+            frame.to_csv(temporary, index=False, compression=gzip if suffix == ".csv.gz" else None)
+
+
+def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a table by the suffix of the path."""
+    import pandas as pd
+
+    suffix = suffix_of(path)
+    try:
+        if suffix == ".parquet":
+            return pd.read_parquet(path)
+        return pd.read_json(path) if suffix == ".json" else pd.read_csv(path)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise LabError(f"{path}: not a {suffix} table: {' '.join(str(error).split())}") from error
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its name when the block ends well, and vanishes when it does not.
+
+    A device or a pipe (/dev/stdout) has no name to take: it is written to directly.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        if target.is_dir():
+            raise LabError(f"{path}: Is a directory")
+        try:
+            yield target
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror or error}") from error
+        return
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        # A full disk shows here at the latest, while the old file still stands.
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
