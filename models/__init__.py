@@ -1,15 +1,23 @@
-"""The papers as executable models: one file per paper, pure numpy, no capture, no simulator.
+"""The papers as executable models: one file per paper or law, pure numpy, no capture, no simulator.
 
 `ALL` is the table of models. A new one is a file here and a row in it.
 """
 
+from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.small_buffers import SmallBuffers
+from tcptrace_lab.models.textbook.cubic_response import CubicResponse
+from tcptrace_lab.models.textbook.mathis import Mathis
+from tcptrace_lab.models.textbook.pftk import Pftk
 
 ALL: tuple[Model, ...] = (
     SmallBuffers(),
+    InitialWindow(),
     SeveralNodes(),
+    Mathis(),
+    Pftk(),
+    CubicResponse(),
 )
 
 __all__ = ["ALL", "Applicability", "Model", "Parameter", "Prediction", "Quantity", "Reason"]

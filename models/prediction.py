@@ -4,7 +4,7 @@ A model is a small frozen object: `applies_to(path, control)` gives the reasons 
 the numbers it takes from them, `evaluate(**inputs)` its quantities (vectorised, no path needed), and
 `predict(path, control)` all of it as one `Prediction`.
 
-Units are written "packets", "s", "packets/s", "bit/s", "bytes" or "1" (a pure number). Changing the unit of time must
+Units are those of TIME_POWER ("1" is a pure number). Changing the unit of time must
 change each quantity by the power its unit says: tests/models/test_laws.py holds every model of `ALL` to that.
 """
 
@@ -32,6 +32,7 @@ TIME_POWER: dict[str, int] = {
     "packets/s": -1,
     "bytes/s": -1,
     "bit/s": -1,
+    "packets/s^3": -3,
 }
 
 

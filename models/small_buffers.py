@@ -333,9 +333,7 @@ def _notes(found: dict[str, Quantity], count: int) -> tuple[str, ...]:
     """What a reader must know before trusting the verdict."""
     notes: list[str] = []
     if found["W_th"].value > 2 * found["W_B"].value:
-        notes.append(
-            "theorem 1 treats bursts as a fluid; single packets and ties move it by B or so (models/ERRATA.md)"
-        )
+        notes.append("theorem 1 treats bursts as a fluid: whole packets shift its edges (models/ERRATA.md)")
     if count == 2 and found["condition_16"].value > 0 and found["W_th"].value < 2 * found["W_B"].value:
         notes.append("condition 16 holds: theorem 2 neglects a third slow start here")
     return tuple(notes)

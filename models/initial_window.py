@@ -1,0 +1,331 @@
+"""k packets at once into b buffers: who is lost first and when it is sent again (RFC 2416).
+
+T. Shepard, C. Partridge, "When TCP Starts Up With Four Packets Into Only Three Buffers", RFC 2416. A chain of links
+leads to a last queue that holds b packets, the one in service among them ("which can hold at most two packets while one
+is being sent"); a slow start from an initial window of k packets. Time 0 is the first packet's transmission, and times
+are those at the sender ("we spy here").
+
+The RFC gives a trace and no equations; here is the recurrence behind it, packet by packet, until the third duplicate
+ACK. A chain of FIFO links with packets of one size delays a stream exactly as its slowest link with the sum of all
+times, so the links before the last queue enter as `feed_rate` and `feed_time` (see `reduce_chain`).
+
+Units: packets, packets/s, seconds. Parameters broadcast; the packets are the last axis of a result. The ways the start
+depends on them are steps, so a parameter near a tie (a packet arrives just when another leaves) may move an event; a
+departure at the same time frees its place first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tcptrace_lab.models import conditions
+from tcptrace_lab.models.prediction import (
+    Applicability,
+    FloatArray,
+    Parameter,
+    Prediction,
+    Quantity,
+    Reason,
+    checked,
+    named,
+    reason,
+    require_applies,
+)
+
+from tcptrace_lab.scenario import Control, Path
+
+INITIAL_WINDOW = Parameter(name="initial_window", unit="packets", meaning="k, sent at time 0", example=4, low=1,
+                           low_open=False, high=512, high_open=False, integer=True)  # fmt: skip
+PLACES = Parameter(name="places", unit="packets", meaning="b, the last queue's, in service included", example=3, low=1,
+                   low_open=False, high=4096, high_open=False, integer=True)  # fmt: skip
+LAST_RATE = Parameter(name="last_rate", unit="packets/s", meaning="rate behind the last queue", example=1.2)
+FEED_RATE = Parameter(name="feed_rate", unit="packets/s", meaning="slowest rate before it", example=187.5)
+FEED_TIME = Parameter(name="feed_time", unit="s", meaning="one packet's way to the last queue", example=0.03041333,
+                      low_open=False)  # fmt: skip
+RETURN_TIME = Parameter(name="return_time", unit="s", meaning="end of service to the ACK's return", example=0.35854987,
+                        low_open=False)  # fmt: skip
+ACK_TIMER = Parameter(name="ack_timer", unit="s", meaning="delayed-ACK timer, 0: every packet is acknowledged at once",
+                      example=0.0, low_open=False)  # fmt: skip
+
+DUPLICATE_ACKS = 3
+# More packets than this are not followed: nothing is then said of a loss.
+HORIZON = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """What happens to packets 1 ... P (last axis; packet p at index p - 1) until the third duplicate ACK.
+
+    `sent`, `delivered` (at the receiver) and `ack_at` (the ACK its arrival caused, back at the sender) are seconds, NaN
+    where it does not happen; `ack_number` is what that ACK covers. `first_lost` is a packet number, NaN if none is
+    lost within the horizon; `retransmitted` the time of its fast retransmission, NaN if fewer than three duplicates
+    come (`duplicates` counts all): then only the retransmission timer is left.
+    """
+
+    sent: FloatArray
+    delivered: FloatArray
+    ack_at: FloatArray
+    ack_number: FloatArray
+    is_lost: NDArray[np.bool_]
+    is_duplicate: NDArray[np.bool_]
+    first_lost: FloatArray
+    duplicates: FloatArray
+    retransmitted: FloatArray
+
+
+@dataclass
+class _Sender:
+    """Windows, and when each packet is sent, for all parameters at once."""
+
+    sent: FloatArray
+    cwnd: FloatArray
+    highest_ack: FloatArray
+    duplicates: FloatArray
+    retransmitted: FloatArray
+
+    def on_ack(self, happens: NDArray[np.bool_], number: FloatArray, now: FloatArray) -> NDArray[np.bool_]:
+        """An ACK for all up to `number` arrives where `happens`; True where it is a duplicate."""
+        is_new = happens & (number > self.highest_ack)
+        is_duplicate = happens & ~is_new
+        self.highest_ack = np.where(is_new, number, self.highest_ack)
+        # Slow start: one packet more per new ACK, however many packets it covers.
+        self.cwnd = np.where(is_new, self.cwnd + 1, self.cwnd)
+        packet = np.arange(1, self.sent.shape[-1] + 1)
+        allowed = packet <= (self.highest_ack + self.cwnd)[..., None]
+        self.sent = np.where(is_new[..., None] & allowed & np.isnan(self.sent), now[..., None], self.sent)
+        self.duplicates = np.where(is_duplicate, self.duplicates + 1, self.duplicates)
+        third = is_duplicate & (self.duplicates == DUPLICATE_ACKS)
+        self.retransmitted = np.where(third, now, self.retransmitted)
+        return is_duplicate
+
+
+def timeline(
+    *,
+    initial_window: ArrayLike,
+    places: ArrayLike,
+    last_rate: ArrayLike,
+    feed_rate: ArrayLike,
+    feed_time: ArrayLike,
+    return_time: ArrayLike,
+    ack_timer: ArrayLike = 0.0,
+) -> Timeline:
+    """The start, packet by packet; see `Timeline`. Parameters as in `InitialWindow.parameters`."""
+    k, b, mu, feed, there, back, timer = np.broadcast_arrays(
+        INITIAL_WINDOW.check(initial_window),
+        PLACES.check(places),
+        LAST_RATE.check(last_rate),
+        FEED_RATE.check(feed_rate),
+        FEED_TIME.check(feed_time),
+        RETURN_TIME.check(return_time),
+        ACK_TIMER.check(ack_timer),
+    )
+    # Slow start can't pass the pipe and the queue by more than twice; the packets sent by then are twice as many again.
+    pipe = mu * (there + back + timer) + 1
+    count = int(min(np.max(4 * (b + pipe) + 2 * k + 16, initial=1), HORIZON))
+    shape = k.shape
+    nan = np.full(shape, np.nan)
+    packet = np.arange(1, count + 1)
+    sender = _Sender(
+        sent=np.where(packet <= k[..., None], 0.0, np.nan),
+        cwnd=k.copy(),
+        highest_ack=np.zeros(shape),
+        duplicates=np.zeros(shape),
+        retransmitted=nan.copy(),
+    )
+    served = np.full((*shape, count), np.nan)
+    delivered, ack_at, ack_number = served.copy(), served.copy(), served.copy()
+    is_lost, is_duplicate = np.zeros(served.shape, dtype=np.bool_), np.zeros(served.shape, dtype=np.bool_)
+    fed, idle_at = np.full(shape, -np.inf), np.full(shape, -np.inf)
+    in_order, pending, deadline = np.zeros(shape), np.full(shape, -1), nan.copy()
+
+    def acknowledge(happens: NDArray[np.bool_], index: ArrayLike, number: FloatArray, at: FloatArray) -> None:
+        """The receiver's ACK, caused by the packet at `index`, and what the sender does with it."""
+        now = at + back
+        duplicate = sender.on_ack(happens, number, now)
+        chosen = happens[..., None] & (np.arange(count) == np.asarray(index)[..., None])
+        ack_at[...] = np.where(chosen, now[..., None], ack_at)
+        ack_number[...] = np.where(chosen, number[..., None], ack_number)
+        is_duplicate[...] |= chosen & duplicate[..., None]
+
+    for p in range(count):
+        # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
+        held = (pending >= 0) & np.isnan(sender.sent[..., p])
+        acknowledge(held, pending, in_order, deadline)
+        pending = np.where(held, -1, pending)
+        sent = sender.sent[..., p]
+        goes = ~np.isnan(sent)
+        if not goes.any():
+            break
+        # The slowest link before the last queue spaces the packets; the rest of the way is a constant.
+        fed = np.where(goes, np.maximum(sent, fed + 1 / feed), fed)
+        arrival = fed + there
+        # A departure at the very time of the arrival frees its place first; a billionth of a service time is rounding.
+        waiting = np.sum(served[..., :p] > (arrival + 1e-9 / mu)[..., None], axis=-1)
+        lost = goes & (waiting >= b)
+        passes = goes & ~lost
+        is_lost[..., p] = lost
+        idle_at = np.where(passes, np.maximum(arrival, idle_at) + 1 / mu, idle_at)
+        served[..., p] = np.where(passes, idle_at, np.nan)
+        at = served[..., p]
+        # The timer of the packet before, if it runs out before this one comes.
+        early = (pending >= 0) & passes & (deadline < at)
+        acknowledge(early, pending, in_order, deadline)
+        pending = np.where(early, -1, pending)
+        expected = passes & (in_order == p)
+        in_order = np.where(expected, p + 1, in_order)
+        # RFC 1122: an ACK for every second packet, at once for one out of order, else when the timer runs out.
+        waits = expected & (timer > 0) & (pending < 0)
+        answers = passes & ~waits
+        acknowledge(answers, np.full(shape, p), in_order, np.where(answers, at, 0.0))
+        pending = np.where(waits, p, np.where(answers, -1, pending))
+        deadline = np.where(waits, at + timer, deadline)
+        delivered[..., p] = at
+
+    any_lost = is_lost.any(axis=-1)
+    return Timeline(
+        sent=sender.sent,
+        delivered=delivered,
+        ack_at=ack_at,
+        ack_number=ack_number,
+        is_lost=is_lost,
+        is_duplicate=is_duplicate,
+        first_lost=np.where(any_lost, np.argmax(is_lost, axis=-1) + 1.0, np.nan),
+        duplicates=sender.duplicates,
+        retransmitted=sender.retransmitted,
+    )
+
+
+def shift(**parameters: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How a k-packet start compares with a one-packet start: (seconds, packets, seconds ahead), section "Discussion".
+
+    At the first retransmission the one-packet start is `seconds` later and `packets` further. Those packets take
+    packets / last_rate on the last link; what is left is how far ahead the k-packet start is (positive) in delivering.
+    """
+    many, one = timeline(**parameters), timeline(**{**parameters, "initial_window": 1})
+    seconds = one.retransmitted - many.retransmitted
+    packets = one.first_lost - many.first_lost
+    return seconds, packets, seconds - packets / LAST_RATE.check(parameters["last_rate"])
+
+
+def reduce_chain(path: Path) -> dict[str, float]:
+    """A path as `timeline` wants it: the last node's rate and places, what feeds it, and the way back."""
+    packet_bits, ack_bits = 8 * path.packet_bytes, 8 * path.ack_bytes
+    *before, last = path.nodes
+    rates = [path.access_rate_bps, *(node.rate_bps for node in before)]
+    delays = [path.access_delay_s, *(node.delay_s for node in before)]
+    back = path.return_delay_s + sum(node.delay_s + ack_bits / node.rate_bps for node in path.reverse)
+    return {
+        "places": path.waiting_places(last) + 1,
+        "last_rate": last.rate_bps / packet_bits,
+        # No finite rate before the last node: a burst arrives all at once.
+        "feed_rate": min(min(rates) / packet_bits, 1e12),
+        "feed_time": sum(delays) + sum(packet_bits / rate for rate in rates),
+        "return_time": last.delay_s + back,
+    }
+
+
+@dataclass(frozen=True)
+class InitialWindow:
+    """The RFC's experiment as a model, for any k and b.
+
+    `ack_timer_s` is the receiver's delayed-ACK timer, used where the control has an ACK for two packets.
+    """
+
+    ack_timer_s: float = 0.1
+    name: str = "initial_window"
+    paper: str = "Shepard & Partridge 1998, When TCP starts up with four packets into only three buffers (RFC 2416)"
+    parameters: tuple[Parameter, ...] = (
+        INITIAL_WINDOW,
+        PLACES,
+        LAST_RATE,
+        FEED_RATE,
+        FEED_TIME,
+        RETURN_TIME,
+        ACK_TIMER,
+    )
+
+    def applies_to(self, path: Path, control: Control) -> Applicability:
+        """A slow start from the initial window into a last queue that is the slowest and can overflow."""
+        return Applicability(
+            (
+                conditions.is_standard_slow_start(control),
+                conditions.no_limited_transmit(control),
+                _is_last_slowest(path),
+                _is_last_queue_short(path),
+                conditions.is_return_free(path),
+                conditions.no_random_loss(path),
+                reason(
+                    control.initial_window <= INITIAL_WINDOW.high,
+                    f"{control.initial_window} packets are sent at once",
+                    f"initial_window = {control.initial_window}: must be {INITIAL_WINDOW.range}",
+                ),
+            )
+        )
+
+    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+        """k of the control, the chain reduced to its last queue, the ACK timer if ACKs are delayed."""
+        timer = self.ack_timer_s if control.delayed_ack_segments == 2 else 0.0
+        return {"initial_window": float(control.initial_window), **reduce_chain(path), "ack_timer": timer}
+
+    def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
+        """First loss, retransmission, and the comparison with a one-packet start."""
+        checked(self, parameters)
+        run = timeline(**parameters)
+        seconds, packets, ahead = shift(**parameters)
+        before = run.is_lost.sum(axis=-1).astype(np.float64)
+        first_ack = np.nanmin(np.where(np.isnan(run.ack_at), np.inf, run.ack_at), axis=-1)
+        rows: tuple[tuple[str, FloatArray, str], ...] = (
+            ("first_lost", run.first_lost, "packets"),
+            ("retransmitted_at", run.retransmitted, "s"),
+            ("first_ack_at", first_ack, "s"),
+            ("duplicate_acks", run.duplicates, "packets"),
+            ("lost_before_retransmission", before, "packets"),
+            ("shift", seconds, "s"),
+            ("shift_packets", packets, "packets"),
+            ("ahead", ahead, "s"),
+        )
+        return {name: Quantity(value=value, unit=unit, equation="recurrence") for name, value, unit in rows}
+
+    def predict(self, path: Path, control: Control) -> Prediction:
+        """Which packet is lost first and when it is sent again."""
+        require_applies(self, path, control)
+        inputs = self.inputs(path, control)
+        found = self.evaluate(**inputs)
+        notes = []
+        if np.isnan(found["first_lost"].value):
+            notes.append("nothing is lost in the packets followed")
+        elif np.isnan(found["retransmitted_at"].value):
+            count = found["duplicate_acks"].value
+            notes.append(f"only {count:g} duplicate ACKs come: the retransmission timer must recover the first loss")
+        return Prediction(
+            model=self.name,
+            paper=self.paper,
+            inputs=named(self, inputs),
+            quantities=found,
+            equations=("recurrence",),
+            notes=tuple(notes),
+        )
+
+
+def _is_last_slowest(path: Path) -> Reason:
+    last = path.nodes[-1]
+    others = [node.rate_bps for node in path.nodes[:-1]] + [path.access_rate_bps]
+    return reason(
+        last.rate_bps < min(others),
+        "the last node is the slowest",
+        "the last node is not the slowest: packets wait before it",
+    )
+
+
+def _is_last_queue_short(path: Path) -> Reason:
+    places = path.waiting_places(path.nodes[-1]) + 1
+    before = min((path.waiting_places(node) for node in path.nodes[:-1]), default=np.inf)
+    return reason(
+        places <= PLACES.high and before >= 2 * places,
+        f"the last queue holds b = {places:g} packets, the one in service included",
+        f"the last queue holds b = {places:g} packets: more than the {PLACES.high:g} followed"
+        if places > PLACES.high
+        else f"a queue before the last has {before:g} places: it may overflow before the last one, with b = {places:g}",
+    )
