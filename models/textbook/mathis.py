@@ -27,7 +27,7 @@ from tcptrace_lab.scenario import Control, Path
 
 
 def constant(ack_segments: ArrayLike) -> FloatArray:
-    """C of equation (3), a pure number: sqrt(3 / (2 b)), so sqrt(3/2) with an ACK per packet and sqrt(3/4) with b = 2."""
+    """C of equation (3), a pure number: sqrt(3 / (2 b)), sqrt(3/2) with an ACK per packet and sqrt(3/4) with b = 2."""
     return np.sqrt(3 / (2 * ACK_SEGMENTS.check(ack_segments)))
 
 

@@ -60,7 +60,7 @@ def timeout_probability(loss: ArrayLike, window: ArrayLike) -> FloatArray:
 
 
 def backoff(loss: ArrayLike) -> FloatArray:
-    """f(p) = 1 + p + 2 p^2 + 4 p^3 + 8 p^4 + 16 p^5 + 32 p^6: a series of timeouts lasts T_0 f(p) / (1 - p) on average."""
+    """f(p) = 1 + p + 2 p^2 + 4 p^3 + 8 p^4 + 16 p^5 + 32 p^6: a series of timeouts lasts T_0 f(p) / (1 - p)."""
     p = LOSS.check(loss)
     return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
 
