@@ -1,0 +1,131 @@
+//! A record to a segment, or the cause why it is none; no packet goes uncounted.
+
+use super::bytes::Bytes;
+use super::fragments::Fragments;
+use super::{Segment, link, network};
+
+/// Why a packet gave no segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecoded {
+    /// No IP is looked for in this link type (see `link_type_name`).
+    LinkType(u16),
+    /// ARP, LLC and the like.
+    NotIp,
+    /// UDP, ICMP and the like.
+    NotTcp,
+    /// A piece of an IP datagram; the segment comes with the last piece.
+    Fragment,
+    /// The snapshot length cut a header.
+    Cut,
+    /// A header contradicts itself or the packet's length.
+    Malformed,
+    /// ESP, or a protected 802.11 frame.
+    Encrypted,
+    /// More tunnels within tunnels than are followed.
+    Nested,
+}
+
+/// Packets by what became of them; `segments` and the causes add up to `packets`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub packets: u64,
+    pub segments: u64,
+    pub unknown_link_type: u64,
+    /// The first link type without a decoder that was met.
+    pub link_type: Option<u16>,
+    pub not_ip: u64,
+    pub not_tcp: u64,
+    pub fragments: u64,
+    pub cut: u64,
+    pub malformed: u64,
+    pub encrypted: u64,
+    pub nested: u64,
+}
+
+impl Counts {
+    #[cold]
+    fn add(&mut self, cause: Undecoded) {
+        let count = match cause {
+            Undecoded::LinkType(link_type) => {
+                self.link_type.get_or_insert(link_type);
+                &mut self.unknown_link_type
+            }
+            Undecoded::NotIp => &mut self.not_ip,
+            Undecoded::NotTcp => &mut self.not_tcp,
+            Undecoded::Fragment => &mut self.fragments,
+            Undecoded::Cut => &mut self.cut,
+            Undecoded::Malformed => &mut self.malformed,
+            Undecoded::Encrypted => &mut self.encrypted,
+            Undecoded::Nested => &mut self.nested,
+        };
+        *count += 1;
+    }
+}
+
+const ETHERNET: u16 = 1;
+
+/// Decodes the packets of one capture in their order; keeps a few IP fragments and the counts.
+#[derive(Default)]
+pub struct Decoder {
+    fragments: Fragments,
+    counts: Counts,
+}
+
+impl Decoder {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The segment in a packet of which `data` was captured and `orig_len` bytes were on the wire.
+    ///
+    /// Checksums are not looked at: with offloads a sender's own packets are captured before theirs are filled in.
+    #[inline]
+    pub fn decode(
+        &mut self,
+        link_type: u16,
+        data: &[u8],
+        orig_len: u32,
+    ) -> Result<Segment, Undecoded> {
+        self.counts.packets += 1;
+        if link_type == ETHERNET {
+            if let Some(segment) = network::usual_segment(data) {
+                self.counts.segments += 1;
+                return Ok(segment);
+            }
+        }
+        self.decode_any(link_type, data, orig_len)
+    }
+
+    fn decode_any(
+        &mut self,
+        link_type: u16,
+        data: &[u8],
+        orig_len: u32,
+    ) -> Result<Segment, Undecoded> {
+        let result = any_segment(link_type, data, orig_len, &mut self.fragments);
+        match result {
+            Ok(_) => self.counts.segments += 1,
+            Err(cause) => self.counts.add(cause),
+        }
+        result
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// Decodes a packet on its own; a piece of a fragmented datagram stays a piece.
+pub fn decode(link_type: u16, data: &[u8], orig_len: u32) -> Result<Segment, Undecoded> {
+    any_segment(link_type, data, orig_len, &mut Fragments::default())
+}
+
+fn any_segment(
+    link_type: u16,
+    data: &[u8],
+    orig_len: u32,
+    fragments: &mut Fragments,
+) -> Result<Segment, Undecoded> {
+    let frame = Bytes::new(data, orig_len);
+    network::segment(link::network(link_type, frame)?, fragments)
+}

@@ -1,0 +1,351 @@
+//! IPv4 (RFC 791), IPv6 (RFC 8200) and the tunnels between them, down to TCP.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice};
+
+use super::bytes::Bytes;
+use super::fragments::{Fragments, Head, Key, Piece};
+use super::link::{self, Network};
+use super::{Endpoint, Segment, Undecoded, tcp};
+
+const HOP_BY_HOP: u8 = 0;
+const IPV4: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const IPV6: u8 = 41;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const GRE: u8 = 47;
+const ESP: u8 = 50;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+const HOST_IDENTITY: u8 = 139;
+const SHIM6: u8 = 140;
+
+/// RFC 7348, and the port Linux used before there was one.
+const VXLAN_PORTS: [u16; 2] = [4789, 8472];
+
+/// Tunnels within tunnels; one is usual, more than this is an attack on the reader.
+const MAX_TUNNELS: u8 = 4;
+
+/// What the IP header gives to a segment.
+#[derive(Clone, Copy)]
+struct Datagram {
+    src: IpAddr,
+    dst: IpAddr,
+    ip_len: u32,
+    ip_id: u16,
+    ttl: u8,
+    ecn: u8,
+    /// Tunnel headers passed so far.
+    tunnels: u8,
+}
+
+pub fn segment(network: Network<'_>, fragments: &mut Fragments) -> Result<Segment, Undecoded> {
+    ip(network, fragments, 0)
+}
+
+fn ip(network: Network<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Segment, Undecoded> {
+    match network {
+        Network::Ipv4(packet) => ipv4(packet, fragments, tunnels),
+        Network::Ipv6(packet) => ipv6(packet, fragments, tunnels),
+        Network::Ip(packet) => match packet.u8(0)? >> 4 {
+            4 => ipv4(packet, fragments, tunnels),
+            6 => ipv6(packet, fragments, tunnels),
+            _ => Err(Undecoded::NotIp),
+        },
+    }
+}
+
+fn ipv4(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Segment, Undecoded> {
+    let first = packet.u8(0)?;
+    let header_len = usize::from(first & 0xf) * 4;
+    if first >> 4 != 4 || header_len < 20 {
+        return Err(Undecoded::Malformed);
+    }
+    let payload = packet.skip(header_len)?;
+    let header = Ipv4HeaderSlice::from_slice(packet.data).map_err(|_| Undecoded::Malformed)?;
+    // Zero: a super-segment whose length did not fit (TSO, GRO, BIG TCP). The capture's own length stands in.
+    let ip_len = match u32::from(header.total_len()) {
+        0 => packet.wire_len,
+        claimed => claimed,
+    };
+    if (ip_len as usize) < header_len {
+        return Err(Undecoded::Malformed);
+    }
+    let payload = payload.with_wire_len(ip_len - header_len as u32);
+    let datagram = Datagram {
+        src: IpAddr::V4(header.source_addr()),
+        dst: IpAddr::V4(header.destination_addr()),
+        ip_len,
+        ip_id: header.identification(),
+        ttl: header.ttl(),
+        ecn: header.ecn().value(),
+        tunnels,
+    };
+    let protocol = header.protocol().0;
+    if header.is_fragmenting_payload() {
+        let key = Key::new(
+            datagram.src,
+            datagram.dst,
+            u32::from(datagram.ip_id),
+            protocol,
+        );
+        let start = u32::from(header.fragments_offset().value()) * 8;
+        let piece = Piece {
+            start,
+            len: payload.wire_len,
+            is_last: !header.more_fragments(),
+        };
+        return fragment(key, piece, protocol, payload, datagram, fragments);
+    }
+    transport(protocol, payload, datagram, fragments)
+}
+
+fn ipv6(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Segment, Undecoded> {
+    const HEADER: u32 = 40;
+    if packet.u8(0)? >> 4 != 6 {
+        return Err(Undecoded::Malformed);
+    }
+    let payload = packet.skip(HEADER as usize)?;
+    let header = Ipv6HeaderSlice::from_slice(packet.data).map_err(|_| Undecoded::Malformed)?;
+    let mut next = header.next_header().0;
+    let mut payload = match u32::from(header.payload_length()) {
+        // A jumbogram (RFC 2675) tells its length below; a super-segment without that option does not.
+        0 if next == HOP_BY_HOP => {
+            payload.with_wire_len(jumbo_payload_len(payload)?.unwrap_or(payload.wire_len))
+        }
+        0 => payload,
+        claimed => payload.with_wire_len(claimed),
+    };
+    let mut datagram = Datagram {
+        src: IpAddr::V6(header.source_addr()),
+        dst: IpAddr::V6(header.destination_addr()),
+        ip_len: payload.wire_len.saturating_add(HEADER),
+        ip_id: 0,
+        ttl: header.hop_limit(),
+        ecn: header.ecn().value(),
+        tunnels,
+    };
+    // Each header is eight bytes or more, so the packet's end bounds this loop.
+    loop {
+        let len = match next {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
+                usize::from(payload.u8(1)?) * 8 + 8
+            }
+            // RFC 4302: counted in four bytes, less two.
+            AUTHENTICATION => usize::from(payload.u8(1)?) * 4 + 8,
+            FRAGMENT => 8,
+            _ => return transport(next, payload, datagram, fragments),
+        };
+        let this = next;
+        next = payload.u8(0)?;
+        let bits = if this == FRAGMENT { payload.u16(2)? } else { 0 };
+        let id = if this == FRAGMENT { payload.u32(4)? } else { 0 };
+        payload = payload.skip(len)?;
+        let (start, has_more) = (u32::from(bits & 0xfff8), bits & 1 != 0);
+        // RFC 6946: an atomic fragment is a whole datagram.
+        if start != 0 || has_more {
+            let key = Key::new(datagram.src, datagram.dst, id, next);
+            let piece = Piece {
+                start,
+                len: payload.wire_len,
+                is_last: !has_more,
+            };
+            datagram.ip_len = HEADER + payload.wire_len;
+            return fragment(key, piece, next, payload, datagram, fragments);
+        }
+    }
+}
+
+/// The jumbo payload option among the hop-by-hop options (RFC 2675 section 2).
+fn jumbo_payload_len(options: Bytes<'_>) -> Result<Option<u32>, Undecoded> {
+    const PAD1: u8 = 0;
+    const JUMBO: u8 = 0xc2;
+    let end = usize::from(options.u8(1)?) * 8 + 8;
+    let mut at = 2;
+    while at < end {
+        let kind = options.u8(at)?;
+        if kind == PAD1 {
+            at += 1;
+            continue;
+        }
+        let len = usize::from(options.u8(at + 1)?);
+        if kind == JUMBO && len == 4 {
+            return Ok(Some(options.u32(at + 2)?).filter(|len| *len > 0));
+        }
+        at += 2 + len;
+    }
+    Ok(None)
+}
+
+/// A piece of a datagram. The TCP header stands in the first; its segment is given when the last piece is there.
+fn fragment(
+    key: Key,
+    piece: Piece,
+    protocol: u8,
+    payload: Bytes<'_>,
+    datagram: Datagram,
+    fragments: &mut Fragments,
+) -> Result<Segment, Undecoded> {
+    if protocol != TCP {
+        return Err(Undecoded::NotTcp);
+    }
+    // RFC 791 section 3.2: all but the last are multiples of eight bytes; none reaches past 65,535.
+    if piece.len == 0 || (!piece.is_last && piece.len % 8 != 0) || piece.start + piece.len > 0xffff
+    {
+        return Err(Undecoded::Malformed);
+    }
+    let head = match piece.start {
+        0 => {
+            let segment = tcp_segment(payload, datagram)?;
+            let tcp_header = payload.wire_len - segment.payload_len;
+            Some(Head {
+                segment,
+                tcp_header,
+            })
+        }
+        _ => None,
+    };
+    fragments.add(key, piece, head).ok_or(Undecoded::Fragment)
+}
+
+fn transport(
+    protocol: u8,
+    payload: Bytes<'_>,
+    datagram: Datagram,
+    fragments: &mut Fragments,
+) -> Result<Segment, Undecoded> {
+    let (protocol, payload) = match protocol {
+        // RFC 4302 after IPv4; after IPv6 it was passed as an extension header.
+        AUTHENTICATION => (
+            payload.u8(0)?,
+            payload.skip(usize::from(payload.u8(1)?) * 4 + 8)?,
+        ),
+        other => (other, payload),
+    };
+    let network = match protocol {
+        TCP => return tcp_segment(payload, datagram),
+        IPV4 => Network::Ipv4(payload),
+        IPV6 => Network::Ipv6(payload),
+        GRE => gre(payload)?,
+        UDP => vxlan(payload)?,
+        ESP => return Err(Undecoded::Encrypted),
+        _ => return Err(Undecoded::NotTcp),
+    };
+    if datagram.tunnels == MAX_TUNNELS {
+        return Err(Undecoded::Nested);
+    }
+    ip(network, fragments, datagram.tunnels + 1)
+}
+
+/// GRE (RFC 2784, RFC 2890) and the enhanced version of PPTP (RFC 2637).
+fn gre(payload: Bytes<'_>) -> Result<Network<'_>, Undecoded> {
+    let flags = payload.u16(0)?;
+    let protocol = payload.u16(2)?;
+    let bytes_if = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
+    let (has_routing, version) = (flags & 0x4000 != 0, flags & 7);
+    match version {
+        // RFC 1701's source routes are gone from RFC 2784.
+        0 if has_routing => Err(Undecoded::NotTcp),
+        0 => {
+            let inner = payload.skip(4 + bytes_if(0x8000) + bytes_if(0x2000) + bytes_if(0x1000))?;
+            match protocol {
+                // Transparent Ethernet bridging.
+                0x6558 => link::ethernet(inner),
+                _ => link::ethertype(protocol, inner),
+            }
+        }
+        1 if protocol == 0x880b => {
+            link::ppp(payload.skip(8 + bytes_if(0x1000) + bytes_if(0x0080))?)
+        }
+        _ => Err(Undecoded::NotTcp),
+    }
+    .map_err(no_tcp_inside)
+}
+
+/// VXLAN (RFC 7348): UDP to a known port, a header whose I flag must be set, an Ethernet frame.
+fn vxlan(payload: Bytes<'_>) -> Result<Network<'_>, Undecoded> {
+    const UDP_HEADER: usize = 8;
+    let port = payload.u16(2).map_err(|_| Undecoded::NotTcp)?;
+    if !VXLAN_PORTS.contains(&port) || payload.u8(UDP_HEADER)? != 0x08 {
+        return Err(Undecoded::NotTcp);
+    }
+    link::ethernet(payload.skip(UDP_HEADER + 8)?).map_err(no_tcp_inside)
+}
+
+/// What a tunnel carries that is no IP was still IP outside: it is counted as such.
+fn no_tcp_inside(cause: Undecoded) -> Undecoded {
+    match cause {
+        Undecoded::NotIp => Undecoded::NotTcp,
+        other => other,
+    }
+}
+
+fn tcp_segment(payload: Bytes<'_>, datagram: Datagram) -> Result<Segment, Undecoded> {
+    let header = tcp::header(payload)?;
+    Ok(Segment {
+        src: Endpoint {
+            addr: datagram.src,
+            port: header.src_port,
+        },
+        dst: Endpoint {
+            addr: datagram.dst,
+            port: header.dst_port,
+        },
+        seq: header.seq,
+        ack: header.ack,
+        flags: header.flags,
+        window: header.window,
+        payload_len: payload.wire_len - header.len,
+        ip_len: datagram.ip_len,
+        ip_id: datagram.ip_id,
+        ttl: datagram.ttl,
+        ecn: datagram.ecn,
+        options: header.options,
+    })
+}
+
+/// Ethernet, IPv4 without options or fragments, TCP: nearly every packet of nearly every capture.
+///
+/// One bounds check and no intermediate views: 3 times as fast as the general path, which gives the same segment
+/// (`fast_path_agrees_with_general_path`). `None` sends the packet there, with whatever is wrong with it.
+#[inline]
+pub fn usual_segment(frame: &[u8]) -> Option<Segment> {
+    const LINK: usize = 14;
+    const IP: usize = 20;
+    let head = frame.first_chunk::<{ LINK + IP + tcp::MIN_HEADER }>()?;
+    let is_usual = head[12] == 0x08 && head[13] == 0x00 && head[14] == 0x45 && head[23] == TCP;
+    let is_fragment = (head[20] & 0x3f) | head[21] != 0;
+    if !is_usual || is_fragment {
+        return None;
+    }
+    let ip_len = usize::from(u16::from_be_bytes([head[16], head[17]]));
+    let header_len = usize::from(head[46] >> 4) * 4;
+    let payload_len = ip_len.checked_sub(IP + header_len)?;
+    let options = frame.get(LINK + IP + tcp::MIN_HEADER..LINK + IP + header_len)?;
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    Some(Segment {
+        src: Endpoint {
+            addr: IpAddr::V4(Ipv4Addr::from(word(26))),
+            port: half(34),
+        },
+        dst: Endpoint {
+            addr: IpAddr::V4(Ipv4Addr::from(word(30))),
+            port: half(36),
+        },
+        seq: word(38),
+        ack: word(42),
+        flags: super::TcpFlags(half(46) & 0x01ff),
+        window: half(48),
+        payload_len: payload_len as u32,
+        ip_len: ip_len as u32,
+        ip_id: half(18),
+        ttl: head[22],
+        ecn: head[15] & 3,
+        options: tcp::options(options),
+    })
+}

@@ -1,0 +1,135 @@
+//! The TCP header and its options (RFC 9293 section 3.1).
+
+use super::bytes::Bytes;
+use super::{SackBlocks, TcpFlags, TcpOptions, Undecoded};
+
+/// The part of a segment that TCP's own header tells.
+pub struct Header {
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: TcpFlags,
+    pub window: u16,
+    /// With options.
+    pub len: u32,
+    pub options: TcpOptions,
+}
+
+pub const MIN_HEADER: usize = 20;
+
+/// Decodes a header of which at least the fixed part was captured.
+pub fn header(packet: Bytes<'_>) -> Result<Header, Undecoded> {
+    let fixed = packet.chunk::<MIN_HEADER>(0)?;
+    let len = usize::from(fixed[12] >> 4) * 4;
+    if len < MIN_HEADER || len as u32 > packet.wire_len {
+        return Err(Undecoded::Malformed);
+    }
+    let captured = packet.data.len().min(len);
+    let mut options = options(&packet.data[MIN_HEADER..captured]);
+    // The snapshot length cut the options: those before the cut are kept, and the cut is told.
+    options.malformed |= captured < len;
+    Ok(Header {
+        src_port: u16::from_be_bytes([fixed[0], fixed[1]]),
+        dst_port: u16::from_be_bytes([fixed[2], fixed[3]]),
+        seq: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
+        ack: u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]),
+        flags: TcpFlags(u16::from_be_bytes([fixed[12], fixed[13]]) & 0x01ff),
+        window: u16::from_be_bytes([fixed[14], fixed[15]]),
+        len: len as u32,
+        options,
+    })
+}
+
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+const MPTCP: u8 = 30;
+const FAST_OPEN: u8 = 34;
+const ACCECN_0: u8 = 172;
+const ACCECN_1: u8 = 174;
+/// RFC 6994: shared by experiments, told apart by the first two bytes.
+const EXPERIMENT: [u8; 2] = [253, 254];
+const EXPERIMENT_FAST_OPEN: u16 = 0xf989;
+const EXPERIMENT_ACCECN: [u16; 3] = [0xacce, 0xacc0, 0xacc1];
+
+/// No operation twice, then timestamps: what RFC 7323 appendix A recommends and nearly every segment carries.
+const USUAL_TIMESTAMPS: u32 = 0x0101_080a;
+
+/// Options of a segment; unknown ones are skipped by their length.
+///
+/// Differs: etherparse's iterator ends at the first option that it does not know, and it knows no TFO, MPTCP, AccECN.
+#[inline]
+pub fn options(bytes: &[u8]) -> TcpOptions {
+    if let Ok(usual) = <[u8; 12]>::try_from(bytes) {
+        if word(&usual, 0) == USUAL_TIMESTAMPS {
+            return TcpOptions {
+                timestamps: Some((word(&usual, 4), word(&usual, 8))),
+                ..TcpOptions::default()
+            };
+        }
+    }
+    any_options(bytes)
+}
+
+fn any_options(mut rest: &[u8]) -> TcpOptions {
+    let mut options = TcpOptions::default();
+    while let Some((&kind, after)) = rest.split_first() {
+        match kind {
+            END => break,
+            NO_OPERATION => {
+                rest = after;
+                continue;
+            }
+            _ => (),
+        }
+        let value = match after.first() {
+            Some(&len) if len >= 2 && usize::from(len) <= rest.len() => &rest[2..usize::from(len)],
+            _ => {
+                options.malformed = true;
+                break;
+            }
+        };
+        rest = &rest[2 + value.len()..];
+        read_option(&mut options, kind, value);
+    }
+    options
+}
+
+fn read_option(options: &mut TcpOptions, kind: u8, value: &[u8]) {
+    match (kind, value.len()) {
+        (MSS, 2) => options.mss = Some(u16::from_be_bytes([value[0], value[1]])),
+        (WINDOW_SCALE, 1) => options.wscale = Some(value[0]),
+        (SACK_PERMITTED, 0) => options.sack_permitted = true,
+        (SACK, 8 | 16 | 24 | 32) => {
+            options.sack = SackBlocks::default();
+            for (edge, block) in options.sack.edges.iter_mut().zip(value.chunks_exact(8)) {
+                *edge = (word(block, 0), word(block, 4));
+            }
+            options.sack.count = (value.len() / 8) as u8;
+        }
+        (TIMESTAMPS, 8) => options.timestamps = Some((word(value, 0), word(value, 4))),
+        (FAST_OPEN, _) => options.has_tfo = true,
+        (MPTCP, 1..) => options.has_mptcp = true,
+        (ACCECN_0 | ACCECN_1, _) => options.has_accecn = true,
+        (kind, 2..) if EXPERIMENT.contains(&kind) => {
+            let experiment = u16::from_be_bytes([value[0], value[1]]);
+            options.has_tfo |= experiment == EXPERIMENT_FAST_OPEN;
+            options.has_accecn |= EXPERIMENT_ACCECN.contains(&experiment);
+        }
+        // A known option with a length that its document does not allow.
+        (MSS | WINDOW_SCALE | SACK_PERMITTED | SACK | TIMESTAMPS | MPTCP, _) => {
+            options.malformed = true
+        }
+        _ => (),
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
