@@ -4,6 +4,7 @@
 """
 
 from tcptrace_lab.models.initial_window import InitialWindow
+from tcptrace_lab.models.m_start import MStart
 from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.small_buffers import SmallBuffers
@@ -15,6 +16,7 @@ ALL: tuple[Model, ...] = (
     SmallBuffers(),
     InitialWindow(),
     SeveralNodes(),
+    MStart(),
     Mathis(),
     Pftk(),
     CubicResponse(),
