@@ -15,7 +15,10 @@ from tcptrace_lab._version import __version__
 from tcptrace_lab.errors import LabError
 
 # Name, one line of help. The module tcptrace_lab.commands.NAME is imported only when the command runs.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "predict": "what each model says of a scenario, without running it",
+    "reproduce": "regenerate a paper's tables and figures beside the published numbers",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,194 @@
+"""What a reproduction is made of: tables, figures, and the sources beside which ours are put."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.errors import LabError
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+Row = tuple[object, ...]
+
+# Where the ns-2 reference data lies beside a checkout.
+ORACLES = FilePath("..") / "shared" / "oracles" / "ns2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows under columns; `name` is the file's stem. None is an empty cell (unknown, or not printed)."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Aligned text: numbers to the right, words to the left."""
+        cells = [[_cell(value) for value in row] for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(self.columns, *cells, strict=True)]
+        is_number = [
+            all(isinstance(row[i], int | float) or row[i] is None for row in self.rows) and bool(self.rows)
+            for i in range(len(self.columns))
+        ]
+        lines = [self.title, ""]
+        for line in [list(self.columns), ["-" * width for width in widths], *cells]:
+            padded = [
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(line, widths, is_number, strict=True)
+            ]
+            lines.append("  ".join(padded).rstrip())
+        return "\n".join([*lines, *([""] if self.notes else []), *self.notes]) + "\n"
+
+    def csv(self) -> str:
+        """Comma-separated values with a header line."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([_cell(value) for value in row] for row in self.rows)
+        return out.getvalue()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        rows = [dict(zip(self.columns, (_json(value) for value in row), strict=True)) for row in self.rows]
+        return {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A picture: `draw` fills an empty matplotlib figure of `size` inches."""
+
+    name: str
+    title: str
+    draw: Callable[[matplotlib.figure.Figure], None]
+    size: tuple[float, float] = (8.0, 4.8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A paper's tables and figures; `notes` say what was compared and what could not be."""
+
+    paper: str
+    title: str
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the tables' numbers, the figures' names."""
+        return {
+            "paper": self.paper,
+            "title": self.title,
+            "tables": [table.as_dict() for table in self.tables],
+            "figures": [{"name": figure.name, "title": figure.title} for figure in self.figures],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Where comparisons come from: a folder of ns-2 data (None: absent) and the simulator (if `simulate`)."""
+
+    oracles: FilePath | None = None
+    simulate: bool = True
+    _read: dict[str, list[dict[str, str]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(self, name: str, **wanted: object) -> list[dict[str, str]]:
+        """The rows of an ns-2 CSV (also gzipped) whose columns have the wanted values; none where data is absent."""
+        if self.oracles is None:
+            return []
+        if name not in self._read:
+            self._read[name] = _load(self.oracles, name)
+        return [row for row in self._read[name] if all(row[key] == str(value) for key, value in wanted.items())]
+
+    def note(self) -> str:
+        """One line that says which comparisons are there."""
+        ns2 = (
+            f"ns-2: {self.oracles}" if self.oracles else "ns-2: no reference data found (--oracles DIR), columns empty"
+        )
+        return ns2 + ("" if self.simulate else "; simulator: not run (--no-simulate), columns empty")
+
+
+def find_oracles(given: str | None) -> FilePath | None:
+    """The folder of ns-2 data: the one given (which must exist), or the one beside the working folder."""
+    if given is not None:
+        folder = FilePath(given)
+        if not folder.is_dir():
+            raise LabError(f"--oracles {given}: no such folder")
+        return folder
+    return ORACLES if ORACLES.is_dir() else None
+
+
+def write(found: Reproduction, folder: FilePath, *, formats: Sequence[str] = ("png", "svg")) -> list[FilePath]:
+    """Tables as .txt and .csv, figures in `formats`, everything as .json; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[FilePath] = []
+    for table in found.tables:
+        files += [_save(folder / f"{table.name}.txt", table.text()), _save(folder / f"{table.name}.csv", table.csv())]
+    files.append(_save(folder / "reproduction.json", json.dumps(found.as_dict(), indent=1, allow_nan=False) + "\n"))
+    for figure in found.figures:
+        files += _picture(figure, folder, formats)
+    return files
+
+
+def _picture(figure: Figure, folder: FilePath, formats: Sequence[str]) -> list[FilePath]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    # A fixed salt: the same figure is the same SVG, byte for byte.
+    with mpl.rc_context({"svg.hashsalt": figure.name, "font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        figure.draw(canvas)
+        canvas.suptitle(figure.title, fontsize=10)
+        files = []
+        for suffix in formats:
+            path = folder / f"{figure.name}.{suffix}"
+            canvas.savefig(path, dpi=120, metadata={"Date": None} if suffix == "svg" else None)
+            files.append(path)
+    return files
+
+
+def _save(path: FilePath, text: str) -> FilePath:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _load(folder: FilePath, name: str) -> list[dict[str, str]]:
+    plain, packed = folder / name, folder / f"{name}.gz"
+    if packed.exists():
+        with gzip.open(packed, "rt", encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    if not plain.exists():
+        raise LabError(f"{plain}: not there; is {folder} the folder of ns-2 data?")
+    with open(plain, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _json(value: object) -> object:
+    """numpy scalars to Python, NaN to null."""
+    item = getattr(value, "item", None)
+    plain = item() if callable(item) else value
+    return None if isinstance(plain, float) and (plain != plain or abs(plain) == float("inf")) else plain
+
+
+def _cell(value: object) -> str:
+    plain = _json(value)
+    if plain is None:
+        return ""
+    if isinstance(plain, bool):
+        return "yes" if plain else "no"
+    return f"{plain:.6g}" if isinstance(plain, float) else str(plain)
+
+
+def by_column(rows: Sequence[Mapping[str, str]], key: str, value: str) -> dict[float, float]:
+    """One numeric column of ns-2 rows by another."""
+    return {float(row[key]): float(row[value]) for row in rows}
