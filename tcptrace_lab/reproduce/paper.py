@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -177,7 +178,7 @@ def _json(value: object) -> object:
     """numpy scalars to Python, NaN to null."""
     item = getattr(value, "item", None)
     plain = item() if callable(item) else value
-    return None if isinstance(plain, float) and (plain != plain or abs(plain) == float("inf")) else plain
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def _cell(value: object) -> str:
