@@ -1,12 +1,11 @@
 //! Taps: what a capture at a place on the path would have seen, in order of time.
 //!
-//! The path works out a packet's whole journey when it enters, so a tap hears of times ahead of the event loop's. It
-//! holds them back until the loop has passed them: constant memory, whatever the run's length.
+//! The path works out a packet's whole journey when it enters, so a tap hears of times ahead of the event loop's: rows
+//! are put in order at the end. They are the profile's own packets; a `Segment` is made when a row is read.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::Spec;
 use crate::wire::{Endpoint, Segment};
 
 /// Where a tap stands.
@@ -40,76 +39,144 @@ impl Place {
     }
 }
 
-/// Who takes what a tap saw: a capture file, the connection table, a vector.
-pub trait Sink {
-    fn segment(&mut self, time_ns: i64, segment: &Segment);
+/// A packet of one of the profiles, as a capture shows it.
+pub trait Captured: Copy {
+    fn segment(&self, ends: &[Ends]) -> Segment;
 }
 
-impl Sink for Vec<(i64, Segment)> {
-    fn segment(&mut self, time_ns: i64, segment: &Segment) {
-        self.push((time_ns, *segment));
-    }
-}
-
-/// One tap with its sink.
-pub struct Tap<S> {
+/// What one tap saw.
+#[derive(Debug)]
+struct Tap<P> {
     place: Place,
-    sink: S,
-    /// Seen ahead of time: (time, order of seeing, place in `held`).
-    ahead: BinaryHeap<Reverse<(i64, u64, usize)>>,
-    held: Vec<Segment>,
-    free: Vec<usize>,
-    seen: u64,
+    rows: Vec<(i64, P)>,
 }
 
-impl<S: Sink> Tap<S> {
-    pub fn new(place: Place, sink: S) -> Self {
+/// All taps of a run. Direction 0 is the path, 1 the way back.
+#[derive(Debug)]
+pub struct Taps<P> {
+    taps: Vec<Tap<P>>,
+    ends: Vec<Ends>,
+    /// Nodes there and back, and the propagation from the near side up to each node there.
+    nodes: [usize; 2],
+    before_ns: Vec<i64>,
+    return_ns: i64,
+}
+
+impl<P: Captured> Taps<P> {
+    pub fn new(spec: &Spec) -> Self {
+        let path = &spec.path;
+        let mut before_ns = Vec::with_capacity(path.nodes.len());
+        let mut sum = 0.0;
+        for node in &path.nodes {
+            before_ns.push(sum as i64);
+            sum += node.delay_ns;
+        }
+        let ends = spec.connections.iter().enumerate();
         Self {
-            place,
-            sink,
-            ahead: BinaryHeap::new(),
-            held: Vec::new(),
-            free: Vec::new(),
-            seen: 0,
+            taps: spec
+                .taps
+                .iter()
+                .filter_map(|name| Place::parse(name))
+                .map(|place| Tap {
+                    place,
+                    rows: Vec::new(),
+                })
+                .collect(),
+            ends: ends
+                .map(|(number, row)| Ends::of(number, spec.ipv6, row.reverse))
+                .collect(),
+            nodes: [path.nodes.len(), path.reverse.len()],
+            before_ns,
+            return_ns: (path.return_delay_ns
+                + path.reverse.iter().map(|node| node.delay_ns).sum::<f64>())
+                as i64,
         }
     }
 
-    pub fn place(&self) -> Place {
-        self.place
+    /// Whether the way back passes the same routers.
+    fn is_mirrored(&self) -> bool {
+        self.nodes[0] == self.nodes[1]
     }
 
-    /// A segment passes at `time_ns`, which may lie ahead of the event loop.
-    pub fn pass(&mut self, time_ns: i64, segment: &Segment) {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.held[slot] = *segment;
-                slot
-            }
-            None => {
-                self.held.push(*segment);
-                self.held.len() - 1
-            }
+    pub fn is_empty(&self) -> bool {
+        self.taps.is_empty()
+    }
+
+    /// An endpoint sends.
+    pub fn entered(&mut self, direction: usize, at_ns: i64, packet: &P) {
+        let place = if direction == 0 {
+            Place::Sender
+        } else {
+            Place::Receiver
         };
-        self.ahead.push(Reverse((time_ns, self.seen, slot)));
-        self.seen += 1;
+        self.see(place, at_ns, packet);
     }
 
-    /// The event loop stands at `now_ns`: nothing earlier can be seen any more.
-    pub fn release(&mut self, now_ns: i64) {
-        while let Some(&Reverse((time_ns, _, slot))) = self.ahead.peek() {
-            if time_ns >= now_ns {
-                return;
+    /// An endpoint will receive.
+    pub fn delivered(&mut self, direction: usize, at_ns: i64, packet: &P) {
+        let place = if direction == 0 {
+            Place::Receiver
+        } else {
+            Place::Sender
+        };
+        self.see(place, at_ns, packet);
+        if direction == 0 {
+            return;
+        }
+        if self.is_mirrored() {
+            self.see(Place::NodeIn(0), at_ns, packet);
+            self.see(Place::NodeOut(0), at_ns, packet);
+        } else {
+            // The way back has no routers at the nodes' places: a delay, spread as the way there is.
+            for tap in &mut self.taps {
+                if let Place::NodeIn(node) | Place::NodeOut(node) = tap.place {
+                    let ahead_ns = self.before_ns[node].min(self.return_ns);
+                    tap.rows.push((at_ns - ahead_ns, *packet));
+                }
             }
-            self.ahead.pop();
-            self.free.push(slot);
-            self.sink.segment(time_ns, &self.held[slot]);
         }
     }
 
-    /// The end of the run: what lies behind it was not seen.
-    pub fn finish(mut self, end_ns: i64) -> S {
-        self.release(end_ns.saturating_add(1));
-        self.sink
+    /// A packet reaches a node's queue.
+    pub fn arrived(&mut self, direction: usize, node: usize, at_ns: i64, packet: &P) {
+        if direction == 0 {
+            self.see(Place::NodeIn(node), at_ns, packet);
+        } else if node > 0 && self.is_mirrored() {
+            // Behind the mirrored link of the way back: the router that node `nodes - node` there belongs to.
+            self.see(Place::NodeOut(self.nodes[0] - node), at_ns, packet);
+        }
+    }
+
+    /// A packet's last bit leaves a node.
+    pub fn left(&mut self, direction: usize, node: usize, at_ns: i64, packet: &P) {
+        if direction == 0 {
+            self.see(Place::NodeOut(node), at_ns, packet);
+        } else if node > 0 && self.is_mirrored() {
+            self.see(Place::NodeIn(self.nodes[0] - node), at_ns, packet);
+        }
+    }
+
+    fn see(&mut self, place: Place, at_ns: i64, packet: &P) {
+        for tap in self.taps.iter_mut().filter(|tap| tap.place == place) {
+            tap.rows.push((at_ns, *packet));
+        }
+    }
+
+    /// The end of the run: rows in order of time, those behind the end were not seen.
+    pub fn finish(&mut self, end_ns: i64) {
+        for tap in &mut self.taps {
+            tap.rows.retain(|row| row.0 <= end_ns);
+            // Stable: what an endpoint receives comes before what it sends at the same time in answer.
+            tap.rows.sort_by_key(|row| row.0);
+        }
+    }
+
+    /// Tap number `tap` in the order of the spec, as segments.
+    pub fn segments(&self, tap: usize) -> impl Iterator<Item = (i64, Segment)> + '_ {
+        self.taps[tap]
+            .rows
+            .iter()
+            .map(|(time_ns, packet)| (*time_ns, packet.segment(&self.ends)))
     }
 }
 
@@ -159,8 +226,29 @@ mod tests {
     use super::*;
     use crate::simulate::packet_counting;
 
-    fn segment(number: i64) -> Segment {
-        packet_counting::data(&Ends::of(0, false, false), number, 512)
+    #[derive(Clone, Copy)]
+    struct Numbered(i64);
+
+    impl Captured for Numbered {
+        fn segment(&self, ends: &[Ends]) -> Segment {
+            packet_counting::data(&ends[0], self.0, 512)
+        }
+    }
+
+    fn taps(back: &str, names: &str) -> Taps<Numbered> {
+        let node = r#"{"rate_bps": 1e6, "buffer": 5, "delay_ns": 1000}"#;
+        let text = format!(
+            r#"{{"profile": "ns2", "duration_ns": 100000, "taps": [{names}], "connections": [{{}}],
+            "path": {{"nodes": [{node}, {node}], {back}}}}}"#
+        );
+        Taps::new(&Spec::from_json(&text).unwrap())
+    }
+
+    fn seen(taps: &mut Taps<Numbered>, tap: usize) -> Vec<(i64, u16)> {
+        taps.finish(50_000);
+        taps.segments(tap)
+            .map(|(time, segment)| (time, segment.ip_id))
+            .collect()
     }
 
     #[test]
@@ -174,29 +262,47 @@ mod tests {
 
     #[test]
     fn what_is_heard_early_is_told_in_order_of_time_and_ties_in_order_of_hearing() {
-        let mut tap = Tap::new(Place::NodeOut(0), Vec::new());
-        for (time, number) in [(30, 3), (10, 1), (20, 2), (10, 4)] {
-            tap.pass(time, &segment(number));
+        let mut taps = taps(r#""return_delay_ns": 9"#, r#""sender""#);
+        for (time, number) in [(30, 3), (10, 1), (20, 2), (10, 4), (60_000, 5)] {
+            taps.entered(0, time, &Numbered(number));
         }
-        tap.release(10);
-        assert_eq!(tap.sink.len(), 0);
-        tap.release(21);
-        assert_eq!(
-            tap.sink.iter().map(|row| row.0).collect::<Vec<_>>(),
-            [10, 10, 20]
-        );
-        assert_eq!(tap.sink[1].1, segment(4));
-        tap.pass(25, &segment(5));
-        assert_eq!(tap.finish(29).last().unwrap().0, 25);
+        assert_eq!(seen(&mut taps, 0), [(10, 1), (10, 4), (20, 2), (30, 3)]);
     }
 
     #[test]
-    fn held_segments_reuse_their_places() {
-        let mut tap = Tap::new(Place::Sender, Vec::new());
-        for time in 0..1000 {
-            tap.pass(time + 5, &segment(time));
-            tap.release(time);
-        }
-        assert!(tap.held.len() < 10, "{}", tap.held.len());
+    fn the_two_sides_see_both_directions_and_nothing_of_the_nodes() {
+        let mut taps = taps(r#""return_delay_ns": 9"#, r#""sender", "receiver""#);
+        taps.entered(0, 0, &Numbered(1));
+        taps.arrived(0, 0, 1, &Numbered(1));
+        taps.left(0, 1, 2, &Numbered(1));
+        taps.delivered(0, 3, &Numbered(1));
+        taps.entered(1, 3, &Numbered(2));
+        taps.delivered(1, 5, &Numbered(2));
+        assert_eq!(seen(&mut taps, 0), [(0, 1), (5, 2)]);
+        assert_eq!(seen(&mut taps, 1), [(3, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn on_a_way_back_without_routers_an_ack_passes_a_node_as_long_before_the_end_as_data_needs_to_reach_it()
+     {
+        let mut taps = taps(r#""return_delay_ns": 5000"#, r#""node0.in", "node1.in""#);
+        taps.delivered(1, 9000, &Numbered(7));
+        assert_eq!(seen(&mut taps, 0), [(9000, 7)]);
+        assert_eq!(seen(&mut taps, 1), [(8000, 7)]);
+    }
+
+    #[test]
+    fn on_a_way_back_with_the_same_routers_an_ack_passes_them_in_the_opposite_order() {
+        let back = r#""reverse": [{"rate_bps": 1e6, "buffer": 5}, {"rate_bps": 1e6, "buffer": 5}]"#;
+        let mut taps = taps(back, r#""node1.in", "node1.out", "node0.in""#);
+        // Reverse node 0 stands at the far side; its link ends at the router of node 1.
+        taps.arrived(1, 0, 10, &Numbered(7));
+        taps.left(1, 0, 11, &Numbered(7));
+        taps.arrived(1, 1, 12, &Numbered(7));
+        taps.left(1, 1, 13, &Numbered(7));
+        taps.delivered(1, 14, &Numbered(7));
+        assert_eq!(seen(&mut taps, 1), [(12, 7)]);
+        assert_eq!(seen(&mut taps, 0), [(13, 7)]);
+        assert_eq!(seen(&mut taps, 2), [(14, 7)]);
     }
 }
