@@ -47,7 +47,7 @@ impl SegmentColumns {
         self.flight_size.push(flight_size);
         self.pipe.push(pipe);
         self.ts_val.push(ts_val.map_or(-1, i64::from));
-        self.packet.push(packet.cast_signed());
+        self.packet.push(packet as i64);
     }
 }
 

@@ -238,9 +238,18 @@ impl Connection {
                 || self.shift_offers[from].is_none())
     }
 
-    /// The shift that `ends[from]` offered.
-    pub fn offered_shift(&self, from: usize) -> Option<u8> {
-        self.shift_offers[from]
+    /// The shift by which the windows of `ends[from]` are scaled; unknown where the handshake was not captured.
+    pub fn known_shift(&self, from: usize) -> Option<u8> {
+        self.knows_scale(from).then_some(self.flows[from].shift)
+    }
+
+    /// Whether the capture holds a SYN.
+    pub fn is_from_start(&self) -> bool {
+        self.syn_from.is_some() || self.syn_ack_from.is_some()
+    }
+
+    pub fn duration(&self) -> i64 {
+        self.last_time - self.first_time
     }
 
     /// Bytes of memory, heap included.

@@ -49,7 +49,6 @@ pub struct Counts {
     /// From timestamps.
     pub ts_rtt: Samples,
     pub mss: Option<u16>,
-    pub wscale: Option<u8>,
     pub sack_permitted: bool,
     pub timestamps: bool,
     pub ttl: u8,

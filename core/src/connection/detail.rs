@@ -51,6 +51,10 @@ impl Default for Detail {
 }
 
 impl Detail {
+    pub fn into_columns(self) -> (SegmentColumns, AckColumns) {
+        (self.segments, self.acks)
+    }
+
     /// The smoothed RTT as the sender must at least see it.
     fn rtt(&self) -> Smoothed {
         Smoothed {
@@ -169,7 +173,7 @@ impl Detail {
         // A sender that counts its packets gives a swapped one the lower number.
         let counts_back = packet.ip_id != 0
             && self.gap_ip_id != 0
-            && packet.ip_id.wrapping_sub(self.gap_ip_id).cast_signed() < 0;
+            && (packet.ip_id.wrapping_sub(self.gap_ip_id) as i16) < 0;
         let soon = 3_000_000.max(rtt.srtt / 4);
         if start < snd_una {
             // Acknowledged although the tap had not seen it: it took another way, or the tap dropped the first copy.
@@ -286,7 +290,7 @@ impl Detail {
         });
         acks.length.push(i64::from(packet.len));
         acks.flags.push(packet.flags.0);
-        acks.packet.push(packet.index.cast_signed());
+        acks.packet.push(packet.index as i64);
     }
 
     fn row(

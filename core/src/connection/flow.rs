@@ -84,7 +84,6 @@ impl Flow {
         }
         self.isn.get_or_insert(packet.seq);
         self.counts.mss = options.mss.or(self.counts.mss);
-        self.counts.wscale = options.wscale.or(self.counts.wscale);
         self.counts.sack_permitted |= options.sack_permitted;
     }
 
@@ -298,11 +297,11 @@ impl Flow {
         let probed = i64::from(
             again > 0 && data < self.probe_end && self.probe_end <= data_end && packet.len > 1,
         );
-        let again_bytes = (again - probed).max(0).cast_unsigned();
+        let again_bytes = (again - probed).max(0) as u64;
         let is_again = again_bytes > 0;
         self.counts.retransmissions += u64::from(is_again);
         self.counts.retransmitted_bytes += again_bytes;
-        self.counts.unique_bytes += u64::from(packet.len) - again.cast_unsigned();
+        self.counts.unique_bytes += u64::from(packet.len) - again as u64;
         let fills = packet.len > 0 && again == 0 && end < self.snd_max;
         self.counts.out_of_order += u64::from(fills);
         if packet.len > 0 && !is_again && !self.is_data_acked {
@@ -526,10 +525,9 @@ fn is_dsack(edges: &[(u32, u32)], ack: u32) -> bool {
     let Some(&(left, right)) = edges.first() else {
         return false;
     };
-    let below = ack.wrapping_sub(right).cast_signed() >= 0;
+    let below = (ack.wrapping_sub(right) as i32) >= 0;
     let inside = edges.get(1).is_some_and(|second| {
-        left.wrapping_sub(second.0).cast_signed() >= 0
-            && second.1.wrapping_sub(right).cast_signed() >= 0
+        (left.wrapping_sub(second.0) as i32) >= 0 && (second.1.wrapping_sub(right) as i32) >= 0
     });
     below || inside
 }

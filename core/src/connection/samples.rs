@@ -52,7 +52,7 @@ impl Samples {
 
     #[inline]
     fn count_in(rows: &mut [Row; ROWS], value: i64) {
-        let (row, column) = Self::bucket(value.cast_unsigned());
+        let (row, column) = Self::bucket(value as u64);
         let row = rows[row].get_or_insert_with(|| Box::new([0; SUB_BUCKETS]));
         row[column] = row[column].saturating_add(1);
     }

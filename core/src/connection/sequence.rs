@@ -7,7 +7,7 @@
 #[inline]
 pub fn unwrap(seq: u32, base: u32, near: i64) -> i64 {
     let near_seq = base.wrapping_add(near as u32);
-    near + i64::from(seq.wrapping_sub(near_seq).cast_signed())
+    near + i64::from(seq.wrapping_sub(near_seq) as i32)
 }
 
 /// The wire number of an offset.
@@ -19,7 +19,7 @@ pub fn wrap(offset: i64, base: u32) -> u32 {
 /// `a` is later than `b` in 32-bit serial arithmetic; for timestamps (RFC 7323 section 5.2).
 #[inline]
 pub fn is_later(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() > 0
+    (a.wrapping_sub(b) as i32) > 0
 }
 
 #[cfg(test)]

@@ -219,7 +219,7 @@ fn repeated_syn_stays_in_its_connection() {
 fn simultaneous_open_is_one_connection() {
     let mut wire = Wire::new();
     wire.client(0, SYN, CLIENT_ISN, 0, 0);
-    wire.server(1 * MS, SYN, SERVER_ISN, 0, 0);
+    wire.server(MS, SYN, SERVER_ISN, 0, 0);
     wire.client(50 * MS, SYN_ACK, CLIENT_ISN, SERVER_ISN + 1, 0);
     wire.server(51 * MS, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0);
     assert!(wire.only().is_simultaneous);
