@@ -33,7 +33,7 @@ pub fn follow(
             table.push_record(time_ns, index, &segment);
         }
         index += 1;
-        if index.is_multiple_of(STRIDE) && !progress(reader.source_position()) {
+        if index % STRIDE == 0 && !progress(reader.source_position()) {
             break;
         }
     }

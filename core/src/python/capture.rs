@@ -1,6 +1,5 @@
 //! Captures and connections for Python.
 
-use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::PathBuf;
 
@@ -41,6 +40,7 @@ impl Capture {
             undecoded: followed
                 .counts
                 .causes()
+                .into_iter()
                 .filter(|(_, count)| *count > 0)
                 .collect(),
             truncated: followed.truncated.map(|cut| (cut.offset, cut.reason)),
@@ -218,7 +218,9 @@ fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
         Some(detail) => match detail.extract::<bool>() {
             Ok(true) => Ok(Wanted::All),
             Ok(false) => Ok(Wanted::None),
-            Err(_) => Ok(Wanted::Only(detail.extract::<BTreeSet<usize>>()?)),
+            Err(_) => Ok(Wanted::Only(
+                detail.extract::<Vec<usize>>()?.into_iter().collect(),
+            )),
         },
     }
 }

@@ -43,6 +43,20 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Each cause by name, with its count.
+    pub fn causes(&self) -> [(&'static str, u64); 8] {
+        [
+            ("unknown_link_type", self.unknown_link_type),
+            ("not_ip", self.not_ip),
+            ("not_tcp", self.not_tcp),
+            ("fragments", self.fragments),
+            ("cut", self.cut),
+            ("malformed", self.malformed),
+            ("encrypted", self.encrypted),
+            ("nested", self.nested),
+        ]
+    }
+
     #[cold]
     fn add(&mut self, cause: Undecoded) {
         let count = match cause {

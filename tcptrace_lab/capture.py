@@ -1,0 +1,266 @@
+"""A capture read and followed: its connections, and per flow the segments sent and the ACKs received.
+
+All times are integer nanoseconds, all offsets and lengths integer bytes. Offset 0 is a flow's first byte of data, or,
+where the capture starts in the middle of a connection, the first byte seen. The numeric columns of `segments` and
+`acks` are numpy arrays that the core filled; pandas wraps them without a copy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from tcptrace_lab import _core
+from tcptrace_lab.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+# Name -> module with `read(source, detail) -> _core.Capture`.
+BACKENDS: dict[str, str] = {
+    "native": "tcptrace_lab.capture",
+    "tshark": "tcptrace_lab.backends.tshark",
+    "scapy": "tcptrace_lab.backends.scapy",
+}
+
+Source = str | os.PathLike[str] | IO[bytes] | Any
+
+# Detail of neighbours is read in one pass with that of the connection asked for, up to so many packets.
+PACKETS_PER_PASS = 500_000
+
+
+def read(source: Source, *, backend: str = "native", detail: bool | list[int] | None = None) -> Capture:
+    """Read a pcap or pcapng capture, gzip and zstd seen through: a path, `-` for standard input, or a binary file object.
+
+    `detail` asks for the per-segment columns at once (True: of all connections); without it they are read when first
+    looked at, in a second pass over the file.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    again: Reader
+    if backend == "native":
+        again = _native(source)
+    else:
+        module = importlib.import_module(BACKENDS[backend])
+
+        def again(wanted: bool | list[int] | None) -> _core.Capture:
+            followed: _core.Capture = module.read(source, detail=wanted)
+            return followed
+
+    path = Path(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else None
+    return Capture(again(detail), reread=again, path=path)
+
+
+class Reader(Protocol):
+    """Follows the capture again, with the detail wanted."""
+
+    def __call__(self, wanted: bool | list[int] | None, /) -> _core.Capture: ...
+
+
+def _native(source: Source) -> Reader:
+    if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
+        path = os.fspath(source)
+        return lambda wanted: _core.read_path(path, wanted)
+    if isinstance(source, (str, os.PathLike)):
+        import sys
+
+        stream: Any = sys.stdin.buffer
+        name = "standard input"
+    else:
+        stream = source
+        name = str(getattr(source, "name", "") or "file object")
+    if not hasattr(stream, "read"):
+        raise ValueError(f"cannot read a {type(source).__name__}; wanted a path or a binary file object")
+    data = stream.read()
+    if not isinstance(data, bytes):
+        raise ValueError(f"{name}: opened as text; a capture is read in binary mode")
+    return lambda wanted: _core.read_bytes(data, name, wanted)
+
+
+class Capture:
+    """All connections of a capture, in order of their first packet."""
+
+    def __init__(self, core: _core.Capture, *, reread: Reader | None = None, path: Path | None = None) -> None:
+        self._core = core
+        self._reread = reread
+        self.path = path
+        self._flows: dict[int, tuple[Flow, Flow]] = {}
+
+    @property
+    def name(self) -> str:
+        """The file, or what stands for it."""
+        return self._core.name
+
+    @property
+    def packets(self) -> int:
+        """Records in the capture, TCP or not."""
+        return self._core.packets
+
+    @property
+    def segments(self) -> int:
+        """Records that held a TCP segment."""
+        return self._core.segments
+
+    @property
+    def undecoded(self) -> dict[str, int]:
+        """Records without a TCP segment, by cause."""
+        return self._core.undecoded
+
+    @property
+    def truncated(self) -> tuple[int, str] | None:
+        """Where the capture is cut or damaged: byte offset and reason; None: it is whole."""
+        return self._core.truncated
+
+    @cached_property
+    def connections(self) -> pd.DataFrame:
+        """One row per connection."""
+        import pandas as pd
+
+        return pd.DataFrame(self._core.connection_columns(), copy=False)
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __getitem__(self, id: int) -> Connection:
+        if id < 0:
+            id += len(self)
+        if not 0 <= id < len(self):
+            raise IndexError(f"no connection {id}: {self.name} has {len(self)}")
+        return Connection(self, id)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return (self[id] for id in range(len(self)))
+
+    def __repr__(self) -> str:
+        cut = f", truncated at byte {self.truncated[0]}" if self.truncated else ""
+        return f"<Capture {self.name}: {self.packets} packets, {len(self)} connections{cut}>"
+
+    def flows(self, id: int) -> tuple[Flow, Flow]:
+        """Both flows of a connection, read on demand."""
+        if id not in self._flows:
+            core = self._core
+            if not core.has_detail(id):
+                core = self._detail(id)
+            for near in range(len(core)):
+                if near not in self._flows and core.has_detail(near):
+                    self._flows[near] = (_flow(core, near, 0), _flow(core, near, 1))
+        return self._flows[id]
+
+    def _detail(self, id: int) -> _core.Capture:
+        """The capture followed again, with detail for a connection and, while that is cheap, those after it."""
+        if self._reread is None:
+            raise CaptureError(f"{self.name}: no per-segment detail was kept for connection {id}")
+        packets = self.connections["packets"].to_numpy()
+        wanted, total = [id], int(packets[id])
+        for near in range(id + 1, len(self)):
+            total += int(packets[near])
+            if total > PACKETS_PER_PASS:
+                break
+            wanted.append(near)
+        # What was read before and does not belong to this neighbourhood makes room.
+        self._flows.clear()
+        return self._reread(wanted)
+
+    def to_scapy(self, *, connection: int | None = None) -> Any:
+        """The packets as a scapy PacketList; only those of one connection if named."""
+        if self.path is None:
+            raise CaptureError(f"{self.name}: only a capture read from a file can be handed to scapy")
+        from scapy.plist import PacketList
+        from scapy.utils import PcapReader
+
+        wanted = None if connection is None else self[connection].packet_numbers
+        with PcapReader(str(self.path)) as reader:
+            chosen = [packet for number, packet in enumerate(reader) if wanted is None or number in wanted]
+        return PacketList(chosen, name=self.name)
+
+
+class Connection:
+    """One connection: `summary` (its row), and `flows`: client to server, server to client."""
+
+    def __init__(self, capture: Capture, id: int) -> None:
+        self.capture = capture
+        self.id = id
+
+    @cached_property
+    def summary(self) -> pd.Series[Any]:
+        """The connection's row of the connections table."""
+        return self.capture.connections.iloc[self.id]
+
+    @property
+    def flows(self) -> tuple[Flow, Flow]:
+        """Client to server, and server to client."""
+        return self.capture.flows(self.id)
+
+    @property
+    def data_flow(self) -> Flow:
+        """The flow that carries more payload."""
+        forward, back = self.flows
+        return back if back.segments["length"].sum() > forward.segments["length"].sum() else forward
+
+    @property
+    def packet_numbers(self) -> set[int]:
+        """The capture's record numbers of this connection that carry data or an ACK."""
+        return {
+            int(number) for flow in self.flows for table in (flow.segments, flow.acks) for number in table["packet"]
+        }
+
+    def __repr__(self) -> str:
+        row = self.summary
+        ends = f"{row['client']}:{row['client_port']} -> {row['server']}:{row['port']}"
+        return f"<Connection {self.id}: {ends}, {row['packets']} packets, {row['bytes']} bytes>"
+
+
+class Flow:
+    """One direction: `segments` are the data segments that its sender sent, `acks` the ACKs that came back to it."""
+
+    def __init__(self, segments: Mapping[str, Any], acks: Mapping[str, Any], *, direction: int) -> None:
+        self._segments = segments
+        self._acks = acks
+        # 0: client to server; 1: server to client.
+        self.direction = direction
+
+    @cached_property
+    def segments(self) -> pd.DataFrame:
+        """One row per data segment: time_ns, offset, length, flags, is_retransmission, cause, confidence, flight_size,
+        pipe, ts_val (-1: none), packet (the record's number)."""
+        import pandas as pd
+
+        columns = dict(self._segments)
+        columns["cause"] = pd.Categorical.from_codes(columns["cause"].view("int8"), categories=pd.Index(_core.CAUSES))
+        return pd.DataFrame(columns, copy=False)
+
+    @cached_property
+    def acks(self) -> pd.DataFrame:
+        """One row per ACK: time_ns, ack_offset, rwnd, dup_count, sack_blocks (pairs of offsets), rtt_ns and ts_rtt_ns
+        (-1: no sample), newly_acked, ts_ecr (-1: none), length (data in the same segment), flags, packet."""
+        import numpy as np
+        import pandas as pd
+
+        columns = dict(self._acks)
+        first, edges = columns.pop("sack_first"), columns.pop("sack_edges").tolist()
+        blocks = np.empty(len(first) - 1, dtype=object)
+        blocks.fill(())
+        for row in np.flatnonzero(np.diff(first)):
+            flat = edges[first[row] : first[row + 1]]
+            blocks[row] = tuple(zip(flat[::2], flat[1::2], strict=True))
+        places = list(columns)
+        columns["sack_blocks"] = blocks
+        places.insert(places.index("dup_count") + 1, "sack_blocks")
+        return pd.DataFrame({name: columns[name] for name in places}, copy=False)
+
+    def __repr__(self) -> str:
+        ends = ("client to server", "server to client")[self.direction]
+        return f"<Flow {ends}: {len(self._segments['time_ns'])} segments, {len(self._acks['time_ns'])} ACKs>"
+
+
+def _flow(core: _core.Capture, id: int, direction: int) -> Flow:
+    columns = core.take_columns(id, direction)
+    if columns is None:
+        raise CaptureError(f"{core.name}: the detail of connection {id} has been taken before")
+    return Flow(*columns, direction=direction)

@@ -1,0 +1,112 @@
+"""The Python face of a capture: tables, detail on demand, sources."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcptrace_lab
+from tcptrace_lab.errors import CaptureError
+from tests.conftest import shared
+
+
+@pytest.fixture(scope="module")
+def dsack() -> Path:
+    return shared("captures", "public", "tcptrace-dsack.dmp.gz")
+
+
+def test_importing_the_package_brings_neither_pandas_nor_numpy() -> None:
+    code = "import sys, tcptrace_lab, tcptrace_lab.cli; sys.exit(any(m in sys.modules for m in ('pandas', 'numpy')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_connections_is_a_table_with_one_row_per_connection(dsack: Path) -> None:
+    capture = tcptrace_lab.read(dsack)
+    row = capture.connections.iloc[0]
+    assert len(capture) == len(capture.connections) == 1
+    assert (row["client"], row["client_port"]) == ("132.235.3.145", 1024)
+    assert (row["server"], row["port"]) == ("132.235.3.157", 5001)
+    assert row["unique_bytes_client"] == 16777216
+    assert row["retransmitted_bytes_client"] == 10136
+    assert row["end"] == "fin"
+
+
+def test_segments_add_up_to_the_summary(dsack: Path) -> None:
+    capture = tcptrace_lab.read(dsack)
+    forward, back = capture[0].flows
+    row = capture[0].summary
+    assert forward.segments["length"].sum() == row["bytes_client"]
+    assert forward.segments["is_retransmission"].sum() == row["retransmissions_client"]
+    assert len(forward.acks) == row["acks_server"]
+    assert len(back.segments) == 0
+    assert (forward.acks["rtt_ns"] >= 0).sum() <= row["rtt_count_client"]
+    assert (forward.acks["dup_count"] > 0).sum() == row["dup_acks_server"]
+
+
+def test_sack_blocks_are_pairs_of_offsets_above_the_ack(dsack: Path) -> None:
+    acks = tcptrace_lab.read(dsack)[0].flows[0].acks
+    with_blocks = acks[acks["sack_blocks"].map(len) > 0]
+    assert len(with_blocks) == 179
+    # One of them is a D-SACK, below the ACK (RFC 2883).
+    above = [
+        left >= ack for ack, ((left, _), *_) in zip(with_blocks["ack_offset"], with_blocks["sack_blocks"], strict=True)
+    ]
+    assert sum(above) == 178
+
+
+def test_numeric_columns_are_the_cores_own_arrays(dsack: Path) -> None:
+    flow = tcptrace_lab.read(dsack)[0].flows[0]
+    assert np.shares_memory(flow.segments["offset"].to_numpy(), flow._segments["offset"])
+    assert np.shares_memory(flow.acks["rwnd"].to_numpy(), flow._acks["rwnd"])
+
+
+def test_path_file_object_and_unpacked_bytes_give_the_same_table(dsack: Path) -> None:
+    from_path = tcptrace_lab.read(dsack)
+    with dsack.open("rb") as stream:
+        from_file = tcptrace_lab.read(stream)
+    from_bytes = tcptrace_lab.read(io.BytesIO(gzip.decompress(dsack.read_bytes())))
+    assert from_path.connections.equals(from_file.connections)
+    assert from_path.connections.equals(from_bytes.connections)
+    assert len(from_bytes[0].flows[0].segments) == 11594
+
+
+def test_detail_asked_for_at_once_is_the_detail_read_later(dsack: Path) -> None:
+    at_once = tcptrace_lab.read(dsack, detail=True)[0].flows[0]
+    later = tcptrace_lab.read(dsack)[0].flows[0]
+    assert at_once.segments.equals(later.segments)
+    assert at_once.acks.equals(later.acks)
+
+
+def test_connections_of_one_capture_are_read_in_few_passes() -> None:
+    capture = tcptrace_lab.read(shared("captures", "public", "sbu-http_1080.pcap"))
+    lengths = [len(flow.segments) for connection in capture for flow in connection.flows]
+    assert len(lengths) == 2 * 17
+    table = capture.connections
+    assert sum(lengths) == table["data_packets_client"].sum() + table["data_packets_server"].sum()
+
+
+def test_a_file_that_is_no_capture_is_one_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a capture at all, but a text\n")
+    with pytest.raises(CaptureError, match=r"notes\.txt"):
+        tcptrace_lab.read(path)
+
+
+def test_unknown_backend_and_source_say_what_is_known() -> None:
+    with pytest.raises(ValueError, match="native"):
+        tcptrace_lab.read("x.pcap", backend="wireshark")
+    with pytest.raises(ValueError, match="int"):
+        tcptrace_lab.read(3)
+    with pytest.raises(ValueError, match="binary"):
+        tcptrace_lab.read(io.StringIO("text"))
+
+
+def test_a_connection_out_of_range_is_an_index_error(dsack: Path) -> None:
+    with pytest.raises(IndexError):
+        tcptrace_lab.read(dsack)[1]
