@@ -36,7 +36,7 @@ PACKETS_PER_PASS = 500_000
 
 
 def read(source: Source, *, backend: str = "native", detail: bool | list[int] | None = None) -> Capture:
-    """Read a pcap or pcapng capture, gzip and zstd seen through: a path, `-` for standard input, or a binary file object.
+    """Read a pcap or pcapng capture (gzip, zstd seen through): a path, `-` for standard input, or a binary file object.
 
     `detail` asks for the per-segment columns at once (True: of all connections); without it they are read when first
     looked at, in a second pass over the file.
