@@ -8,9 +8,13 @@ mod error;
 mod pcap;
 mod pcapng;
 mod source;
+#[cfg(test)]
+mod tests;
+mod writer;
 
 pub use error::{CaptureError, Truncated};
 use source::Buffer;
+pub use writer::{FileFormat, Layout, Writer};
 
 /// One captured packet; borrows the reader's buffer until the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

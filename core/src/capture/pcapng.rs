@@ -6,14 +6,14 @@ use pcap_parser::{InterfaceDescriptionBlock, OptionCode, parse_sectionheaderbloc
 use super::source::{Buffer, word};
 use super::{CaptureError, Found, Step, Truncated, end_of_stream};
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE_DESCRIPTION: u32 = 1;
+pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub const INTERFACE_DESCRIPTION: u32 = 1;
 /// Obsolete Packet Block (appendix A of the draft).
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
+pub const ENHANCED_PACKET: u32 = 6;
 
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Block type, total length, total length again at the end.
 const FRAME: usize = 12;
 /// libpcap's limit on a block as well.

@@ -2,7 +2,7 @@
 
 use super::bytes::Bytes;
 use super::fragments::Fragments;
-use super::{Segment, link, network};
+use super::{ETHERNET, Segment, link, network};
 
 /// Why a packet gave no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,6 @@ impl Counts {
         *count += 1;
     }
 }
-
-const ETHERNET: u16 = 1;
 
 /// Decodes the packets of one capture in their order; keeps a few IP fragments and the counts.
 #[derive(Default)]

@@ -2,12 +2,21 @@
 
 mod bytes;
 mod decode;
+mod encode;
 mod fragments;
 mod link;
 mod network;
 mod segment;
 mod tcp;
+#[cfg(test)]
+mod tests;
+
+/// LINKTYPE_ETHERNET.
+pub const ETHERNET: u16 = 1;
+/// LINKTYPE_RAW: IPv4 or IPv6 without a link layer.
+pub const RAW: u16 = 101;
 
 pub use decode::{Counts, Decoder, Undecoded, decode};
+pub use encode::{Unencodable, encode};
 pub use link::link_type_name;
 pub use segment::{Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
