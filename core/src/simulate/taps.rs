@@ -189,7 +189,7 @@ pub struct Ends {
 
 /// Senders' ports from here on, one per connection; all receivers listen on `RECEIVER_PORT`.
 pub const FIRST_SENDER_PORT: u16 = 40_000;
-pub const RECEIVER_PORT: u16 = 5001;
+pub const RECEIVER_PORT: u16 = 5777;
 
 impl Ends {
     /// Connection `number`; with `is_reverse` its sender stands at the path's far side.
