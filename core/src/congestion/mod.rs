@@ -1,1 +1,136 @@
 //! Congestion controls as pure state machines: (state, event) -> state.
+//!
+//! A control is a slow start and a window. It knows no clock, no packets and no engine: the simulator drives it, and a
+//! capture's ACKs and losses can be replayed through it. Windows are real numbers of bytes, so that one formula serves
+//! both arithmetics: with `smss` = 1 they are ns-2's packets.
+
+mod compound;
+mod compound_draft;
+mod cubic;
+mod cubic_linux;
+mod hystart;
+mod reno;
+mod slow_start;
+
+pub use compound::Compound;
+pub use compound_draft::CompoundDraft;
+pub use cubic::Cubic;
+pub use cubic_linux::CubicLinux;
+pub use hystart::HystartPlusPlus;
+pub use reno::Reno;
+pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
+
+/// The two variables of RFC 5681, and the unit in which they move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    pub cwnd: f64,
+    pub ssthresh: f64,
+    pub smss: f64,
+}
+
+impl State {
+    /// RFC 5681 section 3.1: slow start while cwnd < ssthresh.
+    pub fn is_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// An ACK of new data that may open the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ack {
+    pub now_ns: i64,
+    /// Bytes acknowledged for the first time.
+    pub newly_acked: f64,
+    /// Round trip of a segment it acknowledges, if the sender could tell (RFC 6298 section 3).
+    pub rtt_ns: Option<i64>,
+    pub srtt_ns: Option<i64>,
+    /// Outstanding before the ACK came.
+    pub flight_size: f64,
+    /// After the ACK.
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+    /// The window, not the application or the receiver, held the sender back (RFC 9438 section 5.8).
+    pub is_cwnd_limited: bool,
+}
+
+/// A loss: found by duplicate ACKs or SACK (`on_loss`), or by the timer (`on_timeout`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    pub now_ns: i64,
+    pub flight_size: f64,
+    pub snd_nxt: u64,
+}
+
+/// A whole control: what a sender asks, and what may be written outside the core.
+///
+/// `on_loss` and `on_timeout` set `state.ssthresh`; recovery sets cwnd from it. Events come in order of time.
+pub trait Control: Send {
+    /// The connection is established; nothing has been acknowledged.
+    fn start(&mut self, _state: &mut State, _snd_nxt: u64) {}
+    /// Every round-trip sample, also those of ACKs that do not open the window.
+    fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
+    fn on_ack(&mut self, state: &mut State, ack: &Ack);
+    fn on_loss(&mut self, state: &mut State, loss: &Loss);
+    fn on_timeout(&mut self, state: &mut State, loss: &Loss);
+    /// Recovery is over: everything outstanding at its start is acknowledged.
+    fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
+}
+
+/// Congestion avoidance and reduction.
+pub trait Window: Send {
+    fn start(&mut self, _state: &State, _snd_nxt: u64) {}
+    fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
+    /// Whether this ACK is slow start's. Only a window that keeps its own books says otherwise.
+    fn is_slow_start(&self, state: &State) -> bool {
+        state.is_slow_start()
+    }
+    fn on_ack(&mut self, state: &mut State, ack: &Ack);
+    /// An ACK that may not open the window, as something else than the window held the sender back.
+    fn on_ack_unused(&mut self, _state: &State) {}
+    /// Sets ssthresh; rounding and the floor of 2 SMSS are the sender's.
+    fn on_loss(&mut self, state: &mut State, loss: &Loss);
+    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
+        self.on_loss(state, loss);
+    }
+    fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
+}
+
+/// Slow start x window.
+pub struct Pair {
+    pub slow_start: Box<dyn SlowStart>,
+    pub window: Box<dyn Window>,
+}
+
+impl Control for Pair {
+    fn start(&mut self, state: &mut State, snd_nxt: u64) {
+        self.window.start(state, snd_nxt);
+    }
+
+    fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {
+        self.window.on_rtt(now_ns, rtt_ns);
+    }
+
+    fn on_ack(&mut self, state: &mut State, ack: &Ack) {
+        if !ack.is_cwnd_limited {
+            self.window.on_ack_unused(state);
+        } else if self.window.is_slow_start(state) {
+            self.slow_start.on_ack(state, ack);
+        } else {
+            self.window.on_ack(state, ack);
+        }
+    }
+
+    fn on_loss(&mut self, state: &mut State, loss: &Loss) {
+        self.window.on_loss(state, loss);
+        self.slow_start.on_loss();
+    }
+
+    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
+        self.window.on_timeout(state, loss);
+        self.slow_start.on_loss();
+    }
+
+    fn on_recovered(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
+        self.window.on_recovered(state, now_ns, snd_nxt);
+    }
+}

@@ -1,7 +1,221 @@
-//! The simulator for Python.
+//! The simulator for Python: one call in, columns out.
 
+use numpy::IntoPyArray;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-pub fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+use crate::simulate as engine;
+use crate::simulate::{Controls, EventKind, Output, Place, Spec};
+
+pyo3::import_exception!(tcptrace_lab.errors, ScenarioError);
+
+/// Runs a scenario given as the JSON of `simulate::Spec`; raises `ScenarioError` with the key that is wrong.
+///
+/// Works without the interpreter's lock, so runs go in parallel in threads as well.
+#[pyfunction]
+fn simulate(py: Python<'_>, spec_json: &str) -> PyResult<Simulation> {
+    let spec =
+        Spec::from_json(spec_json).map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    let output = py
+        .detach(|| engine::run(&spec, Controls::default()))
+        .map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    Ok(Simulation { output })
+}
+
+/// A finished run. Every table is a dict of numpy columns of equal length.
+///
+/// Windows, offsets and numbers count packets in the `ns2` profile and bytes in `rfc`; `unit_bytes` is the payload of
+/// one unit (1 in `rfc`). Codes: `state` 0 open, 1 disorder, 3 recovery, 4 loss; `detected_by` 0 dupack, 1 sack, 2 rto,
+/// 3 partial; `reason` of a drop 0 overflow, 1 random, 2 scheduled, 3 ackloss.
+#[pyclass(frozen)]
+struct Simulation {
+    output: Output,
+}
+
+#[pymethods]
+impl Simulation {
+    #[getter]
+    fn unit_bytes(&self) -> u32 {
+        self.output.unit_bytes
+    }
+
+    #[getter]
+    fn duration_ns(&self) -> i64 {
+        self.output.duration_ns
+    }
+
+    /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd.
+    fn truth<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rows = &self.output.truth;
+        let table = PyDict::new(py);
+        column(&table, "time_ns", rows, |row| row.time_ns)?;
+        column(&table, "connection", rows, |row| row.connection)?;
+        column(&table, "cwnd", rows, |row| row.cwnd)?;
+        column(&table, "ssthresh", rows, |row| row.ssthresh)?;
+        column(&table, "flight_size", rows, |row| row.flight_size)?;
+        column(&table, "state", rows, |row| row.state as u8)?;
+        column(&table, "snd_una", rows, |row| row.snd_una)?;
+        column(&table, "snd_nxt", rows, |row| row.snd_nxt)?;
+        column(&table, "rwnd", rows, |row| row.rwnd)?;
+        Ok(table)
+    }
+
+    /// Loss events as the senders saw them: time_ns, connection, offset, detected_by, cwnd_before, ssthresh_after.
+    fn losses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rows = &self.output.losses;
+        let table = PyDict::new(py);
+        column(&table, "time_ns", rows, |row| row.time_ns)?;
+        column(&table, "connection", rows, |row| row.connection)?;
+        column(&table, "offset", rows, |row| row.offset)?;
+        column(&table, "detected_by", rows, |row| row.detected_by as u8)?;
+        column(&table, "cwnd_before", rows, |row| row.cwnd_before)?;
+        column(&table, "ssthresh_after", rows, |row| row.ssthresh_after)?;
+        Ok(table)
+    }
+
+    /// Packets the path lost, in order of time; `node` is a number in `path.nodes`, or in `path.reverse` where
+    /// `is_reverse`. An overflow has the time of arrival, other losses that of the end of service.
+    fn drops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rows = &self.output.drops;
+        let table = PyDict::new(py);
+        column(&table, "time_ns", rows, |row| row.time_ns)?;
+        column(&table, "node", rows, |row| row.node)?;
+        column(&table, "is_reverse", rows, |row| row.is_reverse)?;
+        column(&table, "reason", rows, |row| row.reason as u8)?;
+        column(&table, "connection", rows, |row| row.connection)?;
+        column(&table, "is_data", rows, |row| row.is_data)?;
+        column(&table, "offset", rows, |row| row.offset)?;
+        column(&table, "bytes", rows, |row| row.bytes)?;
+        column(&table, "waiting", rows, |row| row.waiting)?;
+        Ok(table)
+    }
+
+    /// Every event, if the scenario asks for them: `place` "S", "D", or "N0", "N1", ... ("R0" on the way back);
+    /// `event` as in ns's traces.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rows = &self.output.events;
+        let table = PyDict::new(py);
+        column(&table, "time_ns", rows, |row| row.time_ns)?;
+        table.set_item(
+            "place",
+            rows.iter()
+                .map(|row| place_name(row.place))
+                .collect::<Vec<_>>(),
+        )?;
+        table.set_item(
+            "event",
+            rows.iter()
+                .map(|row| event_name(row.kind))
+                .collect::<Vec<_>>(),
+        )?;
+        column(&table, "connection", rows, |row| row.connection)?;
+        column(&table, "is_data", rows, |row| row.is_data)?;
+        column(&table, "offset", rows, |row| row.offset)?;
+        column(&table, "bytes", rows, |row| row.bytes)?;
+        Ok(table)
+    }
+
+    /// Queue of a node in bins of 10 ms (bins without an arrival are absent): time_ns (start of the bin), arrivals,
+    /// drops, waiting_max, waiting_last, wait_ns (sum over arrivals).
+    fn queue<'py>(
+        &self,
+        py: Python<'py>,
+        node: u32,
+        is_reverse: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let found = self
+            .output
+            .nodes
+            .iter()
+            .find(|n| n.number == node && n.is_reverse == is_reverse);
+        let found = found.ok_or_else(|| PyValueError::new_err(format!("no node {node}")))?;
+        let rows = &found.bins;
+        let table = PyDict::new(py);
+        column(&table, "time_ns", rows, |row| {
+            row.bin * engine::QUEUE_BIN_NS
+        })?;
+        column(&table, "arrivals", rows, |row| row.arrivals)?;
+        column(&table, "drops", rows, |row| row.drops)?;
+        column(&table, "waiting_max", rows, |row| row.waiting_max)?;
+        column(&table, "waiting_last", rows, |row| row.waiting_last)?;
+        column(&table, "wait_ns", rows, |row| row.wait_ns)?;
+        Ok(table)
+    }
+
+    /// Totals per node: packets and bytes in, out, dropped, waiting at the end, is_conserved.
+    fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let totals = |node: &engine::NodeTotals| {
+            let row = PyDict::new(py);
+            row.set_item("node", node.number)?;
+            row.set_item("is_reverse", node.is_reverse)?;
+            row.set_item("packets_in", node.counters.packets_in)?;
+            row.set_item("packets_out", node.counters.packets_out)?;
+            row.set_item("packets_dropped", node.counters.packets_dropped)?;
+            row.set_item("bytes_in", node.counters.bytes_in)?;
+            row.set_item("bytes_out", node.counters.bytes_out)?;
+            row.set_item("bytes_dropped", node.counters.bytes_dropped)?;
+            row.set_item("waiting", node.waiting)?;
+            row.set_item("is_conserved", node.is_conserved)?;
+            Ok(row)
+        };
+        self.output.nodes.iter().map(totals).collect()
+    }
+
+    /// Totals per connection: packets_sent, retransmissions, timeouts, acked, delivered, acks_sent.
+    fn totals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let totals = |total: &engine::Totals| {
+            let row = PyDict::new(py);
+            row.set_item("packets_sent", total.packets_sent)?;
+            row.set_item("retransmissions", total.retransmissions)?;
+            row.set_item("timeouts", total.timeouts)?;
+            row.set_item("acked", total.acked)?;
+            row.set_item("delivered", total.delivered)?;
+            row.set_item("acks_sent", total.acks_sent)?;
+            Ok(row)
+        };
+        self.output.totals.iter().map(totals).collect()
+    }
+}
+
+fn column<'py, R, T: numpy::Element>(
+    table: &Bound<'py, PyDict>,
+    name: &str,
+    rows: &[R],
+    value: impl Fn(&R) -> T,
+) -> PyResult<()> {
+    table.set_item(
+        name,
+        rows.iter()
+            .map(value)
+            .collect::<Vec<_>>()
+            .into_pyarray(table.py()),
+    )
+}
+
+fn place_name(place: Place) -> String {
+    match place {
+        Place::Sender => "S".to_owned(),
+        Place::Receiver => "D".to_owned(),
+        Place::Node { number, is_reverse } => {
+            format!("{}{number}", if is_reverse { "R" } else { "N" })
+        }
+    }
+}
+
+fn event_name(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Send => "send",
+        EventKind::Arrive => "arrive",
+        EventKind::Drop => "drop",
+        EventKind::StartTx => "start_tx",
+        EventKind::Recv => "recv",
+        EventKind::SendAck => "send_ack",
+        EventKind::RecvAck => "recv_ack",
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Simulation>()?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)
 }

@@ -1,8 +1,55 @@
 //! The reference simulator: sender, receiver and taps over a path, event by event.
 
+mod build;
 pub mod capture_file;
+mod ns2;
+mod output;
 pub mod packet_counting;
+mod record;
 mod spec;
 pub mod taps;
+mod timer;
+mod writes;
 
+pub use build::{QUEUE_BIN_NS, control};
+pub use output::{NodeTotals, Output, OutputEvent};
+pub use record::{DetectedBy, DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
 pub use spec::*;
+
+use crate::congestion::Control;
+
+/// Controls written outside the core, by number of connection.
+#[derive(Default)]
+pub struct Controls(pub Vec<Option<Box<dyn Control>>>);
+
+impl Controls {
+    /// The control of a connection: its own, or the built-in one.
+    fn take(&mut self, connection: usize, sender: &SenderSpec) -> Box<dyn Control> {
+        let own = self.0.get_mut(connection).and_then(Option::take);
+        own.or_else(|| build::control(sender))
+            .expect("`run` has checked that an external control is there")
+    }
+}
+
+/// Runs a scenario.
+pub fn run(spec: &Spec, mut controls: Controls) -> Result<Output, SpecError> {
+    spec.validate()?;
+    for (number, connection) in spec.connections.iter().enumerate() {
+        let has_own = controls.0.get(number).is_some_and(Option::is_some);
+        if connection.sender.window == WindowKind::External && !has_own {
+            return Err(SpecError {
+                key: format!("connections.{number}.sender.window"),
+                found: "external".to_owned(),
+                wanted: "accompanied by a control".to_owned(),
+            });
+        }
+    }
+    match spec.profile {
+        Profile::Ns2 => Ok(ns2::run(spec, &mut controls)),
+        Profile::Rfc => Err(SpecError {
+            key: "profile".to_owned(),
+            found: "rfc".to_owned(),
+            wanted: "ns2".to_owned(),
+        }),
+    }
+}

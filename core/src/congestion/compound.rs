@@ -1,0 +1,201 @@
+//! Compound TCP in integer arithmetic, as the Linux module of paper 003 (and ns-2.35) computes it.
+
+use super::{Ack, Loss, State, Window};
+
+/// alpha = 1/8 of the window's fourth root cubed.
+const ALPHA_SHIFT: u32 = 3;
+
+/// w = wc + dwnd: Reno's window and the delay window, updated once per round trip.
+pub struct Compound {
+    /// Packets in the queue at which dwnd stops growing.
+    gamma: f64,
+    wc: u64,
+    dwnd: u64,
+    /// ACKs since wc last grew in avoidance.
+    acks: u64,
+    beg_snd_una: u64,
+    beg_snd_nxt: u64,
+    rtt_samples: u32,
+    min_rtt_us: u64,
+    base_rtt_us: u64,
+}
+
+impl Compound {
+    pub fn new(gamma: f64) -> Self {
+        Self {
+            gamma,
+            wc: 0,
+            dwnd: 0,
+            acks: 0,
+            beg_snd_una: 0,
+            beg_snd_nxt: 0,
+            rtt_samples: 0,
+            min_rtt_us: u64::MAX,
+            base_rtt_us: u64::MAX,
+        }
+    }
+
+    pub fn dwnd(&self) -> u64 {
+        self.dwnd
+    }
+
+    fn begin_samples(&mut self) {
+        self.rtt_samples = 0;
+        self.min_rtt_us = u64::MAX;
+    }
+
+    /// The window was cut behind our back: what is left goes to wc first.
+    fn follow_reduction(&mut self, cwnd: u64) {
+        if self.wc + self.dwnd <= cwnd {
+            return;
+        }
+        if self.wc > cwnd || self.dwnd > cwnd {
+            self.wc = cwnd;
+            self.dwnd = 0;
+        } else {
+            self.wc = cwnd - self.dwnd;
+        }
+    }
+
+    /// Once per round trip: `old` packets were sent in the round before.
+    fn update_dwnd(&mut self, old: u64) {
+        // Half packets, as in the module: diff = w (1 - baseRTT / RTT).
+        let diff = 2 * old - (2 * old * self.base_rtt_us) / self.min_rtt_us;
+        if (diff as f64) < 2.0 * self.gamma {
+            let root = fourth_root(old * old * old) >> ALPHA_SHIFT;
+            self.dwnd += root.saturating_sub(1);
+        } else {
+            self.dwnd = (2 * self.dwnd).saturating_sub(diff) / 2;
+        }
+    }
+}
+
+/// Newton's iteration for the fourth root; it stops as soon as a step is at most one, as the module's does.
+fn fourth_root(a: u64) -> u64 {
+    let bits = u64::BITS - a.leading_zeros();
+    let mut x: u64 = 1 << (bits >> 2);
+    loop {
+        let last = x;
+        x = (3 * x + a / (x * x * x)) / 4;
+        if last.abs_diff(x) <= 1 {
+            return x;
+        }
+    }
+}
+
+impl Window for Compound {
+    fn start(&mut self, state: &State, snd_nxt: u64) {
+        self.base_rtt_us = u64::MAX;
+        self.begin_samples();
+        self.beg_snd_nxt = snd_nxt;
+        self.wc = (state.cwnd / state.smss) as u64;
+        self.dwnd = 0;
+    }
+
+    fn on_rtt(&mut self, _now_ns: i64, rtt_ns: i64) {
+        let rtt_us = (rtt_ns as u64 + 500) / 1000 + 1;
+        self.base_rtt_us = self.base_rtt_us.min(rtt_us);
+        self.min_rtt_us = self.min_rtt_us.min(rtt_us);
+        self.rtt_samples += 1;
+    }
+
+    /// It keeps its own slow start: wc grows per ACK up to and with ssthresh.
+    fn is_slow_start(&self, _state: &State) -> bool {
+        false
+    }
+
+    fn on_ack(&mut self, state: &mut State, ack: &Ack) {
+        let cwnd = (state.cwnd / state.smss) as u64;
+        self.follow_reduction(cwnd);
+        if self.wc as f64 <= state.ssthresh / state.smss {
+            self.wc += 1;
+        } else {
+            self.acks += u64::from(self.acks < cwnd);
+            if self.acks >= cwnd {
+                self.wc += 1;
+                self.acks = 0;
+            }
+        }
+        if ack.snd_una > self.beg_snd_nxt {
+            let old = (self.beg_snd_nxt - self.beg_snd_una) / state.smss as u64;
+            self.beg_snd_una = self.beg_snd_nxt;
+            self.beg_snd_nxt = ack.snd_nxt;
+            // Two samples may both be of delayed ACKs; with three one is not.
+            if self.rtt_samples > 2 {
+                self.update_dwnd(old);
+            }
+            self.begin_samples();
+        }
+        state.cwnd = (self.wc + self.dwnd) as f64 * state.smss;
+    }
+
+    fn on_ack_unused(&mut self, state: &State) {
+        self.follow_reduction((state.cwnd / state.smss) as u64);
+    }
+
+    fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
+        self.acks = 0;
+        let packets = (state.cwnd / state.smss) as u64;
+        state.ssthresh = (packets / 2) as f64 * state.smss;
+    }
+
+    fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {
+        self.beg_snd_nxt = snd_nxt;
+        self.begin_samples();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_the_integer_part_or_one_off() {
+        for w in [1u64, 5, 38, 100, 417, 1700, 100_000] {
+            let exact = (w as f64).powf(0.75);
+            assert!((fourth_root(w * w * w) as f64 - exact).abs() <= 1.5, "{w}");
+        }
+    }
+
+    #[test]
+    fn the_delay_window_grows_by_an_eighth_of_w_to_three_quarters_less_one() {
+        // w = 400: 400^0.75 = 89.4, an eighth is 11, less one is 10.
+        let mut compound = Compound {
+            base_rtt_us: 50_000,
+            min_rtt_us: 50_000,
+            ..Compound::new(30.0)
+        };
+        compound.update_dwnd(400);
+        assert_eq!(compound.dwnd, 10);
+    }
+
+    #[test]
+    fn a_queue_of_gamma_shrinks_the_delay_window_by_the_whole_queue() {
+        // 400 packets over 55 ms with a base of 50 ms: floor(800 * 50/55) = 727, diff = 73 half packets >= 60.
+        let mut compound = Compound {
+            base_rtt_us: 50_000,
+            min_rtt_us: 55_000,
+            dwnd: 100,
+            ..Compound::new(30.0)
+        };
+        compound.update_dwnd(400);
+        assert_eq!(compound.dwnd, (200 - 73) / 2);
+    }
+
+    #[test]
+    fn a_reduction_below_the_delay_window_leaves_reno_alone() {
+        for (wc, dwnd, cwnd, left) in [
+            (100, 300, 200, (200, 0)),
+            (300, 100, 200, (200, 0)),
+            (150, 150, 200, (50, 150)),
+        ] {
+            let mut compound = Compound {
+                wc,
+                dwnd,
+                ..Compound::new(30.0)
+            };
+            compound.follow_reduction(cwnd);
+            assert_eq!((compound.wc, compound.dwnd), left);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! CUBIC window growth and reduction (RFC 9438).
+
+use super::{Ack, Loss, State, Window};
+
+/// Section 4.1 and 4.6.
+const C: f64 = 0.4;
+const BETA_CUBIC: f64 = 0.7;
+
+/// Windows in segments, time in seconds, as in the document.
+pub struct Cubic {
+    w_max: f64,
+    /// Window at the start of the epoch, and when that was.
+    epoch: Option<Epoch>,
+    w_est: f64,
+    cwnd_prior: f64,
+}
+
+struct Epoch {
+    start_ns: i64,
+    cwnd: f64,
+    k: f64,
+}
+
+impl Cubic {
+    #[expect(
+        clippy::new_without_default,
+        reason = "one constructor, like its siblings"
+    )]
+    pub fn new() -> Self {
+        Self {
+            w_max: 0.0,
+            epoch: None,
+            w_est: 0.0,
+            cwnd_prior: 0.0,
+        }
+    }
+}
+
+/// Equation (2): the time W_cubic takes from the epoch's window up to w_max.
+fn k(w_max: f64, cwnd_epoch: f64) -> f64 {
+    ((w_max - cwnd_epoch) / C).cbrt()
+}
+
+/// Equation (1).
+fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
+    C * (t - k).powi(3) + w_max
+}
+
+impl Window for Cubic {
+    fn on_ack(&mut self, state: &mut State, ack: &Ack) {
+        let cwnd = state.cwnd / state.smss;
+        let acked = ack.newly_acked / state.smss;
+        let epoch = self.epoch.get_or_insert_with(|| {
+            // Section 4.2: leaving slow start without a loss, the window is its own plateau.
+            if self.w_max < cwnd {
+                self.w_max = cwnd;
+            }
+            self.w_est = cwnd;
+            Epoch {
+                start_ns: ack.now_ns,
+                cwnd,
+                k: k(self.w_max, cwnd),
+            }
+        });
+        let t = (ack.now_ns - epoch.start_ns) as f64 / 1e9;
+        let rtt = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(0) as f64 / 1e9;
+        debug_assert!(epoch.cwnd > 0.0);
+        // Section 4.3: as fast as Reno would; after w_max's old height exactly as fast.
+        let alpha = if self.w_est >= self.cwnd_prior {
+            1.0
+        } else {
+            3.0 * (1.0 - BETA_CUBIC) / (1.0 + BETA_CUBIC)
+        };
+        self.w_est += alpha * acked / cwnd;
+        if w_cubic(t, epoch.k, self.w_max) < self.w_est {
+            state.cwnd = self.w_est.max(cwnd) * state.smss;
+            return;
+        }
+        // Section 4.2: the target one round trip ahead, at most half as much again.
+        let target = w_cubic(t + rtt, epoch.k, self.w_max).clamp(cwnd, 1.5 * cwnd);
+        state.cwnd += (target - cwnd) / cwnd * acked * state.smss;
+    }
+
+    fn on_loss(&mut self, state: &mut State, loss: &Loss) {
+        let cwnd = state.cwnd / state.smss;
+        self.cwnd_prior = cwnd;
+        // Section 4.7: fast convergence, below the last plateau give up more of it.
+        self.w_max = if cwnd < self.w_max {
+            cwnd * (1.0 + BETA_CUBIC) / 2.0
+        } else {
+            cwnd
+        };
+        self.epoch = None;
+        // Section 4.6: flight_size, which is less than cwnd when the application is the limit.
+        state.ssthresh = loss.flight_size.min(state.cwnd) * BETA_CUBIC;
+    }
+
+    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
+        self.on_loss(state, loss);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_reduction_the_window_is_back_at_w_max_after_k() {
+        // w_max 100, epoch at 70: K = cbrt(30 / 0.4) = 4.217 s.
+        let k = k(100.0, 70.0);
+        assert!((k - 4.217).abs() < 0.001);
+        assert!((w_cubic(k, k, 100.0) - 100.0).abs() < 1e-9);
+        assert!((w_cubic(0.0, k, 100.0) - 70.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_second_loss_below_the_plateau_lowers_it_further() {
+        let mut cubic = Cubic {
+            w_max: 100.0,
+            ..Cubic::new()
+        };
+        let mut state = State {
+            cwnd: 80.0,
+            ssthresh: 70.0,
+            smss: 1.0,
+        };
+        cubic.on_loss(
+            &mut state,
+            &Loss {
+                now_ns: 0,
+                flight_size: 80.0,
+                snd_nxt: 0,
+            },
+        );
+        assert_eq!(cubic.w_max, 68.0);
+        assert_eq!(state.ssthresh, 56.0);
+    }
+
+    #[test]
+    fn growth_is_concave_up_to_the_plateau_and_convex_beyond() {
+        let mut cubic = Cubic {
+            w_max: 1000.0,
+            ..Cubic::new()
+        };
+        let mut state = State {
+            cwnd: 700.0,
+            ssthresh: 700.0,
+            smss: 1.0,
+        };
+        let mut windows = Vec::new();
+        let mut snd_una = 0;
+        for round in 0..200 {
+            for _ in 0..state.cwnd as u64 {
+                snd_una += 1;
+                let ack = Ack {
+                    now_ns: round * 100_000_000,
+                    newly_acked: 1.0,
+                    rtt_ns: None,
+                    srtt_ns: Some(100_000_000),
+                    flight_size: state.cwnd,
+                    snd_una,
+                    snd_nxt: snd_una,
+                    is_cwnd_limited: true,
+                };
+                cubic.on_ack(&mut state, &ack);
+            }
+            windows.push(state.cwnd);
+        }
+        // K = cbrt(300 / 0.4) = 9.09 s: the plateau is at round 91.
+        assert!((windows[90] - 1000.0).abs() < 5.0, "{}", windows[90]);
+        assert!(windows[20] - windows[0] > 2.0 * (windows[90] - windows[70]));
+        assert!(windows[190] - windows[170] > windows[110] - windows[90]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Time as the path sees it: integer nanoseconds, or the doubles of ns-2.
+
+use super::Link;
+
+/// A point in time, or a length of it.
+pub trait Instant: Copy + PartialOrd + std::fmt::Debug {
+    const ZERO: Self;
+    fn from_ns(ns: f64) -> Self;
+    /// For columns: the nearest nanosecond.
+    fn to_ns(self) -> i64;
+    fn plus(self, length: Self) -> Self;
+    fn service(link: &Link, bytes: u32) -> Self;
+    fn propagation(link: &Link) -> Self;
+}
+
+/// Nanoseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nanos(pub i64);
+
+impl Instant for Nanos {
+    const ZERO: Self = Self(0);
+
+    fn from_ns(ns: f64) -> Self {
+        Self(ns.round() as i64)
+    }
+
+    fn to_ns(self) -> i64 {
+        self.0
+    }
+
+    fn plus(self, length: Self) -> Self {
+        Self(self.0 + length.0)
+    }
+
+    fn service(link: &Link, bytes: u32) -> Self {
+        Self(link.service_ns(bytes))
+    }
+
+    fn propagation(link: &Link) -> Self {
+        Self(link.propagation_ns())
+    }
+}
+
+/// Seconds as a double, added in the order in which ns-2 adds them: which of two events comes first may hang on the
+/// last bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Seconds(pub f64);
+
+impl Instant for Seconds {
+    const ZERO: Self = Self(0.0);
+
+    fn from_ns(ns: f64) -> Self {
+        Self(ns / 1e9)
+    }
+
+    fn to_ns(self) -> i64 {
+        (self.0 * 1e9).round() as i64
+    }
+
+    fn plus(self, length: Self) -> Self {
+        Self(self.0 + length.0)
+    }
+
+    fn service(link: &Link, bytes: u32) -> Self {
+        Self(link.service_s(bytes))
+    }
+
+    fn propagation(link: &Link) -> Self {
+        Self(link.propagation_s())
+    }
+}
+
+/// When something happens, and when that was decided: of two things at one time, the one decided first comes first
+/// (ns-2's order of scheduling).
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Stamp<I> {
+    pub time: I,
+    pub scheduled: I,
+}

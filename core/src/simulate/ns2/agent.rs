@@ -1,0 +1,404 @@
+//! What ns-2's senders share: numbers, window, timing of one packet, output.
+
+use super::packet::{Blocks, Packet};
+use super::rto::{Sample, TickRto};
+use crate::congestion::{Ack, Control, Loss, State};
+use crate::network::{Instant, Path, Random, Schedule, Seconds, Stamp};
+use crate::simulate::record::{
+    DetectedBy, DropRow, EventKind, EventRow, LossRow, Place, Recorder, SenderState, Totals,
+};
+use crate::simulate::timer::Timer;
+
+/// One direction's path, and everything an agent may touch besides itself.
+pub struct Io {
+    pub now: Seconds,
+    /// Towards the receivers of forward connections, and back.
+    pub paths: [Path<Seconds, Packet>; 2],
+    pub schedule: Schedule<Seconds>,
+    pub random: Random,
+    pub recorder: Recorder<Seconds>,
+}
+
+/// Where drops and node events of one direction are written down.
+struct Watch<'a> {
+    recorder: &'a mut Recorder<Seconds>,
+    is_reverse: bool,
+}
+
+impl crate::network::Observer<Seconds, Packet> for Watch<'_> {
+    fn arrived(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet, _waiting: usize) {
+        self.event(node, at, packet, EventKind::Arrive);
+    }
+
+    fn started(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet) {
+        self.event(node, at, packet, EventKind::StartTx);
+    }
+
+    fn dropped(
+        &mut self,
+        node: usize,
+        at: Stamp<Seconds>,
+        packet: &Packet,
+        reason: crate::network::DropReason,
+        waiting: usize,
+    ) {
+        self.recorder.drops.push(DropRow {
+            time_ns: at.time.to_ns(),
+            node: node as u32,
+            is_reverse: self.is_reverse,
+            reason,
+            connection: packet.connection,
+            is_data: packet.is_data,
+            offset: packet.number.max(0) as u64,
+            bytes: packet.bytes,
+            waiting: waiting as u32,
+        });
+        self.event(node, at, packet, EventKind::Drop);
+    }
+}
+
+impl Watch<'_> {
+    fn event(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet, kind: EventKind) {
+        let place = Place::Node {
+            number: node as u32,
+            is_reverse: self.is_reverse,
+        };
+        if self.recorder.keeps_events {
+            self.recorder.event(row(at, place, kind, packet));
+        }
+    }
+}
+
+pub fn row(
+    at: Stamp<Seconds>,
+    place: Place,
+    kind: EventKind,
+    packet: &Packet,
+) -> EventRow<Seconds> {
+    EventRow {
+        at,
+        place,
+        kind,
+        connection: packet.connection,
+        is_data: packet.is_data,
+        offset: packet.number.max(0) as u64,
+        bytes: packet.bytes,
+    }
+}
+
+impl Io {
+    /// A packet leaves an endpoint along a direction (0 or 1).
+    pub fn send(&mut self, direction: usize, packet: Packet) {
+        let mut watch = Watch {
+            recorder: &mut self.recorder,
+            is_reverse: direction == 1,
+        };
+        let path = &mut self.paths[direction];
+        if path.enter(self.now, packet, &mut self.random, &mut watch) {
+            self.schedule.set(direction, path.next());
+        }
+    }
+}
+
+/// Why the window was last cut (ns-2's `last_cwnd_action_`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastCut {
+    None,
+    DupAck,
+    Timeout,
+    /// Recovery from duplicate ACKs has ended.
+    Exited,
+}
+
+/// Where cwnd goes after a cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutTo {
+    Half,
+    One,
+}
+
+/// ns-2's `Agent/TCP`, without what its children differ in.
+pub struct Base {
+    pub connection: u32,
+    /// Direction of the data: 0 forward, 1 reverse.
+    pub direction: usize,
+    pub packet_bytes: u32,
+    /// A 40-byte packet 0 first.
+    pub has_syn: bool,
+    pub control: Box<dyn Control>,
+    /// In packets: smss is 1.
+    pub state: State,
+    /// ns-2's `window_`.
+    pub max_window: f64,
+    pub initial_window: f64,
+    pub limited_transmit: bool,
+    pub has_timestamps: bool,
+    pub t_seqno: i64,
+    pub max_seq: i64,
+    pub highest_ack: i64,
+    pub last_ack: i64,
+    pub dupacks: i64,
+    pub recover: i64,
+    /// One past the last packet the application has written.
+    pub cur_seq: i64,
+    pub last_cut: LastCut,
+    pub rto: TickRto,
+    pub timer: Timer<Seconds>,
+    rtt_active: bool,
+    rtt_seq: i64,
+    rtt_ts: f64,
+    pub totals: Totals,
+    pub phase: SenderState,
+}
+
+/// Packets ns-2's agents take for a duplicate ACK's proof.
+pub const NUM_DUPACKS: i64 = 3;
+
+/// Everything a bulk transfer will ever send.
+pub const ENDLESS: i64 = 1 << 30;
+
+impl Base {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call, from the engine's table of connections"
+    )]
+    pub fn new(
+        connection: u32,
+        direction: usize,
+        packet_bytes: u32,
+        has_syn: bool,
+        control: Box<dyn Control>,
+        state: State,
+        max_window: f64,
+        rto: TickRto,
+        timer: Timer<Seconds>,
+    ) -> Self {
+        Self {
+            connection,
+            direction,
+            packet_bytes,
+            has_syn,
+            control,
+            state,
+            max_window,
+            initial_window: state.cwnd,
+            limited_transmit: false,
+            has_timestamps: false,
+            t_seqno: 0,
+            max_seq: -1,
+            highest_ack: -1,
+            last_ack: -1,
+            dupacks: 0,
+            recover: 0,
+            cur_seq: 0,
+            last_cut: LastCut::None,
+            rto,
+            timer,
+            rtt_active: false,
+            rtt_seq: -1,
+            rtt_ts: 0.0,
+            totals: Totals::default(),
+            phase: SenderState::Open,
+        }
+    }
+
+    /// floor(min(cwnd, window_)).
+    pub fn window(&self) -> i64 {
+        self.state.cwnd.min(self.max_window) as i64
+    }
+
+    /// Sends one packet; a packet never sent before may be timed.
+    pub fn output(&mut self, io: &mut Io, number: i64) {
+        let is_syn = self.has_syn && number == 0;
+        let packet = Packet {
+            connection: self.connection,
+            bytes: if is_syn { 40 } else { self.packet_bytes },
+            number,
+            is_data: true,
+            ts: io.now.0,
+            blocks: Blocks::default(),
+        };
+        let nothing_outstanding = self.highest_ack == self.max_seq;
+        self.totals.packets_sent += 1;
+        if io.recorder.keeps_events {
+            let at = Stamp {
+                time: io.now,
+                scheduled: io.now,
+            };
+            io.recorder
+                .event(row(at, Place::Sender, EventKind::Send, &packet));
+        }
+        io.send(self.direction, packet);
+        if number > self.max_seq {
+            self.max_seq = number;
+            if !self.rtt_active {
+                self.rtt_active = true;
+                if number > self.rtt_seq {
+                    self.rtt_seq = number;
+                    self.rtt_ts = io.now.0;
+                }
+            }
+        } else {
+            self.totals.retransmissions += 1;
+        }
+        if !self.timer.is_pending() || nothing_outstanding {
+            self.set_timer(io);
+        }
+    }
+
+    pub fn set_timer(&mut self, io: &mut Io) {
+        self.timer
+            .set(&mut io.schedule, io.now, Seconds(self.rto.timeout()));
+    }
+
+    /// After an ACK numbered `ack`: wait on for what is outstanding, or stop.
+    pub fn new_timer(&mut self, io: &mut Io, ack: i64) {
+        if self.t_seqno > ack || ack < self.max_seq || self.state.cwnd < 1.0 {
+            self.set_timer(io);
+        } else {
+            self.timer.cancel();
+        }
+    }
+
+    /// After a loss. `goes_back`: everything above the ACK will be sent again.
+    pub fn reset_timer(&mut self, io: &mut Io, goes_back: bool, backs_off: bool) {
+        if backs_off {
+            self.rto.back_off();
+        }
+        self.set_timer(io);
+        if goes_back {
+            self.t_seqno = self.highest_ack + 1;
+        }
+        self.rtt_active = false;
+    }
+
+    /// The timed packet is acknowledged: end back-off, and take the sample unless timestamps do.
+    pub fn end_timing(&mut self, now: f64, ack: i64, takes_sample: bool) {
+        if self.rtt_active && ack >= self.rtt_seq {
+            self.rto.end_back_off();
+            self.rtt_active = false;
+            if takes_sample {
+                self.rto.update(now, now - self.rtt_ts, Sample::Timed);
+            }
+        }
+    }
+
+    /// Bookkeeping of an ACK of new data; the window is opened apart.
+    pub fn new_ack(&mut self, io: &mut Io, packet: &Packet) {
+        self.dupacks = 0;
+        self.last_ack = packet.number;
+        self.highest_ack = packet.number;
+        self.t_seqno = self.t_seqno.max(packet.number + 1);
+        if self.has_timestamps {
+            self.rto
+                .update(io.now.0, io.now.0 - packet.ts, Sample::Timestamp);
+        }
+        self.end_timing(io.now.0, packet.number, !self.has_timestamps);
+        self.new_timer(io, packet.number);
+    }
+
+    /// One increment per ACK, however much it acknowledges.
+    pub fn open_cwnd(&mut self, now: f64) {
+        let ack = Ack {
+            now_ns: Seconds(now).to_ns(),
+            newly_acked: 1.0,
+            rtt_ns: None,
+            srtt_ns: None,
+            flight_size: (self.t_seqno - 1 - self.highest_ack) as f64,
+            snd_una: (self.highest_ack + 1) as u64,
+            snd_nxt: self.t_seqno as u64,
+            is_cwnd_limited: true,
+        };
+        self.control.on_ack(&mut self.state, &ack);
+    }
+
+    pub fn loss(&self, now: Seconds, window: f64) -> Loss {
+        Loss {
+            now_ns: now.to_ns(),
+            flight_size: window,
+            snd_nxt: self.t_seqno as u64,
+        }
+    }
+
+    /// ssthresh from the window in use, rounded down and at least 2; cwnd to half of it (not rounded) or to 1.
+    pub fn slow_down(&mut self, io: &mut Io, window: f64, to: CutTo, by: DetectedBy) {
+        let before = self.state.cwnd;
+        let loss = self.loss(io.now, window.min(self.max_window));
+        if by == DetectedBy::Rto {
+            self.control.on_timeout(&mut self.state, &loss);
+        } else {
+            self.control.on_loss(&mut self.state, &loss);
+        }
+        self.state.cwnd = match to {
+            CutTo::Half => self.state.ssthresh,
+            CutTo::One => 1.0,
+        };
+        self.state.ssthresh = self.state.ssthresh.floor().max(2.0);
+        io.recorder.losses.push(LossRow {
+            time_ns: io.now.to_ns(),
+            connection: self.connection,
+            offset: (self.highest_ack + 1) as u64,
+            detected_by: by,
+            cwnd_before: before,
+            ssthresh_after: self.state.ssthresh,
+        });
+    }
+
+    /// What every agent does on a timeout; its own part comes before.
+    pub fn time_out(&mut self, io: &mut Io, window: f64) {
+        if self.highest_ack == self.max_seq {
+            // Nothing outstanding: ssthresh stays, nothing to send again.
+            self.recover = self.max_seq;
+            self.last_cut = LastCut::Timeout;
+            self.state.cwnd = 1.0;
+            self.reset_timer(io, true, false);
+            return;
+        }
+        self.recover = self.max_seq;
+        self.totals.timeouts += 1;
+        self.last_cut = LastCut::Timeout;
+        self.phase = SenderState::Loss;
+        self.slow_down(io, window, CutTo::One, DetectedBy::Rto);
+        self.reset_timer(io, true, true);
+    }
+
+    /// Go-back-N under a window: everything up to `highest_ack` + window.
+    pub fn send_much(&mut self, io: &mut Io, window: i64) {
+        while self.t_seqno <= self.highest_ack + window && self.t_seqno < self.cur_seq {
+            let number = self.t_seqno;
+            self.output(io, number);
+            self.t_seqno += 1;
+        }
+    }
+
+    /// RFC 3042: one new packet for a first or second duplicate ACK.
+    pub fn send_one(&mut self, io: &mut Io) {
+        let number = self.t_seqno;
+        if number as f64 <= self.highest_ack as f64 + self.max_window
+            && number < self.cur_seq
+            && number as f64 <= self.highest_ack as f64 + self.state.cwnd + self.dupacks as f64
+        {
+            self.output(io, number);
+            self.t_seqno += 1;
+        }
+    }
+
+    /// Whether a third duplicate ACK may cut: not again for the same window (ns-2's `bugFix_`).
+    pub fn may_cut(&self) -> bool {
+        self.highest_ack > self.recover || self.highest_ack == 0
+    }
+}
+
+/// A sender's own part: what it does with an ACK and a timeout, and when it sends.
+pub trait Agent {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet);
+    fn on_timeout(&mut self, base: &mut Base, io: &mut Io);
+    /// The application has written.
+    fn send(&mut self, base: &mut Base, io: &mut Io);
+    /// Packets that may be outstanding now.
+    fn usable_window(&self, base: &Base) -> f64;
+    /// Packets not acknowledged and not known to have left the path.
+    fn flight_size(&self, base: &Base) -> f64 {
+        (base.t_seqno - 1 - base.highest_ack).max(0) as f64
+    }
+}

@@ -1,0 +1,232 @@
+//! ns-2's `Agent/TCP/Linux`: integer windows of Linux modules, SACK scoreboard, rate halving.
+
+use super::agent::{Agent, Base, Io, LastCut};
+use super::board::{Board, News};
+use super::packet::Packet;
+use super::rto::Sample;
+use crate::congestion::Ack;
+use crate::network::Instant;
+use crate::simulate::record::{DetectedBy, LossRow, SenderState};
+
+/// Packets that may leave in a burst when recovery ends.
+const MAX_BURST: i64 = 3;
+
+pub struct Linux {
+    board: Board,
+    /// Rate halving: packets still allowed in flight above cwnd.
+    next_in_flight: i64,
+    /// Reno's and Compound's cwnd falls to half of ssthresh in recovery, CUBIC's to ssthresh.
+    falls_to_half_of_ssthresh: bool,
+    has_started: bool,
+    /// When each packet was last sent, by number modulo the table's size.
+    sent_at: Vec<f64>,
+    /// cwnd as ns-2 traces it: what is allowed while halving.
+    traced: i64,
+}
+
+impl Linux {
+    pub fn new(falls_to_half_of_ssthresh: bool) -> Self {
+        Self {
+            board: Board::new(),
+            next_in_flight: 0,
+            falls_to_half_of_ssthresh,
+            has_started: false,
+            sent_at: vec![0.0; 1024],
+            traced: 0,
+        }
+    }
+
+    fn in_flight(&self, base: &Base) -> i64 {
+        self.board.in_flight(base.t_seqno - base.highest_ack - 1)
+    }
+
+    fn cwnd(base: &Base) -> i64 {
+        base.state.cwnd as i64
+    }
+
+    fn remember_sending(&mut self, base: &Base, number: i64, now: f64) {
+        if (number - base.highest_ack) as usize >= self.sent_at.len() {
+            let mut wider = vec![0.0; 2 * self.sent_at.len()];
+            for n in base.highest_ack.max(0)..number {
+                wider[n as usize & (2 * self.sent_at.len() - 1)] =
+                    self.sent_at[n as usize & (self.sent_at.len() - 1)];
+            }
+            self.sent_at = wider;
+        }
+        let mask = self.sent_at.len() - 1;
+        self.sent_at[number as usize & mask] = now;
+    }
+
+    /// Round-trip sample, timer: every ACK that is not old gives both.
+    fn take_time(&mut self, base: &mut Base, io: &mut Io, packet: &Packet, is_unsure: bool) {
+        let now = io.now.0;
+        let echoed = now - packet.ts;
+        base.rto.update(now, echoed, Sample::LinuxTimestamp);
+        let sample = if is_unsure || packet.number == 0 {
+            echoed
+        } else {
+            now - self.sent_at[packet.number as usize & (self.sent_at.len() - 1)]
+        };
+        // The module sees whole microseconds.
+        let rtt_us = (sample * 1e6).round() as i64;
+        if self.has_started {
+            base.control.on_rtt(io.now.to_ns(), rtt_us * 1000);
+        }
+        base.rto.end_back_off();
+        base.end_timing(now, packet.number, false);
+        base.set_timer(io);
+        if !self.has_started {
+            // The module is set up only now: the first sample is lost to it.
+            self.has_started = true;
+            base.control.start(&mut base.state, base.t_seqno as u64);
+        }
+    }
+
+    fn open_cwnd(&self, base: &mut Base, io: &Io, newly_acked: i64, prior_in_flight: i64) {
+        let ack = Ack {
+            now_ns: io.now.to_ns(),
+            newly_acked: newly_acked as f64,
+            rtt_ns: None,
+            srtt_ns: None,
+            flight_size: prior_in_flight as f64,
+            snd_una: (base.highest_ack + 1) as u64,
+            snd_nxt: base.t_seqno as u64,
+            is_cwnd_limited: prior_in_flight >= Self::cwnd(base),
+        };
+        base.control.on_ack(&mut base.state, &ack);
+    }
+
+    /// Enters and leaves recovery. ns-2 has no CWR and no undo.
+    fn follow_recovery(&mut self, base: &mut Base, io: &mut Io, news: News) {
+        if base.phase != SenderState::Open && base.highest_ack >= base.recover {
+            self.board.clear();
+            if base.state.cwnd < base.state.ssthresh {
+                let most = self.in_flight(base) + MAX_BURST;
+                base.state.cwnd = base.state.ssthresh.min(most as f64);
+            }
+            base.phase = SenderState::Open;
+            base.control
+                .on_recovered(&mut base.state, io.now.to_ns(), base.t_seqno as u64);
+            self.next_in_flight = 0;
+            return;
+        }
+        if base.phase == SenderState::Recovery || !news.lost {
+            return;
+        }
+        base.recover = base.max_seq;
+        base.last_cut = LastCut::DupAck;
+        self.next_in_flight = Self::cwnd(base);
+        self.cut(base, io, DetectedBy::Sack);
+        base.state.cwnd = if self.falls_to_half_of_ssthresh {
+            (base.state.ssthresh / 2.0).floor()
+        } else {
+            base.state.ssthresh
+        };
+        base.phase = SenderState::Recovery;
+    }
+
+    fn cut(&mut self, base: &mut Base, io: &mut Io, by: DetectedBy) {
+        let cwnd_before = base.state.cwnd;
+        let loss = base.loss(io.now, cwnd_before);
+        if by == DetectedBy::Rto {
+            base.control.on_timeout(&mut base.state, &loss);
+        } else {
+            base.control.on_loss(&mut base.state, &loss);
+        }
+        base.state.ssthresh = base.state.ssthresh.floor().max(2.0);
+        io.recorder.losses.push(LossRow {
+            time_ns: io.now.to_ns(),
+            connection: base.connection,
+            offset: (base.highest_ack + 1) as u64,
+            detected_by: by,
+            cwnd_before,
+            ssthresh_after: base.state.ssthresh,
+        });
+    }
+
+    fn trace(&mut self, base: &Base) {
+        self.traced = self.next_in_flight.max(Self::cwnd(base));
+    }
+}
+
+impl Agent for Linux {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+        let newly_acked = packet.number - base.highest_ack;
+        if packet.number + 1 > base.t_seqno || newly_acked < 0 {
+            return;
+        }
+        let prior_in_flight = self.in_flight(base);
+        if newly_acked > 0 {
+            base.highest_ack = packet.number;
+            base.max_seq = base.max_seq.max(packet.number);
+            base.t_seqno = base.t_seqno.max(packet.number + 1);
+        }
+        let news = if packet.blocks.count > 0 || !self.board.is_empty() {
+            self.board.update(base.highest_ack, packet)
+        } else {
+            News::default()
+        };
+        self.take_time(base, io, packet, newly_acked == 0 || news.unsure);
+        let is_dubious = newly_acked == 0 || news.sacked || base.phase != SenderState::Open;
+        if newly_acked > 0 && base.phase != SenderState::Recovery {
+            self.open_cwnd(base, io, newly_acked, prior_in_flight);
+        }
+        if is_dubious {
+            self.follow_recovery(base, io, news);
+        }
+        self.trace(base);
+        base.last_ack = base.highest_ack;
+        self.send(base, io);
+    }
+
+    fn on_timeout(&mut self, base: &mut Base, io: &mut Io) {
+        base.last_cut = LastCut::Timeout;
+        let has_outstanding = base.highest_ack != base.max_seq;
+        if has_outstanding {
+            self.cut(base, io, DetectedBy::Rto);
+            base.state.cwnd = 1.0;
+            base.totals.timeouts += 1;
+            base.recover = base.max_seq;
+            base.phase = SenderState::Loss;
+            self.board.mark_all_lost(base.highest_ack + 1, base.t_seqno);
+        } else {
+            base.state.cwnd = base.initial_window;
+        }
+        base.reset_timer(io, false, has_outstanding);
+        self.next_in_flight = 0;
+        self.trace(base);
+        self.send(base, io);
+    }
+
+    fn send(&mut self, base: &mut Base, io: &mut Io) {
+        self.next_in_flight = self.next_in_flight.min(self.in_flight(base) + 1);
+        while self.in_flight(base) < Self::cwnd(base).max(self.next_in_flight) {
+            let number = match self.board.next_to_retransmit() {
+                Some(number) => {
+                    self.board.mark_retransmitted(number, base.t_seqno);
+                    number
+                }
+                None if base.t_seqno >= base.cur_seq => return,
+                None => {
+                    base.t_seqno += 1;
+                    base.t_seqno - 1
+                }
+            };
+            self.remember_sending(base, number, io.now.0);
+            base.output(io, number);
+            self.next_in_flight = self.next_in_flight.min((self.in_flight(base) - 1).max(1));
+        }
+    }
+
+    fn usable_window(&self, base: &Base) -> f64 {
+        self.traced.max(if self.has_started {
+            0
+        } else {
+            Self::cwnd(base)
+        }) as f64
+    }
+
+    fn flight_size(&self, base: &Base) -> f64 {
+        self.in_flight(base) as f64
+    }
+}

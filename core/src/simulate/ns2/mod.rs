@@ -1,0 +1,288 @@
+//! The `ns2` profile: numbered packets, doubles for time, ns-2.35's agents event for event.
+
+mod agent;
+mod board;
+mod fack;
+mod linux;
+mod packet;
+mod reno;
+mod rto;
+mod sack;
+mod sink;
+mod tahoe;
+
+use std::collections::VecDeque;
+
+use agent::{Agent, Base, ENDLESS, Io, row};
+use packet::Packet;
+use rto::TickRto;
+use sink::{Answer, Sink};
+
+use super::output::Output;
+use super::record::{EventKind, Place, Recorder, TruthRow};
+use super::spec::{ConnectionSpec, RecoveryKind, Spec, WindowKind};
+use super::timer::Timer;
+use super::{Controls, writes};
+use crate::congestion::State;
+use crate::network::{Instant, Random, Schedule, Seconds, Stamp};
+
+/// Sources of events: the two paths, then per connection the RTO, the delayed ACK, the application and ACKs on their own
+/// last stretch.
+const PER_CONNECTION: usize = 4;
+
+struct Connection {
+    base: Base,
+    agent: Box<dyn Agent>,
+    sink: Sink,
+    delayed_ack: Timer<Seconds>,
+    delayed_ack_s: f64,
+    extra_delay: Seconds,
+    /// ACKs behind the shared way back, on this connection's own delay.
+    last_stretch: VecDeque<(Stamp<Seconds>, Packet)>,
+    writes: writes::Writes,
+    last_truth: Option<(f64, f64, u8)>,
+}
+
+/// Runs a scenario in this profile.
+pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
+    let sources = 2 + PER_CONNECTION * spec.connections.len();
+    let mut io = Io {
+        now: Seconds(0.0),
+        paths: super::build::paths(spec),
+        schedule: Schedule::new(sources),
+        random: Random::new(spec.seed),
+        recorder: Recorder::new(spec.record_truth, spec.record_events),
+    };
+    let mut connections: Vec<Connection> = spec
+        .connections
+        .iter()
+        .enumerate()
+        .map(|(n, c)| connection(spec, n, c, controls))
+        .collect();
+    for (number, connection) in connections.iter().enumerate() {
+        let start = Seconds::from_ns(connection.writes.next().unwrap_or(i64::MAX) as f64);
+        io.schedule.set(
+            2 + PER_CONNECTION * number + 2,
+            Some(Stamp {
+                time: start,
+                scheduled: Seconds::ZERO,
+            }),
+        );
+    }
+    let end = Seconds::from_ns(spec.duration_ns as f64);
+    while let Some((source, at)) = io.schedule.next() {
+        if at.time > end {
+            break;
+        }
+        io.now = at.time;
+        if source < 2 {
+            deliver(&mut connections, &mut io, source, at);
+        } else {
+            let number = (source - 2) / PER_CONNECTION;
+            fire(&mut connections[number], &mut io, source, at);
+        }
+    }
+    finish(spec, connections, io, end)
+}
+
+fn connection(
+    spec: &Spec,
+    number: usize,
+    given: &ConnectionSpec,
+    controls: &mut Controls,
+) -> Connection {
+    let sender = &given.sender;
+    let source = 2 + PER_CONNECTION * number;
+    let is_linux = matches!(sender.window, WindowKind::Compound | WindowKind::CubicLinux);
+    let state = State {
+        cwnd: f64::from(sender.initial_window),
+        ssthresh: sender.initial_ssthresh.unwrap_or(sender.max_window as f64),
+        smss: 1.0,
+    };
+    let seconds = |ns: i64| ns as f64 / 1e9;
+    let rto = TickRto::new(
+        // The Linux agent's clock ticks in jiffies.
+        if is_linux {
+            1.0 / 1000.0
+        } else {
+            seconds(sender.rto.granularity_ns)
+        },
+        sender.rto.tick_phase,
+        seconds(sender.rto.initial_ns),
+        seconds(sender.rto.min_ns),
+        seconds(sender.rto.max_ns),
+        sender.rto.backoff,
+    );
+    let mut base = Base::new(
+        number as u32,
+        usize::from(given.reverse),
+        spec.path.packet_bytes,
+        sender.syn,
+        controls.take(number, sender),
+        state,
+        sender.max_window as f64,
+        rto,
+        Timer::new(source),
+    );
+    base.limited_transmit = sender.limited_transmit;
+    base.has_timestamps = sender.timestamps;
+    let agent: Box<dyn Agent> = match sender.recovery {
+        _ if is_linux => Box::new(linux::Linux::new(sender.window == WindowKind::Compound)),
+        RecoveryKind::Tahoe => Box::new(tahoe::Tahoe),
+        RecoveryKind::Reno => Box::new(reno::Reno::new(false)),
+        RecoveryKind::Newreno => Box::new(reno::Reno::new(true)),
+        RecoveryKind::Sack => Box::new(sack::Sack1::new()),
+        RecoveryKind::Fack => Box::new(fack::Fack::new()),
+    };
+    let has_sack = is_linux || matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack);
+    let delays = given.receiver.delayed_ack_segments > 1;
+    Connection {
+        base,
+        agent,
+        sink: Sink::new(
+            has_sack && given.receiver.sack,
+            delays,
+            is_linux,
+            spec.path.ack_bytes,
+        ),
+        delayed_ack: Timer::new(source + 1),
+        delayed_ack_s: seconds(given.receiver.delayed_ack_timer_ns),
+        extra_delay: Seconds::from_ns(given.extra_delay_ns),
+        last_stretch: VecDeque::new(),
+        writes: writes::Writes::new(&given.application, given.start_ns),
+        last_truth: None,
+    }
+}
+
+/// A packet comes out of one of the paths: data at its receiver, an ACK at its sender.
+fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: Stamp<Seconds>) {
+    let packet = io.paths[direction]
+        .leave()
+        .expect("the schedule says one is there");
+    io.schedule.set(direction, io.paths[direction].next());
+    let connection = &mut connections[packet.connection as usize];
+    if packet.is_data {
+        io.recorder
+            .event(row(at, Place::Receiver, EventKind::Recv, &packet));
+        match connection.sink.receive(&packet) {
+            Answer::Delay => {
+                connection.delayed_ack.set(
+                    &mut io.schedule,
+                    io.now,
+                    Seconds(connection.delayed_ack_s),
+                );
+            }
+            Answer::AckNow => {
+                connection.delayed_ack.cancel();
+                connection.send_ack(io, at);
+            }
+        }
+    } else if connection.extra_delay > Seconds::ZERO {
+        let later = Stamp {
+            time: io.now.plus(connection.extra_delay),
+            scheduled: io.now,
+        };
+        connection.last_stretch.push_back((later, packet));
+        let source = 2 + PER_CONNECTION * packet.connection as usize + 3;
+        io.schedule
+            .set(source, connection.last_stretch.front().map(|(at, _)| *at));
+    } else {
+        connection.take_ack(io, at, &packet);
+    }
+}
+
+/// A timer or the application of one connection.
+fn fire(connection: &mut Connection, io: &mut Io, source: usize, at: Stamp<Seconds>) {
+    match (source - 2) % PER_CONNECTION {
+        0 => {
+            if connection.base.timer.is_due(&mut io.schedule, at) {
+                connection.agent.on_timeout(&mut connection.base, io);
+            }
+        }
+        1 => {
+            if connection.delayed_ack.is_due(&mut io.schedule, at) && connection.sink.expire() {
+                connection.send_ack(io, at);
+            }
+        }
+        3 => {
+            let (_, packet) = connection
+                .last_stretch
+                .pop_front()
+                .expect("the schedule says one is there");
+            io.schedule
+                .set(source, connection.last_stretch.front().map(|(at, _)| *at));
+            connection.take_ack(io, at, &packet);
+        }
+        _ => {
+            let bytes = connection.writes.take();
+            let packets = bytes.map_or(ENDLESS, |bytes| {
+                bytes.div_ceil(u64::from(connection.base.packet_bytes)) as i64
+            });
+            connection.base.cur_seq = (connection.base.cur_seq + packets).min(ENDLESS);
+            let next = connection.writes.next();
+            let next = next.map(|ns| Stamp {
+                time: Seconds::from_ns(ns as f64),
+                scheduled: io.now,
+            });
+            io.schedule.set(source, next);
+            connection.agent.send(&mut connection.base, io);
+        }
+    }
+    connection.record(io);
+}
+
+impl Connection {
+    fn send_ack(&mut self, io: &mut Io, at: Stamp<Seconds>) {
+        let ack = self.sink.ack(self.base.connection);
+        self.base.totals.acks_sent += 1;
+        io.recorder
+            .event(row(at, Place::Receiver, EventKind::SendAck, &ack));
+        io.send(1 - self.base.direction, ack);
+    }
+
+    fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {
+        io.recorder
+            .event(row(at, Place::Sender, EventKind::RecvAck, packet));
+        self.agent.on_ack(&mut self.base, io, packet);
+        self.record(io);
+    }
+
+    /// A row of truth if window, threshold or state have changed.
+    fn record(&mut self, io: &mut Io) {
+        if !io.recorder.keeps_truth {
+            return;
+        }
+        let base = &self.base;
+        let cwnd = self.agent.usable_window(base);
+        let now = (cwnd, base.state.ssthresh, base.phase as u8);
+        if self.last_truth == Some(now) {
+            return;
+        }
+        self.last_truth = Some(now);
+        io.recorder.truth.push(TruthRow {
+            time_ns: io.now.to_ns(),
+            connection: base.connection,
+            cwnd,
+            ssthresh: base.state.ssthresh,
+            flight_size: self.agent.flight_size(base),
+            state: base.phase,
+            snd_una: (base.highest_ack + 1) as u64,
+            snd_nxt: base.t_seqno as u64,
+            rwnd: base.max_window,
+        });
+    }
+}
+
+fn finish(spec: &Spec, connections: Vec<Connection>, mut io: Io, end: Seconds) -> Output {
+    io.recorder.finish(end);
+    let totals = connections
+        .into_iter()
+        .map(|connection| {
+            let mut totals = connection.base.totals;
+            totals.acked = (connection.base.highest_ack + 1) as u64;
+            totals.delivered = connection.sink.delivered;
+            totals
+        })
+        .collect();
+    Output::new(spec, totals, io.recorder, &mut io.paths, end)
+}

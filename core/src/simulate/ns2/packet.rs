@@ -1,0 +1,45 @@
+//! What travels in the `ns2` profile: numbered packets, not bytes.
+
+use crate::network::Traveller;
+
+/// Up to three half-open ranges of packet numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Blocks {
+    pub count: u8,
+    pub ranges: [(u32, u32); 3],
+}
+
+impl Blocks {
+    pub fn push(&mut self, start: u64, end: u64) {
+        self.ranges[usize::from(self.count)] = (start as u32, end as u32);
+        self.count += 1;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.ranges[..usize::from(self.count)]
+            .iter()
+            .map(|&(start, end)| (u64::from(start), u64::from(end)))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    pub connection: u32,
+    pub bytes: u32,
+    /// Packet number from 0; of an ACK the last number received in order, -1 for none.
+    pub number: i64,
+    pub is_data: bool,
+    /// When the data packet was sent; an ACK echoes it (in seconds).
+    pub ts: f64,
+    pub blocks: Blocks,
+}
+
+impl Traveller for Packet {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn is_data(&self) -> bool {
+        self.is_data
+    }
+}

@@ -1,0 +1,92 @@
+//! The result of a run, the same for both profiles.
+
+use super::record::{DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow};
+use super::spec::{Profile, Spec};
+use crate::network::{Counters, Instant, Path, QueueBin, Traveller};
+
+/// A row of `record_events`, times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OutputEvent {
+    pub time_ns: i64,
+    pub place: Place,
+    pub kind: EventKind,
+    pub connection: u32,
+    pub is_data: bool,
+    pub offset: u64,
+    pub bytes: u32,
+}
+
+/// One node's totals at the end of the run.
+#[derive(Clone, Debug)]
+pub struct NodeTotals {
+    pub is_reverse: bool,
+    pub number: u32,
+    pub counters: Counters,
+    pub waiting: u64,
+    pub is_conserved: bool,
+    pub bins: Vec<QueueBin>,
+}
+
+#[derive(Debug)]
+pub struct Output {
+    /// Bytes of payload per unit of cwnd, ssthresh and offsets: 1 in `rfc`, a packet's in `ns2`.
+    pub unit_bytes: u32,
+    pub duration_ns: i64,
+    pub truth: Vec<TruthRow>,
+    pub losses: Vec<LossRow>,
+    pub drops: Vec<DropRow>,
+    pub events: Vec<OutputEvent>,
+    pub nodes: Vec<NodeTotals>,
+    pub totals: Vec<Totals>,
+}
+
+impl Output {
+    pub fn new<I: Instant, P: Traveller>(
+        spec: &Spec,
+        totals: Vec<Totals>,
+        recorder: Recorder<I>,
+        paths: &mut [Path<I, P>; 2],
+        end: I,
+    ) -> Self {
+        let mut nodes = Vec::new();
+        for (path, is_reverse) in paths.iter_mut().zip([false, true]) {
+            path.finish(end);
+            for (number, node) in path.nodes().iter().enumerate() {
+                nodes.push(NodeTotals {
+                    is_reverse,
+                    number: number as u32,
+                    counters: node.counters(),
+                    waiting: node.waiting() as u64,
+                    is_conserved: node.is_conserved(),
+                    bins: node.bins().to_vec(),
+                });
+            }
+        }
+        Self {
+            unit_bytes: if spec.profile == Profile::Ns2 {
+                spec.path.packet_bytes.saturating_sub(40).max(1)
+            } else {
+                1
+            },
+            duration_ns: spec.duration_ns,
+            truth: recorder.truth,
+            losses: recorder.losses,
+            drops: recorder.drops,
+            events: recorder
+                .events
+                .into_iter()
+                .map(|row| OutputEvent {
+                    time_ns: row.at.time.to_ns(),
+                    place: row.place,
+                    kind: row.kind,
+                    connection: row.connection,
+                    is_data: row.is_data,
+                    offset: row.offset,
+                    bytes: row.bytes,
+                })
+                .collect(),
+            nodes,
+            totals,
+        }
+    }
+}

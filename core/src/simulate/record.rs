@@ -1,0 +1,151 @@
+//! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
+
+use crate::network::{DropReason, Instant, Stamp};
+
+/// What a sender is doing, as in Linux's and this project's truth files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SenderState {
+    #[default]
+    Open = 0,
+    Disorder = 1,
+    Recovery = 3,
+    /// After a timeout, or Tahoe's return to slow start, until all that was outstanding is acknowledged.
+    Loss = 4,
+}
+
+/// How a loss was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DetectedBy {
+    DupAck = 0,
+    Sack = 1,
+    Rto = 2,
+    /// A partial ACK in recovery (RFC 6582).
+    Partial = 3,
+}
+
+/// Sender variables after an event that changed one of them. Packets in the `ns2` profile, bytes in `rfc`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TruthRow {
+    pub time_ns: i64,
+    pub connection: u32,
+    pub cwnd: f64,
+    pub ssthresh: f64,
+    pub flight_size: f64,
+    pub state: SenderState,
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+    pub rwnd: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossRow {
+    pub time_ns: i64,
+    pub connection: u32,
+    /// First number or byte taken for lost.
+    pub offset: u64,
+    pub detected_by: DetectedBy,
+    pub cwnd_before: f64,
+    pub ssthresh_after: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DropRow {
+    pub time_ns: i64,
+    pub node: u32,
+    /// On the way back (`path.reverse`).
+    pub is_reverse: bool,
+    pub reason: DropReason,
+    pub connection: u32,
+    pub is_data: bool,
+    /// Packet number (`ns2`) or offset of the first byte (`rfc`); for an ACK what it acknowledges.
+    pub offset: u64,
+    pub bytes: u32,
+    pub waiting: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EventKind {
+    Send = 0,
+    Arrive = 1,
+    Drop = 2,
+    StartTx = 3,
+    Recv = 4,
+    SendAck = 5,
+    RecvAck = 6,
+}
+
+/// Where an event is: a data sender, a receiver, or a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Sender,
+    Receiver,
+    Node { number: u32, is_reverse: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventRow<I> {
+    pub at: Stamp<I>,
+    pub place: Place,
+    pub kind: EventKind,
+    pub connection: u32,
+    pub is_data: bool,
+    pub offset: u64,
+    pub bytes: u32,
+}
+
+/// Totals of one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub packets_sent: u64,
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    /// New packets (`ns2`) or bytes (`rfc`) acknowledged.
+    pub acked: u64,
+    /// Delivered in order to the receiving application.
+    pub delivered: u64,
+    pub acks_sent: u64,
+}
+
+/// Columns in order of time, except drops and events, which are sorted at the end: a packet's way is worked out when
+/// it enters the path.
+#[derive(Debug)]
+pub struct Recorder<I> {
+    pub keeps_truth: bool,
+    pub keeps_events: bool,
+    pub truth: Vec<TruthRow>,
+    pub losses: Vec<LossRow>,
+    pub drops: Vec<DropRow>,
+    pub events: Vec<EventRow<I>>,
+}
+
+impl<I: Instant> Recorder<I> {
+    pub fn new(keeps_truth: bool, keeps_events: bool) -> Self {
+        Self {
+            keeps_truth,
+            keeps_events,
+            truth: Vec::new(),
+            losses: Vec::new(),
+            drops: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub fn event(&mut self, row: EventRow<I>) {
+        if self.keeps_events {
+            self.events.push(row);
+        }
+    }
+
+    /// Puts drops and events into order of time and cuts what lies behind the end of the run.
+    pub fn finish(&mut self, end: I) {
+        self.drops.sort_by_key(|row| row.time_ns);
+        let end_ns = end.to_ns();
+        self.drops.retain(|row| row.time_ns <= end_ns);
+        self.events.retain(|row| row.at.time <= end);
+        self.events
+            .sort_by(|a, b| a.at.partial_cmp(&b.at).expect("no time is NaN"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Reading the oracles, running a scenario, comparing row by row.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use tcptrace_core::simulate::{Controls, EventKind, Output, OutputEvent, Place, Spec};
+
+/// Rows of a CSV as maps would be slow: columns by name, cells as text.
+pub struct Csv {
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Csv {
+    pub fn column(&self, name: &str) -> usize {
+        self.header
+            .iter()
+            .position(|column| column == name)
+            .unwrap_or_else(|| panic!("no column {name}"))
+    }
+
+    pub fn get<'a>(&self, row: &'a [String], name: &str) -> &'a str {
+        &row[self.column(name)]
+    }
+
+    pub fn number(&self, row: &[String], name: &str) -> f64 {
+        let cell = self.get(row, name);
+        cell.parse().unwrap_or_else(|_| panic!("{name} = {cell}"))
+    }
+}
+
+/// A file of `../shared/oracles/ns2`, or `None` where the folder is absent.
+pub fn read_csv(name: &str) -> Option<Csv> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../shared/oracles/ns2")
+        .join(name);
+    let Ok(file) = File::open(&path) else {
+        eprintln!("skipped: {} is not there", path.display());
+        return None;
+    };
+    let mut text = String::new();
+    if name.ends_with(".gz") {
+        flate2::read::GzDecoder::new(file)
+            .read_to_string(&mut text)
+            .unwrap();
+    } else {
+        { file }.read_to_string(&mut text).unwrap();
+    }
+    let mut rows = text
+        .lines()
+        .map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let header = rows.next().unwrap();
+    Some(Csv {
+        header,
+        rows: rows.collect(),
+    })
+}
+
+pub fn run(json: &str) -> Output {
+    let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
+    let output = tcptrace_core::simulate::run(&spec, Controls::default()).unwrap();
+    for node in &output.nodes {
+        assert!(
+            node.is_conserved,
+            "packets in = out + queued + dropped at {node:?}"
+        );
+    }
+    output
+}
+
+/// Events as ns's traces name them: node S, R (a bottleneck's number) or D.
+pub fn events_like_ns(
+    output: &Output,
+    bottleneck: u32,
+) -> Vec<(i64, &'static str, &'static str, u64, u32)> {
+    output
+        .events
+        .iter()
+        .filter_map(|event| as_ns(event, bottleneck))
+        .collect()
+}
+
+fn as_ns(
+    event: &OutputEvent,
+    bottleneck: u32,
+) -> Option<(i64, &'static str, &'static str, u64, u32)> {
+    let node = match event.place {
+        Place::Sender => "S",
+        Place::Receiver => "D",
+        Place::Node {
+            number,
+            is_reverse: false,
+        } if number == bottleneck => "R",
+        Place::Node { .. } => return None,
+    };
+    let kind = match event.kind {
+        EventKind::Send => "send",
+        EventKind::Arrive => "arrive",
+        EventKind::Drop => "drop",
+        EventKind::StartTx => "start_tx",
+        EventKind::Recv => "recv",
+        EventKind::SendAck => "send_ack",
+        EventKind::RecvAck => "recv_ack",
+    };
+    Some((event.time_ns, node, kind, event.offset, event.bytes))
+}
+
+/// Same events, same order, same numbers and sizes, times within 1 microsecond.
+pub fn compare_events(wanted: &Csv, got: &[(i64, &str, &str, u64, u32)], what: &str) {
+    let mut got = got.iter();
+    for (line, row) in wanted.rows.iter().enumerate() {
+        let time_ns = wanted.number(row, "t_s") * 1e9;
+        let expected = (
+            wanted.get(row, "node"),
+            wanted.get(row, "event"),
+            wanted.get(row, "seq"),
+        );
+        let Some(&(at, node, kind, number, bytes)) = got.next() else {
+            panic!("{what}: ends before row {line} {row:?}")
+        };
+        assert_eq!(
+            (node, kind, number.to_string().as_str()),
+            expected,
+            "{what}: row {line}: {row:?} got {at}"
+        );
+        assert!(
+            (at as f64 - time_ns).abs() <= 1000.0,
+            "{what}: row {line}: {row:?} got {at} ns"
+        );
+        assert_eq!(
+            bytes.to_string(),
+            wanted.get(row, "size_bytes"),
+            "{what}: row {line}: {row:?}"
+        );
+    }
+}
