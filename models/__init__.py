@@ -3,6 +3,7 @@
 `ALL` is the table of models. A new one is a file here and a row in it.
 """
 
+from tcptrace_lab.models.compound import Compound
 from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.m_start import MStart
 from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
@@ -17,6 +18,7 @@ ALL: tuple[Model, ...] = (
     InitialWindow(),
     SeveralNodes(),
     MStart(),
+    Compound(),
     Mathis(),
     Pftk(),
     CubicResponse(),

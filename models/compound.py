@@ -1,0 +1,165 @@
+"""An isolated Compound TCP connection as a model (Blanc, Avrachenkov & Collange 2008).
+
+INRIA RR-6778. The parts: `compound_phases` (equations 3-12), `compound_oscillation` (13, 14, Table 1, Figures 3-5),
+`compound_cases` (Figures 6-15), `compound_rounds` (ns-2.35's module, round by round).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tcptrace_lab.models import compound_cases as cases
+from tcptrace_lab.models import conditions
+from tcptrace_lab.models.compound_oscillation import GAMMA, Rule, oscillation
+from tcptrace_lab.models.prediction import (
+    Applicability,
+    Parameter,
+    Prediction,
+    Quantity,
+    checked,
+    named,
+    reason,
+    require_applies,
+)
+
+from tcptrace_lab.scenario import Control, Path
+
+MU = Parameter(name="mu", unit="packets/s", meaning="the bottleneck's rate", example=100e6 / 12000)
+TAU = Parameter(name="tau", unit="s", meaning="propagation delay there and back", example=0.05)
+BUFFER = Parameter(name="buffer", unit="packets", meaning="b, packets in the bottleneck, the one in service counted",
+                   example=80, low=1, low_open=False)  # fmt: skip
+BETA = Parameter(name="beta", unit="1", meaning="the share of the window cut off after a loss", example=0.5, high=1)
+
+# Below w = alpha^(-1/k) = 16 packets the superlinear increase is less than the Reno part's 1 packet a round trip.
+SMALLEST_BDP = 16.0
+
+
+def case_map(bdp: ArrayLike, buffer: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None) -> NDArray[np.int8]:
+    """Figure 12: the case for mu tau and b in packets, broadcast; the oscillations are solved once per mu tau."""
+    pipe = np.asarray(bdp, dtype=np.float64)
+    top = oscillation(pipe, gamma, rule).theta_max
+    return cases.case(BUFFER.check(buffer), cases.thresholds(pipe, top, gamma, rule=rule))
+
+
+@dataclass(frozen=True)
+class Compound:
+    """The paper as a model: the case, the oscillation of phase 3, throughput and backlog."""
+
+    name: str = "compound"
+    paper: str = "Blanc, Avrachenkov & Collange 2008, Modelling an isolated Compound TCP connection (INRIA RR-6778)"
+    parameters: tuple[Parameter, ...] = (BUFFER, MU, TAU, GAMMA, BETA)
+    rule: Rule = field(default_factory=Rule)
+
+    def applies_to(self, path: Path, control: Control) -> Applicability:
+        """Section 2's model: one Compound sender, one FIFO bottleneck, no other traffic or loss."""
+        bdp, b = path.mu_pps * path.propagation_rtt_s, path.waiting_places(path.bottleneck) + 1
+        return Applicability(
+            (
+                conditions.has_window(control, "compound", "compound-draft"),
+                reason(
+                    control.recovery not in ("tahoe",),
+                    "a loss halves the window",
+                    "Tahoe slow-starts after a loss; the paper's sender halves its window",
+                ),
+                conditions.acks_every_packet(control),
+                conditions.has_finite_buffer(path, path.bottleneck),
+                conditions.is_return_free(path),
+                conditions.no_random_loss(path),
+                conditions.has_delay(path),
+                reason(
+                    bdp >= SMALLEST_BDP,
+                    f"mu tau is {SMALLEST_BDP:g} packets or more",
+                    f"mu tau = {bdp:.3g} packets: below {SMALLEST_BDP:g} Compound grows as Reno does",
+                ),
+                conditions.window_is_free(control, bdp + b),
+            )
+        )
+
+    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+        """b (one more than the waiting places), mu, tau and gamma; beta is Reno's half."""
+        return {
+            "buffer": path.waiting_places(path.bottleneck) + 1,
+            "mu": path.mu_pps,
+            "tau": path.propagation_rtt_s,
+            "gamma": control.gamma,
+            "beta": 0.5,
+        }
+
+    def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
+        """Case, oscillation, the cycle's windows and times, throughput and backlog."""
+        b, mu, tau, gamma, beta = checked(self, parameters)
+        pipe = mu * tau
+        found = oscillation(pipe, gamma, self.rule)
+        limits = cases.thresholds(pipe, found.theta_max, gamma, beta, rule=self.rule)
+        number = cases.case(b, limits)
+        one = cases.cycle(number, mu=mu, tau=tau, buffer=b, theta=found.theta, beta=beta, rule=self.rule)
+        numbers: dict[str, tuple[ArrayLike, str]] = {
+            "case": (number, "figure 13"),
+            "oscillation_m": (found.rises, "table 1, figure 3"),
+            "oscillation_n": (found.falls, "table 1, figure 3"),
+            "oscillation_margin": (found.margin, "table 1"),
+            "utilization": (np.minimum(one.throughput / mu, 1), "figure 14"),
+            "margin": (cases.margin(b, limits), "figure 13"),
+        }
+        packets = {
+            "bdp": (pipe, "section 2"),
+            "theta_max": (found.theta_max, "eqs. 13, 14"),
+            "theta_min": (found.theta_min, "eqs. 13, 14"),
+            "theta": (found.theta, "section 4.4"),
+            "amplitude": (found.amplitude, "figure 5"),
+            "w_f": (one.w_end, "section 4"),
+            "w_after_loss": (one.w_start, "section 4"),
+            "backlog": (one.backlog, "figure 15"),
+            "b_burst": (limits.burst, "section 2.1"),
+            "b_oscillation": (limits.oscillation, "section 4.2"),
+            "b_emptying": (limits.emptying, "section 4.2"),
+            "b_linear": (limits.linear, "section 4.6"),
+        }
+        times = {f"t_{phase + 1}": (value, _DURATION[phase]) for phase, value in enumerate(one.time)}
+        seconds = times | {"t_loss": (one.loss_time, "section 4"), "period": (one.period, "section 4")}
+        rates = {"throughput": (one.throughput, "section 5.1")}
+        groups: tuple[tuple[str, Mapping[str, tuple[ArrayLike, str]]], ...] = (
+            ("1", numbers),
+            ("packets", packets),
+            ("s", seconds),
+            ("packets/s", rates),
+        )
+        shape = np.broadcast_shapes(*(array.shape for array in (b, mu, tau, gamma, beta)))
+        return {
+            name: Quantity(value=np.broadcast_to(value, shape), unit=unit, equation=equation)
+            for unit, group in groups
+            for name, (value, equation) in group.items()
+        }
+
+    def predict(self, path: Path, control: Control) -> Prediction:
+        """Case 1 to 6 and the oscillation, real arithmetic for "compound-draft", the Linux module's for "compound"."""
+        require_applies(self, path, control)
+        arithmetic = "float" if control.window == "compound-draft" else "linux"
+        model = replace(self, rule=replace(self.rule, arithmetic=arithmetic))
+        inputs = self.inputs(path, control)
+        found = model.evaluate(**inputs)
+        number = int(found["case"].value)
+        kind = f"{found['oscillation_m'].value:g}:{found['oscillation_n'].value:g}"
+        follows = ", ".join(str(phase) for phase in cases.PHASES_OF_CASE[number])
+        notes = [f"phases {follows}; oscillation {kind} in phase 3" if number in (4, 5) else f"phases {follows}"]
+        if number in (1, 2, 3):
+            notes.append(
+                "several packets are lost at once and the window is often cut twice: throughput is overestimated"
+            )
+        return Prediction(
+            model=self.name,
+            paper=self.paper,
+            inputs=named(self, inputs),
+            quantities=found,
+            equations=("eq. 13", "eq. 14", "table 1", "figure 3", "figure 13", *(_PHASE[number])),
+            case=number,
+            margin=float(found["margin"].value),
+            notes=tuple(notes),
+        )
+
+
+_DURATION = ("eq. 3", "eq. 8", "eq. 11", "eq. 12")
+_PHASE = {number: tuple(_DURATION[phase - 1] for phase in follows) for number, follows in cases.PHASES_OF_CASE.items()}
