@@ -100,45 +100,66 @@ impl Parser {
         Ok(parser)
     }
 
-    #[inline]
-    pub fn next(&mut self, buffer: &mut Buffer) -> Result<Step, CaptureError> {
-        if !buffer.require(self.record_header)? {
-            return Ok(end_of_stream(buffer, self.record_header, "record header"));
+    /// The record at the start of `bytes`, if all of it is there and possible; `at` counts from there.
+    #[inline(always)]
+    pub fn whole(&self, bytes: &[u8]) -> Option<Found> {
+        let header = bytes.get(..self.record_header)?;
+        let (caplen, orig_len) = self.lengths(header);
+        let end = self.record_header + caplen as usize;
+        if caplen > self.max_caplen || end > bytes.len() {
+            return None;
         }
-        let offset = buffer.offset();
-        let header = buffer.available();
         let seconds = word(header, 0, self.is_big_endian);
         let fraction = word(header, 4, self.is_big_endian);
-        let mut caplen = word(header, 8, self.is_big_endian);
-        let mut orig_len = word(header, 12, self.is_big_endian);
-        if self.lengths != Lengths::InOrder
-            && (self.lengths == Lengths::Swapped || caplen > orig_len)
-        {
-            (caplen, orig_len) = (orig_len, caplen);
-        }
-        if caplen > self.max_caplen {
-            return Ok(Step::Stop(Truncated {
-                offset,
-                reason: format!(
-                    "record claims {caplen} captured bytes, more than the {} allowed",
-                    self.max_caplen
-                ),
-            }));
-        }
-        let len = caplen as usize;
-        if !buffer.require(self.record_header + len)? {
-            return Ok(end_of_stream(buffer, self.record_header + len, "record"));
-        }
-        let at = buffer.consume(self.record_header + len) + self.record_header;
-        Ok(Step::Record(Found {
+        Some(Found {
             time_ns: i64::from(seconds) * 1_000_000_000
                 + i64::from(fraction) * i64::from(self.fraction_ns),
             link_type: self.link_type,
             interface: 0,
             orig_len,
-            at,
-            len,
-            offset,
-        }))
+            at: self.record_header,
+            len: caplen as usize,
+            offset: 0,
+        })
+    }
+
+    pub fn next(&mut self, buffer: &mut Buffer) -> Result<Step, CaptureError> {
+        if !buffer.require(self.record_header)? {
+            return Ok(end_of_stream(buffer, self.record_header, "record header"));
+        }
+        let offset = buffer.offset();
+        let (caplen, _) = self.lengths(buffer.available());
+        if caplen > self.max_caplen {
+            let reason = format!(
+                "record claims {caplen} captured bytes, more than the {} allowed",
+                self.max_caplen
+            );
+            return Ok(Step::Stop(Truncated { offset, reason }));
+        }
+        let len = self.record_header + caplen as usize;
+        if !buffer.require(len)? {
+            return Ok(end_of_stream(buffer, len, "record"));
+        }
+        let mut found = self.whole(buffer.available()).expect("all of it is there");
+        found.at += buffer.consume(len);
+        found.offset = offset;
+        Ok(Step::Record(found))
+    }
+
+    /// Bytes captured and bytes on the wire.
+    #[inline]
+    fn lengths(&self, header: &[u8]) -> (u32, u32) {
+        let first = word(header, 8, self.is_big_endian);
+        let second = word(header, 12, self.is_big_endian);
+        let is_swapped = match self.lengths {
+            Lengths::InOrder => false,
+            Lengths::PerhapsSwapped => first > second,
+            Lengths::Swapped => true,
+        };
+        if is_swapped {
+            (second, first)
+        } else {
+            (first, second)
+        }
     }
 }

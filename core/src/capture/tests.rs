@@ -15,6 +15,18 @@ fn read_all(bytes: &[u8]) -> (Vec<Owned>, Option<Truncated>) {
     (records, reader.truncated().cloned())
 }
 
+fn read_at_once(bytes: &[u8]) -> Vec<Owned> {
+    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "test").unwrap();
+    let mut records = Vec::new();
+    while reader
+        .next_records(|record| {
+            records.push((record.time_ns, record.orig_len, record.data.to_vec()))
+        })
+        .unwrap()
+    {}
+    records
+}
+
 fn open_error(bytes: &[u8]) -> String {
     match Reader::new(Cursor::new(bytes.to_vec()), "test") {
         Ok(_) => panic!("was read"),
@@ -336,12 +348,14 @@ proptest! {
             .map(|(seconds, nanos, orig_len, data)| (seconds * SECOND + nanos * 1_000, orig_len, data))
             .collect();
         let layout = Layout { format, link_type, snaplen, is_big_endian };
-        let (read, truncated) = read_all(&written(layout, &records));
+        let written = written(layout, &records);
+        let (read, truncated) = read_all(&written);
         let expected: Vec<Owned> = records
             .into_iter()
             .map(|(time, orig_len, data)| (time, orig_len, data[..data.len().min(snaplen as usize)].to_vec()))
             .collect();
-        prop_assert_eq!(read, expected);
+        prop_assert_eq!(&read, &expected);
+        prop_assert_eq!(read_at_once(&written), expected);
         prop_assert_eq!(truncated, None);
     }
 

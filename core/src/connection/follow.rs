@@ -2,7 +2,7 @@
 
 use super::table::{Table, Wanted};
 use crate::capture::{CaptureError, Reader, Truncated};
-use crate::wire::{Counts, Decoder};
+use crate::wire::{Counts, Decoder, Segment};
 
 /// What a capture held.
 #[derive(Debug)]
@@ -27,14 +27,22 @@ pub fn follow(
     let mut table = Table::new(wanted);
     let mut decoder = Decoder::new();
     let mut index = 0_u64;
-    while let Some(record) = reader.next_record()? {
-        let time_ns = record.time_ns;
-        if let Ok(segment) = decoder.decode(record.link_type, record.data, record.orig_len) {
-            table.push_record(time_ns, index, &segment);
+    let mut told = 0;
+    let mut segment = Segment::BLANK;
+    while reader.next_records(|record| {
+        if decoder
+            .decode_into(record.link_type, record.data, record.orig_len, &mut segment)
+            .is_ok()
+        {
+            table.push_record(record.time_ns, index, &segment);
         }
         index += 1;
-        if index % STRIDE == 0 && !progress(reader.source_position()) {
-            break;
+    })? {
+        if index - told >= STRIDE {
+            told = index;
+            if !progress(reader.source_position()) {
+                break;
+            }
         }
     }
     Ok(Followed {

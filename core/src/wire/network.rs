@@ -7,7 +7,7 @@ use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice};
 use super::bytes::Bytes;
 use super::fragments::{Fragments, Head, Key, Piece};
 use super::link::{self, Network};
-use super::{Endpoint, Segment, Undecoded, tcp};
+use super::{Endpoint, Segment, TcpFlags, Undecoded, tcp};
 
 const HOP_BY_HOP: u8 = 0;
 const IPV4: u8 = 4;
@@ -310,42 +310,42 @@ fn tcp_segment(payload: Bytes<'_>, datagram: Datagram) -> Result<Segment, Undeco
 
 /// Ethernet, IPv4 without options or fragments, TCP: nearly every packet of nearly every capture.
 ///
-/// One bounds check and no intermediate views: 3 times as fast as the general path, which gives the same segment
-/// (`fast_path_agrees_with_general_path`). `None` sends the packet there, with whatever is wrong with it.
+/// One bounds check, no intermediate views, and the segment written in its final place: a third of the general path's
+/// time, for the same segment (`fast_path_agrees_with_general_path`). False sends the packet there, with whatever is
+/// wrong with it; then `segment` holds nothing of use.
 #[inline]
-pub fn usual_segment(frame: &[u8]) -> Option<Segment> {
+pub fn usual_segment(frame: &[u8], segment: &mut Segment) -> bool {
     const LINK: usize = 14;
     const IP: usize = 20;
-    let head = frame.first_chunk::<{ LINK + IP + tcp::MIN_HEADER }>()?;
+    let Some(head) = frame.first_chunk::<{ LINK + IP + tcp::MIN_HEADER }>() else {
+        return false;
+    };
     let is_usual = head[12] == 0x08 && head[13] == 0x00 && head[14] == 0x45 && head[23] == TCP;
     let is_fragment = (head[20] & 0x3f) | head[21] != 0;
-    if !is_usual || is_fragment {
-        return None;
-    }
-    let ip_len = usize::from(u16::from_be_bytes([head[16], head[17]]));
+    let ip_len = u32::from(u16::from_be_bytes([head[16], head[17]]));
     let header_len = usize::from(head[46] >> 4) * 4;
-    let payload_len = ip_len.checked_sub(IP + header_len)?;
-    let options = frame.get(LINK + IP + tcp::MIN_HEADER..LINK + IP + header_len)?;
+    let headers = (IP + header_len) as u32;
+    if !is_usual || is_fragment || ip_len < headers {
+        return false;
+    }
+    let Some(options) = frame.get(LINK + IP + tcp::MIN_HEADER..LINK + IP + header_len) else {
+        return false;
+    };
     let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    Some(Segment {
-        src: Endpoint {
-            addr: IpAddr::V4(Ipv4Addr::from(word(26))),
-            port: half(34),
-        },
-        dst: Endpoint {
-            addr: IpAddr::V4(Ipv4Addr::from(word(30))),
-            port: half(36),
-        },
-        seq: word(38),
-        ack: word(42),
-        flags: super::TcpFlags(half(46) & 0x01ff),
-        window: half(48),
-        payload_len: payload_len as u32,
-        ip_len: ip_len as u32,
-        ip_id: half(18),
-        ttl: head[22],
-        ecn: head[15] & 3,
-        options: tcp::options(options),
-    })
+    segment.src.addr = IpAddr::V4(Ipv4Addr::from(word(26)));
+    segment.src.port = half(34);
+    segment.dst.addr = IpAddr::V4(Ipv4Addr::from(word(30)));
+    segment.dst.port = half(36);
+    segment.seq = word(38);
+    segment.ack = word(42);
+    segment.flags = TcpFlags(half(46) & 0x01ff);
+    segment.window = half(48);
+    segment.payload_len = ip_len - headers;
+    segment.ip_len = ip_len;
+    segment.ip_id = half(18);
+    segment.ttl = head[22];
+    segment.ecn = head[15] & 3;
+    tcp::read_options(options, &mut segment.options);
+    true
 }

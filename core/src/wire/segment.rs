@@ -1,6 +1,6 @@
 //! A TCP segment as it was seen on the wire: the one vocabulary between readers, simulator and followers.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// An address and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +63,23 @@ pub struct TcpOptions {
     pub malformed: bool,
 }
 
+impl TcpOptions {
+    pub const NONE: Self = Self {
+        mss: None,
+        wscale: None,
+        sack_permitted: false,
+        sack: SackBlocks {
+            count: 0,
+            edges: [(0, 0); 4],
+        },
+        timestamps: None,
+        has_tfo: false,
+        has_mptcp: false,
+        has_accecn: false,
+        malformed: false,
+    };
+}
+
 /// One TCP segment. A super-segment (TSO, GRO, BIG TCP) is one `Segment` with a large payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -86,6 +103,28 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Nothing: a place for `Decoder::decode_into` to write to.
+    pub const BLANK: Self = {
+        const NOWHERE: Endpoint = Endpoint {
+            addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            port: 0,
+        };
+        Self {
+            src: NOWHERE,
+            dst: NOWHERE,
+            seq: 0,
+            ack: 0,
+            flags: TcpFlags(0),
+            window: 0,
+            payload_len: 0,
+            ip_len: 0,
+            ip_id: 0,
+            ttl: 0,
+            ecn: 0,
+            options: TcpOptions::NONE,
+        }
+    };
+
     /// Sequence space the segment occupies: payload, SYN and FIN (RFC 9293 section 3.4).
     pub fn seq_len(&self) -> u32 {
         self.payload_len

@@ -26,7 +26,8 @@ pub fn header(packet: Bytes<'_>) -> Result<Header, Undecoded> {
         return Err(Undecoded::Malformed);
     }
     let captured = packet.data.len().min(len);
-    let mut options = options(&packet.data[MIN_HEADER..captured]);
+    let mut options = TcpOptions::default();
+    read_options(&packet.data[MIN_HEADER..captured], &mut options);
     // The snapshot length cut the options: those before the cut are kept, and the cut is told.
     options.malformed |= captured < len;
     Ok(Header {
@@ -64,20 +65,17 @@ const USUAL_TIMESTAMPS: u32 = 0x0101_080a;
 ///
 /// Differs: etherparse's iterator ends at the first option that it does not know, and it knows no TFO, MPTCP, AccECN.
 #[inline]
-pub fn options(bytes: &[u8]) -> TcpOptions {
-    if let Ok(usual) = <[u8; 12]>::try_from(bytes) {
-        if word(&usual, 0) == USUAL_TIMESTAMPS {
-            return TcpOptions {
-                timestamps: Some((word(&usual, 4), word(&usual, 8))),
-                ..TcpOptions::default()
-            };
+pub fn read_options(bytes: &[u8], options: &mut TcpOptions) {
+    *options = TcpOptions::default();
+    match <&[u8; 12]>::try_from(bytes) {
+        Ok(usual) if word(usual, 0) == USUAL_TIMESTAMPS => {
+            options.timestamps = Some((word(usual, 4), word(usual, 8)));
         }
+        _ => read_any_options(bytes, options),
     }
-    any_options(bytes)
 }
 
-fn any_options(mut rest: &[u8]) -> TcpOptions {
-    let mut options = TcpOptions::default();
+fn read_any_options(mut rest: &[u8], options: &mut TcpOptions) {
     while let Some((&kind, after)) = rest.split_first() {
         match kind {
             END => break,
@@ -95,9 +93,8 @@ fn any_options(mut rest: &[u8]) -> TcpOptions {
             }
         };
         rest = &rest[2 + value.len()..];
-        read_option(&mut options, kind, value);
+        read_option(options, kind, value);
     }
-    options
 }
 
 fn read_option(options: &mut TcpOptions, kind: u8, value: &[u8]) {
