@@ -122,7 +122,11 @@ class Capture:
         """One row per connection."""
         import pandas as pd
 
-        return pd.DataFrame(self._core.connection_columns(), copy=False)
+        return pd.DataFrame(self._core.connection_columns())
+
+    def accepted(self, expression: str) -> list[int]:
+        """Ids of the connections for which an expression over the table's columns holds: `port==443 and bytes>1e6`."""
+        return self._core.accepted(expression)
 
     def __len__(self) -> int:
         return len(self._core)

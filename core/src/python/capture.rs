@@ -8,15 +8,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::capture::{self, Reader};
+use crate::connection::filter::Filter;
+use crate::connection::json;
 use crate::connection::summary::{self, Kind, Value};
 use crate::connection::{AckColumns, Cause, Connection, Followed, SegmentColumns, Wanted, follow};
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
+pyo3::import_exception!(tcptrace_lab.errors, LabError);
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Capture>()?;
     module.add_function(wrap_pyfunction!(read_path, module)?)?;
     module.add_function(wrap_pyfunction!(read_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(analyze_json, module)?)?;
+    module.add_function(wrap_pyfunction!(check_filter, module)?)?;
     let causes: Vec<&str> = Cause::ALL.iter().map(|(_, name)| *name).collect();
     module.add("CAUSES", causes)
 }
@@ -105,6 +110,17 @@ impl Capture {
             columns.set_item(name, column(py, kind, values)?)?;
         }
         Ok(columns)
+    }
+
+    /// Ids of the connections that a filter accepts.
+    fn accepted(&self, filter: &str) -> PyResult<Vec<usize>> {
+        let filter = Filter::new(filter).map_err(|error| LabError::new_err(error.to_string()))?;
+        Ok(self
+            .connections
+            .iter()
+            .filter(|connection| filter.accepts(connection))
+            .map(|connection| connection.id)
+            .collect())
     }
 
     /// Whether `segment_columns` and `ack_columns` of a connection exist.
@@ -257,12 +273,48 @@ fn read_bytes(
     )
 }
 
+/// Follows a capture and appends it to a JSON document (`analyze --json`): nothing else need be imported for it.
+#[pyfunction]
+#[pyo3(signature = (path, filter=None, progress=None))]
+fn analyze_json(
+    py: Python<'_>,
+    path: PathBuf,
+    filter: Option<&str>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let filter = filter
+        .map(Filter::new)
+        .transpose()
+        .map_err(|error| LabError::new_err(error.to_string()))?;
+    let followed = follow_all(py, capture::open(path), Wanted::None, progress)?;
+    let mut out = String::new();
+    json::write_capture(&mut out, &followed, filter.as_ref());
+    Ok(out)
+}
+
+/// Raises LabError if the expression is none.
+#[pyfunction]
+fn check_filter(text: &str) -> PyResult<()> {
+    Filter::new(text)
+        .map(|_| ())
+        .map_err(|error| LabError::new_err(error.to_string()))
+}
+
 fn run(
     py: Python<'_>,
     reader: Result<Reader, capture::CaptureError>,
     wanted: Wanted,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Capture> {
+    Ok(Capture::new(follow_all(py, reader, wanted, progress)?))
+}
+
+fn follow_all(
+    py: Python<'_>,
+    reader: Result<Reader, capture::CaptureError>,
+    wanted: Wanted,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Followed> {
     let mut raised = None;
     let followed = py.detach(|| {
         follow(reader?, wanted, |position| {
@@ -280,6 +332,5 @@ fn run(
     if let Some(error) = raised {
         return Err(error);
     }
-    let followed = followed.map_err(|error| CaptureError::new_err(error.to_string()))?;
-    Ok(Capture::new(followed))
+    followed.map_err(|error| CaptureError::new_err(error.to_string()))
 }
