@@ -1,0 +1,137 @@
+"""What keeps a capture from carrying a claim about its sender's window: each obstacle is a sentence with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+
+# The tap's round trip against the handshake's whole one: below this part of it the sender is not near.
+NEAR_SHARE = 0.5
+# An own window shows itself when, most of the time, something is outstanding and ACKs release segments.
+EMPTY_SHARE = 0.5
+APPLICATION_SHARE = 0.3
+# Fewer segments than this cannot show growth over two round trips.
+FEW_SEGMENTS = 12
+# A flight of so few super-segments is too coarse to show a window.
+FEW_SUPER_SEGMENTS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Obstacles:
+    """`hides_window`: nothing may be said of slow starts; `hides_cycles`: what was seen is not one running window."""
+
+    hides_window: tuple[str, ...]
+    hides_cycles: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return self.hides_window + self.hides_cycles
+
+
+def find_obstacles(seen: Reconstruction, *, vantage: str, handshake_rtt_s: float | None) -> Obstacles:
+    """`vantage`: sender, receiver, middle or unknown."""
+    timeline = seen.timeline
+    if not len(timeline.ack_ns):
+        return Obstacles(hides_window=("only the sender's direction was captured: no ACK, so no window",), hides_cycles=())
+    _, samples = timeline.rtt
+    if not len(samples):
+        return Obstacles(hides_window=("no ACK answers a segment of the capture: no round trip, no window",), hides_cycles=())
+    hides_window = [
+        *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s),
+        *_too_few(seen),
+        *_not_clocked(seen),
+        *_coarse(seen),
+    ]
+    return Obstacles(hides_window=tuple(hides_window), hides_cycles=tuple(_held_back(seen)) if not hides_window else ())
+
+
+def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) -> list[str]:
+    if vantage == "receiver":
+        return ["captured at the receiver: what the sender had outstanding, and the segments lost on the way, are not seen"]
+    if vantage == "middle":
+        return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
+    if handshake_rtt_s and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
+        return [
+            f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: the sender is not near the tap"
+        ]
+    return []
+
+
+def _too_few(seen: Reconstruction) -> list[str]:
+    timeline = seen.timeline
+    unique = (int(timeline.snd_max[-1]) - timeline.first_offset) / timeline.smss
+    if unique < FEW_SEGMENTS:
+        return [f"only {unique:.0f} full segments of data: too few to show a window growing"]
+    return []
+
+
+def _not_clocked(seen: Reconstruction) -> list[str]:
+    """A sender behind a shaper of its own host, or one that waits for its application, sends into an empty network."""
+    timeline = seen.timeline
+    empty = empty_share(seen)
+    rtt_s = seen.typical_rtt_ns / 1e9
+    fresh = timeline.send_ns[~timeline.is_retransmission]
+    pauses = np.diff(fresh)
+    pauses = pauses[pauses > max(rtt_s * 1e9, 1.0)]
+    if empty <= EMPTY_SHARE or not len(pauses):
+        return []
+    # Bursts of more than two round trips are a window at work between pauses: its slow start is visible.
+    alone = _sent_alone_share(seen)
+    if alone < EMPTY_SHARE:
+        return []
+    return [
+        f"nothing was outstanding {empty:.0%} of the time: segments leave {_ms(float(np.median(pauses)) / 1e9)} apart, ACKs "
+        f"return to the tap after {_ms(rtt_s)}: the application, or a shaper in the host before the tap, sets the pace"
+    ]
+
+
+def empty_share(seen: Reconstruction) -> float:
+    """Share of the time from the first to the last segment in which everything sent was acknowledged."""
+    timeline = seen.timeline
+    at_arrival = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    known = (at_arrival > 0) & (at_arrival < len(timeline.send_ns)) & (timeline.newly_acked > 0)
+    index = np.flatnonzero(known)
+    done = timeline.snd_max[at_arrival[index] - 1] <= timeline.snd_una[index]
+    waits = (timeline.send_ns[at_arrival[index]] - timeline.ack_ns[index])[done]
+    whole = int(timeline.send_ns[-1] - timeline.send_ns[0])
+    return float(waits.sum() / whole) if whole > 0 else 0.0
+
+
+def _sent_alone_share(seen: Reconstruction) -> float:
+    """Share of the bytes that left as the first burst into an empty network: no ACK released them."""
+    timeline = seen.timeline
+    una = np.concatenate(([timeline.first_offset], timeline.snd_una))[timeline.acks_before_send]
+    before = np.concatenate(([timeline.first_offset], timeline.snd_max[:-1]))
+    burst = np.cumsum(before <= una)
+    released = timeline.acks_before_send - timeline.acks_before_send[np.searchsorted(burst, burst, side="left")]
+    sizes = (timeline.send_end - timeline.send_offset).astype(np.float64)
+    return float(sizes[released == 0].sum() / sizes.sum())
+
+
+def _coarse(seen: Reconstruction) -> list[str]:
+    timeline = seen.timeline
+    largest = int((timeline.send_end - timeline.send_offset).max())
+    most = int(seen.flight.max(initial=0))
+    if largest > 2 * timeline.smss and most < FEW_SUPER_SEGMENTS * largest:
+        return [f"segments of up to {largest} bytes (offload) in a flight of at most {most}: too coarse to show a window"]
+    return []
+
+
+def _held_back(seen: Reconstruction) -> list[str]:
+    share = seen.limits.get("application", 0.0)
+    if share < APPLICATION_SHARE:
+        return []
+    empty = empty_share(seen)
+    if empty >= 0.1:
+        return [f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"]
+    return [
+        f"for {share:.0%} of the time the flight was below an earlier one without a loss between and no ACK released "
+        "segments: the sender paces itself by a rate (as BBR does) or its application writes slowly; no loss cycles"
+    ]
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"

@@ -1,0 +1,218 @@
+"""The path as a capture at the sender shows it: round trip, bottleneck rate, buffer (Barakat & Altman's T, mu, B).
+
+Everything rests on one flow's own ACKs: a path that this flow never filled shows bounds, not values. Cross traffic makes
+the rate found here the share this flow had; one pair of back-to-back ACKs proves nothing, so rates are of runs of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
+
+# Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
+# segments of a run still stand one behind the other when the sender fills only a part of the path.
+RUN_SEGMENTS = 6
+# A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
+MODE_SHARE = 0.04
+BIN = 0.02
+# A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
+BUSY_PACKETS = 4.0
+STEADY_SHARE = 0.6
+# Below this part of the bottleneck's rate the queue must have been empty.
+IDLE_LOAD = 0.95
+# Queue lengths met at losses that lie this close together are one buffer's (packets, or share of it).
+SPREAD_PACKETS = 3.0
+SPREAD_SHARE = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathEstimate:
+    """The five estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown)."""
+
+    base_rtt_s: Estimate
+    bottleneck_bps: Estimate
+    bottleneck_pps: Estimate
+    bdp_packets: Estimate
+    buffer_packets: Estimate
+    packet_bytes: int
+    queue_at_loss: tuple[float, ...]
+    queue_max: float
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("base_rtt_s", "bottleneck_bps", "bottleneck_pps", "bdp_packets", "buffer_packets")
+        return {name: getattr(self, name).as_dict() for name in names}
+
+
+def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None) -> PathEstimate:
+    """Every estimate that the flow's ACKs allow."""
+    timeline = seen.timeline
+    packet_bytes = timeline.smss + timeline.header_bytes
+    pps = _rate(seen)
+    base = _base_rtt(seen, handshake_rtt_s, pps.value)
+    bps = _scaled(pps, 8 * packet_bytes)
+    at_loss, longest = _queues(seen, pps.value)
+    return PathEstimate(
+        base_rtt_s=base,
+        bottleneck_bps=bps,
+        bottleneck_pps=pps,
+        bdp_packets=_product(base, pps),
+        buffer_packets=_buffer(at_loss, longest, base, pps.value),
+        packet_bytes=packet_bytes,
+        queue_at_loss=at_loss,
+        queue_max=longest,
+    )
+
+
+def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: float | None) -> Estimate:
+    _, samples = seen.timeline.rtt
+    if not len(samples):
+        return unknown("no ACK can be matched with the segment it answers", high=handshake_rtt_s)
+    least = float(samples.min()) / 1e9
+    method = f"least of {len(samples)} round trips of segments sent once"
+    if _was_empty(seen, pps):
+        # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
+        return Estimate(value=least, low=min(least, handshake_rtt_s or least), high=least, method=method)
+    return Estimate(value=least, low=handshake_rtt_s, high=least, method=f"{method}; the queue may never have been empty")
+
+
+def _was_empty(seen: Reconstruction, pps: float | None) -> bool:
+    """Whether some of the least round trips were met at a load below the bottleneck's rate: then no queue stood."""
+    rows, samples = seen.timeline.rtt
+    if pps is None:
+        return False
+    least = samples <= 1.02 * samples.min()
+    load = seen.flight[np.maximum(rows[least] - 1, 0)] / seen.timeline.smss / (samples[least] / 1e9)
+    return bool(np.any(load < IDLE_LOAD * pps))
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    def times(number: float | None) -> float | None:
+        return None if number is None else number * factor
+
+    return Estimate(value=times(estimate.value), low=times(estimate.low), high=times(estimate.high), method=estimate.method)
+
+
+def _product(base: Estimate, pps: Estimate) -> Estimate:
+    if base.value is None or pps.value is None:
+        return unknown("needs both the round trip and the rate")
+    low = (base.low or base.value) * (pps.low or pps.value)
+    high = (base.high or base.value) * (pps.high or pps.value)
+    return Estimate(value=base.value * pps.value, low=low, high=high, method="base_rtt_s x bottleneck_pps")
+
+
+def _rate(seen: Reconstruction) -> Estimate:
+    """The fastest rate at which long runs of segments are acknowledged again and again: the bottleneck's, in packets/s."""
+    rates, queue = _run_rates(seen)
+    if len(rates) < 8:
+        return unknown(f"fewer than 8 runs of {RUN_SEGMENTS} segments acknowledged without a loss")
+    bins = np.floor(np.log(rates) / BIN).astype(np.int64)
+    origin = int(bins.min())
+    mass = np.bincount(bins - origin)
+    mass = mass / mass.sum()
+    smooth = np.convolve(mass, np.ones(3), mode="same")
+    peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= MODE_SHARE))
+    if not len(peaks):
+        return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
+    # The highest mode: idle gaps between windows, other flows and slow readers make slower ones.
+    best = int(peaks[-1])
+    near = np.abs(bins - origin - best) <= 2
+    low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
+    busy = queue > BUSY_PACKETS / value * 1e9
+    steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= 8 else None
+    method = f"mode of the rate at which runs of {RUN_SEGMENTS} segments are acknowledged ({np.mean(near):.0%} of the runs)"
+    if steady is not None and steady < STEADY_SHARE:
+        # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
+        return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
+    return Estimate(value=value, low=low, high=high, method=method)
+
+
+def _run_rates(seen: Reconstruction) -> tuple[Floats, Floats]:
+    """Packets/s of every run of ACKs without a loss in it, and the queueing delay (ns) the flow met at its end."""
+    timeline = seen.timeline
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    times, una = timeline.ack_ns[moving], timeline.snd_una[moving]
+    after = np.searchsorted(una, una + RUN_SEGMENTS * timeline.smss, side="left")
+    valid = after < len(una)
+    # An ACK that jumps answers a filled hole: the run across it is no rate.
+    jumps = np.concatenate(([0], np.cumsum(timeline.newly_acked[moving] > _jump(seen))))
+    begin = np.flatnonzero(valid)
+    end = after[valid]
+    calm = jumps[end + 1] == jumps[begin + 1]
+    spans = (times[end] - times[begin]).astype(np.float64)
+    calm &= (spans > 0) & ~_touches(times[begin], times[end], seen.episodes)
+    amounts = (una[end] - una[begin]) / timeline.smss
+    rows, samples = timeline.rtt
+    delay = np.interp(times[end], timeline.ack_ns[rows], samples - samples.min()) if len(samples) else np.zeros(len(end))
+    return amounts[calm] / (spans[calm] / 1e9), delay[calm]
+
+
+def _jump(seen: Reconstruction) -> int:
+    moved = seen.timeline.newly_acked[seen.timeline.newly_acked > 0]
+    return int(max(4 * seen.timeline.smss, 4 * np.median(moved)))
+
+
+def _touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    starts = np.array([episode.time_ns for episode in episodes], dtype=np.int64)
+    ends = np.array([episode.end_ns for episode in episodes], dtype=np.int64)
+    if not len(starts):
+        return np.zeros(len(begin), dtype=bool)
+    # Episodes are in order: the first that ends at or after the run's begin must start after the run's end.
+    index = np.searchsorted(np.maximum.accumulate(ends), begin, side="left")
+    return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)
+
+
+def _queues(seen: Reconstruction, pps: float | None) -> tuple[tuple[float, ...], float]:
+    """The queue in packets met by the segment sent just before each first lost one; and the longest at any time."""
+    rows, samples = seen.timeline.rtt
+    if pps is None or not len(samples):
+        return tuple(float("nan") for _ in seen.episodes), float("nan")
+    sent = seen.timeline.ack_ns[rows] - samples
+    queue = (samples - samples.min()) * pps / 1e9
+    found = []
+    for episode in seen.episodes:
+        # The round trip before the loss: the last segments that still got in.
+        upto = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
+        since = int(np.searchsorted(sent, episode.lost_sent_ns - samples.min() // 4, side="left"))
+        found.append(float(queue[max(since, upto - 3) : upto].max()) if upto > since else float("nan"))
+    return tuple(found), float(np.percentile(queue, 98))
+
+
+def _buffer(at_loss: tuple[float, ...], longest: float, base_rtt: Estimate, pps: float | None) -> Estimate:
+    base, base_low = base_rtt.value, base_rtt.low
+    met = np.array([queue for queue in at_loss if not np.isnan(queue)])
+    if np.isnan(longest):
+        return unknown("no rate, so no queue length")
+    if not len(met):
+        return unknown("no loss: the buffer holds at least the longest queue seen", low=float(np.round(longest)))
+    if not are_overflows(met, longest):
+        return unknown(
+            f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer",
+            low=float(np.round(longest)),
+        )
+    # The last packet that got in found B - 1 waiting and one partly sent: it waited between B - 1 and B services, or
+    # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
+    value = float(np.ceil(np.percentile(met, 25) - 0.05))
+    together = met[np.abs(met - np.median(met)) <= max(SPREAD_PACKETS, SPREAD_SHARE * float(np.median(met)))]
+    unseen = 0.0 if base_low is None or base is None or pps is None else (base - base_low) * pps
+    high = None if base_low is None else float(np.ceil(together.max()) + 1 + np.ceil(unseen))
+    return Estimate(
+        value=value,
+        low=min(float(np.floor(together.min())), value),
+        high=high,
+        method=f"queueing delay of the segments sent just before {len(met)} loss events, in packets waiting",
+    )
+
+
+def are_overflows(met: Floats, longest: float) -> bool:
+    """Whether losses happen at one queue length, the longest there is: a full buffer, not a lossy link."""
+    middle = float(np.median(met))
+    spread = max(SPREAD_PACKETS, SPREAD_SHARE * middle)
+    together = float(np.mean(np.abs(met - middle) <= spread))
+    return together >= 0.7 and middle >= 2.0 and middle + spread >= longest

@@ -1,0 +1,101 @@
+"""Loss cycles and the slow starts in each (Barakat & Altman 1998, section 1: one, two or three per cycle).
+
+A cycle begins with a loss in congestion avoidance (the first one with the connection) and lasts until the next such
+loss. A loss caused by slow start itself, also one noticed a round trip after the threshold was reached, belongs to the
+cycle: the slow start that follows it is the second or third of that cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.phases import Stretch
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycle:
+    """One row of the table `cycles`. `ssthresh`: bytes at which each slow start ended (None: by a loss before it).
+
+    `is_whole`: the number of slow starts cannot grow any more (avoidance was reached and lasted a round trip).
+    `begins_unseen`: the capture starts within this cycle. `w_max` in bytes, `throughput` in bits a second.
+    """
+
+    start_ns: int
+    end_ns: int
+    slow_starts: int
+    restarts_after_idle: int
+    ssthresh: tuple[int | None, ...]
+    w_max: int
+    throughput: float
+    is_whole: bool
+    begins_unseen: bool
+
+
+def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: int) -> tuple[Cycle, ...]:
+    """The run cut into loss cycles."""
+    groups: list[list[Stretch]] = []
+    for part in parts:
+        cause = part.started_by
+        previous = groups[-1][-1] if groups else None
+        same = previous is not None and (cause is None or is_within_slow_start(timeline, previous, rtt_ns))
+        if same:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return tuple(
+        _cycle(timeline, group, flight, rtt_ns, groups[number + 1][0] if number + 1 < len(groups) else None)
+        for number, group in enumerate(groups)
+    )
+
+
+def is_within_slow_start(timeline: Timeline, part: Stretch, rtt_ns: int) -> bool:
+    """Whether the loss that ended a stretch was made by its slow start: sent before, or a round trip after, its end."""
+    if part.episode is None or part.begin in ("recovery", "lost"):
+        return False
+    if part.peak is None:
+        # Restarted and lost again before it could grow.
+        return part.begin == "restart"
+    return part.episode.lost_sent_ns <= int(timeline.ack_ns[part.peak]) + rtt_ns
+
+
+def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, following: Stretch | None) -> Cycle:
+    first, last = group[0], group[-1]
+    start_ns = first.started_by.time_ns if first.started_by else timeline.start_ns
+    end_ns = following.started_by.time_ns if following and following.started_by else timeline.end_ns
+    begun = [part for part in group if _counts(timeline, part)]
+    acked = int(timeline.snd_una[last.last] - timeline.snd_una[first.first])
+    peak_ns = timeline.ack_ns[last.first if last.peak is None else last.peak]
+    is_whole = following is not None or int(timeline.ack_ns[last.last] - peak_ns) > rtt_ns
+    return Cycle(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        slow_starts=len(begun),
+        restarts_after_idle=sum(part.begin == "idle" and part.is_slow_start for part in group),
+        ssthresh=tuple(_ended_at(timeline, part, rtt_ns) for part in begun),
+        w_max=int(flight[first.first : last.last + 1].max()),
+        throughput=8e9 * acked / max(end_ns - start_ns, 1),
+        is_whole=is_whole,
+        begins_unseen=first.begin == "capture",
+    )
+
+
+def _counts(timeline: Timeline, part: Stretch) -> bool:
+    """Whether a stretch is a slow start of its cycle: of the connection's beginning, or of a restart after a loss."""
+    if part.begin == "restart":
+        # RFC 6298 section 5.6: a timer that backs off without an answer in between is one restart.
+        return bool(np.any(timeline.newly_acked[part.first : part.last + 1] > 0))
+    return part.begin == "connection" and part.is_slow_start
+
+
+def _ended_at(timeline: Timeline, part: Stretch, rtt_ns: int) -> int | None:
+    if part.peak is None:
+        return None
+    if part.episode is not None and part.episode.lost_sent_ns <= int(timeline.ack_ns[part.peak]) - rtt_ns // 2:
+        # The growth went on until the loss was noticed.
+        return None
+    return part.grown_to if part.peak < part.last else None

@@ -1,0 +1,194 @@
+"""Loss events: where a sender began to retransmit, why, and what it did to its window (RFC 5681, 6298, 6582, 6675).
+
+An event is an episode: it lasts until everything that was outstanding at its first retransmission is acknowledged.
+A timeout within an episode (a retransmission was lost too) begins a new one. Assumes a capture at the sender; at the
+receiver's side the losses were never captured at all, and what is found here is too few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+
+DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering"]
+
+# RFC 5681 section 3.2: the third duplicate ACK.
+DUP_THRESH = 3
+# A retransmission this long after the last ACK (as a part of the base round trip) was not released by that ACK.
+# A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
+SILENT_SHARE = 0.1
+SILENT_FLOOR_NS = 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """One loss event. Indices are those of the timeline's sends; times in ns; windows in bytes.
+
+    `restarts`: the sender went back to a window of about one segment (Tahoe, or any sender after a timeout).
+    `lost_sent_ns`: when the first lost segment had last been sent before. `sure`: nothing speaks for the other answer.
+    """
+
+    first_send: int
+    time_ns: int
+    end_ns: int
+    una: int
+    recover: int
+    flight: int
+    detected_by: DetectedBy
+    dupacks: int
+    restarts: bool
+    sure: bool
+    lost_sent_ns: int
+    retransmitted: int
+    round_trip_sends: int
+
+
+def episodes(timeline: Timeline) -> tuple[Episode, ...]:
+    """Every loss event in order of time."""
+    again = np.flatnonzero(timeline.is_retransmission)
+    if not len(again) or not len(timeline.ack_ns):
+        return ()
+    base = base_rtt_ns(timeline)
+    silence = _silence_ns(timeline)
+    silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
+    starts = _starts(timeline, again, silent)
+    bounds = [*starts[1:], len(timeline.send_ns)]
+    found = [_episode(timeline, start, bound, silent=bool(silent[start]), base=base) for start, bound in zip(starts, bounds, strict=True)]
+    return _by_habit(tuple(episode for episode in found if episode is not None))
+
+
+def base_rtt_ns(timeline: Timeline) -> int:
+    """The smallest round trip of a segment sent once; 0 where there is none."""
+    _, samples = timeline.rtt
+    return int(samples.min()) if len(samples) else 0
+
+
+def _silence_ns(timeline: Timeline) -> Ints:
+    """How long before each send nothing had been received."""
+    known = timeline.acks_before_send
+    last = timeline.ack_ns[np.maximum(known - 1, 0)] if len(timeline.ack_ns) else timeline.send_ns
+    return np.where(known > 0, timeline.send_ns - last, np.iinfo(np.int64).max)
+
+
+def _una_at(timeline: Timeline, sends: Ints | int) -> Ints:
+    known = timeline.acks_before_send[sends]
+    return np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
+
+
+def _starts(timeline: Timeline, again: Ints, silent: Bools) -> list[int]:
+    """The sends at which episodes begin."""
+    una = _una_at(timeline, again)
+    starts: list[int] = []
+    recover = -1
+    last_time = 0
+    for index, una_now in zip(again.tolist(), una.tolist(), strict=True):
+        if una_now >= recover:
+            starts.append(index)
+        elif silent[index] and timeline.send_offset[index] <= una_now and timeline.send_ns[index] > last_time:
+            # RFC 6298 section 5: the timer fired within the episode.
+            starts.append(index)
+        else:
+            continue
+        recover = int(timeline.snd_max[index - 1]) if index else 0
+        last_time = int(timeline.send_ns[index])
+    return starts
+
+
+def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: int) -> Episode | None:
+    time_ns = int(timeline.send_ns[start])
+    una = int(_una_at(timeline, start))
+    recover = int(timeline.snd_max[start - 1])
+    known = int(timeline.acks_before_send[start])
+    flight = recover - una
+    later = timeline.snd_una[known:]
+    ends_at = known + int(np.searchsorted(later, recover, side="left"))
+    next_start_ns = int(timeline.send_ns[bound]) if bound < len(timeline.send_ns) else timeline.end_ns
+    end_ns = min(int(timeline.ack_ns[ends_at]) if ends_at < len(timeline.ack_ns) else timeline.end_ns, next_start_ns)
+    # What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
+    earliest = np.searchsorted(timeline.ack_ns, time_ns + base // 2, side="left")
+    answered = known + int(np.searchsorted(later, una, side="right"))
+    answered = max(answered, int(earliest))
+    answer_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else timeline.end_ns
+    answer_ns = min(answer_ns, next_start_ns)
+    sends = int(np.searchsorted(timeline.send_ns, answer_ns, side="left")) - start
+    before = _dupacks_before(timeline, known)
+    during = int(np.count_nonzero(timeline.is_dupack[known:answered]))
+    has_sack = bool(timeline.sacked[known - 1] > 0) if known else False
+    detected_by = _detected_by(timeline, start, silent=silent, dupacks=before, has_sack=has_sack, una=una, recover=recover)
+    if detected_by == "tlp" and sends <= 2:
+        # RFC 8985 section 7: a probe of the last segment; the window stays.
+        restarts, sure = False, True
+    else:
+        restarts, sure = _restarts(flight // timeline.smss, sends, before, during, silent=silent)
+    in_episode = timeline.is_retransmission[start:bound] & (timeline.send_ns[start:bound] < end_ns + 1)
+    return Episode(
+        first_send=start,
+        time_ns=time_ns,
+        end_ns=end_ns,
+        una=una,
+        recover=recover,
+        flight=flight,
+        detected_by=detected_by,
+        dupacks=before,
+        restarts=restarts,
+        sure=sure,
+        lost_sent_ns=_sent_before(timeline, start, int(timeline.send_offset[start])),
+        retransmitted=int(np.count_nonzero(in_episode)),
+        round_trip_sends=sends,
+    )
+
+
+def _dupacks_before(timeline: Timeline, known: int) -> int:
+    """Duplicate ACKs since the last ACK that moved `snd_una`, before ACK number `known`."""
+    if not known:
+        return 0
+    moved = np.flatnonzero(timeline.newly_acked[:known] > 0)
+    since = int(moved[-1]) + 1 if len(moved) else 0
+    return int(np.count_nonzero(timeline.is_dupack[since:known]))
+
+
+def _detected_by(
+    timeline: Timeline, start: int, *, silent: bool, dupacks: int, has_sack: bool, una: int, recover: int
+) -> DetectedBy:
+    if silent:
+        is_last = int(timeline.send_end[start]) == recover and int(timeline.send_offset[start]) > una
+        return "tlp" if is_last else "rto"
+    if has_sack:
+        return "sack"
+    return "dupack" if dupacks >= DUP_THRESH else "reordering" if dupacks else "rto"
+
+
+def _restarts(window: int, sends: int, before: int, during: int, *, silent: bool) -> tuple[bool, bool]:
+    """Whether the window fell to one segment, and whether that is sure.
+
+    After a timeout one segment is sent and its answer awaited. In fast recovery each duplicate ACK beyond half the
+    window releases one segment more (RFC 5681 section 3.2 step 4; with SACK or PRR earlier), unless there were too few.
+    """
+    if silent:
+        return sends <= 3, sends <= 1 or sends > 3
+    expected = before + during - (window + 1) // 2
+    if sends <= 1:
+        return (True, True) if expected >= 4 else (False, False)
+    return False, sends > 2
+
+
+def _by_habit(found: tuple[Episode, ...]) -> tuple[Episode, ...]:
+    """A sender has one algorithm: an unsure episode (too few duplicate ACKs to tell) is taken as its sure ones are."""
+    from dataclasses import replace
+
+    fast = [episode for episode in found if episode.detected_by in ("dupack", "sack")]
+    votes = [episode.restarts for episode in fast if episode.sure]
+    habit = bool(votes) and sum(votes) * 2 > len(votes)
+    return tuple(
+        replace(episode, restarts=habit) if episode in fast and not episode.sure else episode for episode in found
+    )
+
+
+def _sent_before(timeline: Timeline, index: int, offset: int) -> int:
+    """When the data at `offset` was last sent before send `index`."""
+    earlier = np.flatnonzero((timeline.send_offset[:index] <= offset) & (timeline.send_end[:index] > offset))
+    return int(timeline.send_ns[earlier[-1]]) if len(earlier) else int(timeline.send_ns[index])

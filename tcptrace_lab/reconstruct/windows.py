@@ -1,0 +1,132 @@
+"""The table `windows`: the congestion window after each ACK, between bounds, and what limited the sender.
+
+A sender limited by its congestion window has as much outstanding as the window allows: value, low and high lie within
+a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low bound,
+nothing bounds the window from above, and the value is the last one seen at work (no loss and no long pause since).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.phases import Stretch
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+
+LIMITS = ("cwnd", "rwnd", "application", "recovery")
+# So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to send.
+# Two: a delayed ACK's worth that was read late.
+SLACK_SEGMENTS = 2
+CLOCKED_SHARE = 0.5
+
+
+def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Stretch], flight: Ints) -> pd.DataFrame:
+    """One row per ACK: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; NA where unknown), limited_by."""
+    held = _held(flight, parts)
+    slack = max(SLACK_SEGMENTS * timeline.smss, _burst(timeline))
+    limited = np.zeros(len(flight), dtype=np.int8)
+    limited[(flight + slack < held) & ~_is_clocked(timeline)] = LIMITS.index("application")
+    limited[flight + timeline.smss > timeline.rwnd] = LIMITS.index("rwnd")
+    limited[_in_recovery(timeline, episodes)] = LIMITS.index("recovery")
+    is_free = limited == LIMITS.index("cwnd")
+    is_held = limited == LIMITS.index("application")
+    cwnd = np.where(is_held, held, flight)
+    high = pd.array(flight + timeline.smss, dtype="Int64")
+    high[~(is_free | (limited == LIMITS.index("recovery")))] = pd.NA
+    ssthresh = pd.array(np.zeros(len(flight), dtype=np.int64), dtype="Int64")
+    known = np.zeros(len(flight), dtype=bool)
+    for part in parts:
+        value = ssthresh_of(part)
+        if value is not None:
+            ssthresh[part.first : part.last + 1] = value
+            known[part.first : part.last + 1] = True
+    ssthresh[~known] = pd.NA
+    return pd.DataFrame(
+        {
+            "time_ns": timeline.ack_ns,
+            "cwnd": cwnd,
+            "cwnd_low": flight,
+            "cwnd_high": high,
+            "ssthresh": ssthresh,
+            "limited_by": pd.Categorical.from_codes(limited, categories=list(LIMITS)),
+        }
+    )
+
+
+def ssthresh_of(part: Stretch) -> int | None:
+    """The threshold seen at work: where slow start turned into avoidance. None: it never did, or something else did."""
+    if part.begin == "recovery":
+        return part.grown_from
+    if part.peak is None or part.peak >= part.last:
+        return None
+    return part.grown_to
+
+
+def limits(table: pd.DataFrame, timeline: Timeline) -> dict[str, float]:
+    """Share of the time in which data was to be delivered, by what limited the sender; pauses count as application."""
+    if len(table) < 2:
+        return {}
+    times = table["time_ns"].to_numpy()
+    spans = np.diff(np.append(times, times[-1])).astype(np.float64)
+    codes = table["limited_by"].cat.codes.to_numpy().copy()
+    sent = timeline.sends_before_next_ack
+    done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una
+    codes[done] = LIMITS.index("application")
+    within = times <= (timeline.send_ns[-1] if len(timeline.send_ns) else times[-1])
+    spans[~within] = 0.0
+    total = spans.sum()
+    if total <= 0:
+        return {}
+    return {name: round(float(spans[codes == code].sum() / total), 4) for code, name in enumerate(LIMITS)}
+
+
+def _held(flight: Ints, parts: Sequence[Stretch]) -> Ints:
+    """The most that was outstanding so far in each stretch."""
+    held = flight.copy()
+    for part in parts:
+        rows = slice(part.first, part.last + 1)
+        held[rows] = np.maximum.accumulate(flight[rows])
+    return held
+
+
+def _is_clocked(timeline: Timeline) -> Bools:
+    """Whether the ACKs of the last round trip released segments at once: a window at work, whatever its size.
+
+    An application (or a pacer) sends at its own times: by chance, a quarter of its segments follow an ACK within a
+    quarter of the time to the next one.
+    """
+    count = len(timeline.ack_ns)
+    _, samples = timeline.rtt
+    if not count or not len(timeline.send_ns) or not len(samples):
+        return np.zeros(count, dtype=bool)
+    first = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    answer = np.where(first < len(timeline.send_ns), timeline.send_ns[np.minimum(first, len(timeline.send_ns) - 1)], np.iinfo(np.int64).max)
+    gap = np.append(np.diff(timeline.ack_ns), 0)
+    told = (timeline.newly_acked > 0) & (gap > 0)
+    prompt = told & (answer - timeline.ack_ns <= np.maximum(gap // 4, 0))
+    since = np.searchsorted(timeline.ack_ns, timeline.ack_ns - int(np.median(samples)), side="left")
+    told_sum, prompt_sum = (np.concatenate(([0], np.cumsum(flag))) for flag in (told, prompt))
+    index = np.arange(count)
+    return (prompt_sum[index + 1] - prompt_sum[since]) > CLOCKED_SHARE * (told_sum[index + 1] - told_sum[since])
+
+
+def _burst(timeline: Timeline) -> int:
+    """Segments of several MSS (offload) leave the flight that much below the window at times."""
+    sizes = timeline.send_end - timeline.send_offset
+    largest = int(sizes.max(initial=0))
+    return 2 * largest if largest > timeline.smss else 0
+
+
+def _in_recovery(timeline: Timeline, episodes: Sequence[Episode]) -> Bools:
+    """From the loss noticed until all that was outstanding then is acknowledged; after a restart, until it is answered."""
+    found = np.zeros(len(timeline.ack_ns), dtype=bool)
+    for episode in episodes:
+        if episode.detected_by == "tlp":
+            continue
+        first = max(int(timeline.acks_before_send[episode.first_send]) - episode.dupacks - 1, 0)
+        over_ns = episode.end_ns if not episode.restarts else episode.time_ns
+        found[first : int(np.searchsorted(timeline.ack_ns, over_ns, side="left"))] = True
+    return found
