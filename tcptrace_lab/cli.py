@@ -17,6 +17,7 @@ from tcptrace_lab.errors import LabError
 # Name, one line of help. The module tcptrace_lab.commands.NAME is imported only when the command runs.
 COMMANDS: dict[str, str] = {
     "analyze": "connections of captures: who, how long, how much, how fast, what was lost",
+    "classify": "say what a sender's congestion control did, and whether theory agrees",
     "predict": "what each model says of a scenario, without running it",
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
 }

@@ -1,4 +1,4 @@
-"""What keeps a capture from carrying a claim about its sender's window: each obstacle is a sentence with its evidence."""
+"""What keeps a capture from carrying a claim about its sender's window, each obstacle a sentence with its evidence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ NEAR_SHARE = 0.5
 # An own window shows itself when, most of the time, something is outstanding and ACKs release segments.
 EMPTY_SHARE = 0.5
 APPLICATION_SHARE = 0.3
+RECOVERY_SHARE = 0.5
 # Fewer segments than this cannot show growth over two round trips.
 FEW_SEGMENTS = 12
 # A flight of so few super-segments is too coarse to show a window.
@@ -35,10 +36,14 @@ def find_obstacles(seen: Reconstruction, *, vantage: str, handshake_rtt_s: float
     """`vantage`: sender, receiver, middle or unknown."""
     timeline = seen.timeline
     if not len(timeline.ack_ns):
-        return Obstacles(hides_window=("only the sender's direction was captured: no ACK, so no window",), hides_cycles=())
+        return Obstacles(
+            hides_window=("only the sender's direction was captured: no ACK, so no window",), hides_cycles=()
+        )
     _, samples = timeline.rtt
     if not len(samples):
-        return Obstacles(hides_window=("no ACK answers a segment of the capture: no round trip, no window",), hides_cycles=())
+        return Obstacles(
+            hides_window=("no ACK answers a segment of the capture: no round trip, no window",), hides_cycles=()
+        )
     hides_window = [
         *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s),
         *_too_few(seen),
@@ -50,12 +55,15 @@ def find_obstacles(seen: Reconstruction, *, vantage: str, handshake_rtt_s: float
 
 def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) -> list[str]:
     if vantage == "receiver":
-        return ["captured at the receiver: what the sender had outstanding, and the segments lost on the way, are not seen"]
+        return [
+            "captured at the receiver: neither what the sender had outstanding nor what was lost on the way is seen"
+        ]
     if vantage == "middle":
         return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
     if handshake_rtt_s and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
         return [
-            f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: the sender is not near the tap"
+            f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "
+            "the sender is not near the tap"
         ]
     return []
 
@@ -83,8 +91,9 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
     if alone < EMPTY_SHARE:
         return []
     return [
-        f"nothing was outstanding {empty:.0%} of the time: segments leave {_ms(float(np.median(pauses)) / 1e9)} apart, ACKs "
-        f"return to the tap after {_ms(rtt_s)}: the application, or a shaper in the host before the tap, sets the pace"
+        f"nothing was outstanding {empty:.0%} of the time: segments leave {_ms(float(np.median(pauses)) / 1e9)} apart, "
+        f"ACKs return to the tap after {_ms(rtt_s)}: the application, or a shaper in the host before the tap, "
+        "sets the pace"
     ]
 
 
@@ -116,17 +125,26 @@ def _coarse(seen: Reconstruction) -> list[str]:
     largest = int((timeline.send_end - timeline.send_offset).max())
     most = int(seen.flight.max(initial=0))
     if largest > 2 * timeline.smss and most < FEW_SUPER_SEGMENTS * largest:
-        return [f"segments of up to {largest} bytes (offload) in a flight of at most {most}: too coarse to show a window"]
+        return [
+            f"segments of up to {largest} bytes (offload) in a flight of at most {most}: too coarse to show a window"
+        ]
     return []
 
 
 def _held_back(seen: Reconstruction) -> list[str]:
+    recovering = seen.limits.get("recovery", 0.0)
+    if recovering >= RECOVERY_SHARE:
+        return [
+            f"{recovering:.0%} of the time was spent recovering from losses: repeated timeouts, not a running window"
+        ]
     share = seen.limits.get("application", 0.0)
     if share < APPLICATION_SHARE:
         return []
     empty = empty_share(seen)
     if empty >= 0.1:
-        return [f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"]
+        return [
+            f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"
+        ]
     return [
         f"for {share:.0%} of the time the flight was below an earlier one without a loss between and no ACK released "
         "segments: the sender paces itself by a rate (as BBR does) or its application writes slowly; no loss cycles"

@@ -1,7 +1,7 @@
 """The path as a capture at the sender shows it: round trip, bottleneck rate, buffer (Barakat & Altman's T, mu, B).
 
-Everything rests on one flow's own ACKs: a path that this flow never filled shows bounds, not values. Cross traffic makes
-the rate found here the share this flow had; one pair of back-to-back ACKs proves nothing, so rates are of runs of them.
+Everything rests on one flow's own ACKs: a path that this flow never filled shows bounds, not values. Cross traffic
+makes the rate found here the share this flow had; one pair of back-to-back ACKs proves nothing, so rates are of runs.
 """
 
 from __future__ import annotations
@@ -50,11 +50,13 @@ class PathEstimate:
         return {name: getattr(self, name).as_dict() for name in names}
 
 
-def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None) -> PathEstimate:
-    """Every estimate that the flow's ACKs allow."""
+def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None, vantage: str = "sender") -> PathEstimate:
+    """Every estimate that the flow's ACKs allow from where they were captured."""
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
     pps = _rate(seen)
+    if vantage in ("receiver", "middle"):
+        return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
     base = _base_rtt(seen, handshake_rtt_s, pps.value)
     bps = _scaled(pps, 8 * packet_bytes)
     at_loss, longest = _queues(seen, pps.value)
@@ -70,6 +72,25 @@ def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None) ->
     )
 
 
+def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake_rtt_s: float | None) -> PathEstimate:
+    """Away from the sender a data segment's round trip at the tap is a part of the path's, and so is its queue."""
+    base = Estimate(
+        value=handshake_rtt_s,
+        low=handshake_rtt_s,
+        method="the handshake's whole round trip, both sides of the tap (its packets are small)",
+    )
+    return PathEstimate(
+        base_rtt_s=base if handshake_rtt_s is not None else unknown("not captured at the sender, and no handshake"),
+        bottleneck_bps=_scaled(pps, 8 * packet_bytes),
+        bottleneck_pps=pps,
+        bdp_packets=_product(base, pps),
+        buffer_packets=unknown("not captured at the sender: the queue's delay is not in the round trips seen"),
+        packet_bytes=packet_bytes,
+        queue_at_loss=tuple(float("nan") for _ in seen.episodes),
+        queue_max=float("nan"),
+    )
+
+
 def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: float | None) -> Estimate:
     _, samples = seen.timeline.rtt
     if not len(samples):
@@ -79,7 +100,8 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: float | 
     if _was_empty(seen, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         return Estimate(value=least, low=min(least, handshake_rtt_s or least), high=least, method=method)
-    return Estimate(value=least, low=handshake_rtt_s, high=least, method=f"{method}; the queue may never have been empty")
+    low = handshake_rtt_s if handshake_rtt_s is not None and handshake_rtt_s <= least else None
+    return Estimate(value=least, low=low, high=least, method=f"{method}; the queue may never have been empty")
 
 
 def _was_empty(seen: Reconstruction, pps: float | None) -> bool:
@@ -88,7 +110,7 @@ def _was_empty(seen: Reconstruction, pps: float | None) -> bool:
     if pps is None:
         return False
     least = samples <= 1.02 * samples.min()
-    load = seen.flight[np.maximum(rows[least] - 1, 0)] / seen.timeline.smss / (samples[least] / 1e9)
+    load = seen.flight[np.maximum(rows[least] - 1, 0)] / seen.timeline.smss / (np.maximum(samples[least], 1) / 1e9)
     return bool(np.any(load < IDLE_LOAD * pps))
 
 
@@ -96,19 +118,21 @@ def _scaled(estimate: Estimate, factor: float) -> Estimate:
     def times(number: float | None) -> float | None:
         return None if number is None else number * factor
 
-    return Estimate(value=times(estimate.value), low=times(estimate.low), high=times(estimate.high), method=estimate.method)
+    return Estimate(
+        value=times(estimate.value), low=times(estimate.low), high=times(estimate.high), method=estimate.method
+    )
 
 
 def _product(base: Estimate, pps: Estimate) -> Estimate:
     if base.value is None or pps.value is None:
         return unknown("needs both the round trip and the rate")
-    low = (base.low or base.value) * (pps.low or pps.value)
-    high = (base.high or base.value) * (pps.high or pps.value)
+    low = None if base.low is None or pps.low is None else base.low * pps.low
+    high = None if base.high is None or pps.high is None else base.high * pps.high
     return Estimate(value=base.value * pps.value, low=low, high=high, method="base_rtt_s x bottleneck_pps")
 
 
 def _rate(seen: Reconstruction) -> Estimate:
-    """The fastest rate at which long runs of segments are acknowledged again and again: the bottleneck's, in packets/s."""
+    """The fastest rate at which runs of segments are acknowledged again and again: the bottleneck's, in packets/s."""
     rates, queue = _run_rates(seen)
     if len(rates) < 8:
         return unknown(f"fewer than 8 runs of {RUN_SEGMENTS} segments acknowledged without a loss")
@@ -126,7 +150,9 @@ def _rate(seen: Reconstruction) -> Estimate:
     low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
     busy = queue > BUSY_PACKETS / value * 1e9
     steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= 8 else None
-    method = f"mode of the rate at which runs of {RUN_SEGMENTS} segments are acknowledged ({np.mean(near):.0%} of the runs)"
+    method = (
+        f"mode of the rate at which runs of {RUN_SEGMENTS} segments are acknowledged ({np.mean(near):.0%} of the runs)"
+    )
     if steady is not None and steady < STEADY_SHARE:
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
@@ -137,6 +163,8 @@ def _run_rates(seen: Reconstruction) -> tuple[Floats, Floats]:
     """Packets/s of every run of ACKs without a loss in it, and the queueing delay (ns) the flow met at its end."""
     timeline = seen.timeline
     moving = np.flatnonzero(timeline.newly_acked > 0)
+    if not len(moving):
+        return np.zeros(0), np.zeros(0)
     times, una = timeline.ack_ns[moving], timeline.snd_una[moving]
     after = np.searchsorted(una, una + RUN_SEGMENTS * timeline.smss, side="left")
     valid = after < len(una)
@@ -149,7 +177,9 @@ def _run_rates(seen: Reconstruction) -> tuple[Floats, Floats]:
     calm &= (spans > 0) & ~_touches(times[begin], times[end], seen.episodes)
     amounts = (una[end] - una[begin]) / timeline.smss
     rows, samples = timeline.rtt
-    delay = np.interp(times[end], timeline.ack_ns[rows], samples - samples.min()) if len(samples) else np.zeros(len(end))
+    delay = (
+        np.interp(times[end], timeline.ack_ns[rows], samples - samples.min()) if len(samples) else np.zeros(len(end))
+    )
     return amounts[calm] / (spans[calm] / 1e9), delay[calm]
 
 
@@ -190,7 +220,9 @@ def _buffer(at_loss: tuple[float, ...], longest: float, base_rtt: Estimate, pps:
     if np.isnan(longest):
         return unknown("no rate, so no queue length")
     if not len(met):
-        return unknown("no loss: the buffer holds at least the longest queue seen", low=float(np.round(longest)))
+        return unknown(
+            "no loss met a known queue: it holds at least the longest one seen", low=float(np.round(longest))
+        )
     if not are_overflows(met, longest):
         return unknown(
             f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer",

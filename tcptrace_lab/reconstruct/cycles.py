@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 

@@ -53,7 +53,8 @@ def _sent_since(timeline: Timeline, first_send: int, part: slice) -> Ints:
     total = np.concatenate(([0], np.cumsum(np.maximum(fresh, 0))))
     count = np.clip(sends - first_send, 0, len(ends))
     acked = np.minimum(np.searchsorted(ends, timeline.snd_una[part], side="right"), count)
-    return total[count] - total[acked]
+    left: Ints = total[count] - total[acked]
+    return left
 
 
 def _pipe(timeline: Timeline, episode: Episode, part: slice, flight: Ints) -> Ints:
@@ -67,17 +68,21 @@ def _pipe(timeline: Timeline, episode: Episode, part: slice, flight: Ints) -> In
         last = int(sends.max(initial=episode.first_send))
         again = timeline.is_retransmission[episode.first_send : last]
         ends = np.maximum.accumulate(np.where(again, timeline.send_end[episode.first_send : last], 0))
-        sizes = np.where(again, timeline.send_end[episode.first_send : last] - timeline.send_offset[episode.first_send : last], 0)
+        sizes = np.where(
+            again, timeline.send_end[episode.first_send : last] - timeline.send_offset[episode.first_send : last], 0
+        )
         total = np.concatenate(([0], np.cumsum(sizes)))
         count = np.clip(sends - episode.first_send, 0, len(ends))
         acked = np.minimum(np.searchsorted(ends, una, side="right"), count)
-        return np.maximum(top - above, 0) + total[count] - total[acked]
+        pipe: Ints = np.maximum(top - above, 0) + total[count] - total[acked]
+        return pipe
     # Without SACK each duplicate ACK is one segment that has left the network (RFC 5681 section 3.2).
     first = _first_dupack(timeline, part.start)
     gone = np.cumsum(timeline.is_dupack[first : part.stop])[part.start - first :] * timeline.smss
     jumps = np.maximum(timeline.newly_acked[part] - timeline.smss, 0)
     jumps[0] = 0
-    return np.maximum(flight - np.maximum(gone - np.cumsum(jumps), 0), 0)
+    left: Ints = np.maximum(flight - np.maximum(gone - np.cumsum(jumps), 0), 0)
+    return left
 
 
 def _first_dupack(timeline: Timeline, index: int) -> int:

@@ -57,7 +57,10 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
     starts = _starts(timeline, again, silent)
     bounds = [*starts[1:], len(timeline.send_ns)]
-    found = [_episode(timeline, start, bound, silent=bool(silent[start]), base=base) for start, bound in zip(starts, bounds, strict=True)]
+    found = [
+        _episode(timeline, start, bound, silent=bool(silent[start]), base=base)
+        for start, bound in zip(starts, bounds, strict=True)
+    ]
     return _by_habit(tuple(episode for episode in found if episode is not None))
 
 
@@ -118,12 +121,17 @@ def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: 
     before = _dupacks_before(timeline, known)
     during = int(np.count_nonzero(timeline.is_dupack[known:answered]))
     has_sack = bool(timeline.sacked[known - 1] > 0) if known else False
-    detected_by = _detected_by(timeline, start, silent=silent, dupacks=before, has_sack=has_sack, una=una, recover=recover)
+    detected_by = _detected_by(
+        timeline, start, silent=silent, dupacks=before, has_sack=has_sack, una=una, recover=recover
+    )
     if detected_by == "tlp" and sends <= 2:
         # RFC 8985 section 7: a probe of the last segment; the window stays.
         restarts, sure = False, True
     else:
         restarts, sure = _restarts(flight // timeline.smss, sends, before, during, silent=silent)
+        if detected_by == "rto" and not restarts and before:
+            # More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled host).
+            detected_by = "sack" if has_sack else "dupack"
     in_episode = timeline.is_retransmission[start:bound] & (timeline.send_ns[start:bound] < end_ns + 1)
     return Episode(
         first_send=start,

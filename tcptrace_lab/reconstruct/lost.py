@@ -1,7 +1,7 @@
 """The table `losses`: which segments were lost, told from those that a restarted sender merely sent again.
 
-With SACK, and in NewReno's recovery, a sender retransmits holes only. After a restart it goes back over everything: there
-a segment counts as lost when the cumulative ACK stopped in front of it, for an ACK jumps over what had arrived.
+With SACK, and in NewReno's recovery, a sender retransmits holes only. After a restart it goes back over everything:
+there a segment counts as lost when the cumulative ACK stopped in front of it, for an ACK jumps over what had arrived.
 Errs low where a receiver delays ACKs while holes are being filled (RFC 5681 section 4.2 asks for an ACK at once).
 """
 
@@ -71,5 +71,7 @@ def _sent_before(timeline: Timeline, index: Ints) -> Ints:
     same = timeline.send_offset[order[before]] == timeline.send_offset[index]
     # Other boundaries than before (a super-segment sent again in parts): the first send, found by its range.
     fresh = np.flatnonzero(~timeline.is_retransmission)
-    holder = fresh[np.clip(np.searchsorted(timeline.send_offset[fresh], timeline.send_offset[index], side="right") - 1, 0, None)]
+    holder = fresh[
+        np.clip(np.searchsorted(timeline.send_offset[fresh], timeline.send_offset[index], side="right") - 1, 0, None)
+    ]
     return np.where(same, timeline.send_ns[order[before]], timeline.send_ns[holder])

@@ -60,37 +60,47 @@ class Phase:
     cwnd_end: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Cut:
+    """Where a stretch begins: at which ACK, why, and after which loss event."""
+
+    first: int
+    begin: Begin
+    episode: Episode | None = None
+
+
 def stretches(timeline: Timeline, episodes: Sequence[Episode], flight: Ints) -> tuple[Stretch, ...]:
     """The run cut at loss events and at idle times, each with the end of its slow start if it has one."""
+    count = len(timeline.ack_ns)
+    cuts = [cut for cut in _cuts(timeline, episodes) if cut.first < count]
+    found = []
+    for number, cut in enumerate(cuts):
+        following = cuts[number + 1] if number + 1 < len(cuts) else None
+        last = count - 1 if following is None else following.first - 1
+        if following is not None and following.episode is not None:
+            last = min(last + 1, _stall(timeline, following.episode))
+        found.append(_stretch(timeline, flight, cut, following, last=max(last, cut.first)))
+    return tuple(found)
+
+
+def _cuts(timeline: Timeline, episodes: Sequence[Episode]) -> list[_Cut]:
     if not len(timeline.ack_ns):
-        return ()
-    cuts: list[tuple[int, Begin, Episode | None]] = [(0, "connection" if timeline.has_start else "capture", None)]
+        return []
+    cuts = [_Cut(first=0, begin="connection" if timeline.has_start else "capture")]
     for number, episode in enumerate(episodes):
         first = int(timeline.acks_before_send[episode.first_send])
         if episode.restarts:
-            cuts.append((max(first - 1, 0), "restart", episode))
+            cuts.append(_Cut(first=max(first - 1, 0), begin="restart", episode=episode))
         elif episode.detected_by != "tlp":
             over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), first)
-            following = episodes[number + 1].first_send if number + 1 < len(episodes) else len(timeline.send_ns)
-            known = timeline.acks_before_send[following] if following < len(timeline.send_ns) else len(timeline.ack_ns)
-            # A timeout within the recovery: it was never over.
-            if over < known:
-                cuts.append((over, "recovery", episode))
-            else:
-                cuts.append((first, "lost", episode))
-    cuts.extend((index, "idle", None) for index in _idle_ends(timeline))
-    cuts.sort(key=lambda cut: cut[0])
-    found = []
-    for number, (first, begin, started_by) in enumerate(cuts):
-        if first >= len(timeline.ack_ns):
-            continue
-        following = cuts[number + 1] if number + 1 < len(cuts) else None
-        last = following[0] if following else len(timeline.ack_ns) - 1
-        ends = following[2] if following else None
-        if ends is not None:
-            last = min(last, _stall(timeline, ends))
-        found.append(_stretch(timeline, flight, begin, first, max(last, first), started_by, ends))
-    return tuple(found)
+            is_last = number + 1 == len(episodes)
+            upto = len(timeline.ack_ns) if is_last else timeline.acks_before_send[episodes[number + 1].first_send]
+            # Not over when the timer fires within the recovery.
+            cuts.append(
+                _Cut(first=over if over < upto else first, begin="recovery" if over < upto else "lost", episode=episode)
+            )
+    cuts.extend(_Cut(first=index, begin="idle") for index in _idle_ends(timeline))
+    return sorted(cuts, key=lambda cut: cut.first)
 
 
 def _stall(timeline: Timeline, episode: Episode) -> int:
@@ -111,22 +121,21 @@ def _idle_ends(timeline: Timeline) -> list[int]:
     return sorted({int(np.searchsorted(timeline.ack_ns, time, side="right")) for time in resumes[paused]})
 
 
-def _stretch(
-    timeline: Timeline, flight: Ints, begin: Begin, first: int, last: int, started_by: Episode | None, ends: Episode | None
-) -> Stretch:
+def _stretch(timeline: Timeline, flight: Ints, cut: _Cut, following: _Cut | None, *, last: int) -> Stretch:
+    first = cut.first
     peak = growth_end(timeline, flight, first, last)
     window = flight[first : last + 1]
     low = int(window[: 1 if peak is None else max(peak - first, 1)].min(initial=int(window[0])))
     high = int(flight[first : (last if peak is None else peak) + 1].max())
     return Stretch(
-        begin=begin,
+        begin=cut.begin,
         first=first,
         last=last,
         peak=peak,
         grown_from=low,
         grown_to=high,
-        started_by=started_by,
-        episode=ends,
+        started_by=cut.episode,
+        episode=None if following is None else following.episode,
     )
 
 
@@ -148,4 +157,5 @@ def _steps(timeline: Timeline, flight: Ints, moving: Ints) -> Floats:
     # An ACK that jumps over data received earlier (a hole filled) releases no more than any other ACK.
     acked = np.minimum(timeline.newly_acked[moving[1:]], flight[moving[:-1]]) / timeline.smss
     ordinary = np.where(acked <= 2, PER_ACK, PER_SEGMENT * acked)
-    return np.minimum(grown, np.maximum(acked, 1.0) * 16) - ordinary
+    score: Floats = np.minimum(grown, np.maximum(acked, 1.0) * 16) - ordinary
+    return score

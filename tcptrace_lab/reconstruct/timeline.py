@@ -88,9 +88,13 @@ class Timeline:
         sent = np.searchsorted(self.send_ns, self.ack_ns, side="left")
         top = np.where(sent > 0, self.snd_max[np.maximum(sent - 1, 0)] if len(self.snd_max) else 0, 0)
         same_window = np.concatenate(([False], self.rwnd[1:] == self.rwnd[:-1]))
-        new_sack = np.concatenate(([False], (self.sacked[1:] > self.sacked[:-1]) | (self.sack_high[1:] > self.sack_high[:-1])))
+        new_sack = np.concatenate(
+            ([False], (self.sacked[1:] > self.sacked[:-1]) | (self.sack_high[1:] > self.sack_high[:-1]))
+        )
         same_ack = self.ack_offset == self.snd_una
-        return (self.newly_acked == 0) & same_ack & self.is_bare & (top > self.snd_una) & (same_window | new_sack)
+        still = (self.newly_acked == 0) & same_ack & self.is_bare
+        found: Bools = still & (top > self.snd_una) & (same_window | new_sack)
+        return found
 
     @cached_property
     def start_ns(self) -> int:
@@ -137,7 +141,7 @@ def _rtt_samples(timeline: Timeline) -> tuple[Ints, Ints]:
     return moves[exact], sample[exact]
 
 
-def build(columns: dict[str, Any], **facts: Any) -> Timeline:
+def build(columns: dict[str, Any], *, smss: int, has_start: bool = True, has_sack: bool = False) -> Timeline:
     """A timeline from plain sequences (tests, synthetic cases); columns not given are filled with "nothing seen"."""
     arrays = {name: np.asarray(values, dtype=np.int64) for name, values in columns.items()}
     count = len(arrays["ack_ns"])
@@ -145,4 +149,17 @@ def build(columns: dict[str, Any], **facts: Any) -> Timeline:
     arrays.setdefault("sack_high", np.zeros(count, dtype=np.int64))
     arrays.setdefault("sacked", np.zeros(count, dtype=np.int64))
     bare = np.asarray(arrays.pop("is_bare", np.ones(count)), dtype=bool)
-    return Timeline(**arrays, is_bare=bare, **facts)
+    return Timeline(
+        send_ns=arrays["send_ns"],
+        send_offset=arrays["send_offset"],
+        send_end=arrays["send_end"],
+        ack_ns=arrays["ack_ns"],
+        ack_offset=arrays["ack_offset"],
+        rwnd=arrays["rwnd"],
+        is_bare=bare,
+        sack_high=arrays["sack_high"],
+        sacked=arrays["sacked"],
+        smss=smss,
+        has_start=has_start,
+        has_sack=has_sack,
+    )

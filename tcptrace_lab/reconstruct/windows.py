@@ -51,7 +51,7 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
             "cwnd_low": flight,
             "cwnd_high": high,
             "ssthresh": ssthresh,
-            "limited_by": pd.Categorical.from_codes(limited, categories=list(LIMITS)),
+            "limited_by": pd.Categorical.from_codes(limited, categories=pd.Index(LIMITS)),
         }
     )
 
@@ -103,7 +103,11 @@ def _is_clocked(timeline: Timeline) -> Bools:
     if not count or not len(timeline.send_ns) or not len(samples):
         return np.zeros(count, dtype=bool)
     first = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-    answer = np.where(first < len(timeline.send_ns), timeline.send_ns[np.minimum(first, len(timeline.send_ns) - 1)], np.iinfo(np.int64).max)
+    answer = np.where(
+        first < len(timeline.send_ns),
+        timeline.send_ns[np.minimum(first, len(timeline.send_ns) - 1)],
+        np.iinfo(np.int64).max,
+    )
     gap = np.append(np.diff(timeline.ack_ns), 0)
     told = (timeline.newly_acked > 0) & (gap > 0)
     prompt = told & (answer - timeline.ack_ns <= np.maximum(gap // 4, 0))
@@ -121,7 +125,7 @@ def _burst(timeline: Timeline) -> int:
 
 
 def _in_recovery(timeline: Timeline, episodes: Sequence[Episode]) -> Bools:
-    """From the loss noticed until all that was outstanding then is acknowledged; after a restart, until it is answered."""
+    """From the loss noticed until all outstanding then is acknowledged; after a restart, until it resends."""
     found = np.zeros(len(timeline.ack_ns), dtype=bool)
     for episode in episodes:
         if episode.detected_by == "tlp":

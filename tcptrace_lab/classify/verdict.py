@@ -1,0 +1,122 @@
+"""The verdict on one sender: what was observed, what theory expects, and the evidence for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.classify.causes import losses_by_cause
+from tcptrace_lab.classify.expectation import Expectation, expect, initial_window
+from tcptrace_lab.classify.growth import Growth, initial_growth
+from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
+from tcptrace_lab.classify.path import PathEstimate, infer_path
+from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
+from tcptrace_lab.classify.slow_starts import SlowStarts, count_slow_starts
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender, senders
+
+if TYPE_CHECKING:
+    from tcptrace_lab.capture import Capture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One connection's verdict; `as_dict` has the keys of the project's JSON."""
+
+    file: str
+    who: Sender
+    seen: Reconstruction
+    obstacles: Obstacles
+    path: PathEstimate
+    sender_tcp: SenderTcp
+    growth: Growth | None
+    slow_starts: SlowStarts
+    losses: dict[str, Any]
+    expectation: Expectation
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Sentences that name the evidence, the deciding ones first."""
+        return (
+            *self.slow_starts.reasons,
+            *self._limited(),
+            *self.sender_tcp.reasons,
+            *self._path(),
+            *self.expectation.reasons,
+        )
+
+    def _limited(self) -> Iterator[str]:
+        rwnd = self.seen.limits.get("rwnd", 0.0)
+        if rwnd >= 0.1 and not self.obstacles.hides_window:
+            yield f"the receiver's window was the limit {rwnd:.0%} of the time: the congestion window is not seen then"
+        yield from self.seen.timeline.notes
+
+    def _path(self) -> Iterator[str]:
+        if self.path.buffer_packets.value is None:
+            yield f"buffer not known: {self.path.buffer_packets.method}"
+
+    def as_dict(self) -> dict[str, Any]:
+        hidden = bool(self.obstacles.hides_window)
+        return {
+            "file": self.file,
+            "connection": self.who.connection,
+            "sender": self.who.sender,
+            "receiver": self.who.receiver,
+            "vantage": self.who.vantage,
+            "path": self.path.as_dict(),
+            "sender_tcp": self.sender_tcp.as_dict(),
+            "initial_window": {
+                "segments": None if hidden and self.who.vantage != "sender" else initial_window(self.seen)
+            },
+            "slow_starts": self.slow_starts.as_dict(self.seen),
+            "m_start": {"detected": None, "step_cycle": None}
+            if hidden or self.growth is None
+            else self.growth.as_dict(),
+            # Omitted: Compound's cases need its window told apart from the rest by replay.
+            "compound": {
+                "case": None,
+                "phases_per_cycle": None,
+                "oscillation": None,
+                "theta_max": None,
+                "theta_min": None,
+            },
+            "losses": self.losses,
+            "limits": {} if hidden else self.seen.limits,
+            "predictions": list(self.expectation.predictions),
+            "agreement": self.expectation.agreement,
+            "reasons": list(self.reasons),
+        }
+
+
+def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
+    """The verdict on every connection of a capture that carries data."""
+    for who in senders(capture):
+        yield judge(who, file=file or capture.name)
+
+
+def judge(who: Sender, *, file: str) -> Verdict:
+    """The verdict on one sender."""
+    seen = Reconstruction(who.timeline)
+    obstacles = find_obstacles(seen, vantage=who.vantage, handshake_rtt_s=who.handshake_rtt_s)
+    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage)
+    tcp = HIDDEN if obstacles.hides_window else identify_recovery(seen)
+    growth = initial_growth(seen)
+    starts = count_slow_starts(seen, obstacles)
+    if obstacles.hides_window:
+        words = "the window is not visible in this capture: no model is asked"
+        expectation = Expectation(predictions=(), agreement="not_applicable", reasons=(words,))
+    else:
+        expectation = expect(seen, path, tcp, growth, starts.regime)
+    return Verdict(
+        file=file,
+        who=who,
+        seen=seen,
+        obstacles=obstacles,
+        path=path,
+        sender_tcp=tcp,
+        growth=growth,
+        slow_starts=starts,
+        losses=losses_by_cause(seen, path, who),
+        expectation=expectation,
+    )

@@ -1,0 +1,211 @@
+"""Say what a sender's congestion control did: slow starts per cycle, path, losses, and whether theory agrees."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tcptrace_lab.classify.verdict import Verdict
+
+REGIMES = ("single", "double", "triple", "mixed", "undecided")
+# More connections than this are one line each.
+IN_FULL = 4
+SHOWN_CYCLES = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Captures in, verdicts out."""
+    parser.add_argument("captures", metavar="FILE", nargs="+", help="pcap or pcapng, also gzip or zstd; - for stdin")
+    parser.add_argument("--connection", type=int, metavar="N", help="only connection N of each capture")
+    parser.add_argument("--expect", choices=REGIMES, help="exit with 1 unless this is the regime")
+    parser.add_argument("--json", action="store_true", help="a JSON list on standard output, one object per connection")
+    parser.add_argument("-o", "--output", metavar="X.json", help="write the JSON list to a file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Classify every file; 1 if `--expect` names another regime, 2 if a file cannot be read."""
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.tables import replacing
+
+    if arguments.output and not arguments.output.endswith(".json"):
+        raise LabError(f"{arguments.output}: the suffix must be .json")
+    verdicts: list[Verdict] = []
+    unread = 0
+    for file in arguments.captures:
+        try:
+            verdicts.extend(_classify(file, arguments.connection))
+        except LabError as error:
+            # The other files are worth an answer all the same.
+            if len(arguments.captures) == 1:
+                raise
+            print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
+            unread += 1
+    found = [verdict.as_dict() for verdict in verdicts]
+    text = json.dumps(found, indent=1, allow_nan=False)
+    if arguments.output:
+        with replacing(arguments.output) as temporary:
+            temporary.write_text(text + "\n")
+    if arguments.json:
+        print(text)
+    elif not arguments.output:
+        _print(verdicts, found)
+    if unread:
+        return 2
+    return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
+
+
+def _classify(file: str, connection: int | None) -> list[Verdict]:
+    from tcptrace_lab import read
+    from tcptrace_lab.classify.verdict import classify, judge
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.reconstruct.sender import sender
+
+    capture = read(file)
+    if connection is None:
+        return list(classify(capture, file=file))
+    if not 0 <= connection < len(capture):
+        raise LabError(f"{file}: no connection {connection}; it has {len(capture)}")
+    return [judge(sender(capture[connection]), file=file)]
+
+
+def _is_expected(found: list[dict[str, Any]], regime: str) -> bool:
+    """Some connection shows the regime, and none that can be decided shows another."""
+    seen = {verdict["slow_starts"]["regime"] for verdict in found}
+    return regime in seen and not seen - {regime, "undecided"}
+
+
+def _print(verdicts: list[Verdict], found: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not found:
+        console.print("no connection carries data")
+    elif len(found) > IN_FULL:
+        _print_lines(console, found)
+    else:
+        for verdict, plain in zip(verdicts, found, strict=True):
+            _print_verdict(console, verdict, plain)
+
+
+def _print_lines(console: Console, found: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    several = len({plain["file"] for plain in found}) > 1
+    longest = max(len(plain["sender"]) for plain in found)
+    widths = {"sender": longest, "regime": len("undecided"), "per cycle": len("per cycle")}
+    for name in (*(["file"] if several else []), "no", *widths, "because"):
+        table.add_column(name, no_wrap=True, min_width=widths.get(name), justify="right" if name == "no" else "left")
+    for plain in found:
+        starts = plain["slow_starts"]
+        table.add_row(
+            *([plain["file"].rpartition("/")[2]] if several else []),
+            str(plain["connection"]),
+            plain["sender"],
+            starts["regime"],
+            _counts(starts["per_cycle"]),
+            plain["reasons"][0] if plain["reasons"] else "",
+        )
+    console.print(table)
+
+
+def _print_verdict(console: Console, verdict: Verdict, plain: dict[str, Any]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    starts, path = plain["slow_starts"], plain["path"]
+    where = {"sender": "captured at the sender", "receiver": "captured at the receiver"}
+    tap = where.get(plain["vantage"], f"capture point {plain['vantage']}")
+    console.print(Text(f"{plain['file']}  connection {plain['connection']}", style="bold"))
+    console.print(Text(f"{plain['sender']} -> {plain['receiver']}, {tap}"))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column()
+    per_cycle = _counts(starts["per_cycle"])
+    grid.add_row(
+        "slow starts", Text(f"{starts['regime']}" + (f" ({per_cycle} per cycle)" if per_cycle else ""), "bold")
+    )
+    if starts["cycles"]:
+        grid.add_row("cycles", _cycles(verdict))
+    grid.add_row("path", _path(path))
+    if plain["sender_tcp"]["recovery"]:
+        grid.add_row("sender", f"recovers as {plain['sender_tcp']['recovery']}{_initial(plain)}")
+    causes = ", ".join(f"{count} {name}" for name, count in plain["losses"]["by_cause"].items())
+    grid.add_row("losses", f"{plain['losses']['total']}" + (f" ({causes})" if causes else ""))
+    grid.add_row(
+        "limited by", ", ".join(f"{name} {share:.0%}" for name, share in plain["limits"].items() if share >= 0.005)
+    )
+    for prediction in plain["predictions"]:
+        if prediction["regime"]:
+            margin = "" if prediction["margin"] is None else f" (margin {prediction['margin']:.2g})"
+            grid.add_row("theory", f"{prediction['model']}: {prediction['regime']}{margin}")
+    grid.add_row("agreement", plain["agreement"].replace("_", " "))
+    grid.add_row("because", "\n".join(f"- {reason}" for reason in plain["reasons"]))
+    console.print(Padding(grid, (0, 0, 1, 2)))
+
+
+def _cycles(verdict: Verdict) -> Table:
+    from rich.table import Table
+
+    seen = verdict.seen
+    smss = seen.timeline.smss
+    table = Table(box=None, pad_edge=False, header_style="")
+    for name in ("from s", "to s", "slow starts", "up to", "largest window", "Mbit/s"):
+        table.add_column(name, justify="right")
+    for cycle in verdict.slow_starts.cycles[:SHOWN_CYCLES]:
+        table.add_row(
+            f"{seen.timeline.seconds(cycle.start_ns):.2f}",
+            f"{seen.timeline.seconds(cycle.end_ns):.2f}",
+            str(cycle.slow_starts),
+            ", ".join("loss" if at is None else f"{at / smss:.0f}" for at in cycle.ssthresh),
+            f"{cycle.w_max / smss:.0f}",
+            f"{cycle.throughput / 1e6:.3g}",
+        )
+    left = len(verdict.slow_starts.cycles) - SHOWN_CYCLES
+    if left > 0:
+        table.add_row(f"+ {left}")
+    return table
+
+
+def _path(path: dict[str, Any]) -> str:
+    words = [
+        _within(path["base_rtt_s"], "round trip", 1e3, "ms"),
+        _within(path["bottleneck_bps"], "bottleneck", 1e-6, "Mbit/s"),
+        _within(path["bdp_packets"], "pipe", 1, "packets"),
+        _within(path["buffer_packets"], "buffer", 1, "packets waiting"),
+    ]
+    return ", ".join(words)
+
+
+def _within(estimate: dict[str, Any], name: str, factor: float, unit: str) -> str:
+    value, low, high = (None if estimate[key] is None else estimate[key] * factor for key in ("value", "low", "high"))
+    if value is None:
+        return f"{name} unknown" + (f" (at least {low:.4g} {unit})" if low else "")
+    bounds = f" [{'?' if low is None else f'{low:.4g}'}, {'?' if high is None else f'{high:.4g}'}]"
+    return f"{name} {value:.4g} {unit}{'' if low == high == value else bounds}"
+
+
+def _initial(plain: dict[str, Any]) -> str:
+    segments = plain["initial_window"]["segments"]
+    m_start = ", M-Start" if plain["m_start"]["detected"] else ""
+    return f", initial window {segments}{m_start}" if segments is not None else m_start
+
+
+def _counts(per_cycle: list[int]) -> str:
+    """Runs are shortened: "1, then 9 x 0"."""
+    runs: list[tuple[int, int]] = []
+    for count in per_cycle:
+        if runs and runs[-1][0] == count:
+            runs[-1] = (count, runs[-1][1] + 1)
+        else:
+            runs.append((count, 1))
+    return ", ".join(
+        f"{length} x {count}" if length > 3 else ", ".join([str(count)] * length) for count, length in runs
+    )

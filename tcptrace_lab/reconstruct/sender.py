@@ -1,0 +1,128 @@
+"""A connection's flow as a sender's timeline: what counts as sent, what as heard, and how large a segment is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+
+if TYPE_CHECKING:
+    from tcptrace_lab.capture import Capture, Connection
+
+# Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
+NOT_SENT = ("duplicate_capture", "keep_alive", "window_probe", "out_of_order")
+SIDES = ("client", "server")
+# RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
+TIMESTAMP_BYTES = 12
+# Without a known window scale no window says anything.
+UNLIMITED = 1 << 50
+ETHERNET_MSS = 1460
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sender:
+    """One sender of a capture: who, where the tap stood (sender, receiver, middle, unknown), and its timeline."""
+
+    connection: int
+    direction: int
+    sender: str
+    receiver: str
+    vantage: str
+    handshake_rtt_s: float | None
+    lost_before_tap: int
+    missing_bytes: int
+    timeline: Timeline
+
+
+def senders(capture: Capture) -> Iterator[Sender]:
+    """The main sender of every connection that carries data."""
+    table = capture.connections
+    for row in range(len(table)):
+        if table["bytes"].iloc[row] > 0:
+            yield sender(capture[row])
+
+
+def sender(connection: Connection, *, direction: int | None = None) -> Sender:
+    """The sender of one direction (0: the client), by default of the one with more data."""
+    row = connection.summary
+    if direction is None:
+        direction = int(row["unique_bytes_server"] > row["unique_bytes_client"])
+    side, other = SIDES[direction], SIDES[1 - direction]
+    names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
+    tap = {side: "sender", other: "receiver"}.get(row["vantage"], row["vantage"])
+    rtt = float(row["handshake_rtt_ns"])
+    flow = connection.flows[direction]
+    causes = flow.segments["cause"]
+    return Sender(
+        connection=connection.id,
+        direction=direction,
+        sender=names[side],
+        receiver=names[other],
+        vantage=tap,
+        handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
+        lost_before_tap=int((causes == "lost_before_tap").sum()),
+        missing_bytes=int(row[f"missing_bytes_{side}"]),
+        timeline=_timeline(flow, row, side, other),
+    )
+
+
+def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
+    segments, acks = flow.segments, flow.acks
+    lengths = segments["length"].to_numpy()
+    sent = (lengths > 0) & ~segments["cause"].isin(NOT_SENT).to_numpy()
+    offsets = segments["offset"].to_numpy()[sent]
+    ack_offset = acks["ack_offset"].to_numpy()
+    sack_high, sacked = _sacked(acks["sack_blocks"].to_numpy(), ack_offset)
+    flags = acks["flags"].to_numpy()
+    # SYN, FIN and RST bits: not an answer to data alone.
+    bare = (acks["length"].to_numpy() == 0) & ((flags & 0x7) == 0)
+    knows_scale = bool(row["from_start"])
+    rwnd = acks["rwnd"].to_numpy().astype(np.int64) if knows_scale else np.full(len(acks), UNLIMITED, dtype=np.int64)
+    return Timeline(
+        send_ns=segments["time_ns"].to_numpy()[sent],
+        send_offset=offsets,
+        send_end=offsets + lengths[sent],
+        ack_ns=acks["time_ns"].to_numpy(),
+        ack_offset=ack_offset,
+        rwnd=rwnd,
+        is_bare=bare,
+        sack_high=sack_high,
+        sacked=sacked,
+        smss=_smss(lengths[sent], row),
+        has_start=bool(row["from_start"]),
+        has_sack=bool(row["sack"]) or bool(sacked.any()),
+        header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
+        notes=() if knows_scale else ("no SYN in the capture: window scale unknown, receiver's window not used",),
+    )
+
+
+def _sacked(blocks: Any, ack_offset: Ints) -> tuple[Ints, Ints]:
+    """Highest SACKed byte and bytes SACKed above each ACK; a block at or below the ACK is a D-SACK (RFC 2883)."""
+    high, total = np.zeros(len(blocks), dtype=np.int64), np.zeros(len(blocks), dtype=np.int64)
+    for index in np.flatnonzero([len(found) > 0 for found in blocks]):
+        ack = ack_offset[index]
+        above = {block for block in blocks[index] if block[0] > ack}
+        if above:
+            high[index] = max(right for _, right in above)
+            total[index] = sum(right - left for left, right in above)
+    return high, total
+
+
+def _smss(lengths: Ints, row: Any) -> int:
+    """The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones."""
+    largest = int(lengths.max(initial=1))
+    options = [float(row[f"mss_{side}"]) for side in SIDES]
+    known = [int(option) for option in options if not math.isnan(option)]
+    stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
+    if known:
+        return min(largest, max(min(known) - stamp, 1))
+    if largest <= ETHERNET_MSS:
+        return largest
+    small = lengths[lengths <= ETHERNET_MSS]
+    values, counts = np.unique(small, return_counts=True)
+    return int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp
