@@ -49,6 +49,15 @@ MONOTONE: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("buffer_needed", "round_trip", 1),
         ("buffer_needed", "mu", 1),
     ),
+    "compound": (
+        ("w_f", "buffer", 1),
+        ("w_after_loss", "beta", -1),
+        ("b_burst", "mu", 1),
+        ("b_emptying", "tau", 1),
+        ("b_linear", "gamma", 1),
+        ("period", "buffer", 1),
+        ("theta_max", "gamma", 1),
+    ),
     "mathis": (("throughput", "loss", -1), ("throughput", "round_trip", -1), ("throughput", "ack_segments", -1)),
     "pftk": (
         ("throughput", "loss", -1),
