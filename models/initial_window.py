@@ -84,6 +84,7 @@ class _Sender:
     highest_ack: FloatArray
     duplicates: FloatArray
     retransmitted: FloatArray
+    first_unsent: int = 0
 
     def on_ack(self, happens: NDArray[np.bool_], number: FloatArray, now: FloatArray) -> NDArray[np.bool_]:
         """An ACK for all up to `number` arrives where `happens`; True where it is a duplicate."""
@@ -92,9 +93,12 @@ class _Sender:
         self.highest_ack = np.where(is_new, number, self.highest_ack)
         # Slow start: one packet more per new ACK, however many packets it covers.
         self.cwnd = np.where(is_new, self.cwnd + 1, self.cwnd)
-        packet = np.arange(1, self.sent.shape[-1] + 1)
-        allowed = packet <= (self.highest_ack + self.cwnd)[..., None]
-        self.sent = np.where(is_new[..., None] & allowed & np.isnan(self.sent), now[..., None], self.sent)
+        allowed = np.where(is_new, self.highest_ack + self.cwnd, 0)
+        # Only the packets between the first not yet sent anywhere and the last that is now allowed anywhere.
+        part = slice(self.first_unsent, int(np.max(allowed)))
+        packet = np.arange(1, self.sent.shape[-1] + 1)[part]
+        fresh = (packet <= allowed[..., None]) & np.isnan(self.sent[..., part])
+        self.sent[..., part] = np.where(fresh, now[..., None], self.sent[..., part])
         self.duplicates = np.where(is_duplicate, self.duplicates + 1, self.duplicates)
         third = is_duplicate & (self.duplicates == DUPLICATE_ACKS)
         self.retransmitted = np.where(third, now, self.retransmitted)
@@ -112,7 +116,7 @@ def timeline(
     ack_timer: ArrayLike = 0.0,
 ) -> Timeline:
     """The start, packet by packet; see `Timeline`. Parameters as in `InitialWindow.parameters`."""
-    k, b, mu, feed, there, back, timer = np.broadcast_arrays(
+    given = np.broadcast_arrays(
         INITIAL_WINDOW.check(initial_window),
         PLACES.check(places),
         LAST_RATE.check(last_rate),
@@ -121,10 +125,12 @@ def timeline(
         RETURN_TIME.check(return_time),
         ACK_TIMER.check(ack_timer),
     )
+    # One row per combination; they get the parameters' shape at the end.
+    k, b, mu, feed, there, back, timer = (array.ravel() for array in given)
     # Slow start can't pass the pipe and the queue by more than twice; the packets sent by then are twice as many again.
     pipe = mu * (there + back + timer) + 1
     count = int(min(np.max(4 * (b + pipe) + 2 * k + 16, initial=1), HORIZON))
-    shape = k.shape
+    shape = (k.size,)
     nan = np.full(shape, np.nan)
     packet = np.arange(1, count + 1)
     sender = _Sender(
@@ -134,22 +140,23 @@ def timeline(
         duplicates=np.zeros(shape),
         retransmitted=nan.copy(),
     )
-    served = np.full((*shape, count), np.nan)
-    delivered, ack_at, ack_number = served.copy(), served.copy(), served.copy()
-    is_lost, is_duplicate = np.zeros(served.shape, dtype=np.bool_), np.zeros(served.shape, dtype=np.bool_)
+    delivered = np.full((*shape, count), np.nan)
+    ack_at, ack_number = delivered.copy(), delivered.copy()
+    is_lost, is_duplicate = np.zeros(delivered.shape, dtype=np.bool_), np.zeros(delivered.shape, dtype=np.bool_)
     fed, idle_at = np.full(shape, -np.inf), np.full(shape, -np.inf)
     in_order, pending, deadline = np.zeros(shape), np.full(shape, -1), nan.copy()
 
-    def acknowledge(happens: NDArray[np.bool_], index: ArrayLike, number: FloatArray, at: FloatArray) -> None:
+    def acknowledge(happens: NDArray[np.bool_], index: NDArray[np.int64], number: FloatArray, at: FloatArray) -> None:
         """The receiver's ACK, caused by the packet at `index`, and what the sender does with it."""
+        if not happens.any():
+            return
         now = at + back
         duplicate = sender.on_ack(happens, number, now)
-        chosen = happens[..., None] & (np.arange(count) == np.asarray(index)[..., None])
-        ack_at[...] = np.where(chosen, now[..., None], ack_at)
-        ack_number[...] = np.where(chosen, number[..., None], ack_number)
-        is_duplicate[...] |= chosen & duplicate[..., None]
+        where = np.flatnonzero(happens), index[happens]
+        ack_at[where], ack_number[where], is_duplicate[where] = now[happens], number[happens], duplicate[happens]
 
     for p in range(count):
+        sender.first_unsent = p
         # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
         held = (pending >= 0) & np.isnan(sender.sent[..., p])
         acknowledge(held, pending, in_order, deadline)
@@ -161,14 +168,14 @@ def timeline(
         # The slowest link before the last queue spaces the packets; the rest of the way is a constant.
         fed = np.where(goes, np.maximum(sent, fed + 1 / feed), fed)
         arrival = fed + there
-        # A departure at the very time of the arrival frees its place first; a billionth of a service time is rounding.
-        waiting = np.sum(served[..., :p] > (arrival + 1e-9 / mu)[..., None], axis=-1)
-        lost = goes & (waiting >= b)
+        # The link is busy until `idle_at`, so this many departures are still to come. One at the very time of the
+        # arrival frees its place first; a billionth of a service time is rounding.
+        present = np.maximum(np.ceil((idle_at - arrival) * mu - 1e-9), 0)
+        lost = goes & (present >= b)
         passes = goes & ~lost
         is_lost[..., p] = lost
         idle_at = np.where(passes, np.maximum(arrival, idle_at) + 1 / mu, idle_at)
-        served[..., p] = np.where(passes, idle_at, np.nan)
-        at = served[..., p]
+        at = np.where(passes, idle_at, np.nan)
         # The timer of the packet before, if it runs out before this one comes.
         early = (pending >= 0) & passes & (deadline < at)
         acknowledge(early, pending, in_order, deadline)
@@ -184,16 +191,17 @@ def timeline(
         delivered[..., p] = at
 
     any_lost = is_lost.any(axis=-1)
+    many, one = (*given[0].shape, count), given[0].shape
     return Timeline(
-        sent=sender.sent,
-        delivered=delivered,
-        ack_at=ack_at,
-        ack_number=ack_number,
-        is_lost=is_lost,
-        is_duplicate=is_duplicate,
-        first_lost=np.where(any_lost, np.argmax(is_lost, axis=-1) + 1.0, np.nan),
-        duplicates=sender.duplicates,
-        retransmitted=sender.retransmitted,
+        sent=sender.sent.reshape(many),
+        delivered=delivered.reshape(many),
+        ack_at=ack_at.reshape(many),
+        ack_number=ack_number.reshape(many),
+        is_lost=is_lost.reshape(many),
+        is_duplicate=is_duplicate.reshape(many),
+        first_lost=np.where(any_lost, np.argmax(is_lost, axis=-1) + 1.0, np.nan).reshape(one),
+        duplicates=sender.duplicates.reshape(one),
+        retransmitted=sender.retransmitted.reshape(one),
     )
 
 
