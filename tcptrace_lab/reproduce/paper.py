@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from tcptrace_lab.errors import LabError
 
 if TYPE_CHECKING:
     import matplotlib.figure
+
+    from tcptrace_lab.simulate import Run
 
 Row = tuple[object, ...]
 
@@ -111,6 +113,32 @@ class Sources:
             self._read[name] = _load(self.oracles, name)
         return [row for row in self._read[name] if all(row[key] == str(value) for key, value in wanted.items())]
 
+    def sweep(self, table: Mapping[str, Any], key: str, values: Iterable[object]) -> list[dict[str, Any]]:
+        """The simulator's summary (`Run.summary`) for each value of a key, in order; none where it is not to run."""
+        if not self.simulate:
+            return []
+        from tcptrace_lab.sweep import Over, sweep
+
+        frame = sweep(table, [Over(key=key, values=tuple(values))])
+        return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+    def run(self, table: Mapping[str, Any], *overrides: str) -> Run | None:
+        """One simulated run of a scenario table; None where the simulator is not to run."""
+        if not self.simulate:
+            return None
+        from tcptrace_lab.scenario_file import parse
+        from tcptrace_lab.simulate import simulate
+
+        return simulate(parse(table, overrides=overrides))
+
+    def windows(self, table: Mapping[str, Any], *overrides: str) -> tuple[Any, Any] | None:
+        """Seconds and cwnd in packets of one simulated run."""
+        run = self.run(table, *overrides)
+        if run is None:
+            return None
+        rows = run.windows
+        return rows["time_ns"] / 1e9, rows["cwnd"] / run.scenario.path.packet_bytes
+
     def note(self) -> str:
         """One line that says which comparisons are there."""
         ns2 = (
@@ -188,6 +216,12 @@ def _cell(value: object) -> str:
     if isinstance(plain, bool):
         return "yes" if plain else "no"
     return f"{plain:.6g}" if isinstance(plain, float) else str(plain)
+
+
+def simulated_slow_starts(row: Mapping[str, Any]) -> int | None:
+    """Slow starts per full cycle of a simulated run; None without a full cycle or where cycles differ."""
+    text = str(row["slow_starts_per_cycle"])
+    return int(text) if text.isdigit() else None
 
 
 def by_column(rows: Sequence[Mapping[str, str]], key: str, value: str) -> dict[float, float]:
