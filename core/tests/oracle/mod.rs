@@ -44,14 +44,14 @@ pub fn read_csv(name: &str) -> Option<Csv> {
     if name.ends_with(".gz") {
         flate2::read::GzDecoder::new(file)
             .read_to_string(&mut text)
-            .unwrap();
+            .expect("gzip of text");
     } else {
-        { file }.read_to_string(&mut text).unwrap();
+        { file }.read_to_string(&mut text).expect("text");
     }
     let mut rows = text
         .lines()
         .map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
-    let header = rows.next().unwrap();
+    let header = rows.next().expect("a header");
     Some(Csv {
         header,
         rows: rows.collect(),
@@ -60,7 +60,7 @@ pub fn read_csv(name: &str) -> Option<Csv> {
 
 pub fn run(json: &str) -> Output {
     let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
-    let output = tcptrace_core::simulate::run(&spec, Controls::default()).unwrap();
+    let output = tcptrace_core::simulate::run(&spec, Controls::default()).expect("a valid scenario");
     for node in &output.nodes {
         assert!(
             node.is_conserved,

@@ -120,7 +120,7 @@ impl Fack {
         base.recover = base.t_seqno;
         base.last_cut = LastCut::DupAck;
         base.phase = SenderState::Recovery;
-        base.slow_down(io, base.state.cwnd, CutTo::Half, DetectedBy::Sack);
+        base.slow_down(io, base.state.cwnd, CutTo::One, DetectedBy::Sack);
         base.reset_timer(io, false, false);
         self.in_recovery = true;
         self.retransmitted

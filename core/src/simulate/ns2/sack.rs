@@ -10,8 +10,6 @@ pub struct Sack1 {
     after_timeout: bool,
     /// Packets believed to be on the path.
     pipe: i64,
-    next_partial: u64,
-    first_partial: bool,
     sacked: Intervals,
     /// Everything below it that is a hole has been sent again.
     next_retransmission: u64,
@@ -25,8 +23,6 @@ impl Sack1 {
             in_recovery: false,
             after_timeout: false,
             pipe: -1,
-            next_partial: 0,
-            first_partial: true,
             sacked: Intervals::default(),
             next_retransmission: 0,
             floor: None,
@@ -90,35 +86,17 @@ impl Sack1 {
         base.output(io, base.last_ack + 1);
     }
 
-    /// Two packets for a partial ACK: never slower than slow start.
+    /// A partial ACK is taken for a retransmission that arrived: it has left the pipe as well as its ACK's cause.
     fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
         base.highest_ack = packet.number;
         self.update(base.highest_ack, packet);
-        self.next_partial = self.next_partial.max((base.highest_ack + 1) as u64);
-        for _ in 0..2 {
-            if let Some((_, end)) = self.sacked.last()
-                && end >= self.next_partial
-            {
-                self.next_partial = self
-                    .next_partial
-                    .max(self.sacked.next_hole(self.next_partial));
-            }
-            base.t_seqno = base.t_seqno.max(self.next_partial as i64);
-            base.output(io, self.next_partial as i64);
-            self.mark(self.next_partial);
-            self.next_partial += 1;
-        }
-        self.pipe += 1;
-        if self.first_partial {
-            base.new_timer(io, packet.number);
-            base.rto.end_back_off();
-            self.first_partial = false;
-        }
+        self.pipe -= 1;
+        base.new_timer(io, packet.number);
+        base.rto.end_back_off();
     }
 
     fn outside_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
         if packet.number > base.last_ack {
-            self.first_partial = true;
             base.new_ack(io, packet);
             base.open_cwnd(io.now.0);
             self.after_timeout = false;
