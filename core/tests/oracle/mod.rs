@@ -60,7 +60,8 @@ pub fn read_csv(name: &str) -> Option<Csv> {
 
 pub fn run(json: &str) -> Output {
     let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
-    let output = tcptrace_core::simulate::run(&spec, Controls::default()).expect("a valid scenario");
+    let output =
+        tcptrace_core::simulate::run(&spec, Controls::default()).expect("a valid scenario");
     for node in &output.nodes {
         assert!(
             node.is_conserved,

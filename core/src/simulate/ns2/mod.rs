@@ -71,7 +71,8 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
     }
     let end = Seconds::from_ns(spec.duration_ns as f64);
     while let Some((source, at)) = io.schedule.next() {
-        if at.time > end {
+        // As in ns-2, where the end of the run was scheduled before everything else.
+        if at.time >= end {
             break;
         }
         io.now = at.time;
