@@ -1,0 +1,164 @@
+"""ns-2.35's Compound module, round by round: what whole numbers make of equations (13) and (14).
+
+Blanc et al. 2008 (INRIA RR-6778) section 3.1 describes the algorithm that A. Castellani and S. Hemminger's Linux module
+(the one in ns-2.35, 2006) carries out once a round, on the ACK of the first packet sent after the last update. While no
+packet is lost a round is known without its packets: it has as many ACKs as the window had packets just before the
+update, the Reno part gains 1 each time as many ACKs have come as the window holds, and the shortest round trip
+belongs either to the second packet of the last burst or to the first packet sent after the update before.
+
+Differs from `compound_oscillation`, which has the paper's own model and L. Andrew's later module, in three places: the
+root is Newton's (stopped at a step of 1), Delta in half packets is subtracted rounded up, and the Reno part's gain is
+counted in ACKs. Round trips are rounded to microseconds, plus one, as the module does. Units: packets, packets/s,
+seconds. Functions take arrays of paths and step them together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tcptrace_lab.models.prediction import FloatArray
+
+IntArray = NDArray[np.int64]
+
+ALPHA_SHIFT = 3  # alpha = 1/8
+MICROSECONDS = 1e6
+
+
+def quartic_root(value: ArrayLike) -> IntArray:
+    """The module's integer fourth root: Newton from a power of two until a step changes it by at most 1."""
+    a = np.asarray(value, dtype=np.int64)
+    _, exponent = np.frexp(a.astype(np.float64))
+    x = np.int64(1) << (exponent.astype(np.int64) >> 2)
+    running = np.ones(a.shape, dtype=bool)
+    while running.any():
+        after = (3 * x + a // x**3) // 4
+        running, x = running & (np.abs(after - x) > 1), np.where(running, after, x)
+    return x
+
+
+def increase(sent: ArrayLike) -> IntArray:
+    """Packets that a round of `sent` packets adds to the delay window: sent^(3/4) / 8, less the Reno part's 1."""
+    old = np.asarray(sent, dtype=np.int64)
+    return np.asarray(np.maximum((quartic_root(old**3) >> ALPHA_SHIFT) - 1, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """A row per round: the window after the update, whether it was a decrease, and the delay window."""
+
+    window: IntArray
+    decreased: NDArray[np.bool_]
+    delay_window: IntArray
+
+
+def rounds(
+    mu: ArrayLike, base_rtt: ArrayLike, gamma: ArrayLike = 30, *, start: ArrayLike | None = None, count: int = 200
+) -> Rounds:
+    """`count` rounds without loss, after a slow start that ended at `start` packets (half the pipe if None).
+
+    `base_rtt` is the round trip of a lone packet, its transmission times included: mu base_rtt packets fill the path.
+    """
+    rate, base, limit = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (mu, base_rtt, gamma)))
+    first = np.floor(rate * base / 2) if start is None else np.broadcast_to(np.asarray(start), rate.shape)
+    state = _State(first.astype(np.int64), rate, base)
+    rows = [state.step(limit) for _ in range(count)]
+    window, decreased, delay_window = (np.stack(column) for column in zip(*rows, strict=True))
+    return Rounds(window=window, decreased=decreased, delay_window=delay_window)
+
+
+class _State:
+    """The sender between two updates; every member is an array over the paths."""
+
+    def __init__(self, start: IntArray, rate: FloatArray, base: FloatArray) -> None:
+        self.rate, self.base = rate, base
+        self.base_us = np.rint(base * MICROSECONDS).astype(np.int64) + 1
+        self.congestion, self.delay = start.copy(), np.zeros_like(start)
+        self.acks = np.zeros_like(start)
+        # Just before the last update: the window. In flight behind the first packet after it, and behind the one with
+        # the shortest queue among the others, of this round and of the one before.
+        self.before, self.first, self.others, self.others_before = start, start, start, start
+
+    def step(self, gamma: FloatArray) -> tuple[IntArray, NDArray[np.bool_], IntArray]:
+        """One round's ACKs, then the update on its last."""
+        self._count(self.before - 1)
+        window = self.congestion + self.delay
+        seen = np.minimum(self.others_before, self.first)
+        rtt_us = np.rint(np.maximum(self.base, seen / self.rate) * MICROSECONDS).astype(np.int64) + 1
+        self._count(np.ones_like(window))
+        # In half packets, as the module keeps it.
+        diff = 2 * self.before - 2 * self.before * self.base_us // rtt_us
+        falls = diff >= 2 * gamma
+        fallen = np.maximum((2 * self.delay - diff) // 2, 0)
+        self.delay = np.where(falls, fallen, self.delay + increase(self.before))
+        after = self.congestion + self.delay
+        self.others_before = self.others
+        # After an increase the burst's first packet replaces the one acknowledged, the second queues behind it. After a
+        # decrease nothing is sent until only the new window is in flight.
+        self.first = np.where(after >= window, window, after)
+        self.others = np.where(after > window, window + 1, np.minimum(window, after))
+        self.before = window
+        return after, falls, self.delay.copy()
+
+    def _count(self, acks: IntArray) -> None:
+        """The Reno part: 1 packet more each time as many ACKs have come as the window holds."""
+        left = acks
+        while True:
+            needed = self.congestion + self.delay - self.acks
+            gains = needed <= left
+            if not gains.any():
+                break
+            left = np.where(gains, left - needed, left)
+            self.acks = np.where(gains, 0, self.acks)
+            self.congestion = self.congestion + gains
+        self.acks = self.acks + left
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """The oscillations of one path: the most frequent type, all types with their counts, the type's median extremes."""
+
+    rises: int
+    falls: int
+    counts: dict[tuple[int, int], int]
+    theta_max: float
+    theta_min: float
+    cycles: tuple[tuple[int, ...], ...]
+
+
+def cycles_of(run: Rounds) -> Seen | None:
+    """The cycles of one path (one-dimensional columns) while its delay window lasts; None without a whole one.
+
+    A cycle is a run of increases and the decreases after it. The first one, which comes from below, is left out.
+    """
+    found = list(_cycles(run))[1:]
+    if not found:
+        return None
+    counts = Counter(kind for kind, _ in found)
+    kind = counts.most_common(1)[0][0]
+    windows = [window for other, window in found if other == kind]
+    return Seen(
+        rises=kind[0],
+        falls=kind[1],
+        counts=dict(counts),
+        theta_max=float(np.median([max(window) for window in windows])),
+        theta_min=float(np.median([min(window) for window in windows])),
+        cycles=tuple(windows),
+    )
+
+
+def _cycles(run: Rounds) -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
+    rises = falls = 0
+    windows: list[int] = []
+    for window, decreased, delay in zip(run.window, run.decreased, run.delay_window, strict=True):
+        if falls and not decreased:
+            yield (rises, falls), tuple(windows)
+            rises = falls = 0
+            windows = []
+        rises, falls = rises + (not decreased), falls + bool(decreased)
+        windows.append(int(window))
+        if delay == 0 and falls:
+            return
