@@ -228,7 +228,7 @@ fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>
 }
 
 /// Which connections keep detail: none, all (`True`), or a list of ids.
-fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
+pub fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
     match detail {
         None => Ok(Wanted::None),
         Some(detail) => match detail.extract::<bool>() {

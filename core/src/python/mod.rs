@@ -3,8 +3,11 @@
 use pyo3::prelude::*;
 
 mod capture;
+mod control;
 mod emulate;
 mod simulate;
+mod sweep;
+mod tapped;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,26 +1,35 @@
 //! The simulator for Python: one call in, columns out.
 
+use std::path::PathBuf;
+
 use numpy::IntoPyArray;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::capture::Capture;
+use super::control::ControlState;
+use super::sweep::{self, refused};
+use super::tapped;
 use crate::simulate as engine;
-use crate::simulate::{Controls, EventKind, Output, Place, Spec};
-
-pyo3::import_exception!(tcptrace_lab.errors, ScenarioError);
+use crate::simulate::capture_file::Kept;
+use crate::simulate::summary::summary;
+use crate::simulate::{EventKind, Output, Place, Spec};
 
 /// Runs a scenario given as the JSON of `simulate::Spec`; raises `ScenarioError` with the key that is wrong.
 ///
-/// Works without the interpreter's lock, so runs go in parallel in threads as well.
+/// `control` is a congestion control written in Python (`ControlState` says what its methods get); it stands in for the
+/// first connection's. Works without the interpreter's lock, so runs go in parallel in threads as well.
 #[pyfunction]
-fn simulate(py: Python<'_>, spec_json: &str) -> PyResult<Simulation> {
-    let spec =
-        Spec::from_json(spec_json).map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    let output = py
-        .detach(|| engine::run(&spec, Controls::default()))
-        .map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    Ok(Simulation { output })
+#[pyo3(signature = (spec_json, control=None))]
+fn simulate(
+    py: Python<'_>,
+    spec_json: &str,
+    control: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Simulation> {
+    let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
+    let output = sweep::run(py, &spec, control)?;
+    Ok(Simulation { spec, output })
 }
 
 /// A finished run. Every table is a dict of numpy columns of equal length.
@@ -30,6 +39,7 @@ fn simulate(py: Python<'_>, spec_json: &str) -> PyResult<Simulation> {
 /// 3 partial; `reason` of a drop 0 overflow, 1 random, 2 scheduled, 3 ackloss.
 #[pyclass(frozen)]
 struct Simulation {
+    spec: Spec,
     output: Output,
 }
 
@@ -43,6 +53,61 @@ impl Simulation {
     #[getter]
     fn duration_ns(&self) -> i64 {
         self.output.duration_ns
+    }
+
+    /// Segment size of each connection in bytes.
+    fn smss(&self) -> Vec<u32> {
+        self.output.smss.clone()
+    }
+
+    /// Ports of each connection: its sender's and its receiver's.
+    fn ports(&self) -> Vec<(u16, u16)> {
+        let ends = self.output.taps.ends();
+        ends.iter()
+            .map(|ends| (ends.sender.port, ends.receiver.port))
+            .collect()
+    }
+
+    /// The run as one row of a sweep.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        sweep::dict(py, summary(&self.spec, &self.output))
+    }
+
+    /// What a tap (by number in the spec's order) saw: a row per packet, numbers as on the wire.
+    fn packets<'py>(&self, py: Python<'py>, tap: usize) -> PyResult<Bound<'py, PyDict>> {
+        self.check(tap)?;
+        tapped::packets(py, self.output.taps.as_ref(), tap)
+    }
+
+    /// What a tap saw, followed like a capture file.
+    #[pyo3(signature = (tap, name, detail=None))]
+    fn capture(
+        &self,
+        py: Python<'_>,
+        tap: usize,
+        name: String,
+        detail: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Capture> {
+        self.check(tap)?;
+        tapped::capture(py, self.output.taps.as_ref(), tap, name, detail)
+    }
+
+    /// Writes what a tap saw: pcap with nanoseconds, or pcapng.
+    fn write(
+        &self,
+        py: Python<'_>,
+        tap: usize,
+        path: PathBuf,
+        is_pcapng: bool,
+        snaplen: u32,
+        has_payload: bool,
+    ) -> PyResult<()> {
+        self.check(tap)?;
+        let kept = Kept {
+            snaplen,
+            has_payload,
+        };
+        tapped::write(py, self.output.taps.as_ref(), tap, &path, is_pcapng, kept)
     }
 
     /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd.
@@ -178,6 +243,15 @@ impl Simulation {
     }
 }
 
+impl Simulation {
+    fn check(&self, tap: usize) -> PyResult<()> {
+        if tap < self.output.taps.count() {
+            return Ok(());
+        }
+        Err(PyIndexError::new_err(format!("no tap {tap}")))
+    }
+}
+
 fn column<'py, R, T: numpy::Element>(
     table: &Bound<'py, PyDict>,
     name: &str,
@@ -217,5 +291,7 @@ fn event_name(kind: EventKind) -> &'static str {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Simulation>()?;
+    module.add_class::<ControlState>()?;
+    module.add_function(wrap_pyfunction!(sweep::sweep, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

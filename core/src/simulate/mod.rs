@@ -2,30 +2,46 @@
 
 mod build;
 pub mod capture_file;
+mod cycles;
 mod ns2;
 mod output;
 pub mod packet_counting;
 mod record;
 mod spec;
+pub mod summary;
 pub mod taps;
 mod timer;
 mod writes;
 
 pub use build::{QUEUE_BIN_NS, control};
+pub use cycles::{Cycle, Cycles};
 pub use output::{NodeTotals, Output, OutputEvent};
 pub use record::{DetectedBy, DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
 pub use spec::*;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::congestion::Control;
 
-/// Controls written outside the core, by number of connection.
+/// What a run is given besides its spec.
 #[derive(Default)]
-pub struct Controls(pub Vec<Option<Box<dyn Control>>>);
+pub struct Controls {
+    /// Controls written outside the core, by number of connection.
+    pub own: Vec<Option<Box<dyn Control>>>,
+    /// Set by whoever no longer wants the result.
+    pub stop: Arc<AtomicBool>,
+}
 
 impl Controls {
+    /// Whether the run is to end here.
+    fn has_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// The control of a connection: its own, or the built-in one.
     fn take(&mut self, connection: usize, sender: &SenderSpec) -> Box<dyn Control> {
-        let own = self.0.get_mut(connection).and_then(Option::take);
+        let own = self.own.get_mut(connection).and_then(Option::take);
         own.or_else(|| build::control(sender))
             .expect("`run` has checked that an external control is there")
     }
@@ -35,7 +51,7 @@ impl Controls {
 pub fn run(spec: &Spec, mut controls: Controls) -> Result<Output, SpecError> {
     spec.validate()?;
     for (number, connection) in spec.connections.iter().enumerate() {
-        let has_own = controls.0.get(number).is_some_and(Option::is_some);
+        let has_own = controls.own.get(number).is_some_and(Option::is_some);
         if connection.sender.window == WindowKind::External && !has_own {
             return Err(SpecError {
                 key: format!("connections.{number}.sender.window"),

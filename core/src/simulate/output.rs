@@ -1,7 +1,10 @@
 //! The result of a run, the same for both profiles.
 
+use super::cycles::Cycles;
+use super::packet_counting;
 use super::record::{DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow};
 use super::spec::{Profile, Spec};
+use super::taps::Seen;
 use crate::network::{Counters, Instant, Path, QueueBin, Traveller};
 
 /// A row of `record_events`, times in nanoseconds.
@@ -38,13 +41,27 @@ pub struct Output {
     pub events: Vec<OutputEvent>,
     pub nodes: Vec<NodeTotals>,
     pub totals: Vec<Totals>,
+    /// Segment size of each connection in bytes.
+    pub smss: Vec<u32>,
+    pub cycles: Vec<Cycles>,
+    pub taps: Box<dyn Seen>,
+}
+
+/// Bytes of payload per unit of the profile.
+pub fn unit_bytes(spec: &Spec) -> u32 {
+    match spec.profile {
+        Profile::Ns2 => packet_counting::payload(spec.path.packet_bytes),
+        Profile::Rfc => 1,
+    }
 }
 
 impl Output {
     pub fn new<I: Instant, P: Traveller>(
         spec: &Spec,
         totals: Vec<Totals>,
+        smss: Vec<u32>,
         recorder: Recorder<I>,
+        taps: Box<dyn Seen>,
         paths: &mut [Path<I, P>; 2],
         end: I,
     ) -> Self {
@@ -63,11 +80,7 @@ impl Output {
             }
         }
         Self {
-            unit_bytes: if spec.profile == Profile::Ns2 {
-                spec.path.packet_bytes.saturating_sub(40).max(1)
-            } else {
-                1
-            },
+            unit_bytes: unit_bytes(spec),
             duration_ns: spec.duration_ns,
             truth: recorder.truth,
             losses: recorder.losses,
@@ -87,6 +100,9 @@ impl Output {
                 .collect(),
             nodes,
             totals,
+            smss,
+            cycles: recorder.cycles,
+            taps,
         }
     }
 }

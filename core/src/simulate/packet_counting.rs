@@ -3,7 +3,8 @@
 //! ns-2 counts packets; it has no headers, no handshake and no bytes. Differs: a packet of b bytes on the wire is shown
 //! as b - 40 bytes of data behind an IPv4 and a TCP header, packet n beginning at sequence number n * (b - 40) + 1, so
 //! that lengths, holes and duplicates are those of the run. Headers larger than the packet leave one byte of data.
-//! Nothing is shown that ns-2 does not send: no SYN, no FIN, no timestamps; SACK blocks are.
+//! Nothing is shown that ns-2 does not send: no FIN, no timestamps; SACK blocks are. Omitted: ns-2's SYN (`syn`), a
+//! 40-byte packet 0 in the middle of its numbers, is shown as the full packet that its number stands for.
 
 use super::taps::Ends;
 use crate::wire::{SackBlocks, Segment, TcpFlags, TcpOptions};

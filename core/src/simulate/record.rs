@@ -1,5 +1,6 @@
 //! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
 
+use super::cycles::Cycles;
 use crate::network::{DropReason, Instant, Stamp};
 
 /// What a sender is doing, as in Linux's and this project's truth files.
@@ -115,6 +116,8 @@ pub struct Totals {
 pub struct Recorder<I> {
     pub keeps_truth: bool,
     pub keeps_events: bool,
+    /// By connection; always kept.
+    pub cycles: Vec<Cycles>,
     pub truth: Vec<TruthRow>,
     pub losses: Vec<LossRow>,
     pub drops: Vec<DropRow>,
@@ -122,15 +125,30 @@ pub struct Recorder<I> {
 }
 
 impl<I: Instant> Recorder<I> {
-    pub fn new(keeps_truth: bool, keeps_events: bool) -> Self {
+    pub fn new(connections: usize, keeps_truth: bool, keeps_events: bool) -> Self {
         Self {
             keeps_truth,
             keeps_events,
+            cycles: vec![Cycles::default(); connections],
             truth: Vec::new(),
             losses: Vec::new(),
             drops: Vec::new(),
             events: Vec::new(),
         }
+    }
+
+    /// A sender's variables have changed.
+    pub fn window(&mut self, row: TruthRow) {
+        self.cycles[row.connection as usize].window(&row);
+        if self.keeps_truth {
+            self.truth.push(row);
+        }
+    }
+
+    /// A sender has noticed a loss; its new window follows.
+    pub fn loss(&mut self, row: LossRow) {
+        self.cycles[row.connection as usize].loss(&row);
+        self.losses.push(row);
     }
 
     pub fn event(&mut self, row: EventRow<I>) {

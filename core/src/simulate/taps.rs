@@ -41,7 +41,8 @@ impl Place {
 
 /// A packet of one of the profiles, as a capture shows it.
 pub trait Captured: Copy {
-    fn segment(&self, ends: &[Ends]) -> Segment;
+    /// `packet_bytes`: of a full packet of the path, which the `ns2` profile's numbers count.
+    fn segment(&self, ends: &[Ends], packet_bytes: u32) -> Segment;
 }
 
 /// What one tap saw.
@@ -60,6 +61,7 @@ pub struct Taps<P> {
     nodes: [usize; 2],
     before_ns: Vec<i64>,
     return_ns: i64,
+    packet_bytes: u32,
 }
 
 impl<P: Captured> Taps<P> {
@@ -90,16 +92,13 @@ impl<P: Captured> Taps<P> {
             return_ns: (path.return_delay_ns
                 + path.reverse.iter().map(|node| node.delay_ns).sum::<f64>())
                 as i64,
+            packet_bytes: path.packet_bytes,
         }
     }
 
     /// Whether the way back passes the same routers.
     fn is_mirrored(&self) -> bool {
         self.nodes[0] == self.nodes[1]
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.taps.is_empty()
     }
 
     /// An endpoint sends.
@@ -170,13 +169,30 @@ impl<P: Captured> Taps<P> {
             tap.rows.sort_by_key(|row| row.0);
         }
     }
+}
 
-    /// Tap number `tap` in the order of the spec, as segments.
-    pub fn segments(&self, tap: usize) -> impl Iterator<Item = (i64, Segment)> + '_ {
-        self.taps[tap]
-            .rows
-            .iter()
-            .map(|(time_ns, packet)| (*time_ns, packet.segment(&self.ends)))
+/// The taps of a finished run, whatever its profile's packets are. Numbers are those of the spec's order.
+pub trait Seen: Send + Sync + std::fmt::Debug {
+    fn count(&self) -> usize;
+    fn ends(&self) -> &[Ends];
+    /// What a tap saw, in order of time.
+    fn segments(&self, tap: usize) -> Box<dyn Iterator<Item = (i64, Segment)> + '_>;
+}
+
+impl<P: Captured + Send + Sync + std::fmt::Debug> Seen for Taps<P> {
+    fn count(&self) -> usize {
+        self.taps.len()
+    }
+
+    fn ends(&self) -> &[Ends] {
+        &self.ends
+    }
+
+    fn segments(&self, tap: usize) -> Box<dyn Iterator<Item = (i64, Segment)> + '_> {
+        let rows = self.taps[tap].rows.iter();
+        Box::new(
+            rows.map(|(time_ns, packet)| (*time_ns, packet.segment(&self.ends, self.packet_bytes))),
+        )
     }
 }
 
@@ -226,11 +242,11 @@ mod tests {
     use super::*;
     use crate::simulate::packet_counting;
 
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Debug)]
     struct Numbered(i64);
 
     impl Captured for Numbered {
-        fn segment(&self, ends: &[Ends]) -> Segment {
+        fn segment(&self, ends: &[Ends], _packet_bytes: u32) -> Segment {
             packet_counting::data(&ends[0], self.0, 512)
         }
     }

@@ -7,6 +7,7 @@ use crate::network::{Instant, Path, Random, Schedule, Seconds, Stamp};
 use crate::simulate::record::{
     DetectedBy, DropRow, EventKind, EventRow, LossRow, Place, Recorder, SenderState, Totals,
 };
+use crate::simulate::taps::Taps;
 use crate::simulate::timer::Timer;
 
 /// One direction's path, and everything an agent may touch besides itself.
@@ -17,21 +18,29 @@ pub struct Io {
     pub schedule: Schedule<Seconds>,
     pub random: Random,
     pub recorder: Recorder<Seconds>,
+    pub taps: Taps<Packet>,
 }
 
 /// Where drops and node events of one direction are written down.
 struct Watch<'a> {
     recorder: &'a mut Recorder<Seconds>,
-    is_reverse: bool,
+    taps: &'a mut Taps<Packet>,
+    direction: usize,
 }
 
 impl crate::network::Observer<Seconds, Packet> for Watch<'_> {
     fn arrived(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet, _waiting: usize) {
+        self.taps
+            .arrived(self.direction, node, at.time.to_ns(), packet);
         self.event(node, at, packet, EventKind::Arrive);
     }
 
     fn started(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet) {
         self.event(node, at, packet, EventKind::StartTx);
+    }
+
+    fn left(&mut self, node: usize, at: Seconds, packet: &Packet) {
+        self.taps.left(self.direction, node, at.to_ns(), packet);
     }
 
     fn dropped(
@@ -45,7 +54,7 @@ impl crate::network::Observer<Seconds, Packet> for Watch<'_> {
         self.recorder.drops.push(DropRow {
             time_ns: at.time.to_ns(),
             node: node as u32,
-            is_reverse: self.is_reverse,
+            is_reverse: self.direction == 1,
             reason,
             connection: packet.connection,
             is_data: packet.is_data,
@@ -61,7 +70,7 @@ impl Watch<'_> {
     fn event(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet, kind: EventKind) {
         let place = Place::Node {
             number: node as u32,
-            is_reverse: self.is_reverse,
+            is_reverse: self.direction == 1,
         };
         if self.recorder.keeps_events {
             self.recorder.event(row(at, place, kind, packet));
@@ -89,9 +98,11 @@ pub fn row(
 impl Io {
     /// A packet leaves an endpoint along a direction (0 or 1).
     pub fn send(&mut self, direction: usize, packet: Packet) {
+        self.taps.entered(direction, self.now.to_ns(), &packet);
         let mut watch = Watch {
             recorder: &mut self.recorder,
-            is_reverse: direction == 1,
+            taps: &mut self.taps,
+            direction,
         };
         let path = &mut self.paths[direction];
         if path.enter(self.now, packet, &mut self.random, &mut watch) {
@@ -334,7 +345,7 @@ impl Base {
             CutTo::One => 1.0,
         };
         self.state.ssthresh = self.state.ssthresh.floor().max(2.0);
-        io.recorder.losses.push(LossRow {
+        io.recorder.loss(LossRow {
             time_ns: io.now.to_ns(),
             connection: self.connection,
             offset: (self.highest_ack + 1) as u64,

@@ -134,7 +134,7 @@ impl Linux {
             base.control.on_loss(&mut base.state, &loss);
         }
         base.state.ssthresh = base.state.ssthresh.floor().max(2.0);
-        io.recorder.losses.push(LossRow {
+        io.recorder.loss(LossRow {
             time_ns: io.now.to_ns(),
             connection: base.connection,
             offset: (base.highest_ack + 1) as u64,

@@ -18,9 +18,10 @@ use packet::Packet;
 use rto::TickRto;
 use sink::{Answer, Sink};
 
-use super::output::Output;
+use super::output::{Output, unit_bytes};
 use super::record::{EventKind, Place, Recorder, TruthRow};
 use super::spec::{ConnectionSpec, RecoveryKind, Spec, WindowKind};
+use super::taps::Taps;
 use super::timer::Timer;
 use super::{Controls, writes};
 use crate::congestion::State;
@@ -51,7 +52,12 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         paths: super::build::paths(spec),
         schedule: Schedule::new(sources),
         random: Random::new(spec.seed),
-        recorder: Recorder::new(spec.record_truth, spec.record_events),
+        recorder: Recorder::new(
+            spec.connections.len(),
+            spec.record_truth,
+            spec.record_events,
+        ),
+        taps: Taps::new(spec),
     };
     let mut connections: Vec<Connection> = spec
         .connections
@@ -72,7 +78,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
     let end = Seconds::from_ns(spec.duration_ns as f64);
     while let Some((source, at)) = io.schedule.next() {
         // As in ns-2, where the end of the run was scheduled before everything else.
-        if at.time >= end {
+        if at.time >= end || controls.has_stopped() {
             break;
         }
         io.now = at.time;
@@ -163,6 +169,7 @@ fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: St
     io.schedule.set(direction, io.paths[direction].next());
     let connection = &mut connections[packet.connection as usize];
     if packet.is_data {
+        io.taps.delivered(direction, io.now.to_ns(), &packet);
         io.recorder
             .event(row(at, Place::Receiver, EventKind::Recv, &packet));
         match connection.sink.receive(&packet) {
@@ -242,6 +249,8 @@ impl Connection {
     }
 
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {
+        io.taps
+            .delivered(1 - self.base.direction, io.now.to_ns(), packet);
         io.recorder
             .event(row(at, Place::Sender, EventKind::RecvAck, packet));
         self.agent.on_ack(&mut self.base, io, packet);
@@ -250,9 +259,6 @@ impl Connection {
 
     /// A row of truth if window, threshold or state have changed.
     fn record(&mut self, io: &mut Io) {
-        if !io.recorder.keeps_truth {
-            return;
-        }
         let base = &self.base;
         let cwnd = self.agent.usable_window(base);
         let now = (cwnd, base.state.ssthresh, base.phase as u8);
@@ -260,7 +266,7 @@ impl Connection {
             return;
         }
         self.last_truth = Some(now);
-        io.recorder.truth.push(TruthRow {
+        io.recorder.window(TruthRow {
             time_ns: io.now.to_ns(),
             connection: base.connection,
             cwnd,
@@ -285,5 +291,15 @@ fn finish(spec: &Spec, connections: Vec<Connection>, mut io: Io, end: Seconds) -
             totals
         })
         .collect();
-    Output::new(spec, totals, io.recorder, &mut io.paths, end)
+    io.taps.finish(spec.duration_ns);
+    let smss = vec![unit_bytes(spec); spec.connections.len()];
+    Output::new(
+        spec,
+        totals,
+        smss,
+        io.recorder,
+        Box::new(io.taps),
+        &mut io.paths,
+        end,
+    )
 }

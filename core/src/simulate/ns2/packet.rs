@@ -1,6 +1,9 @@
 //! What travels in the `ns2` profile: numbered packets, not bytes.
 
 use crate::network::Traveller;
+use crate::simulate::packet_counting;
+use crate::simulate::taps::{Captured, Ends};
+use crate::wire::Segment;
 
 /// Up to three half-open ranges of packet numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,5 +44,20 @@ impl Traveller for Packet {
 
     fn is_data(&self) -> bool {
         self.is_data
+    }
+}
+
+impl Captured for Packet {
+    fn segment(&self, ends: &[Ends], packet_bytes: u32) -> Segment {
+        let ends = &ends[self.connection as usize];
+        if self.is_data {
+            return packet_counting::data(ends, self.number, packet_bytes);
+        }
+        let blocks: Vec<(i64, i64)> = self
+            .blocks
+            .iter()
+            .map(|(start, end)| (start as i64, end as i64))
+            .collect();
+        packet_counting::ack(ends, self.number, packet_bytes, &blocks)
     }
 }

@@ -1,0 +1,124 @@
+//! Runs that Python waits for: one with a control of its own, or many on all cores. Ctrl-C ends both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::prelude::*;
+
+use super::control::{Failure, PyControl};
+use crate::simulate::summary::{Value, summary};
+use crate::simulate::{self, Controls, Output, Spec, SpecError};
+
+pyo3::import_exception!(tcptrace_lab.errors, ScenarioError);
+
+/// How often a run looks for Ctrl-C.
+const SIGNAL_CHECK: Duration = Duration::from_millis(50);
+
+pub fn refused(error: &SpecError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+/// Runs one scenario; `control` stands in for the first connection's.
+pub fn run(py: Python<'_>, spec: &Spec, control: Option<&Bound<'_, PyAny>>) -> PyResult<Output> {
+    let failure = Failure::default();
+    let mut controls = Controls::default();
+    if let Some(object) = control {
+        let control = PyControl::new(object, failure.clone(), controls.stop.clone())?;
+        controls.own.push(Some(Box::new(control)));
+    }
+    let stop = controls.stop.clone();
+    let output = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, result) = channel();
+            scope.spawn(move || {
+                // The other end waits for as long as this thread runs.
+                let _ = done.send(simulate::run(spec, controls));
+            });
+            receive(&result, &stop)?
+                .ok_or_else(|| PyRuntimeError::new_err("the simulator panicked"))
+        })
+    })?;
+    if let Some(error) = failure
+        .lock()
+        .expect("no holder of this lock panics")
+        .take()
+    {
+        return Err(error);
+    }
+    output.map_err(|error| refused(&error))
+}
+
+/// The next message, `None` when there will be none; on Ctrl-C tells the senders to stop.
+fn receive<T>(from: &Receiver<T>, stop: &AtomicBool) -> PyResult<Option<T>> {
+    loop {
+        match from.recv_timeout(SIGNAL_CHECK) {
+            Ok(message) => return Ok(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {
+                Python::attach(|py| py.check_signals())
+                    .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            }
+        }
+    }
+}
+
+/// Runs many scenarios on all cores; `done(number, row)` is called as each ends, in any order.
+#[pyfunction]
+pub fn sweep(py: Python<'_>, specs: Vec<String>, done: &Bound<'_, PyAny>) -> PyResult<()> {
+    let specs: Result<Vec<Spec>, SpecError> =
+        specs.iter().map(|text| Spec::from_json(text)).collect();
+    let specs = specs.map_err(|error| refused(&error))?;
+    let done = done.clone().unbind();
+    let stop = Arc::new(AtomicBool::new(false));
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (send, finished) = channel();
+            let stopped = stop.clone();
+            scope.spawn(move || {
+                specs
+                    .par_iter()
+                    .enumerate()
+                    .for_each_with(send, |send, (number, spec)| {
+                        if stopped.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        let controls = Controls {
+                            stop: stopped.clone(),
+                            ..Controls::default()
+                        };
+                        let row =
+                            simulate::run(spec, controls).map(|output| summary(spec, &output));
+                        // A run stopped in the middle has no row; nobody listens after an error.
+                        if !stopped.load(Ordering::Relaxed) {
+                            let _ = send.send((number, row));
+                        }
+                    });
+            });
+            while let Some((number, row)) = receive(&finished, &stop)? {
+                let told = row.map_err(|error| refused(&error)).and_then(|row| {
+                    Python::attach(|py| done.call1(py, (number, dict(py, row)?)).map(drop))
+                });
+                told.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            }
+            Ok(())
+        })
+    })
+}
+
+/// A row of names and values as a dict.
+pub fn dict(py: Python<'_>, row: Vec<(String, Value)>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in row {
+        match value {
+            Value::Int(value) => dict.set_item(name, value)?,
+            Value::Float(value) => dict.set_item(name, value)?,
+            Value::Text(value) => dict.set_item(name, value)?,
+        }
+    }
+    Ok(dict)
+}
