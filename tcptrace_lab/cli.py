@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "analyze": "connections of captures: who, how long, how much, how fast, what was lost",
     "classify": "say what a sender's congestion control did, and whether theory agrees",
     "predict": "what each model says of a scenario, without running it",
+    "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
 }
 

@@ -1,0 +1,51 @@
+"""Record a scenario with this machine's kernel over an emulated path (root, Linux).
+
+Two network namespaces are joined by a path (rate, drop-tail buffer, delay, loss), the kernel's own TCP sends over it,
+and tcpdump captures at the places named in `taps`. Beside the capture: the kernel's cwnd and state per ACK, every drop,
+the queue in bins of 10 ms, and a description of all of it. Everything else is gone when the command ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("scenario", type=Path, metavar="SCENARIO", help="a scenario file (TOML)")
+    parser.add_argument(
+        *("-o", "--output"),
+        type=Path,
+        metavar="NAME",
+        help="path and name of the files, without suffix (scenario's name)",
+    )
+    parser.add_argument(
+        *("--set",), action="append", default=[], dest="overrides", metavar="KEY=VALUE", help="path.nodes.0.buffer=20"
+    )
+    parser.add_argument("--snaplen", type=int, default=96, metavar="N", help="bytes kept of each packet (96)")
+    parser.add_argument(
+        *("--attempts",),
+        type=int,
+        default=1,
+        metavar="N",
+        help="record again, N times at most, while the machine disturbs",
+    )
+    parser.add_argument("--json", action="store_true", help="print the description")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record, and say what was recorded."""
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.scenario_file import load
+    from tcptrace_lab.testbed import record
+
+    if arguments.snaplen < 60:
+        raise LabError(f"--snaplen {arguments.snaplen}: must be >= 60 (IP and TCP headers)")
+    if arguments.attempts < 1:
+        raise LabError(f"--attempts {arguments.attempts}: must be >= 1")
+    scenario = load(arguments.scenario, overrides=arguments.overrides)
+    output = arguments.output or Path(arguments.scenario.stem)
+    recording = record(scenario, output=output, snaplen=arguments.snaplen, attempts=arguments.attempts)
+    print(recording.description.read_text() if arguments.json else recording.summary(), end="")
+    return 0

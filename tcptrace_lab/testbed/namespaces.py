@@ -1,0 +1,179 @@
+"""Two network namespaces without names, each with a TUN device whose other end we hold.
+
+They exist as long as their keepers run, and the keepers as long as we do: nothing is left in /run/netns, in the
+host's interfaces or in its routes, not even by a recorder that is killed. Concurrent recordings cannot meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from tcptrace_lab.errors import LabError
+from tcptrace_lab.testbed.requirements import program
+
+ENDPOINT = Path(__file__).with_name("endpoint.py")
+DEVICE = "tun0"
+# No queue between kernel and path may drop: losses are the path's.
+TXQUEUELEN = 20_000
+_PATIENCE_S = 10.0
+
+
+class Program:
+    """A role of endpoint.py as a process: an order in, answers out, gone when closed."""
+
+    def __init__(
+        self, role: str, order: dict[str, Any], *, prefix: Sequence[str] = (), pass_fds: Sequence[int] = ()
+    ) -> None:
+        self.role = role
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-S", "-E", "-s", str(ENDPOINT), role],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=pass_fds,
+            # Ctrl-C is for us; we end our programs in order.
+            start_new_session=True,
+        )
+        self._input().write(json.dumps(order) + "\n")
+        self._input().flush()
+
+    def answer(self) -> dict[str, Any]:
+        """The next line the program says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise LabError(f"recording: the {self.role} ended unexpectedly (status {self.process.wait()})")
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise LabError(f"recording: {self.role}: {reply['error']}")
+        return reply
+
+    def finish(self) -> None:
+        """Tells the program to come to its end, by closing its standard input."""
+        if not self._input().closed:
+            self._input().close()
+
+    def close(self) -> None:
+        """Ends the process, and waits until it is gone."""
+        with contextlib.suppress(BrokenPipeError):
+            self.finish()
+        reap(self.process)
+
+    def _input(self) -> IO[str]:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+
+def reap(process: subprocess.Popen[str]) -> None:
+    """Waits for a process that has been asked to end; one that does not is killed."""
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+class Namespace:
+    """A network namespace with one TUN device, up, with an address and a route to the peer."""
+
+    def __init__(
+        self, *, address: str, peer: str, prefix: int, mtu: int, route: Sequence[str], sysctls: dict[str, str]
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        ip = program("ip")
+        version = "-6" if ":" in address else "-4"
+        words = [
+            f"link set {DEVICE} mtu {mtu} txqueuelen {TXQUEUELEN} gso_max_segs 1",
+            f"address add {address}/{prefix} dev {DEVICE}",
+            f"link set {DEVICE} up",
+            " ".join([f"{version} route add {peer}/{prefix} dev {DEVICE}", *route]),
+        ]
+        order = {
+            "sysctls": sysctls,
+            "device": DEVICE,
+            "commands": [[ip, *line.split()] for line in words],
+            "socket": theirs.fileno(),
+        }
+        unshare = str(program("unshare"))
+        with ours, theirs:
+            self._keeper = Program("keeper", order, prefix=(unshare, "--net", "--"), pass_fds=(theirs.fileno(),))
+            theirs.close()
+            try:
+                self._keeper.answer()
+                self.device_fd = socket.recv_fds(ours, 16, 1)[1][0]
+            except BaseException:
+                self._keeper.close()
+                raise
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """What makes a command run inside."""
+        return (str(program("nsenter")), f"--net=/proc/{self._keeper.process.pid}/ns/net", "--")
+
+    @property
+    def pid(self) -> int:
+        """The keeper: `nsenter --net=/proc/PID/ns/net` looks inside while it runs."""
+        return self._keeper.process.pid
+
+    def __enter__(self) -> Namespace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.device_fd)
+        self._keeper.close()
+
+
+class Dump:
+    """tcpdump on a namespace's device, from the moment at which it listens."""
+
+    def __init__(self, namespace: Namespace, path: Path, *, snaplen: int) -> None:
+        # Immediate mode: without it the last block of packets would still be in the ring when we stop.
+        options = ["-n", "-p", "-i", DEVICE, "-s", str(snaplen), "-B", "8192", "--immediate-mode"]
+        options += ["-Z", "root", "-w", str(path), "tcp"]
+        self._process = subprocess.Popen(
+            [*namespace.prefix, str(program("tcpdump")), *options],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stderr is not None
+        said = ""
+        for line in self._process.stderr:
+            said += line
+            if "listening on" in line:
+                return
+        raise LabError(f"recording: tcpdump: {' '.join(said.split())}")
+
+    def finish(self) -> dict[str, int]:
+        """Stops the capture; tcpdump's own counts (captured, received, dropped by the kernel)."""
+        self._process.send_signal(signal.SIGINT)
+        assert self._process.stderr is not None
+        said = self._process.stderr.read()
+        counts = {}
+        for line in said.splitlines():
+            number, _, what = line.partition(" packet")
+            for key, word in (("captured", "captured"), ("received", "received"), ("dropped", "dropped by kernel")):
+                if number.isdigit() and word in what:
+                    counts[key] = int(number)
+        return counts
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        reap(self._process)

@@ -1,0 +1,41 @@
+"""What a recording needs of the machine; what is missing is said in one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from tcptrace_lab.errors import LabError
+
+# Program and the Debian package that brings it.
+PROGRAMS = {"ip": "iproute2", "tcpdump": "tcpdump", "unshare": "util-linux", "nsenter": "util-linux"}
+# Not in an ordinary user's search path on Debian.
+ADMIN_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def program(name: str) -> str | None:
+    """Where a program lies."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{ADMIN_PATHS}")
+
+
+def missing() -> str | None:
+    """The first thing that is missing to record here, or None."""
+    if sys.platform != "linux":
+        return f"recording needs Linux (this is {sys.platform})"
+    if os.geteuid() != 0:
+        return "recording needs root (network namespaces): run it with sudo"
+    if not Path("/dev/net/tun").exists():
+        return "recording needs /dev/net/tun: modprobe tun, or start the container with --device /dev/net/tun"
+    for name, package in PROGRAMS.items():
+        if program(name) is None:
+            return f"recording needs {name}: apt install {package}"
+    return None
+
+
+def require() -> None:
+    """Raises LabError with the one line."""
+    line = missing()
+    if line is not None:
+        raise LabError(line)

@@ -1,0 +1,300 @@
+"""The recorder: what it asks of the kernel, what it refuses, what it reads back, and short real recordings."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab.cli import main
+from tcptrace_lab.errors import ScenarioError
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Scenario
+from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario_file import load
+from tcptrace_lab.testbed import missing, record, requirements, truth
+from tcptrace_lab.testbed.kernel import settings
+from tests.conftest import ROOT
+
+NEEDED = missing()
+real = pytest.mark.skipif(NEEDED is not None, reason=str(NEEDED))
+
+# Reno with SACK over 20 Mbit/s (0.6 ms a packet), 30 ms there and back, 20 places: BDP 51, so W_max = 51 + 20 + 1.
+SMALL = Scenario(
+    path=NetworkPath(nodes=(Node(rate_bps=20e6, buffer=20, delay_s=0.015),), return_delay_s=0.015),
+    connections=(
+        Connection(control=Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)),
+    ),
+    duration_s=1.5,
+)
+
+
+def with_control(**changes: object) -> Scenario:
+    """SMALL with another sender."""
+    control = dataclasses.replace(SMALL.control, **changes)
+    return dataclasses.replace(SMALL, connections=(dataclasses.replace(SMALL.connections[0], control=control),))
+
+
+# ---- without root
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"recovery": "tahoe"}, "control.recovery = 'tahoe': the kernel has newreno"),
+        ({"window": "compound"}, "is not in the kernel"),
+        ({"slow_start": "m-start"}, "is not in the kernel"),
+        ({"max_window": 30}, "control.max_window = 30: the kernel has none; use receiver.rwnd"),
+        ({"initial_ssthresh": 20.0}, "control.initial_ssthresh = 20.0: the kernel starts without one"),
+    ],
+)
+def test_what_the_kernel_has_not_is_refused_by_its_key(changes: dict[str, object], line: str) -> None:
+    """A recording must not pass for a sender that it is not."""
+    with pytest.raises(ScenarioError, match=line):
+        settings(with_control(**changes), first_port=5001)
+
+
+def test_what_the_kernel_does_otherwise_is_listed() -> None:
+    """Delayed ACKs, limited transmit and byte counting are Linux's own: said, not hidden."""
+    departures = " ".join(settings(SMALL, first_port=5001).departures)
+    assert "delayed_ack_timer_s = 0.1: Linux adapts its own" in departures
+    assert "RFC 3042" in departures
+    assert "RFC 3465" in departures
+
+
+def test_a_control_becomes_sysctls_and_route_attributes() -> None:
+    """SACK and timestamps belong to the namespace, initcwnd and quick ACKs to the route."""
+    plan = settings(with_control(recovery="newreno", timestamps=False, delayed_ack_segments=1), first_port=7)
+    assert plan.sysctls["net.ipv4.tcp_sack"] == "0"
+    assert plan.sysctls["net.ipv4.tcp_timestamps"] == "0"
+    assert " ".join(plan.sender_route) == "initcwnd 10 rto_min 200ms"
+    assert plan.receiver_route == ("quickack", "1")
+    assert plan.flows[0]["congestion"] == "reno"
+
+
+TRACE = """\
+# tracer: nop
+   python3-77 [001] b.... 1000000037.500000: tcp_probe: family=AF_INET src=10.9.1.1:40000 dest=10.9.2.1:5001 mark=0x0 \
+data_len=0 snd_nxt=0x100 snd_una=0xffffff00 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65535 srtt=30000 rcv_wnd=65535 \
+sock_cookie=1 skbaddr=0x1 skaddr=0x2
+   python3-77 [000] b.... 1000000037.600000: tcp_cong_state_set: family=AF_INET sport=40000 dport=5001 saddr=10.9.1.1 \
+daddr=10.9.2.1 saddrv6=:: daddrv6=:: cong_state=3
+   python3-77 [000] b.... 1000000037.600001: tcp_retransmit_skb: skbaddr=0x1 skaddr=0x2 family=AF_INET sport=40000 \
+dport=5001 saddr=10.9.1.1 daddr=10.9.2.1 saddrv6=:: daddrv6=:: state=TCP_ESTABLISHED err=0
+   python3-77 [001] b.... 1000000037.700000: tcp_probe: family=AF_INET6 src=[fd09::1]:40000 dest=[fd09::2]:5001 \
+mark=0x0 data_len=0 snd_nxt=0x100 snd_una=0x20 snd_cwnd=5 ssthresh=5 snd_wnd=65535 srtt=31000 rcv_wnd=65535 \
+sock_cookie=1 skbaddr=0x1 skaddr=0x2
+"""
+
+
+def test_a_trace_becomes_rows_with_the_bytes_each_ack_covers() -> None:
+    """tcp_probe shows the state before an ACK: what it covered is the next row's snd_una minus its own, modulo 2^32."""
+    rows = truth.from_trace(TRACE.splitlines(), tai_offset_s=37)
+    assert [row.ev for row in rows] == ["A", "C", "R", "A"]
+    assert rows[0].time_ns == 1_000_000_000_500_000_000
+    assert rows[0].arg == 0x120
+    assert [row.ca_state for row in rows] == [0, 3, 3, 3]
+    assert rows[0].text()[:5] == ["1000000000.500000", "A", "40000", "10", "inf"]
+    measured = truth.measure(rows, sport=40000)
+    (event,) = measured.loss_events
+    assert (event.kind, event.cwnd_before, event.ssthresh_after, event.phase) == (
+        "fast_retransmit",
+        10,
+        5,
+        "slow_start",
+    )
+    assert measured.retransmissions == 1
+
+
+def row(ev: str, **values: int) -> truth.Row:
+    """A row of port 1 at time 0."""
+    return truth.Row(time_ns=0, ev=ev, sport=1, **values)
+
+
+def test_slow_starts_are_counted_per_cycle() -> None:
+    """A loss in slow start stays in its cycle, one in avoidance ends it; each timeout brings a slow start."""
+    rows = [
+        row("A", cwnd=20, ssthresh=truth.NO_SSTHRESH),
+        row("C", ca_state=truth.LOSS),  # the initial slow start is cut by a timeout: a second one, same cycle
+        row("A", cwnd=1, ssthresh=10),
+        row("C", ca_state=truth.OPEN),
+        row("A", cwnd=15, ssthresh=10),
+        row("C", ca_state=truth.RECOVERY),  # fast retransmit in avoidance: a cycle without slow start
+        row("A", cwnd=8, ssthresh=7),
+        row("C", ca_state=truth.LOSS),  # ... whose recovery fails
+        row("A", cwnd=1, ssthresh=4),
+    ]
+    measured = truth.measure(rows, sport=1)
+    assert [event.phase for event in measured.loss_events] == ["slow_start", "avoidance", "recovery"]
+    assert measured.slow_starts_per_cycle == (2, 1)
+
+
+def test_without_root_the_command_says_so_in_one_line(monkeypatch, tmp_path, capsys) -> None:
+    """Exit 2, one line on standard error, nothing written."""
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    file = str(ROOT / "captures" / "scenarios" / "on_off.toml")
+    assert main(["record", file, "-o", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err == ("tcptrace-lab: recording needs root (network namespaces): run it with sudo\n")
+    assert not list(tmp_path.iterdir())
+
+
+# ---- with root
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """One short recording, from both ends, that several tests look at."""
+    scenario = dataclasses.replace(SMALL, taps=("sender", "receiver"))
+    return record(scenario, output=tmp_path_factory.mktemp("recording") / "small", attempts=3)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@real
+class TestARealRecording:
+    """Reno of this machine's kernel, 1.5 seconds."""
+
+    def test_packets_are_conserved(self, recording) -> None:
+        """In = out + lost; nothing is left inside, and what went in is what tcpdump saw go in."""
+        emulator = recording.metadata["emulator"]
+        assert emulator["is_conserved"]
+        assert emulator["write_errors"] == 0
+        for way in ("forward", "reverse"):
+            assert emulator[way]["entered"] == emulator[way]["left"] + emulator[way]["lost"]
+            assert emulator[way]["inside"] == 0
+        entered, left = emulator["forward"]["entered"], emulator["forward"]["left"]
+        back_in, back_out = emulator["reverse"]["entered"], emulator["reverse"]["left"]
+        assert recording.metadata["tcpdump"]["sender"]["captured"] == entered + back_out
+        assert recording.metadata["tcpdump"]["receiver"]["captured"] == left + back_in
+
+    def test_the_window_at_a_loss_is_bdp_plus_buffer_plus_one(self, recording) -> None:
+        """A drop-tail path holds BDP + B + 1 packets (one in service).
+
+        The kernel learns of the loss a round trip after the buffer overflowed, in which avoidance has added one
+        segment; and the round trip of real packets is a few tens of microseconds above the nominal one: 2 in all.
+        """
+        derived = recording.metadata["derived"]
+        w_max = derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
+        (measured,) = recording.metadata["measured"].values()
+        losses = [event for event in measured["loss_events"] if event["phase"] == "avoidance"]
+        if not recording.is_clean:
+            pytest.skip(f"the machine stood still for {recording.longest_freeze_ms} ms during the recording")
+        assert losses
+        for event in losses:
+            assert abs(event["cwnd_before"] - w_max) <= 2, (event, w_max)
+
+    def test_every_drop_is_retransmitted(self, recording) -> None:
+        """SACK recovery repairs what was lost and nothing else: the kernel's count and the path's are one."""
+        (measured,) = recording.metadata["measured"].values()
+        assert sum(recording.metadata["drops"].values()) == measured["retransmissions"] > 0
+
+    def test_all_data_arrives(self, recording) -> None:
+        result = recording.metadata["result"]
+        assert [flow["bytes"] for flow in result["sent"]] == [flow["bytes"] for flow in result["received"]]
+        assert result["received"][0]["bytes"] > 1_000_000
+
+    def test_deliveries_are_on_time(self, recording) -> None:
+        """The median packet is handed over within 0.1 ms of its time, a sixth of its service."""
+        assert recording.metadata["emulator"]["delivery_lateness_us"]["p50"] < 100
+
+
+def namespaces() -> set[str]:
+    """The network namespaces in which some process is."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(os.readlink(link))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@real
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_recording_that_is_cut_short_leaves_nothing_behind(how, tmp_path) -> None:
+    """Ctrl-C, and even a kill: no process, namespace, interface or tracing instance outlives the recorder."""
+    output = tmp_path / "cut"
+    scenario = ROOT / "captures" / "scenarios" / "reno_10M.toml"
+    command = [sys.executable, "-m", "tcptrace_lab", "record", str(scenario), "-o", str(output)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+        deadline = time.monotonic() + 20
+        while not children(recorder.pid, "senders"):
+            assert time.monotonic() < deadline, "never started"
+            time.sleep(0.02)
+        ours = {pid for role in ("keeper", "receivers", "senders", "tracer") for pid in children(recorder.pid, role)}
+        assert len(ours) == 5
+        spaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in ours} - {os.readlink("/proc/self/ns/net")}
+        assert len(spaces) == 2
+        recorder.send_signal(how)
+        assert recorder.wait(20) in (130, -signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in ours) or namespaces() & spaces:
+        assert time.monotonic() < deadline, "outlived the recorder"
+        time.sleep(0.02)
+    assert not list(tmp_path.glob("cut*"))
+
+
+def children(parent: int, role: str) -> list[int]:
+    """The running endpoint processes of a recorder with this role."""
+    tasks = Path(f"/proc/{parent}/task")
+    found = []
+    for task in tasks.iterdir() if tasks.exists() else []:
+        for pid in (task / "children").read_text().split():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if role.encode() in words and any(word.endswith(b"endpoint.py") for word in words):
+                found.append(int(pid))
+    return found
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@real
+def test_two_recordings_at_once_do_not_meet(tmp_path) -> None:
+    """Each sees its own connection, by its own port, in capture and truth."""
+    short = dataclasses.replace(SMALL, duration_s=0.3)
+    results = {}
+
+    def run(name: str) -> None:
+        results[name] = record(short, output=tmp_path / name)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ports = {name: result.metadata["addresses"]["server_port"] for name, result in results.items()}
+    assert ports["a"] != ports["b"]
+    for result in results.values():
+        (client,) = result.metadata["addresses"]["client_ports"]
+        (measured,) = result.metadata["measured"].values()
+        assert measured["sport"] == client
+        assert measured["retransmissions"] == sum(result.metadata["drops"].values())
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@real
+def test_a_transfer_of_so_many_bytes_sends_them_and_ends(tmp_path) -> None:
+    """The recording is over when the data is through, long before `duration_s`."""
+    connection = dataclasses.replace(SMALL.connections[0], application=Application(kind="bytes", bytes=30_000))
+    began = time.monotonic()
+    result = record(
+        dataclasses.replace(SMALL, connections=(connection,), duration_s=60), output=tmp_path / "short"
+    ).metadata
+    assert time.monotonic() - began < 20
+    assert result["result"]["received"][0]["bytes"] == 30_000
+    assert result["drops"] == {}
+
+
+def test_scenarios_of_the_recordings_can_be_recorded_again() -> None:
+    """Each shipped recording's scenario is one that the kernel has."""
+    files = sorted((ROOT / "captures" / "scenarios" / "recorded").glob("*.toml"))
+    assert files
+    for file in files:
+        settings(load(file), first_port=5001)
