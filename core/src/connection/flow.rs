@@ -143,18 +143,19 @@ impl Flow {
         counts.last_time = packet.time;
         counts.ttl = packet.ttl;
         counts.timestamps |= packet.has_ts;
-        if !packet.is_ack() {
+        if !packet.is_ack() && !packet.is_syn() {
             return false;
         }
-        counts.acks += 1;
+        counts.acks += u64::from(packet.is_ack());
         if packet.is_rst() {
             return false;
         }
         let scaled = !packet.is_syn();
         let window = u64::from(packet.window) << if scaled { self.shift } else { 0 };
         self.window = Some(window);
+        // A SYN's window counts as an offer, unscaled (RFC 7323 section 2.2), but not towards the mean.
+        counts.max_window = counts.max_window.max(window);
         if scaled {
-            counts.max_window = counts.max_window.max(window);
             counts.window_sum += window;
             counts.windows += 1;
             counts.zero_windows += u64::from(window == 0);
