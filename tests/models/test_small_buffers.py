@@ -220,13 +220,13 @@ def test_regimes_agree_with_ns2_from_27_packets_on() -> None:
 
 
 def test_throughput_with_the_queue_counted_is_near_ns2() -> None:
-    """avoidance.py against ns-2 where the regimes agree: within 4.5 %; the paper's formula within 13.5 %."""
+    """avoidance.py against ns-2 where the regimes agree: within 3.5 %; the paper's formula within 13.5 %."""
     rows = [r for r in csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open()) if r["config"] == "paper"]
     found = model.SmallBuffers().evaluate(buffer=[float(r["B_pkts"]) for r in rows], mu=MU, tau=TAU)
     same = np.array([r["slow_starts_per_cycle"] for r in rows]) == found["slow_starts"].value.astype(str)
     ns2 = np.array([float(r["throughput_full_cycles_pkt_per_s"]) for r in rows])
     assert same.sum() > 45
-    assert np.max(np.abs(found["throughput_cycle"].value / ns2 - 1)[same]) < 0.045
+    assert np.max(np.abs(found["throughput_cycle"].value / ns2 - 1)[same]) < 0.035
     assert np.max(np.abs(found["throughput"].value / ns2 - 1)[same]) < 0.135
 
 
