@@ -18,8 +18,10 @@ from tcptrace_lab.errors import LabError
 COMMANDS: dict[str, str] = {
     "analyze": "connections of captures: who, how long, how much, how fast, what was lost",
     "classify": "say what a sender's congestion control did, and whether theory agrees",
+    "plot": "draw a connection: time-sequence graph and window",
     "predict": "what each model says of a scenario, without running it",
     "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",
+    "reconstruct": "what a sender's window did: windows, phases, losses, cycles",
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
 }
 

@@ -97,4 +97,4 @@ def _ended_at(timeline: Timeline, part: Stretch, rtt_ns: int) -> int | None:
     if part.episode is not None and part.episode.lost_sent_ns <= int(timeline.ack_ns[part.peak]) - rtt_ns // 2:
         # The growth went on until the loss was noticed.
         return None
-    return part.grown_to if part.peak < part.last else None
+    return part.grown_to if part.has_threshold else None

@@ -62,7 +62,10 @@ def _pipe(timeline: Timeline, episode: Episode, part: slice, flight: Ints) -> In
     una = timeline.snd_una[part]
     if timeline.has_sack:
         # Below the highest SACKed byte everything is received or lost, but for what was retransmitted since.
-        above = np.maximum(timeline.sack_high[part], una)
+        # What was SACKed once stays so (RFC 2018 section 8 apart): an ACK has room for the latest blocks only.
+        first = _first_dupack(timeline, part.start)
+        known = np.maximum.accumulate(timeline.sack_high[first : part.stop])[part.start - first :]
+        above = np.maximum(known, una)
         sends = timeline.sends_before_next_ack[part]
         top = una + flight
         last = int(sends.max(initial=episode.first_send))
@@ -74,8 +77,10 @@ def _pipe(timeline: Timeline, episode: Episode, part: slice, flight: Ints) -> In
         total = np.concatenate(([0], np.cumsum(sizes)))
         count = np.clip(sends - episode.first_send, 0, len(ends))
         acked = np.minimum(np.searchsorted(ends, una, side="right"), count)
-        pipe: Ints = np.maximum(top - above, 0) + total[count] - total[acked]
-        return pipe
+        pipe = np.maximum(top - above, 0) + total[count] - total[acked]
+        # Retransmissions SACKed above a hole that is still open are counted: never more than before the loss.
+        least: Ints = np.minimum(pipe, max(episode.flight, timeline.smss))
+        return least
     # Without SACK each duplicate ACK is one segment that has left the network (RFC 5681 section 3.2).
     first = _first_dupack(timeline, part.start)
     gone = np.cumsum(timeline.is_dupack[first : part.stop])[part.start - first :] * timeline.smss

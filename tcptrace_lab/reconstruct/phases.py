@@ -23,6 +23,8 @@ Begin = Literal["connection", "capture", "restart", "recovery", "lost", "idle"]
 # ACKs of several segments: slow start adds one per ACK (RFC 5681) to one per segment (RFC 3465, Linux).
 PER_ACK = 0.5
 PER_SEGMENT = 0.25
+# A flight this much below where slow start ended is not avoidance: the data ran out.
+FALL = 0.2
 # RFC 6298 section 2.4: the smallest RTO; a sender idle for longer may restart from its initial window (section 4.1).
 IDLE_NS = 200_000_000
 
@@ -32,13 +34,15 @@ class Stretch:
     """The ACKs between two things that set the window back: from `begin` to the next loss event, idle time or the end.
 
     `peak` is the ACK up to which the window grew as in slow start (None: it never did), `grown_from`, `grown_to`
-    the bytes outstanding at its two ends; `episode` the loss event that ends the stretch, `started_by` the one before.
+    the bytes outstanding at its two ends; `has_threshold` whether avoidance followed, rather than the receiver's
+    window, the end of the data or of the stretch. `episode` is the loss event that ends it, `started_by` the last.
     """
 
     begin: Begin
     first: int
     last: int
     peak: int | None
+    has_threshold: bool
     grown_from: int
     grown_to: int
     started_by: Episode | None
@@ -132,6 +136,7 @@ def _stretch(timeline: Timeline, flight: Ints, cut: _Cut, following: _Cut | None
         first=first,
         last=last,
         peak=peak,
+        has_threshold=peak is not None and _turns(timeline, flight, peak, last),
         grown_from=low,
         grown_to=high,
         started_by=cut.episode,
@@ -149,6 +154,18 @@ def growth_end(timeline: Timeline, flight: Ints, first: int, last: int) -> int |
     best = int(np.argmax(score))
     # Two segments more than avoidance would have added: one can be a rounding or a delayed ACK.
     return int(moving[best + 1]) if score[best] >= 1.0 else None
+
+
+def _turns(timeline: Timeline, flight: Ints, peak: int, last: int) -> bool:
+    """Whether the flight stayed where slow start had ended, with room left in the receiver's window."""
+    # A round trip of ACKs: as many as there were segments outstanding, or half as many.
+    after = slice(peak + 1, min(last, peak + max(int(flight[peak]) // (2 * timeline.smss), 2)) + 1)
+    rows = flight[after]
+    if len(rows) < 2:
+        return False
+    is_free = rows + timeline.smss <= timeline.rwnd[after]
+    stays = rows >= flight[peak] * (1 - FALL)
+    return bool(np.mean(is_free & stays) > 0.5)
 
 
 def _steps(timeline: Timeline, flight: Ints, moving: Ints) -> Floats:

@@ -12,7 +12,8 @@ from tcptrace_lab.reconstruct.cycles import Cycle, cycles
 from tcptrace_lab.reconstruct.flight import outstanding
 from tcptrace_lab.reconstruct.losses import Episode, base_rtt_ns, episodes
 from tcptrace_lab.reconstruct.lost import losses
-from tcptrace_lab.reconstruct.phases import Stretch, stretches
+from tcptrace_lab.reconstruct.phase_table import cycle_table, phase_table, phases
+from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.windows import limits, windows
 
@@ -60,3 +61,16 @@ class Reconstruction:
     @cached_property
     def cycles(self) -> tuple[Cycle, ...]:
         return cycles(self.timeline, self.stretches, self.flight, self.typical_rtt_ns)
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        return phases(self.timeline, self.stretches, self.episodes, self.flight, self.windows)
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The four tables by name: windows, phases, losses, cycles."""
+        return {
+            "windows": self.windows,
+            "phases": phase_table(self.phases),
+            "losses": self.losses.drop(columns="event"),
+            "cycles": cycle_table(self.cycles, self.phases),
+        }

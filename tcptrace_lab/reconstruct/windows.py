@@ -29,11 +29,12 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
     slack = max(SLACK_SEGMENTS * timeline.smss, _burst(timeline))
     limited = np.zeros(len(flight), dtype=np.int8)
     limited[(flight + slack < held) & ~_is_clocked(timeline)] = LIMITS.index("application")
+    limited[(flight < held) & _is_exhausted(timeline)] = LIMITS.index("application")
     limited[flight + timeline.smss > timeline.rwnd] = LIMITS.index("rwnd")
     limited[_in_recovery(timeline, episodes)] = LIMITS.index("recovery")
     is_free = limited == LIMITS.index("cwnd")
     is_held = limited == LIMITS.index("application")
-    cwnd = np.where(is_held, held, flight)
+    cwnd = _last_at_work(flight, is_held)
     high = pd.array(flight + timeline.smss, dtype="Int64")
     high[~(is_free | (limited == LIMITS.index("recovery")))] = pd.NA
     ssthresh = pd.array(np.zeros(len(flight), dtype=np.int64), dtype="Int64")
@@ -60,9 +61,7 @@ def ssthresh_of(part: Stretch) -> int | None:
     """The threshold seen at work: where slow start turned into avoidance. None: it never did, or something else did."""
     if part.begin == "recovery":
         return part.grown_from
-    if part.peak is None or part.peak >= part.last:
-        return None
-    return part.grown_to
+    return part.grown_to if part.has_threshold else None
 
 
 def limits(table: pd.DataFrame, timeline: Timeline) -> dict[str, float]:
@@ -81,6 +80,13 @@ def limits(table: pd.DataFrame, timeline: Timeline) -> dict[str, float]:
     if total <= 0:
         return {}
     return {name: round(float(spans[codes == code].sum() / total), 4) for code, name in enumerate(LIMITS)}
+
+
+def _last_at_work(flight: Ints, is_held: Bools) -> Ints:
+    """The flight, or where the sender was held back the flight of the last ACK before."""
+    index = np.maximum.accumulate(np.where(is_held, -1, np.arange(len(flight))))
+    value: Ints = np.where(is_held & (index >= 0), np.maximum(flight[np.maximum(index, 0)], flight), flight)
+    return value
 
 
 def _held(flight: Ints, parts: Sequence[Stretch]) -> Ints:
@@ -115,6 +121,22 @@ def _is_clocked(timeline: Timeline) -> Bools:
     told_sum, prompt_sum = (np.concatenate(([0], np.cumsum(flag))) for flag in (told, prompt))
     index = np.arange(count)
     return (prompt_sum[index + 1] - prompt_sum[since]) > CLOCKED_SHARE * (told_sum[index + 1] - told_sum[since])
+
+
+def _is_exhausted(timeline: Timeline) -> Bools:
+    """The ACKs after the last segment before a pause, or before the end: no data was left for them to release."""
+    sent = timeline.sends_before_next_ack
+    total = len(timeline.send_ns)
+    _, samples = timeline.rtt
+    # The next segment leaves when all before it is acknowledged, and later than that ACK explains.
+    wait = max(2_000_000, int(np.median(samples)) // 4) if len(samples) else 0
+    known = timeline.acks_before_send
+    una = np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
+    heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], timeline.send_ns)
+    before = np.concatenate(([timeline.first_offset], timeline.snd_max[:-1]))
+    resumes = (una >= before) & (timeline.send_ns - heard > wait)
+    following = np.minimum(sent, total - 1) if total else sent
+    return (sent >= total) | (resumes[following] if total else np.zeros(len(sent), dtype=bool))
 
 
 def _burst(timeline: Timeline) -> int:

@@ -1,0 +1,44 @@
+"""Draw a connection: time-sequence graph with ACKs, window with slow starts shaded, round trip."""
+
+from __future__ import annotations
+
+import argparse
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One capture, one connection, one picture."""
+    parser.add_argument("capture", metavar="FILE", help="pcap or pcapng, also gzip or zstd; - for standard input")
+    parser.add_argument("--connection", type=int, metavar="N", help="the connection (default: the one with most data)")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the picture: .png, .svg or .pdf")
+    parser.add_argument(
+        "--from", dest="start_s", type=float, metavar="S", help="begin S seconds after the first packet"
+    )
+    parser.add_argument("--to", dest="end_s", type=float, metavar="S", help="end S seconds after the first packet")
+    parser.add_argument("--dpi", type=int, default=150, help="resolution of a .png (default 150)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draw, and write the picture whole or not at all."""
+    from tcptrace_lab.commands.reconstruct import chosen
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.report.connection_figure import connection_figure
+    from tcptrace_lab.tables import replacing
+
+    if not arguments.output.endswith(SUFFIXES):
+        raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(SUFFIXES)}")
+    who = chosen(arguments.capture, arguments.connection)
+    seen = Reconstruction(who.timeline)
+    if not len(seen.timeline.send_ns):
+        raise LabError(f"{arguments.capture}: connection {who.connection} has no data segment to draw")
+    whole = seen.timeline.seconds(seen.timeline.end_ns)
+    start, end = arguments.start_s or 0.0, arguments.end_s if arguments.end_s is not None else whole
+    if not 0 <= start < end:
+        raise LabError(f"--from {start:g} --to {end:g}: must be 0 <= from < to (the connection lasts {whole:.3f} s)")
+    title = f"{arguments.capture.rpartition('/')[2]}, connection {who.connection}"
+    figure = connection_figure(seen, who, title=title, start_s=start, end_s=end)
+    with replacing(arguments.output) as temporary:
+        figure.savefig(temporary, format=arguments.output.rpartition(".")[2], dpi=arguments.dpi)
+    return 0

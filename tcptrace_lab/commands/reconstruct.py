@@ -1,0 +1,113 @@
+"""What a sender's window did: a table of windows per ACK, phases, losses or cycles."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tcptrace_lab.reconstruct.sender import Sender
+
+TABLES = ("windows", "phases", "losses", "cycles")
+SHOWN = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One capture, one connection, one table."""
+    parser.add_argument("capture", metavar="FILE", help="pcap or pcapng, also gzip or zstd; - for standard input")
+    parser.add_argument("--connection", type=int, metavar="N", help="the connection (default: the one with most data)")
+    parser.add_argument(
+        "--table", choices=TABLES, help="which table (default: phases on a terminal, windows to a file)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object with every table on standard output")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the table: .csv, .csv.gz, .parquet or .json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Reconstruct, and print or write."""
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.tables import suffix_of, write_table
+
+    if arguments.output:
+        suffix_of(arguments.output)
+    who = chosen(arguments.capture, arguments.connection)
+    tables = Reconstruction(who.timeline).tables()
+    if arguments.output:
+        write_table(tables[arguments.table or "windows"], arguments.output)
+    if arguments.json:
+        print(json.dumps(_as_dict(arguments.capture, who, tables), indent=1, allow_nan=False))
+    elif not arguments.output:
+        _print(arguments.capture, who, tables[arguments.table or "phases"])
+    return 0
+
+
+def chosen(file: str, connection: int | None) -> Sender:
+    """The sender of connection N of a capture, or of the one with most data."""
+    from tcptrace_lab import read
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.reconstruct.sender import sender
+
+    capture = read(file)
+    table = capture.connections
+    if not len(table) or not int(table["bytes"].max()):
+        raise LabError(f"{file}: no connection carries data")
+    number = int(table["bytes"].argmax()) if connection is None else connection
+    if not 0 <= number < len(table):
+        raise LabError(f"{file}: no connection {number}; it has {len(table)}")
+    return sender(capture[number])
+
+
+def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    head = {"file": file, "connection": who.connection, "sender": who.sender, "receiver": who.receiver}
+    return {**head, **{name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}}
+
+
+def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
+    """Times in seconds from the first packet, windows in segments: what a person reads."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(
+        f"{file} connection {who.connection}: {who.sender} -> {who.receiver}, {who.timeline.smss}-byte segments"
+    )
+    shown = Table(box=None, pad_edge=False)
+    for name in table.columns:
+        shown.add_column(_heading(name), justify="left" if name in ("kind", "limited_by", "detected_by") else "right")
+    for row in table.head(SHOWN).to_dict("records"):
+        shown.add_row(*(_cell(str(name), value, who) for name, value in row.items()))
+    console.print(shown)
+    if len(table) > SHOWN:
+        console.print(f"... {len(table) - SHOWN} more rows (-o FILE writes all)")
+
+
+BYTES = (
+    "cwnd",
+    "cwnd_low",
+    "cwnd_high",
+    "ssthresh",
+    "cwnd_start",
+    "cwnd_end",
+    "cwnd_before",
+    "ssthresh_after",
+    "w_max",
+)
+
+
+def _heading(name: str) -> str:
+    return name.removesuffix("_ns") + "_s" if name.endswith("_ns") else name
+
+
+def _cell(name: str, value: Any, who: Sender) -> str:
+    import pandas as pd
+
+    if pd.isna(value):
+        return ""
+    if name.endswith("_ns"):
+        return f"{who.timeline.seconds(value):.6f}"
+    if name in BYTES:
+        return f"{value / who.timeline.smss:.1f}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

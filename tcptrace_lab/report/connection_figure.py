@@ -1,0 +1,227 @@
+"""A connection in one figure: time-sequence graph (as tcptrace's), window with slow starts shaded, round trip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from tcptrace_lab.report.decimate import cells, envelope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.reconstruct.sender import Sender
+
+# Okabe & Ito's colours, told apart by colour-blind readers too.
+INK, BLUE, SKY, GREEN, ORANGE, RED, PURPLE, YELLOW = (
+    *("#222222", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#F0E442"),
+)
+BINS = 1600
+SIZE_IN = (11.0, 8.5)
+# A receiver's window this much above the data is left out of the frame: it limits nothing and flattens the rest.
+FRAME = 1.25
+STYLE: dict[str, Any] = {"linewidth": 0.9, "solid_joinstyle": "round"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The part of a run that is drawn, in seconds from its first packet."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def length_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+def connection_figure(
+    seen: Reconstruction, who: Sender, *, title: str, start_s: float | None = None, end_s: float | None = None
+) -> Figure:
+    """The figure of one sender; `start_s` and `end_s` choose a part of the run."""
+    timeline = seen.timeline
+    whole = timeline.seconds(timeline.end_ns)
+    span = Span(start_s=start_s if start_s is not None else 0.0, end_s=end_s if end_s is not None else whole)
+    figure = Figure(figsize=SIZE_IN, layout="constrained")
+    sequence, window, trip = figure.subplots(3, 1, sharex=True, height_ratios=(3.2, 3.2, 1.3))
+    _sequence(sequence, seen, span)
+    _window(window, seen, span)
+    _round_trip(trip, seen, span)
+    ends = f"{who.sender} to {who.receiver}, segments of {timeline.smss} bytes"
+    figure.suptitle(f"{title}: {ends}", fontsize=10, x=0.01, ha="left")
+    trip.set_xlabel("time since the first packet (s)")
+    trip.set_xlim(span.start_s, max(span.end_s, span.start_s + 1e-6))
+    for axes in (sequence, window, trip):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(True, color="#e6e6e6", linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure
+
+
+def _legend(axes: Axes, handles: list[Any]) -> None:
+    """Above the panel: inside, it would hide a part of some run."""
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(-0.005, 0.985),
+        fontsize=7.5,
+        frameon=False,
+        ncols=max(len(handles), 1),
+        handlelength=1.4,
+        handletextpad=0.5,
+        columnspacing=1.3,
+    )
+
+
+def _within(seconds: np.ndarray[Any, Any], span: Span) -> np.ndarray[Any, Any]:
+    return (seconds >= span.start_s) & (seconds <= span.end_s)
+
+
+def _sequence(axes: Axes, seen: Reconstruction, span: Span) -> None:
+    timeline = seen.timeline
+    sent_s = (timeline.send_ns - timeline.start_ns) / 1e9
+    heard_s = (timeline.ack_ns - timeline.start_ns) / 1e9
+    drawn, heard = _within(sent_s, span), _within(heard_s, span)
+    fresh, again = drawn & ~timeline.is_retransmission, drawn & timeline.is_retransmission
+    handles: list[Any] = []
+    few = int(fresh.sum()) <= 2 * BINS
+    if few:
+        # Each segment as the range of bytes it carries.
+        axes.vlines(
+            sent_s[fresh], timeline.send_offset[fresh] / 1e6, timeline.send_end[fresh] / 1e6, BLUE, linewidth=1.1
+        )
+    elif fresh.any():
+        axes.plot(*envelope(sent_s[fresh], timeline.send_end[fresh] / 1e6, bins=BINS), color=BLUE, **STYLE)
+    handles.append(Line2D([], [], color=BLUE, label="segments sent"))
+    if heard.any():
+        acked = envelope(heard_s[heard], timeline.snd_una[heard] / 1e6, bins=BINS)
+        axes.step(*acked, where="post", color=GREEN, **STYLE)
+        handles.append(Line2D([], [], color=GREEN, label="acknowledged"))
+        handles.extend(_receiver_window(axes, seen, heard_s, heard, top=timeline.send_end[drawn].max(initial=0)))
+        handles.extend(_sacks(axes, seen, heard_s, heard))
+    if again.any():
+        kept = np.flatnonzero(again)[cells(sent_s[again], timeline.send_offset[again].astype(float), bins=BINS // 8)]
+        axes.plot(sent_s[kept], timeline.send_offset[kept] / 1e6, "D", color=RED, markersize=3.2, markeredgewidth=0)
+        label = f"retransmitted ({int(again.sum())})"
+        handles.append(Line2D([], [], color=RED, marker="D", linestyle="", markersize=4, label=label))
+    axes.set_ylabel("sequence offset (MB)")
+    _legend(axes, handles)
+
+
+def _receiver_window(axes: Axes, seen: Reconstruction, heard_s: Any, heard: Any, *, top: int) -> list[Any]:
+    timeline = seen.timeline
+    edge = timeline.snd_una[heard] + timeline.rwnd[heard]
+    low, high = int(timeline.snd_una[heard].min()), max(int(top), int(timeline.snd_una[heard].max()))
+    frame = low + (high - low) * FRAME + timeline.smss
+    axes.set_ylim(low / 1e6 - (high - low) * 0.02 / 1e6, min(frame, max(int(edge.max()), high) * 1.02 + 1) / 1e6)
+    if not (edge < frame).any():
+        return [Line2D([], [], color=ORANGE, linestyle=":", label="receiver's window: above the frame")]
+    axes.step(*envelope(heard_s[heard], edge / 1e6, bins=BINS), where="post", color=ORANGE, **STYLE)
+    return [Line2D([], [], color=ORANGE, label="receiver's window")]
+
+
+def _sacks(axes: Axes, seen: Reconstruction, heard_s: Any, heard: Any) -> list[Any]:
+    timeline = seen.timeline
+    index = np.flatnonzero(heard & (timeline.sacked > 0))
+    if not len(index):
+        return []
+    index = index[cells(heard_s[index], timeline.sack_high[index].astype(float), bins=BINS // 4)]
+    axes.plot(heard_s[index], timeline.sack_high[index] / 1e6, "|", color=PURPLE, markersize=4, markeredgewidth=0.9)
+    return [Line2D([], [], color=PURPLE, marker="|", linestyle="", label="highest byte SACKed")]
+
+
+def _window(axes: Axes, seen: Reconstruction, span: Span) -> None:
+    timeline, table = seen.timeline, seen.windows
+    smss = timeline.smss
+    seconds = (table["time_ns"].to_numpy() - timeline.start_ns) / 1e9
+    drawn = _within(seconds, span)
+    handles: list[Any] = []
+    if not drawn.any():
+        return
+    x = seconds[drawn]
+    cwnd = table["cwnd"].to_numpy()[drawn] / smss
+    flight = seen.flight[drawn] / smss
+    top = float(cwnd.max())
+    handles.extend(_slow_starts(axes, seen, span, top))
+    axes.plot(*envelope(x, cwnd, bins=BINS), color=BLUE, drawstyle="steps-post", **STYLE)
+    handles.insert(0, Line2D([], [], color=BLUE, label="cwnd, estimated"))
+    if np.mean(flight < cwnd) > 0.01:
+        axes.plot(*envelope(x, flight, bins=BINS), color=SKY, linewidth=0.7, drawstyle="steps-post")
+        handles.insert(1, Line2D([], [], color=SKY, label="flight, where less"))
+    threshold = table["ssthresh"].to_numpy(dtype=float, na_value=np.nan)[drawn] / smss
+    if np.isfinite(threshold).any():
+        axes.plot(x, threshold, color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
+        handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh, where seen"))
+    rwnd = timeline.rwnd[drawn] / smss
+    if np.mean(rwnd < FRAME * top) > 0.02:
+        # More than one ACK (the SYN's window is not scaled) told of a window that could limit.
+        shown = np.minimum(rwnd, 4 * top)
+        axes.plot(*envelope(x, shown, bins=BINS), color=ORANGE, linewidth=0.8, drawstyle="steps-post")
+        handles.append(Line2D([], [], color=ORANGE, label="receiver's window"))
+    handles.extend(_events(axes, seen, span, top))
+    axes.set_ylim(0, top * 1.14)
+    axes.set_ylabel("window (segments)")
+    _legend(axes, handles)
+
+
+def _slow_starts(axes: Axes, seen: Reconstruction, span: Span, top: float) -> list[Any]:
+    """Shaded, and numbered within their loss cycle where they are not too narrow for a number."""
+    timeline = seen.timeline
+    cycles, number = list(seen.cycles), 0
+    edges = [timeline.seconds(cycle.start_ns) for cycle in cycles]
+    current = -1
+    shown = False
+    after_pause = {phase.end_ns for phase in seen.phases if phase.kind == "idle"}
+    for phase in seen.phases:
+        if phase.kind != "slow_start":
+            continue
+        start, end = timeline.seconds(phase.start_ns), timeline.seconds(phase.end_ns)
+        cycle = int(np.searchsorted(edges, start, side="right"))
+        is_counted = phase.start_ns not in after_pause
+        number = is_counted + (number if cycle == current else 0)
+        current = cycle
+        if end < span.start_s or start > span.end_s:
+            continue
+        shown = True
+        axes.axvspan(start, end, color=YELLOW, alpha=0.35, linewidth=0)
+        if is_counted and (end - start) > 0.008 * span.length_s:
+            axes.text((start + end) / 2, top * 1.04, str(number), ha="center", va="bottom", fontsize=8, color=INK)
+    inner = [edge for edge in edges[1:] if span.start_s < edge < span.end_s]
+    axes.vlines(inner, 0, top * 1.03, color="#999999", linewidth=0.7, linestyle=(0, (1, 2)))
+    handles: list[Any] = [Patch(color=YELLOW, alpha=0.35, label="slow start (number in its cycle)")] if shown else []
+    if inner:
+        handles.append(Line2D([], [], color="#999999", linewidth=0.8, linestyle=":", label="a cycle begins"))
+    return handles
+
+
+def _events(axes: Axes, seen: Reconstruction, span: Span, top: float) -> list[Any]:
+    timeline = seen.timeline
+    handles: list[Any] = []
+    for marker, label, kinds in (("v", "loss seen by ACKs", ("dupack", "sack")), ("X", "timeout", ("rto",))):
+        times = [timeline.seconds(episode.time_ns) for episode in seen.episodes if episode.detected_by in kinds]
+        times = [time for time in times if span.start_s <= time <= span.end_s]
+        if times:
+            axes.plot(times, [top * 1.025] * len(times), marker, color=RED, markersize=5, markeredgewidth=0)
+            handles.append(Line2D([], [], color=RED, marker=marker, linestyle="", markersize=5, label=label))
+    return handles
+
+
+def _round_trip(axes: Axes, seen: Reconstruction, span: Span) -> None:
+    timeline = seen.timeline
+    rows, samples = timeline.rtt
+    seconds = (timeline.ack_ns[rows] - timeline.start_ns) / 1e9
+    drawn = _within(seconds, span)
+    axes.set_ylabel("RTT (ms)")
+    if not drawn.any():
+        return
+    x, y = envelope(seconds[drawn], samples[drawn] / 1e6, bins=BINS)
+    axes.plot(x, y, ".", color=INK, markersize=1.6, markeredgewidth=0, rasterized=True)
+    # A few answers that waited for a recovery must not flatten the rest.
+    low, high = float(samples[drawn].min()) / 1e6, float(np.percentile(samples[drawn], 99.5)) / 1e6
+    axes.set_ylim(low - 0.08 * (high - low + 0.1), high + 0.15 * (high - low + 0.1))
