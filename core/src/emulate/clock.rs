@@ -10,7 +10,9 @@ pub const LATE_NS: i64 = 1_000_000;
 /// One stop of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeze {
-    /// Real (monotonic) time at which it was noticed, that is, at its end.
+    /// Virtual time at which the clock stood.
+    pub virtual_ns: i64,
+    /// Real time at which it was noticed, that is, at its end.
     pub noticed_ns: i64,
     pub length_ns: i64,
 }
@@ -32,14 +34,25 @@ impl VirtualClock {
         }
         self.frozen_ns += late;
         self.freezes.push(Freeze {
+            virtual_ns: now - late,
             noticed_ns: real_ns,
             length_ns: late,
         });
         now - late
     }
 
+    /// The real time of a virtual time that has not been yet.
     pub fn to_real(&self, virtual_ns: i64) -> i64 {
         virtual_ns + self.frozen_ns
+    }
+
+    /// The real time of a virtual time that has been: later freezes did not move it.
+    pub fn to_real_past(&self, virtual_ns: i64) -> i64 {
+        let earlier = self
+            .freezes
+            .iter()
+            .take_while(|freeze| freeze.virtual_ns <= virtual_ns);
+        virtual_ns + earlier.map(|freeze| freeze.length_ns).sum::<i64>()
     }
 
     pub fn freezes(&self) -> &[Freeze] {
@@ -62,10 +75,20 @@ mod tests {
         assert_eq!(
             clock.freezes(),
             [Freeze {
+                virtual_ns: 8_000_000,
                 noticed_ns: 60_000_000,
                 length_ns: 52_000_000
             }]
         );
+    }
+
+    #[test]
+    fn a_time_before_a_freeze_keeps_its_place_on_the_wall() {
+        let mut clock = VirtualClock::default();
+        clock.wake(12_000_000, Some(10_000_000));
+        clock.wake(27_000_000, Some(20_000_000));
+        let real = [9, 10, 19, 20].map(|ms| clock.to_real_past(ms * 1_000_000) / 1_000_000);
+        assert_eq!(real, [9, 12, 21, 27]);
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! The same path in real time, between two TUN devices.
 //!
-//! `chain` is arithmetic on a virtual clock (the queue is `network::DropTail`), `clock` stops it while the machine
-//! stands still, `tunnel` reads and writes the devices (Linux only), `log` keeps what happened.
+//! `lane` is one direction of `network::Path` with the packets in it, on a virtual clock; `clock` stops that clock
+//! while the machine stands still; `tunnel` reads and writes the devices (Linux only); `journal` keeps what happened.
 
-mod chain;
 mod clock;
-mod log;
+mod journal;
+mod lane;
 mod packet;
 #[cfg(target_os = "linux")]
 mod tunnel;
 
-pub use chain::{Chain, Item, Loss, Reason};
 pub use clock::{Freeze, VirtualClock};
-pub use log::{Drop, Journal, QueueBin};
-pub use packet::Packet;
+pub use journal::{Bin, Drop, Journal};
+pub use lane::{Lane, Way};
+pub use packet::{Label, Packet};
 #[cfg(target_os = "linux")]
-pub use tunnel::{Report, Stop, Tunnel};
+pub use tunnel::{Counts, Report, Stop, Tunnel};

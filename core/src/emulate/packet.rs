@@ -1,63 +1,70 @@
 //! A packet read from a device, with what the log says of it.
 
-use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use crate::network::Traveller;
+use crate::wire::{TcpFlags, decode};
 
-use super::chain::Item;
+/// Packets of a TUN device begin with the IP header.
+const LINKTYPE_RAW: u16 = 101;
 
 /// An IP packet and the header fields that tell it from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub bytes: Vec<u8>,
+    pub label: Label,
+}
+
+/// What is known of a packet without its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    pub ip_len: u32,
     /// IPv4 identification; 0 in IPv6.
     pub ip_id: u16,
     pub src_port: u16,
     pub dst_port: u16,
     pub tcp_seq: u32,
     pub payload_len: u32,
-    is_pure_ack: bool,
+    /// An ACK and nothing else: what may be lost on the way back.
+    pub is_pure_ack: bool,
+    /// On the way back, where every packet but a pure ACK counts as data.
+    pub is_reverse: bool,
 }
 
 impl Packet {
-    /// Anything that is not TCP travels as well, without ports and payload: it is never lost but to overflow.
-    pub fn new(bytes: Vec<u8>) -> Self {
-        let mut packet = Self {
-            ip_id: 0,
-            src_port: 0,
-            dst_port: 0,
-            tcp_seq: 0,
-            payload_len: 0,
-            is_pure_ack: false,
-            bytes: Vec::new(),
+    /// What is not TCP travels as well, without ports and payload.
+    pub fn new(bytes: Vec<u8>, is_reverse: bool) -> Self {
+        let ip_len = bytes.len() as u32;
+        let mut label = Label {
+            ip_len,
+            is_reverse,
+            ..Label::default()
         };
-        if let Ok(sliced) = SlicedPacket::from_ip(&bytes) {
-            if let Some(NetSlice::Ipv4(ip)) = &sliced.net {
-                packet.ip_id = ip.header().identification();
-            }
-            if let Some(TransportSlice::Tcp(tcp)) = &sliced.transport {
-                packet.src_port = tcp.source_port();
-                packet.dst_port = tcp.destination_port();
-                packet.tcp_seq = tcp.sequence_number();
-                packet.payload_len = tcp.payload().len() as u32;
-                packet.is_pure_ack =
-                    tcp.payload().is_empty() && tcp.ack() && !(tcp.syn() || tcp.fin() || tcp.rst());
-            }
+        if let Ok(segment) = decode(LINKTYPE_RAW, &bytes, ip_len) {
+            let other = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+            label.ip_id = segment.ip_id;
+            label.src_port = segment.src.port;
+            label.dst_port = segment.dst.port;
+            label.tcp_seq = segment.seq;
+            label.payload_len = segment.payload_len;
+            label.is_pure_ack = segment.payload_len == 0
+                && segment.flags.has(TcpFlags::ACK)
+                && segment.flags.0 & other == 0;
         }
-        packet.bytes = bytes;
-        packet
+        Self { bytes, label }
     }
 }
 
-impl Item for Packet {
+impl Traveller for Label {
+    /// Bytes that take time to send: the IP packet, no link header.
     fn bytes(&self) -> u32 {
-        self.bytes.len() as u32
+        self.ip_len
     }
 
     fn is_data(&self) -> bool {
-        self.payload_len > 0
-    }
-
-    fn is_pure_ack(&self) -> bool {
-        self.is_pure_ack
+        if self.is_reverse {
+            !self.is_pure_ack
+        } else {
+            self.payload_len > 0
+        }
     }
 }
 
@@ -66,22 +73,41 @@ mod tests {
     use super::*;
     use etherparse::PacketBuilder;
 
-    #[test]
-    fn a_tcp_packet_is_known_by_its_headers_and_anything_else_by_its_length() {
+    fn tcp(payload: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         PacketBuilder::ipv4([10, 9, 1, 1], [10, 9, 2, 1], 64)
             .tcp(40000, 5001, 77, 65535)
             .ack(5)
-            .write(&mut bytes, &[0; 100])
+            .write(&mut bytes, &vec![0; payload])
             .expect("a vector takes every byte");
-        let data = Packet::new(bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_tcp_packet_is_known_by_its_headers_and_anything_else_by_its_length() {
+        let data = Packet::new(tcp(100), false).label;
         assert_eq!((data.src_port, data.dst_port), (40000, 5001));
         assert_eq!((data.tcp_seq, data.payload_len), (77, 100));
-        assert!(data.is_data() && !data.is_pure_ack());
+        assert!(data.is_data() && !data.is_pure_ack);
         assert_eq!(data.bytes(), 140);
 
-        let noise = Packet::new(vec![0xff; 20]);
-        assert!(!noise.is_data() && !noise.is_pure_ack());
+        let noise = Packet::new(vec![0xff; 20], false).label;
+        assert!(!noise.is_data() && !noise.is_pure_ack);
         assert_eq!(noise.bytes(), 20);
+    }
+
+    #[test]
+    fn on_the_way_back_only_pure_acks_are_not_data() {
+        assert!(!Packet::new(tcp(0), true).label.is_data());
+        assert!(Packet::new(tcp(1), true).label.is_data());
+        // A SYN-ACK must not be lost as an ACK: the connection would begin with a second's timeout.
+        let mut bytes = Vec::new();
+        PacketBuilder::ipv4([10, 9, 2, 1], [10, 9, 1, 1], 64)
+            .tcp(5001, 40000, 77, 65535)
+            .syn()
+            .ack(5)
+            .write(&mut bytes, &[])
+            .expect("a vector takes every byte");
+        assert!(Packet::new(bytes, true).label.is_data());
     }
 }

@@ -11,11 +11,12 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::chain::{Chain, Loss};
 use super::clock::{Freeze, VirtualClock};
-use super::log::Journal;
+use super::journal::{Bin, Drop, Journal};
+use super::lane::{Lane, Way};
 use super::packet::Packet;
-use crate::simulate::Spec;
+use crate::network::Random;
+use crate::simulate::{Spec, paths};
 
 /// The largest packet a TUN device without offload hands over.
 const READ_BYTES: usize = 65536;
@@ -34,20 +35,36 @@ impl Stop {
     }
 }
 
-/// What one run did.
+/// Packets of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    pub entered: u64,
+    pub left: u64,
+    pub lost: u64,
+    pub inside: u64,
+}
+
+impl Counts {
+    fn is_conserved(self) -> bool {
+        self.entered == self.left + self.lost + self.inside
+    }
+}
+
+/// What one run did, on the captures' clock.
 #[derive(Debug)]
 pub struct Report {
-    pub journal: Journal,
-    /// Times on the wall's clock.
+    pub drops: Vec<Drop>,
+    pub bins: Vec<Bin>,
     pub freezes: Vec<Freeze>,
-    /// (in, out, lost, still inside) forward and back.
-    pub forward: [u64; 4],
-    pub reverse: [u64; 4],
+    pub forward: Counts,
+    pub reverse: Counts,
+    /// In = out + lost + inside, for each direction and each queue.
     pub is_conserved: bool,
-    /// Packets the far device would not take (its interface is down).
+    /// Packets that the far device would not take (its interface is down).
     pub write_errors: u64,
     /// How far the wall's clock moved against the monotonic one during the run.
     pub clock_drift_ns: i64,
+    pub journal: Journal,
 }
 
 /// The path between the sender's device and the receiver's.
@@ -92,50 +109,46 @@ fn duplicate(number: i32) -> io::Result<OwnedFd> {
 struct Run<'a> {
     tunnel: &'a Tunnel,
     clock: VirtualClock,
-    forward: Chain<Packet>,
-    reverse: Chain<Packet>,
+    forward: Lane,
+    reverse: Lane,
+    random: Random,
     journal: Journal,
+    /// The clock runs on the wall's time as it was at the start, and steadily.
     wall_minus_monotonic_ns: i64,
     write_errors: u64,
-    arrived: Vec<(i64, Packet)>,
-    losses: Vec<Loss<Packet>>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Run<'a> {
     fn new(tunnel: &'a Tunnel) -> Self {
-        let path = &tunnel.spec.path;
-        let seed = tunnel.spec.seed;
+        let [forward, reverse] = paths(&tunnel.spec);
         Self {
             tunnel,
             clock: VirtualClock::default(),
-            forward: Chain::new(&path.nodes, 0, 0.0, seed),
-            reverse: Chain::new(
-                &path.reverse,
-                path.return_delay_ns.round() as i64,
-                path.ack_loss,
-                // Another stream than the data's losses.
-                !seed,
-            ),
+            forward: Lane::new(forward, Way::Forward),
+            reverse: Lane::new(reverse, Way::Reverse),
+            random: Random::new(tunnel.spec.seed),
             journal: Journal::default(),
             wall_minus_monotonic_ns: wall_minus_monotonic(),
             write_errors: 0,
-            arrived: Vec::new(),
-            losses: Vec::new(),
             buffer: vec![0; READ_BYTES],
         }
     }
 
     fn carry(mut self) -> io::Result<Report> {
         loop {
-            let now = self.clock.wake(monotonic(), self.next_event());
+            let now = self.clock.wake(self.real(), self.next_event());
             self.deliver_due(now)?;
-            self.read_device(Direction::Forward)?;
-            self.read_device(Direction::Reverse)?;
+            self.read_device(Way::Forward)?;
+            self.read_device(Way::Reverse)?;
             if self.wait()? {
                 return Ok(self.report());
             }
         }
+    }
+
+    fn real(&self) -> i64 {
+        monotonic() + self.wall_minus_monotonic_ns
     }
 
     fn next_event(&self) -> Option<i64> {
@@ -146,7 +159,7 @@ impl<'a> Run<'a> {
     /// Sleeps until a packet comes, an event is due, or someone calls stop (then true).
     fn wait(&self) -> io::Result<bool> {
         let timeout = self.next_event().map(|due| {
-            let left = (self.clock.to_real(due) - monotonic() - SPIN_NS).max(0);
+            let left = (self.clock.to_real(due) - self.real() - SPIN_NS).max(0);
             Timespec {
                 tv_sec: left / 1_000_000_000,
                 tv_nsec: left % 1_000_000_000,
@@ -163,37 +176,35 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes every packet that waits in a device; each arrives at the instant at which it is read.
-    fn read_device(&mut self, direction: Direction) -> io::Result<()> {
-        let device = match direction {
-            Direction::Forward => self.tunnel.sender.as_fd(),
-            Direction::Reverse => self.tunnel.receiver.as_fd(),
+    /// Takes every packet that waits in a device; each enters the path at the instant at which it is read.
+    fn read_device(&mut self, way: Way) -> io::Result<()> {
+        let device = match way {
+            Way::Forward => self.tunnel.sender.as_fd(),
+            Way::Reverse => self.tunnel.receiver.as_fd(),
         };
         while let Some(bytes) = read_packet(device, &mut self.buffer)? {
-            let packet = Packet::new(bytes);
-            let now = self.clock.wake(monotonic(), self.next_event());
+            let packet = Packet::new(bytes, way == Way::Reverse);
+            let now = self.clock.wake(self.real(), self.next_event());
             self.deliver_due(now)?;
-            let chain = match direction {
-                Direction::Forward => &mut self.forward,
-                Direction::Reverse => &mut self.reverse,
+            let lane = match way {
+                Way::Forward => &mut self.forward,
+                Way::Reverse => &mut self.reverse,
             };
-            chain.enter(now, packet, &mut self.losses);
-            self.record(direction, now);
+            lane.enter(now, packet, &mut self.random, &mut self.journal);
         }
         Ok(())
     }
 
     fn deliver_due(&mut self, now: i64) -> io::Result<()> {
-        for direction in [Direction::Forward, Direction::Reverse] {
-            let (chain, device) = match direction {
-                Direction::Forward => (&mut self.forward, self.tunnel.receiver.as_fd()),
-                Direction::Reverse => (&mut self.reverse, self.tunnel.sender.as_fd()),
+        for way in [Way::Forward, Way::Reverse] {
+            let (lane, device) = match way {
+                Way::Forward => (&mut self.forward, self.tunnel.receiver.as_fd()),
+                Way::Reverse => (&mut self.reverse, self.tunnel.sender.as_fd()),
             };
-            chain.advance(now, &mut self.arrived, &mut self.losses);
-            for (due, packet) in self.arrived.drain(..) {
+            while let Some((due, packet)) = lane.leave(now) {
                 // Before the write: within it the kernel already processes the packet and sends its answer.
-                let late = monotonic() - self.clock.to_real(due);
-                self.journal.lateness_ns.push(late);
+                let real = monotonic() + self.wall_minus_monotonic_ns;
+                self.journal.delivered(real - self.clock.to_real(due));
                 match write(device, &packet.bytes) {
                     Ok(_) => {}
                     Err(Errno::IO | Errno::INVAL | Errno::NOBUFS | Errno::AGAIN) => {
@@ -202,52 +213,36 @@ impl<'a> Run<'a> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            self.record(direction, now);
         }
         Ok(())
     }
 
-    fn record(&mut self, direction: Direction, now: i64) {
-        let offset = self.clock.to_real(0) + self.wall_minus_monotonic_ns;
-        let is_reverse = direction == Direction::Reverse;
-        self.journal
-            .record_losses(&mut self.losses, is_reverse, offset);
-        if !is_reverse {
-            self.journal.sample_queues(&self.forward, now + offset);
-        }
-    }
-
     fn report(mut self) -> Report {
-        self.journal.finish();
-        let counts = |chain: &Chain<Packet>| {
-            let (entered, left, lost) = chain.counts();
-            [entered, left, lost, chain.inside()]
+        let now = self.clock.wake(self.real(), None);
+        let counts = |lane: &Lane, is_reverse| Counts {
+            entered: lane.entered(),
+            left: lane.left(),
+            lost: self.journal.lost(is_reverse),
+            inside: lane.inside(),
         };
-        let offset = self.wall_minus_monotonic_ns;
+        let (forward, reverse) = (counts(&self.forward, false), counts(&self.reverse, true));
+        self.forward.finish(now);
+        self.reverse.finish(now);
         Report {
-            forward: counts(&self.forward),
-            reverse: counts(&self.reverse),
-            is_conserved: self.forward.is_conserved() && self.reverse.is_conserved(),
-            freezes: self
-                .clock
-                .freezes()
-                .iter()
-                .map(|freeze| Freeze {
-                    noticed_ns: freeze.noticed_ns + offset,
-                    ..*freeze
-                })
-                .collect(),
-            journal: self.journal,
+            forward,
+            reverse,
+            is_conserved: forward.is_conserved()
+                && reverse.is_conserved()
+                && self.forward.is_conserved()
+                && self.reverse.is_conserved(),
+            drops: self.journal.drops_on(|time| self.clock.to_real_past(time)),
+            bins: self.journal.bins_on(|time| self.clock.to_real_past(time)),
+            freezes: self.clock.freezes().to_vec(),
             write_errors: self.write_errors,
-            clock_drift_ns: wall_minus_monotonic() - offset,
+            clock_drift_ns: wall_minus_monotonic() - self.wall_minus_monotonic_ns,
+            journal: self.journal,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Reverse,
 }
 
 /// The next packet of a device, `None` when none waits.

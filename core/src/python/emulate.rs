@@ -8,7 +8,7 @@ mod linux {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
-    use crate::emulate::{Drop, Journal, QueueBin, Reason, Report, Stop, Tunnel};
+    use crate::emulate::{Bin, Drop, Journal, Report, Stop, Tunnel};
     use crate::simulate::Spec;
 
     /// Two open TUN descriptors joined by a scenario's path.
@@ -43,8 +43,8 @@ mod linux {
 
     fn columns<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        dict.set_item("drops", drops(py, &report.journal.drops)?)?;
-        dict.set_item("queue", queue(py, &report.journal.queue)?)?;
+        dict.set_item("drops", drops(py, &report.drops)?)?;
+        dict.set_item("queue", queue(py, &report.bins)?)?;
         dict.set_item("lateness_ns", lateness(py, &report.journal)?)?;
         let freezes: Vec<_> = report
             .freezes
@@ -52,15 +52,13 @@ mod linux {
             .map(|freeze| (freeze.noticed_ns, freeze.length_ns))
             .collect();
         dict.set_item("freezes", freezes)?;
-        for (name, [entered, left, lost, inside]) in
-            [("forward", report.forward), ("reverse", report.reverse)]
-        {
-            let counts = PyDict::new(py);
-            counts.set_item("entered", entered)?;
-            counts.set_item("left", left)?;
-            counts.set_item("lost", lost)?;
-            counts.set_item("inside", inside)?;
-            dict.set_item(name, counts)?;
+        for (name, counts) in [("forward", report.forward), ("reverse", report.reverse)] {
+            let row = PyDict::new(py);
+            row.set_item("entered", counts.entered)?;
+            row.set_item("left", counts.left)?;
+            row.set_item("lost", counts.lost)?;
+            row.set_item("inside", counts.inside)?;
+            dict.set_item(name, row)?;
         }
         dict.set_item("is_conserved", report.is_conserved)?;
         dict.set_item("write_errors", report.write_errors)?;
@@ -72,20 +70,20 @@ mod linux {
         let dict = PyDict::new(py);
         dict.set_item("time_ns", column(rows, |row| row.time_ns))?;
         dict.set_item("node", column(rows, |row| row.node))?;
-        dict.set_item("reason", column(rows, |row| reason(row.reason)))?;
-        let direction = |row: &Drop| if row.is_reverse { "rev" } else { "fwd" };
+        dict.set_item("reason", column(rows, |row| row.reason.name()))?;
+        let direction = |row: &Drop| if row.label.is_reverse { "rev" } else { "fwd" };
         dict.set_item("dir", column(rows, direction))?;
-        dict.set_item("ip_id", column(rows, |row| row.ip_id))?;
-        dict.set_item("tcp_seq", column(rows, |row| row.tcp_seq))?;
-        dict.set_item("payload_len", column(rows, |row| row.payload_len))?;
-        dict.set_item("sport", column(rows, |row| row.src_port))?;
-        dict.set_item("dport", column(rows, |row| row.dst_port))?;
-        dict.set_item("queue_len", column(rows, |row| row.queue_len))?;
-        dict.set_item("ip_len", column(rows, |row| row.ip_len))?;
+        dict.set_item("ip_id", column(rows, |row| row.label.ip_id))?;
+        dict.set_item("tcp_seq", column(rows, |row| row.label.tcp_seq))?;
+        dict.set_item("payload_len", column(rows, |row| row.label.payload_len))?;
+        dict.set_item("sport", column(rows, |row| row.label.src_port))?;
+        dict.set_item("dport", column(rows, |row| row.label.dst_port))?;
+        dict.set_item("queue_len", column(rows, |row| row.waiting))?;
+        dict.set_item("ip_len", column(rows, |row| row.label.ip_len))?;
         Ok(dict)
     }
 
-    fn queue<'py>(py: Python<'py>, rows: &[QueueBin]) -> PyResult<Bound<'py, PyDict>> {
+    fn queue<'py>(py: Python<'py>, rows: &[Bin]) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("time_ns", column(rows, |row| row.time_ns))?;
         dict.set_item("node", column(rows, |row| row.node))?;
@@ -115,15 +113,6 @@ mod linux {
 
     fn column<R, V>(rows: &[R], value: impl Fn(&R) -> V) -> Vec<V> {
         rows.iter().map(value).collect()
-    }
-
-    fn reason(reason: Reason) -> &'static str {
-        match reason {
-            Reason::Overflow => "overflow",
-            Reason::Random => "random",
-            Reason::Scheduled => "scheduled",
-            Reason::AckLoss => "ackloss",
-        }
     }
 }
 

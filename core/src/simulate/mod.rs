@@ -13,7 +13,7 @@ pub mod taps;
 mod timer;
 mod writes;
 
-pub use build::{QUEUE_BIN_NS, control};
+pub use build::{QUEUE_BIN_NS, control, paths};
 pub use cycles::{Cycle, Cycles};
 pub use output::{NodeTotals, Output, OutputEvent};
 pub use record::{DetectedBy, DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
