@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",
     "reconstruct": "what a sender's window did: windows, phases, losses, cycles",
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
+    "simulate": "run a scenario; write what its taps saw, and the truth beside it",
+    "sweep": "run a scenario over ranges of its keys, in parallel",
 }
 
 

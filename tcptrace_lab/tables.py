@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from tcptrace_lab.errors import LabError
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json")
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -31,23 +32,30 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     with replacing(path) as temporary:
         if suffix == ".parquet":
             frame.to_parquet(temporary, index=False)
-        elif suffix == ".json":
-            frame.to_json(temporary, orient="records", lines=False)
         else:
-            # mtime 0: the same table gives the same bytes.
-            gzip = {"method": "gzip", "mtime": 0}
-            frame.to_csv(temporary, index=False, compression=gzip if suffix == ".csv.gz" else None)
+            with open(temporary, "wb") as file:
+                if suffix == ".csv.gz":
+                    # No name and no time in the header: the same table gives the same bytes.
+                    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+                        frame.to_csv(packed, index=False)
+                else:
+                    frame.to_csv(file, index=False)
 
 
-def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a table by the suffix of the path."""
+def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Read a table by the suffix of the path; columns whose names begin with one of `text` are text, also in CSV."""
     import pandas as pd
 
     suffix = suffix_of(path)
     try:
         if suffix == ".parquet":
             return pd.read_parquet(path)
-        return pd.read_json(path) if suffix == ".json" else pd.read_csv(path)
+        names = pd.read_csv(path, nrows=0).columns
+        frame = pd.read_csv(path, dtype={name: str for name in names if name.startswith(text)} if text else None)
+        for name in names:
+            if text and name.startswith(text):
+                frame[name] = frame[name].fillna("")
+        return frame
     except OSError as error:
         raise LabError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:

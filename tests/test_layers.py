@@ -19,7 +19,7 @@ LAYERS = (
     ("classify",),
     ("reconstruct",),
     ("replay", "sweep", "testbed"),
-    ("simulate",),
+    ("simulate", "truth"),
     ("capture",),
     ("backends",),
     ("models",),

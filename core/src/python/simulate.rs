@@ -92,7 +92,11 @@ impl Simulation {
         tapped::capture(py, self.output.taps.as_ref(), tap, name, detail)
     }
 
-    /// Writes what a tap saw: pcap with nanoseconds, or pcapng.
+    /// Writes what a tap saw, the run beginning at `epoch_ns`: pcap with nanoseconds, or pcapng.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call, from tcptrace_lab/simulate.py"
+    )]
     fn write(
         &self,
         py: Python<'_>,
@@ -101,13 +105,22 @@ impl Simulation {
         is_pcapng: bool,
         snaplen: u32,
         has_payload: bool,
+        epoch_ns: i64,
     ) -> PyResult<()> {
         self.check(tap)?;
         let kept = Kept {
             snaplen,
             has_payload,
         };
-        tapped::write(py, self.output.taps.as_ref(), tap, &path, is_pcapng, kept)
+        tapped::write(
+            py,
+            self.output.taps.as_ref(),
+            tap,
+            &path,
+            is_pcapng,
+            kept,
+            epoch_ns,
+        )
     }
 
     /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd.

@@ -99,6 +99,7 @@ pub fn write(
     path: &Path,
     is_pcapng: bool,
     kept: Kept,
+    epoch_ns: i64,
 ) -> PyResult<()> {
     let format = if is_pcapng {
         FileFormat::Pcapng
@@ -107,7 +108,14 @@ pub fn write(
     };
     py.detach(|| {
         let sink = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        write_capture(sink, format, kept, taps.segments(tap)).map(drop)
+        write_capture(
+            sink,
+            format,
+            kept,
+            taps.segments(tap)
+                .map(|(time_ns, segment)| (epoch_ns + time_ns, segment)),
+        )
+        .map(drop)
     })?;
     Ok(())
 }

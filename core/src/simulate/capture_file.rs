@@ -52,8 +52,8 @@ mod tests {
 
     fn segments() -> Vec<(i64, Segment)> {
         let ends = Ends::of(0, false, false);
-        let data = |number| packet_counting::data(&ends, number, 512);
-        let ack = packet_counting::ack(&ends, 0, 512, &[(2, 3)]);
+        let data = |number| packet_counting::data(&ends, number, 7, 512);
+        let ack = packet_counting::ack(&ends, 0, 8, 512, &[(2, 3)]);
         vec![(0, data(0)), (10, data(1)), (1_000_000_007, ack)]
     }
 

@@ -26,7 +26,7 @@ pub fn seq(number: i64, wire_bytes: u32) -> u32 {
 }
 
 /// Data packet `number`.
-pub fn data(ends: &Ends, number: i64, wire_bytes: u32) -> Segment {
+pub fn data(ends: &Ends, number: i64, ip_id: u16, wire_bytes: u32) -> Segment {
     Segment {
         src: ends.sender,
         dst: ends.receiver,
@@ -36,7 +36,7 @@ pub fn data(ends: &Ends, number: i64, wire_bytes: u32) -> Segment {
         window: WINDOW,
         payload_len: payload(wire_bytes),
         ip_len: payload(wire_bytes) + HEADERS,
-        ip_id: number as u16,
+        ip_id,
         ttl: 64,
         ecn: 0,
         options: TcpOptions::default(),
@@ -44,7 +44,13 @@ pub fn data(ends: &Ends, number: i64, wire_bytes: u32) -> Segment {
 }
 
 /// The ACK of everything up to and with packet `number`, with SACK blocks as (first, behind the last) packet numbers.
-pub fn ack(ends: &Ends, number: i64, wire_bytes: u32, blocks: &[(i64, i64)]) -> Segment {
+pub fn ack(
+    ends: &Ends,
+    number: i64,
+    ip_id: u16,
+    wire_bytes: u32,
+    blocks: &[(i64, i64)],
+) -> Segment {
     let mut sack = SackBlocks::default();
     for (edge, &(first, behind)) in sack.edges.iter_mut().zip(blocks) {
         *edge = (seq(first, wire_bytes), seq(behind, wire_bytes));
@@ -65,7 +71,7 @@ pub fn ack(ends: &Ends, number: i64, wire_bytes: u32, blocks: &[(i64, i64)]) -> 
         window: WINDOW,
         payload_len: 0,
         ip_len: HEADERS + options,
-        ip_id: number as u16,
+        ip_id,
         ttl: 64,
         ecn: 0,
         options: TcpOptions {
@@ -85,23 +91,23 @@ mod tests {
 
     #[test]
     fn packets_follow_each_other_without_a_hole_and_acks_name_the_next_one() {
-        let (first, second) = (data(&ends(), 0, 512), data(&ends(), 1, 512));
+        let (first, second) = (data(&ends(), 0, 0, 512), data(&ends(), 1, 0, 512));
         assert_eq!((first.seq, first.payload_len, first.ip_len), (1, 472, 512));
         assert_eq!(second.seq, first.seq + first.payload_len);
-        assert_eq!(ack(&ends(), 0, 512, &[]).ack, second.seq);
+        assert_eq!(ack(&ends(), 0, 0, 512, &[]).ack, second.seq);
         // ns-2 acknowledges -1 while packet 0 is missing.
-        assert_eq!(ack(&ends(), -1, 512, &[]).ack, 1);
+        assert_eq!(ack(&ends(), -1, 0, 512, &[]).ack, 1);
     }
 
     #[test]
     fn sequence_numbers_wrap() {
         // 2^32 / 1460 = 2941758.4: packet 2941759 begins 2941759 * 1460 - 2^32 = 844 bytes behind the wrap, plus 1.
-        assert_eq!(data(&ends(), 2_941_759, 1500).seq, 845);
+        assert_eq!(data(&ends(), 2_941_759, 0, 1500).seq, 845);
     }
 
     #[test]
     fn sack_blocks_are_the_sequence_numbers_of_packet_ranges() {
-        let ack = ack(&ends(), 3, 1500, &[(5, 8), (10, 11)]);
+        let ack = ack(&ends(), 3, 0, 1500, &[(5, 8), (10, 11)]);
         assert_eq!(ack.options.sack.as_slice(), [(7301, 11681), (14601, 16061)]);
         assert_eq!(ack.ip_len, 60);
     }

@@ -247,7 +247,7 @@ mod tests {
 
     impl Captured for Numbered {
         fn segment(&self, ends: &[Ends], _packet_bytes: u32) -> Segment {
-            packet_counting::data(&ends[0], self.0, 512)
+            packet_counting::data(&ends[0], self.0, self.0 as u16, 512)
         }
     }
 

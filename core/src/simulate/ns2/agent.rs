@@ -19,6 +19,8 @@ pub struct Io {
     pub random: Random,
     pub recorder: Recorder<Seconds>,
     pub taps: Taps<Packet>,
+    /// Packets sent along each direction.
+    pub sent: [u16; 2],
 }
 
 /// Where drops and node events of one direction are written down.
@@ -97,7 +99,9 @@ pub fn row(
 
 impl Io {
     /// A packet leaves an endpoint along a direction (0 or 1).
-    pub fn send(&mut self, direction: usize, packet: Packet) {
+    pub fn send(&mut self, direction: usize, mut packet: Packet) {
+        self.sent[direction] = self.sent[direction].wrapping_add(1);
+        packet.ip_id = self.sent[direction];
         self.taps.entered(direction, self.now.to_ns(), &packet);
         let mut watch = Watch {
             recorder: &mut self.recorder,
@@ -226,6 +230,7 @@ impl Base {
             bytes: if is_syn { 40 } else { self.packet_bytes },
             number,
             is_data: true,
+            ip_id: 0,
             ts: io.now.0,
             blocks: Blocks::default(),
         };

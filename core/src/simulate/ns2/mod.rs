@@ -58,6 +58,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             spec.record_events,
         ),
         taps: Taps::new(spec),
+        sent: [0; 2],
     };
     let mut connections: Vec<Connection> = spec
         .connections

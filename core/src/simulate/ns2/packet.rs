@@ -32,6 +32,8 @@ pub struct Packet {
     /// Packet number from 0; of an ACK the last number received in order, -1 for none.
     pub number: i64,
     pub is_data: bool,
+    /// Which of its host's packets it is: a retransmission or a second duplicate ACK is another one.
+    pub ip_id: u16,
     /// When the data packet was sent; an ACK echoes it (in seconds).
     pub ts: f64,
     pub blocks: Blocks,
@@ -51,13 +53,13 @@ impl Captured for Packet {
     fn segment(&self, ends: &[Ends], packet_bytes: u32) -> Segment {
         let ends = &ends[self.connection as usize];
         if self.is_data {
-            return packet_counting::data(ends, self.number, packet_bytes);
+            return packet_counting::data(ends, self.number, self.ip_id, packet_bytes);
         }
         let blocks: Vec<(i64, i64)> = self
             .blocks
             .iter()
             .map(|(start, end)| (start as i64, end as i64))
             .collect();
-        packet_counting::ack(ends, self.number, packet_bytes, &blocks)
+        packet_counting::ack(ends, self.number, self.ip_id, packet_bytes, &blocks)
     }
 }

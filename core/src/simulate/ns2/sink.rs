@@ -113,6 +113,7 @@ impl Sink {
             bytes: self.ack_bytes + 8 * u32::from(blocks.count),
             number,
             is_data: false,
+            ip_id: 0,
             ts: self.ts_to_echo,
             blocks,
         }
@@ -167,6 +168,7 @@ mod tests {
             bytes: 1000,
             number,
             is_data: true,
+            ip_id: 0,
             ts: 0.0,
             blocks: Blocks::default(),
         }

@@ -1,0 +1,81 @@
+"""Run a scenario and write what its taps saw, and the truth beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`simulate SCENARIO -o run.pcap --truth run.truth.csv`."""
+    parser.add_argument("scenario", help="scenario file (TOML)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="capture: .pcap (nanoseconds) or .pcapng")
+    parser.add_argument("--truth", metavar="FILE", help="truth side-car: .parquet, .csv or .csv.gz")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key")
+    parser.add_argument("--tap", action="append", metavar="PLACE", help="sender, receiver, node0.in, node0.out, ...")
+    parser.add_argument("--snaplen", type=int, default=65535, metavar="BYTES", help="bytes kept of each packet")
+    parser.add_argument("--headers-only", action="store_true", help="capture no payload")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate, write, print."""
+    from dataclasses import replace
+
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.scenario_file import load
+    from tcptrace_lab.simulate import CAPTURE_SUFFIXES, simulate
+    from tcptrace_lab.tables import suffix_of
+
+    scenario = load(arguments.scenario, overrides=arguments.set)
+    if arguments.tap:
+        scenario = replace(scenario, taps=tuple(arguments.tap))
+    # A wrong name is found before the run, not after it.
+    if arguments.output and Path(arguments.output).suffix not in CAPTURE_SUFFIXES:
+        raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(CAPTURE_SUFFIXES)}")
+    if arguments.truth:
+        suffix_of(arguments.truth)
+    if arguments.snaplen < 1:
+        raise LabError(f"--snaplen {arguments.snaplen}: must be > 0")
+    for file in (arguments.output, arguments.truth):
+        if file and not Path(file).absolute().parent.is_dir():
+            raise LabError(f"{file}: no such directory")
+    if not arguments.output:
+        scenario = replace(scenario, taps=())
+    done = simulate(scenario)
+    written = []
+    for tap in scenario.taps:
+        file = _of_tap(Path(arguments.output), tap, len(scenario.taps))
+        done.write(file, tap=tap, snaplen=arguments.snaplen, payload=not arguments.headers_only)
+        written.append(file)
+    if arguments.truth:
+        written += done.write_truth(arguments.truth)
+    if arguments.json:
+        # Not a number: there was no complete cycle. JSON has null for that.
+        summary = {name: None if _is_nan(value) else value for name, value in done.summary.items()}
+        print(json.dumps({**summary, "files": [str(file) for file in written]}, indent=2))
+    else:
+        print(_text(scenario.title, done.summary, written))
+    return 0
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _of_tap(output: Path, tap: str, count: int) -> Path:
+    """run.pcap for the only tap; run.sender.pcap, run.node0.in.pcap for several."""
+    return output if count == 1 else output.with_name(f"{output.stem}.{tap}{output.suffix}")
+
+
+def _text(title: str, summary: dict[str, object], written: list[Path]) -> str:
+    rows = [(name.replace("_", " "), value) for name, value in summary.items()]
+    width = max(len(name) for name, _ in rows)
+    lines = [title] if title else []
+    lines += [
+        f"  {name:{width}}  {value:.6g}" if isinstance(value, float) else f"  {name:{width}}  {value}"
+        for name, value in rows
+    ]
+    return "\n".join(lines + [f"  wrote {file}" for file in written])

@@ -1,0 +1,209 @@
+"""One scenario run in the Rust engine: what a tap saw, and what really happened.
+
+A congestion control can be written in Python. The engine calls it and sends what it allows:
+
+    from tcptrace_lab.scenario_file import load
+    from tcptrace_lab.simulate import simulate
+
+    class Reno:
+        '''RFC 5681: one segment more per ACK in slow start, per round trip in avoidance; half the flight at a loss.'''
+
+        def on_ack(self, state):
+            if not state.is_cwnd_limited:
+                return
+            if state.cwnd < state.ssthresh:
+                state.cwnd += min(state.newly_acked, state.smss)
+            else:
+                state.cwnd += state.smss * state.smss / state.cwnd
+
+        def on_loss(self, state):  # recovery sets cwnd from ssthresh; its floor of two segments is the sender's
+            state.ssthresh = state.flight_size / 2
+
+        on_timeout = on_loss
+
+    run = simulate(load("captures/scenarios/reno_10M.toml"), control=Reno())
+    run.windows.plot(x="time_ns", y="cwnd")
+
+`state` (core/src/python/control.rs) has cwnd and ssthresh to set, and smss, now_ns, newly_acked, flight_size, rtt_ns,
+srtt_ns, snd_una, snd_nxt, is_cwnd_limited to read. Optional methods: start(state), on_rtt(now_ns, rtt_ns),
+on_recovered(state).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.capture import Capture
+from tcptrace_lab.errors import LabError, ScenarioError
+from tcptrace_lab.scenario import Scenario
+from tcptrace_lab.scenario_spec import nodes_before, to_json
+from tcptrace_lab.tables import replacing, suffix_of, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CAPTURE_SUFFIXES = (".pcap", ".pcapng")
+
+# When a run begins, in files: a capture that begins at 0 is one without a clock to tcptrace and others.
+FILE_EPOCH_S = 1_000_000_000
+
+# The engine's codes (core/src/simulate/record.rs).
+RECOVERY = 3
+DETECTED_BY = ("dupack", "sack", "rto", "partial")
+REASONS = ("overflow", "random", "scheduled", "ackloss")
+
+
+class Control(Protocol):
+    """A congestion control written in Python: these three, and the optional ones named above."""
+
+    def on_ack(self, state: _core.ControlState, /) -> None: ...
+    def on_loss(self, state: _core.ControlState, /) -> None: ...
+    def on_timeout(self, state: _core.ControlState, /) -> None: ...
+
+
+def simulate(scenario: Scenario, *, control: Control | None = None) -> Run:
+    """Run a scenario. With `control` the first connection's slow start and window are that object's."""
+    return Run(scenario, _core.simulate(to_json(scenario, external=control is not None), control))
+
+
+class Run:
+    """What a simulation left behind. Times are integer nanoseconds since its start, windows and offsets bytes."""
+
+    def __init__(self, scenario: Scenario, core: _core.Simulation) -> None:
+        self.scenario = scenario
+        self._core = core
+
+    @functools.cached_property
+    def summary(self) -> dict[str, Any]:
+        """One row of a sweep: throughput, cycles, slow starts per cycle, losses, utilization, backlog."""
+        return self._core.summary()
+
+    @functools.cached_property
+    def windows(self) -> pd.DataFrame:
+        """Every change at a sender, as it stands afterwards.
+
+        `limited_by` says what kept it from sending more: recovery, cwnd, rwnd, or application.
+        """
+        frame = self._frame(self._core.truth(), "cwnd", "ssthresh", "flight_size", "snd_una", "snd_nxt", "rwnd")
+        room = frame["smss"] + frame["flight_size"]
+        limits = [frame["state"] == RECOVERY, room > frame["rwnd"], room > frame["cwnd"]]
+        frame["limited_by"] = np.select(limits, ["recovery", "rwnd", "cwnd"], "application")
+        return frame
+
+    @functools.cached_property
+    def losses(self) -> pd.DataFrame:
+        """Every loss a sender noticed, and by what: dupack, sack, rto, partial."""
+        frame = self._frame(self._core.losses(), "offset", "cwnd_before", "ssthresh_after")
+        frame["detected_by"] = np.take(DETECTED_BY, frame["detected_by"])
+        return frame
+
+    @functools.cached_property
+    def drops(self) -> pd.DataFrame:
+        """Every packet the path lost.
+
+        `node` counts `path.nodes` (or, with `is_reverse`, `path.reverse`) from 0, the access link being -1.
+        """
+        frame = self._frame(self._core.drops(), "offset").rename(columns={"bytes": "ip_len", "waiting": "queue_len"})
+        frame["reason"] = np.take(REASONS, frame["reason"])
+        frame["node"] = frame["node"].astype("int64") - self._access * ~frame["is_reverse"]
+        return frame.drop(columns="smss")
+
+    @functools.cached_property
+    def queue(self) -> pd.DataFrame:
+        """The nodes' queues in bins of 10 ms: packets waiting at most and last; a bin without an arrival is absent."""
+        import pandas as pd
+
+        frames = []
+        for node in self._core.nodes():
+            bins = self._core.queue(node["node"], node["is_reverse"])
+            number = node["node"] if node["is_reverse"] else node["node"] - self._access
+            frames.append(pd.DataFrame({"node": number, "is_reverse": node["is_reverse"], **bins}))
+        return pd.concat(frames, ignore_index=True)
+
+    @functools.cached_property
+    def nodes(self) -> pd.DataFrame:
+        """Every node's packets and bytes in, out and dropped, and what waits at the end."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self._core.nodes()).rename(columns={"node": "engine_node"})
+        frame.insert(0, "node", frame["engine_node"] - self._access * ~frame["is_reverse"])
+        return frame
+
+    @functools.cached_property
+    def ports(self) -> list[tuple[int, int]]:
+        """Each connection's ports: its sender's and its receiver's."""
+        return self._core.ports()
+
+    def capture(self, *, tap: str | None = None) -> Capture:
+        """What a tap saw, followed as `tcptrace_lab.read` follows a file, without a file."""
+        number = self._tap(tap)
+        name = f"{self.scenario.title or 'simulation'}, {self.scenario.taps[number]}"
+
+        def again(wanted: bool | list[int] | None) -> _core.Capture:
+            return self._core.capture(number, name, wanted)
+
+        return Capture(again(None), reread=again)
+
+    def packets(self, *, tap: str | None = None) -> pd.DataFrame:
+        """What a tap saw, a row for each packet, with the wire's numbers."""
+        import pandas as pd
+
+        return pd.DataFrame(self._core.packets(self._tap(tap)))
+
+    def write(
+        self, path: str | os.PathLike[str], *, tap: str | None = None, snaplen: int = 65535, payload: bool = True
+    ) -> None:
+        """Write what a tap saw: .pcap (nanoseconds) or .pcapng. Without `payload` only headers are captured.
+
+        The run begins at FILE_EPOCH_S.
+        """
+        suffix = Path(path).suffix
+        if suffix not in CAPTURE_SUFFIXES:
+            raise LabError(f"{path}: the suffix must be one of {', '.join(CAPTURE_SUFFIXES)}")
+        with replacing(path) as temporary:
+            self._core.write(
+                self._tap(tap), os.fspath(temporary), suffix == ".pcapng", snaplen, payload, FILE_EPOCH_S * 10**9
+            )
+
+    def write_truth(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Write the truth side-car (.parquet, .csv, .csv.gz), and beside it NAME.drops and NAME.queue."""
+        from tcptrace_lab.truth import drop_table, queue_table, truth_table
+
+        suffix = suffix_of(path)
+        stem = Path(path).name.removesuffix(suffix)
+        base = Path(path).with_name(stem.removesuffix(".truth"))
+        drops, queue = (base.with_name(f"{base.name}.{kind}{suffix}") for kind in ("drops", "queue"))
+        write_table(truth_table(self), path)
+        write_table(drop_table(self), drops)
+        write_table(queue_table(self), queue)
+        return [Path(path), drops, queue]
+
+    def _tap(self, tap: str | None) -> int:
+        taps = self.scenario.taps
+        if not taps:
+            raise ScenarioError("taps = []: nothing was captured; name one, for example sender")
+        name = taps[0] if tap is None else tap
+        if name not in taps:
+            raise ValueError(f"no tap {name!r}: this run has {', '.join(taps)}")
+        return taps.index(name)
+
+    @property
+    def _access(self) -> int:
+        return nodes_before(self.scenario.path)
+
+    def _frame(self, columns: dict[str, Any], *counted: str) -> pd.DataFrame:
+        """A table with the columns counted in the profile's unit turned into bytes, and each row's segment size."""
+        import pandas as pd
+
+        frame = pd.DataFrame(columns)
+        unit = self._core.unit_bytes
+        for name in counted:
+            frame[name] = frame[name] * unit
+        frame["smss"] = np.take(self._core.smss(), frame["connection"])
+        return frame
