@@ -9,12 +9,14 @@ from tcptrace_lab.models.m_start import MStart
 from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.small_buffers import SmallBuffers
+from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
 from tcptrace_lab.models.textbook.cubic_response import CubicResponse
 from tcptrace_lab.models.textbook.mathis import Mathis
 from tcptrace_lab.models.textbook.pftk import Pftk
 
 ALL: tuple[Model, ...] = (
     SmallBuffers(),
+    SmallBuffersPackets(),
     InitialWindow(),
     SeveralNodes(),
     MStart(),

@@ -211,7 +211,12 @@ def shift(**parameters: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
     At the first retransmission the one-packet start is `seconds` later and `packets` further. Those packets take
     packets / last_rate on the last link; what is left is how far ahead the k-packet start is (positive) in delivering.
     """
-    many, one = timeline(**parameters), timeline(**{**parameters, "initial_window": 1})
+    return _shift(timeline(**parameters), **parameters)
+
+
+def _shift(many: Timeline, **parameters: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+    is_one = bool(np.all(np.asarray(parameters["initial_window"]) == 1))
+    one = many if is_one else timeline(**{**parameters, "initial_window": 1})
     seconds = one.retransmitted - many.retransmitted
     packets = one.first_lost - many.first_lost
     return seconds, packets, seconds - packets / LAST_RATE.check(parameters["last_rate"])
@@ -281,7 +286,7 @@ class InitialWindow:
         """First loss, retransmission, and the comparison with a one-packet start."""
         checked(self, parameters)
         run = timeline(**parameters)
-        seconds, packets, ahead = shift(**parameters)
+        seconds, packets, ahead = _shift(run, **parameters)
         before = run.is_lost.sum(axis=-1).astype(np.float64)
         first_ack = np.nanmin(np.where(np.isnan(run.ack_at), np.inf, run.ack_at), axis=-1)
         rows: tuple[tuple[str, FloatArray, str], ...] = (

@@ -118,10 +118,8 @@ def _printed() -> Table:
         add(f"n = {n}", "S_n = 17 [2 (n + 1) - (n - 1)]", 17.0 * (2 * (n + 1) - (n - 1)), float(upstream[-1]))
         add(f"n = {n}", "mu' / mu = 1 + 1/(n + 1)", 1 + 1 / (n + 1), float(rate / MU))
         add(f"n = {n}", "B' = 8.5 n (n + 3)/(n + 1)", 8.5 * n * (n + 3) / (n + 1), float(before))
-    upstream_is_first = [
-        n for n in LADDER if np.less(*(np.min(x) for x in model.burst_sizes(uniform(n), np.full(n, 17.0), MU, 20)))
-    ]
-    add("figure 4", "S_B = S_n from n =", 4.0, float(min(upstream_is_first)))
+    bursts = {n: model.burst_sizes(uniform(n), np.full(n, 17.0), MU, 20) for n in LADDER}
+    add("figure 4", "S_B = S_n from n =", 4.0, min(n for n, (each, main) in bursts.items() if each.min() < main))
     _, alone = model.burst_sizes(np.empty(0), np.empty(0), MU, 20)
     add("figure 4", "S of the single node", 40.0, float(alone))
     main_need, before_need = model.required_buffers(MU, T, 80)
@@ -298,14 +296,15 @@ def _column(table: Table, name: str) -> list[Any]:
 def _draw_figure_4(canvas: matplotlib.figure.Figure, table: Table) -> None:
     axes = canvas.subplots()
     n = _column(table, "n")
-    for name, style in (
+    styles: tuple[tuple[str, dict[str, Any]], ...] = (
         ("model Mb/s", {"color": "tab:blue", "label": "model"}),
         ("ns-2 Mb/s", {"color": "black", "marker": "x", "linestyle": "none", "label": "ns-2"}),
         ("simulator Mb/s", {"color": "tab:red", "label": "simulator"}),
         ("ns-2, two nodes", {"color": "black", "marker": "o", "linestyle": "none", "fillstyle": "none",
                              "label": "ns-2, equivalent node"}),
         ("simulator, two nodes", {"color": "tab:red", "linestyle": ":", "label": "simulator, equivalent node"}),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for name, style in styles:
         values = _column(table, name)
         if any(value is not None for value in values):
             axes.plot(n, [np.nan if value is None else value for value in values], **style)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.models import small_buffers as model
+from tcptrace_lab.models import small_buffers_packets as packets
 from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, simulated_slow_starts
+from tcptrace_lab.scenario_file import parse
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -36,6 +38,11 @@ def reproduce(sources: Sources) -> Reproduction:
     """Everything of the paper that its text lets one compute or simulate."""
     theory = model.SmallBuffers().evaluate(buffer=np.array(BUFFERS), mu=MU, tau=TAU)
     columns = {name: np.asarray(quantity.value) for name, quantity in theory.items()}
+    path = parse(SCENARIO).path
+    counted = packets.SmallBuffersPackets().evaluate(
+        buffer=np.array(BUFFERS), mu=MU, round_trip=path.base_rtt_s, feed_rate=path.access_rate_bps / (8 * 512)
+    )
+    columns |= {f"{name} by packets": np.asarray(quantity.value) for name, quantity in counted.items()}
     ns2 = {int(row["B_pkts"]): row for row in sources.rows("tahoe_sweep.csv", config="paper")}
     simulated = sources.sweep(SCENARIO, "path.nodes.0.buffer", BUFFERS)
     regimes = _regimes(columns, ns2, simulated)
@@ -59,7 +66,7 @@ def reproduce(sources: Sources) -> Reproduction:
             ),
         ),
         notes=(
-            "Theory and simulation disagree below 27 packets because the analysis treats bursts as a fluid, "
+            "Theorems and simulation disagree below 27 packets because the analysis treats bursts as a fluid, "
             "and at 64 because a burst of 2 B whole packets just fits (models/ERRATA.md).",
         ),
     )
@@ -113,16 +120,18 @@ def _printed() -> Table:
 def _regimes(columns: dict[str, np.ndarray], ns2: dict[int, dict[str, str]], simulated: list[dict[str, Any]]) -> Table:
     """Theory, ns-2 and the simulator for each B; which condition fired and by what margin."""
     rows: list[Row] = []
-    counts: dict[str, list[bool]] = {"ns-2": [], "simulator": []}
+    counts: dict[tuple[str, str], list[bool]] = {}
     for i, buffer in enumerate(BUFFERS):
         theory = int(columns["slow_starts"][i])
         fired = [f"({n})" for n in (9, 10) if columns[f"condition_{n}"][i] > 0]
         is_above = columns["W_th"][i] > 2 * columns["W_B"][i]
         seen_ns2 = int(ns2[buffer]["slow_starts_per_cycle"]) if buffer in ns2 else None
         seen_sim = simulated_slow_starts(simulated[i]) if simulated else None
+        by_packets = int(columns["slow_starts by packets"][i])
         for name, seen in (("ns-2", seen_ns2), ("simulator", seen_sim)):
             if seen is not None:
-                counts[name].append(seen == theory)
+                counts.setdefault(("the theorems agree", name), []).append(seen == theory)
+                counts.setdefault(("counting packets agrees", name), []).append(seen == by_packets)
         seen_any = [seen for seen in (seen_ns2, seen_sim) if seen is not None]
         rows.append(
             (
@@ -134,21 +143,25 @@ def _regimes(columns: dict[str, np.ndarray], ns2: dict[int, dict[str, str]], sim
                 " ".join(fired) if is_above else "(theorem 2)" if theory == 2 else "W_th < W_B",
                 round(float(columns["margin"][i]), 3),
                 theory,
+                by_packets,
                 seen_ns2,
                 seen_sim,
                 "" if not seen_any else "disagree" if any(seen != theory for seen in seen_any) else "",
             )
         )
-    agreement = [f"theory agrees with {name} at {sum(same)} of {len(same)} B" for name, same in counts.items() if same]
+    agreement = [f"{who} with {name} at {sum(same)} of {len(same)} B" for (who, name), same in counts.items()]
     return Table(
         name="regimes",
-        title="Slow starts per cycle, B by B (mu tau = 205.08); (9), (10): left / right - 1, positive = holds",
+        title="Slow starts per cycle, B by B (mu tau = 205.08); (9), (10): left / right - 1, > 0 holds",
         columns=(
             "B", "W_th", "W_B", "S", "n_B", "n_1", "n_2", "(9)", "(10)", "fired", "margin",
-            "theory", "ns-2", "simulator", "verdict",
+            "theory", "packets", "ns-2", "simulator", "verdict",
         ),
         rows=tuple(rows),
-        notes=tuple(agreement),
+        notes=(
+            "theory: theorems 1 and 2; packets: the same slow starts counted packet by packet; disagree: with theory.",
+            *agreement,
+        ),
     )  # fmt: skip
 
 
@@ -168,19 +181,24 @@ def _throughput(
                 int(columns["slow_starts"][i]),
                 round(printed, 2),
                 round(counted, 2),
+                round(float(columns["throughput_cycle by packets"][i]), 2),
                 None if seen_ns2 is None else round(seen_ns2, 2),
                 None if seen_sim is None else round(seen_sim, 2),
                 None if seen is None else round(100 * (printed / seen - 1), 1),
                 None if seen is None else round(100 * (counted / seen - 1), 1),
+                None if seen is None else round(100 * (columns["throughput_cycle by packets"][i] / seen - 1), 1),
             )
         )
     return Table(
         name="figure_2",
         title="Figure 2 as numbers: throughput in packets/s over full cycles",
-        columns=("B", "theory", "section 7", "with queue", "ns-2", "simulator", "error 7, %", "error queue, %"),
+        columns=(
+            "B", "theory", "section 7", "with queue", "by packets", "ns-2", "simulator",
+            "error 7, %", "error queue, %", "error packets, %",
+        ),
         rows=tuple(rows),
         notes=("theory: slow starts per cycle; errors against ns-2 (or the simulator where ns-2 is absent).",),
-    )
+    )  # fmt: skip
 
 
 def _draw_figure_2(
@@ -200,6 +218,7 @@ def _draw_figure_2(
         axes.axvspan(buffer - 0.5, buffer + 0.5, ymin=0.5, color="tab:red", alpha=0.15, linewidth=0)
     axes.plot(buffers, columns["throughput"], ":", color="tab:blue", label="section 7")
     axes.plot(buffers, columns["throughput_cycle"], "-", color="tab:blue", label="queue and slow starts counted")
+    axes.plot(buffers, columns["throughput_cycle by packets"], "-", color="tab:green", label="counted by packets")
     if simulated:
         axes.plot(
             buffers, [row["throughput_full_cycles_pps"] for row in simulated], "-", color="tab:red", label="simulator"

@@ -30,6 +30,11 @@ MONOTONE: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("W_D", "tau", 1),
         ("slow_starts", "tau", 1),
     ),
+    "small_buffers_packets": (
+        ("W_max", "buffer", 1),
+        ("W_th", "round_trip", 1),
+        ("W_th", "mu", 1),
+    ),
     "initial_window": (
         ("first_lost", "places", 1),
         ("first_ack_at", "feed_time", 1),

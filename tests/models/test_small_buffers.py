@@ -7,6 +7,7 @@ import csv
 import numpy as np
 import pytest
 from tcptrace_lab.models import small_buffers as model
+from tcptrace_lab.models import small_buffers_packets as packets
 
 from tcptrace_lab.scenario import Control, Node, Path
 from tests.conftest import shared
@@ -258,3 +259,61 @@ def test_another_network_is_refused() -> None:
     assert "never overflows" in small.applies_to(endless, TAHOE).text
     slow_return = Path(nodes=(node,), packet_bytes=512, reverse=(Node(rate_bps=1e5),))
     assert "return path" in small.applies_to(slow_return, TAHOE).text
+
+
+NETWORKS = {
+    # mu, T (propagation, service, access link, ACKs), rate that feeds the bottleneck; packets a second and seconds.
+    "paper": (MU, TAU + 1 / MU + 4096 / 10e6 + 320 / 1.5e6 + 320 / 10e6, 10e6 / 4096),
+    "grid": (64.0, 3.125 + 1 / 64 + 1 / 512 + 2 * 320 / 163840, 512.0),
+}
+
+
+@pytest.mark.parametrize("config", NETWORKS)
+def test_counting_packets_gives_ns2s_thresholds_at_every_buffer(config: str) -> None:
+    """68 buffers on two networks: number of slow starts and every threshold of a cycle."""
+    rows = [r for r in csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open()) if r["config"] == config]
+    mu, round_trip, feed = NETWORKS[config]
+    assert len(rows) == 68
+    for row in rows:
+        first, *others = map(int, row["ssthresh_full_cycles_pkts"].split(";")[-1].split("/"))
+        buffer = int(row["B_pkts"])
+        assert packets.first_threshold(buffer, mu, round_trip) == first
+        found = packets.cycle(buffer, first, mu / feed)
+        assert list(found.thresholds) == others
+        assert str(found.slow_starts) == row["slow_starts_per_cycle"]
+
+
+@pytest.mark.parametrize("config", NETWORKS)
+def test_counting_packets_gives_ns2s_throughput_within_0_7_percent(config: str) -> None:
+    rows = [r for r in csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open()) if r["config"] == config]
+    mu, round_trip, feed = NETWORKS[config]
+    found = packets.SmallBuffersPackets().evaluate(
+        buffer=[float(row["B_pkts"]) for row in rows], mu=mu, round_trip=round_trip, feed_rate=feed
+    )
+    ns2 = np.array([float(row["throughput_full_cycles_pkt_per_s"]) for row in rows])
+    np.testing.assert_allclose(found["throughput_cycle"].value, ns2, rtol=0.007)
+
+
+def test_counted_packets_are_conserved() -> None:
+    """Congestion avoidance begins with as many packets acknowledged as the receiver has in order; thresholds fall."""
+    for buffer in (1, 2, 7, 16, 20, 33, 64, 100):
+        for threshold in (10, 60, 113, 400):
+            found = packets.cycle(buffer, threshold)
+            assert found.packets >= (found.thresholds[-1] if found.thresholds else threshold) - 1
+            assert all(a >= b for a, b in zip((threshold, *found.thresholds), found.thresholds, strict=False))
+            assert found.timeouts <= len(found.thresholds)
+
+
+def test_theorem_2_holds_for_packets_too_but_for_a_burst_that_just_fits() -> None:
+    """No three slow starts where W_B < W_th < 2 W_B: B = 27 to 63 of section 8's network."""
+    for buffer in range(27, 64):
+        assert packets.cycle(buffer, int(packets.first_threshold(buffer, MU, TAU + 1 / MU))).slow_starts == 2
+
+
+def test_a_verdict_that_hangs_on_one_packet_says_so() -> None:
+    """B = 20 is triple, 19 and 21 double."""
+    answer = packets.SmallBuffersPackets().predict(satellite(20), TAHOE)
+    assert answer.regime == "triple"
+    assert "one packet more or less" in answer.notes[0]
+    assert packets.SmallBuffersPackets().predict(satellite(40), TAHOE).notes == ()
+    assert "more than a third" in packets.SmallBuffersPackets().applies_to(satellite(80), TAHOE).text

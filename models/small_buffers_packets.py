@@ -1,0 +1,288 @@
+"""Slow starts of a cycle counted packet by packet: what Theorem 1 of RR-3574 approximates with a fluid.
+
+The network of `small_buffers` (Barakat & Altman 1998, section 2). While bursts are shorter than a round trip (B at most
+a third of the pipe, equation 3) slow starts go in mini-cycles: the ACKs of one burst, a service time apart, send the
+next. So a cycle after the loss of congestion avoidance follows from B and the first threshold alone, with service times
+as the unit of time (section 5: "the only parameter ... is the buffer size B"). Here each packet is counted: which finds
+a place, what the receiver already holds, when a third duplicate ACK comes, go-back-N after it.
+
+Differs: not the paper's analysis but the recurrence that it describes in section 4. It has ns-2's thresholds at every B
+from 2 to 69, on two networks; the theorem has the number of slow starts at 54 of 68.
+
+Units: packets, packets/s, seconds. Parameters broadcast; the recurrence runs once for each different combination.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from tcptrace_lab.models import conditions
+from tcptrace_lab.models.avoidance import avoidance
+from tcptrace_lab.models.prediction import (
+    Applicability,
+    FloatArray,
+    Parameter,
+    Prediction,
+    Quantity,
+    checked,
+    named,
+    reason,
+    require_applies,
+)
+from tcptrace_lab.models.small_buffers import MU, REGIMES
+
+from tcptrace_lab.scenario import Control, Path
+
+# The recurrence takes a step per packet: larger pipes than this are not followed.
+LARGEST = 200_000
+BUFFER = Parameter(name="buffer", unit="packets", meaning="B, waiting places at the bottleneck", example=20, low=1,
+                   low_open=False, high=LARGEST, integer=True)  # fmt: skip
+ROUND_TRIP = Parameter(name="round_trip", unit="s", meaning="T, propagation and service, no queue", example=0.5634)
+FEED_RATE = Parameter(name="feed_rate", unit="packets/s", meaning="slowest rate before it", example=1e7 / 4096)
+
+DUPLICATE_ACKS = 3
+SSTHRESH_MINIMUM = 2
+# Mini-cycles without a drop, all holes filled, after which congestion avoidance is on its way.
+CALM = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycle:
+    """A cycle's slow starts: the thresholds set by their losses, timeouts among these, and where avoidance begins.
+
+    `rounds` mini-cycles from the loss of congestion avoidance to its next beginning acknowledge `packets` new ones.
+    """
+
+    thresholds: tuple[int, ...]
+    timeouts: int
+    rounds: int
+    packets: int
+
+    @property
+    def slow_starts(self) -> int:
+        """The one after the loss in congestion avoidance, and one after each loss in a slow start."""
+        return 1 + len(self.thresholds)
+
+
+@dataclass
+class _Tahoe:
+    """ns-2's Tahoe (go-back-N), packets from 0, and a receiver that acknowledges each packet."""
+
+    ssthresh: float
+    cwnd: float = 1.0
+    highest_ack: int = -1
+    next_packet: int = 0
+    largest_sent: int = -1
+    recover: int = -1
+    duplicates: int = 0
+    thresholds: list[int] = field(default_factory=list)
+    timeouts: int = 0
+    held: set[int] = field(default_factory=set)
+    expected: int = 0
+
+    def receive(self, packet: int) -> int:
+        """The receiver's ACK: the last packet in order."""
+        self.held.add(packet)
+        while self.expected in self.held:
+            self.expected += 1
+        return self.expected - 1
+
+    def on_ack(self, number: int) -> None:
+        """One packet more per new ACK below ssthresh, 1/cwnd above; a cut at the third duplicate."""
+        if number > self.highest_ack:
+            self.duplicates = 0
+            self.highest_ack = number
+            self.next_packet = max(self.next_packet, number + 1)
+            self.cwnd += 1 if self.cwnd < self.ssthresh else 1 / self.cwnd
+            return
+        self.duplicates += 1
+        # Duplicates for a packet sent before the last cut say nothing of a new loss (ns-2's bugFix_): a lost
+        # retransmission is left to the timer.
+        if self.duplicates == DUPLICATE_ACKS and self.highest_ack > self.recover:
+            self.cut()
+
+    def cut(self) -> None:
+        """Half the window as threshold, slow start from one packet, everything from the hole on again."""
+        self.recover = self.largest_sent
+        self.ssthresh = max(SSTHRESH_MINIMUM, math.floor(self.cwnd / 2))
+        self.thresholds.append(int(self.ssthresh))
+        self.cwnd, self.next_packet = 1.0, self.highest_ack + 1
+
+    def is_settled(self) -> bool:
+        """In congestion avoidance, nothing missing at the receiver."""
+        return self.cwnd >= self.ssthresh and self.expected == self.largest_received + 1
+
+    @property
+    def largest_received(self) -> int:
+        return max(self.held, default=-1)
+
+
+@dataclass
+class _Queue:
+    """B places and a server of one packet per tick, fed at `spacing` ticks a packet; times within a mini-cycle."""
+
+    buffer: int
+    spacing: float
+    idle_at: float = -math.inf
+    fed_at: float = -math.inf
+    is_full: bool = False
+
+    def offer(self, now: float) -> float | None:
+        """When the packet leaves; None if it is dropped."""
+        self.fed_at = arrival = max(now, self.fed_at + self.spacing)
+        # Departures still to come; one at the very time of the arrival frees its place first.
+        present = math.ceil(self.idle_at - arrival - 1e-9) if self.idle_at > arrival else 0
+        if present > self.buffer:
+            self.is_full = True
+            return None
+        self.idle_at = max(self.idle_at, arrival) + 1
+        return self.idle_at
+
+
+@lru_cache(maxsize=65_536)
+def cycle(buffer: int, threshold: int, spacing: float = 0.0) -> Cycle:
+    """The slow starts after a loss in congestion avoidance that set `threshold` (packets).
+
+    `spacing` is mu over the rate that feeds the bottleneck: a burst of an ACK arrives so far apart, in service times.
+    """
+    tcp = _Tahoe(ssthresh=threshold)
+    calm, begun = 0, (0, 0, -1)
+    acks: list[tuple[float, int]] = [(0.0, -1)]
+    for mini_cycle in range(1, 100 + 40 * int(math.log2(threshold + 2))):
+        queue = _Queue(buffer=buffer, spacing=spacing)
+        burst: list[tuple[float, int]] = []
+        if not acks:
+            # Nothing in flight and a hole: the retransmission timer.
+            tcp.timeouts += 1
+            tcp.cut()
+            acks = [(0.0, -2)]
+        for at, number in acks:
+            if number >= 0:
+                tcp.on_ack(number)
+            while tcp.next_packet <= tcp.highest_ack + math.floor(tcp.cwnd):
+                leaves = queue.offer(at - acks[0][0])
+                if leaves is not None:
+                    burst.append((leaves, tcp.next_packet))
+                tcp.largest_sent = max(tcp.largest_sent, tcp.next_packet)
+                tcp.next_packet += 1
+        if tcp.cwnd >= tcp.ssthresh and begun[2] != len(tcp.thresholds):
+            begun = mini_cycle, tcp.highest_ack + 1, len(tcp.thresholds)
+        acks = [(at, tcp.receive(packet)) for at, packet in burst]
+        calm = calm + 1 if tcp.is_settled() and not queue.is_full else 0
+        if calm >= CALM:
+            break
+    return Cycle(thresholds=tuple(tcp.thresholds), timeouts=tcp.timeouts, rounds=begun[0], packets=begun[1])
+
+
+def first_threshold(buffer: ArrayLike, mu: ArrayLike, round_trip: ArrayLike) -> FloatArray:
+    """The threshold set by the loss in congestion avoidance, packets: half of the window when it is detected, floored.
+
+    The window that no longer fits is floor(B + mu T) + 1; a round trip later, detected, it has grown by nearly one.
+    """
+    window = np.floor(BUFFER.check(buffer) + MU.check(mu) * ROUND_TRIP.check(round_trip) + 1e-9) + 1
+    return np.maximum(np.floor(window / 2), SSTHRESH_MINIMUM)
+
+
+@dataclass(frozen=True)
+class SmallBuffersPackets:
+    """RR-3574's cycle as a model that counts packets."""
+
+    name: str = "small_buffers_packets"
+    paper: str = "Barakat & Altman 1998 (INRIA RR-3574), its section 4 counted packet by packet"
+    parameters: tuple[Parameter, ...] = (BUFFER, MU, ROUND_TRIP, FEED_RATE)
+
+    def applies_to(self, path: Path, control: Control) -> Applicability:
+        """Section 2's model, with B at most a third of the pipe, so that mini-cycles do not overlap."""
+        places, pipe = path.waiting_places(path.bottleneck), path.mu_pps * path.base_rtt_s
+        return Applicability(
+            (
+                conditions.is_tahoe(control),
+                conditions.is_standard_slow_start(control),
+                conditions.has_window(control, "reno"),
+                conditions.acks_every_packet(control),
+                conditions.no_limited_transmit(control),
+                conditions.has_finite_buffer(path, path.bottleneck),
+                conditions.is_fed_by_bursts(path),
+                conditions.is_return_free(path),
+                conditions.no_random_loss(path),
+                conditions.has_delay(path),
+                conditions.window_is_free(control, places + pipe),
+                reason(
+                    3 * places <= pipe <= LARGEST,
+                    f"B is at most a third of the pipe ({pipe:.6g} packets): bursts do not overlap",
+                    f"B = {places:g} is more than a third of the pipe ({pipe:.6g} packets), or the pipe too large",
+                ),
+            )
+        )
+
+    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+        """B, mu, T and the slowest rate before the bottleneck."""
+        before = [node.rate_bps for node in conditions.upstream(path)]
+        return {
+            "buffer": path.waiting_places(path.bottleneck),
+            "mu": path.mu_pps,
+            "round_trip": path.base_rtt_s,
+            # Nothing before the bottleneck: a burst arrives all at once.
+            "feed_rate": min(min(before, default=math.inf) / (8 * path.packet_bytes), 1e12),
+        }
+
+    def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
+        """Slow starts, thresholds and throughput of a cycle."""
+        b, mu, round_trip, feed = np.broadcast_arrays(*checked(self, parameters))
+        threshold = first_threshold(b, mu, round_trip)
+        points = zip(b.ravel(), threshold.ravel(), (mu / feed).ravel(), strict=True)
+        runs = [cycle(int(places), int(first), float(spacing)) for places, first, spacing in points]
+
+        def column(values: list[float]) -> FloatArray:
+            return np.array(values, dtype=np.float64).reshape(b.shape)
+
+        start = column([run.thresholds[-1] if run.thresholds else math.nan for run in runs])
+        start = np.where(np.isnan(start), threshold, start)
+        second = column([run.thresholds[0] if run.thresholds else math.nan for run in runs])
+        end = np.floor(b + mu * round_trip + 1e-9) + 1
+        packets, seconds = avoidance(start, end, mu, round_trip)
+        # The slow starts before, and the round trip (of a full queue) in which the loss is detected.
+        packets = packets + column([run.packets for run in runs]) + end
+        seconds = seconds + round_trip * column([run.rounds for run in runs]) + end / mu
+        rows: tuple[tuple[str, FloatArray, str], ...] = (
+            ("slow_starts", column([run.slow_starts for run in runs]), "1"),
+            ("W_th", threshold, "packets"),
+            ("W_th_second", second, "packets"),
+            ("W_S", start, "packets"),
+            ("W_max", end, "packets"),
+            ("timeouts", column([run.timeouts for run in runs]), "1"),
+            ("rounds_of_slow_start", column([run.rounds for run in runs]), "1"),
+            ("cycle", seconds, "s"),
+            ("throughput_cycle", packets / seconds, "packets/s"),
+        )
+        return {name: Quantity(value=value, unit=unit, equation="recurrence") for name, value, unit in rows}
+
+    def predict(self, path: Path, control: Control) -> Prediction:
+        """Single, double or triple."""
+        require_applies(self, path, control)
+        inputs = self.inputs(path, control)
+        found = self.evaluate(**inputs)
+        count = int(found["slow_starts"].value)
+        near = cycle_near(inputs)
+        notes = () if near == {count} else (f"one packet more or less of buffer: {sorted(near)} slow starts per cycle",)
+        return Prediction(
+            model=self.name,
+            paper=self.paper,
+            inputs=named(self, inputs),
+            quantities=found,
+            equations=("recurrence",),
+            regime=REGIMES.get(count, "more"),
+            notes=notes,
+        )
+
+
+def cycle_near(inputs: dict[str, float]) -> set[int]:
+    """The numbers of slow starts at B - 1, B and B + 1: how much a verdict hangs on one packet."""
+    buffers = np.array([inputs["buffer"] + step for step in (-1, 0, 1) if inputs["buffer"] + step >= 1])
+    others = {name: np.full(buffers.shape, value) for name, value in inputs.items() if name != "buffer"}
+    found = SmallBuffersPackets().evaluate(buffer=buffers, **others)
+    return {int(value) for value in found["slow_starts"].value}
