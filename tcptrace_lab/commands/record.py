@@ -3,6 +3,17 @@
 Two network namespaces are joined by a path (rate, drop-tail buffer, delay, loss), the kernel's own TCP sends over it,
 and tcpdump captures at the places named in `taps`. Beside the capture: the kernel's cwnd and state per ACK, every drop,
 the queue in bins of 10 ms, and a description of all of it. Everything else is gone when the command ends.
+
+    $ sudo tcptrace-lab record captures/scenarios/recorded/reno_10M.toml -o reno_10M
+    reno_10M.pcap.gz: 28160 packets
+      path       18467 packets in, 18380 out; drops: 87 overflow
+      port 42146 87 retransmissions, cwnd up to 149; loss events: 9 fast_retransmit
+      deliveries 0.7 us late (median), 18.3 us (99th percentile)
+      freezes    19, 24 ms in all, the longest 1.8 ms
+
+A freeze is the machine standing still: the path then stands still with it. `--attempts 4` records again while there is
+one above 4 ms. A scenario that the kernel cannot do (Tahoe, Compound) is refused; where the kernel does otherwise than
+the scenario says, the output lists it.
 """
 
 from __future__ import annotations

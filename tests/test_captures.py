@@ -1,0 +1,130 @@
+"""Every shipped recording is what captures/index.toml says of it."""
+
+import csv
+import gzip
+import hashlib
+import json
+import tomllib
+from typing import Any
+
+import pytest
+
+import tcptrace_lab
+from tcptrace_lab.scenario_file import load
+from tcptrace_lab.scenario_spec import to_spec
+from tests.conftest import ROOT
+
+CAPTURES = ROOT / "captures"
+INDEX: list[dict[str, Any]] = tomllib.loads((CAPTURES / "index.toml").read_text())["captures"]
+FILES = [row for capture in INDEX for row in (capture, *capture.get("also", []))]
+every_capture = pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["name"])
+
+
+def sent_by(entry: dict[str, Any], port: int) -> dict[str, Any]:
+    """The connection whose data sender has this port: one row of the capture's table."""
+    connections = tcptrace_lab.read(CAPTURES / entry["file"]).connections
+    (row,) = connections[connections.client_port == port].to_dict("records")
+    return row
+
+
+def drops(entry: dict[str, Any]) -> list[dict[str, str]]:
+    with (CAPTURES / entry["drops"]).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def truth(entry: dict[str, Any]) -> list[dict[str, str]]:
+    with gzip.open(CAPTURES / entry["truth"], "rt", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_index_lists_every_capture_and_every_recorded_scenario() -> None:
+    assert {row["file"] for row in FILES} == {path.name for path in CAPTURES.glob("*.pcap.gz")}
+    recorded = {f"scenarios/recorded/{path.name}" for path in (CAPTURES / "scenarios" / "recorded").glob("*.toml")}
+    assert {entry["scenario"] for entry in INDEX} == recorded
+
+
+@pytest.mark.parametrize("row", FILES, ids=lambda row: row["file"])
+def test_files_are_the_recorded_ones_and_small(row: dict[str, Any]) -> None:
+    data = (CAPTURES / row["file"]).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == row["sha256"]
+    assert len(data) < 2_000_000
+    assert tcptrace_lab.read(CAPTURES / row["file"]).packets == row["packets"]
+
+
+@every_capture
+def test_it_was_made_from_its_scenario(entry: dict[str, Any]) -> None:
+    """The description beside the capture holds the scenario that ran: changing the file means recording again."""
+    about = json.loads((CAPTURES / f"{entry['name']}.json").read_text())
+    assert about["scenario"] == json.loads(json.dumps(to_spec(load(CAPTURES / entry["scenario"]))))
+
+
+@every_capture
+def test_what_the_path_dropped_is_what_the_kernel_and_the_reader_count_as_retransmitted(entry: dict[str, Any]) -> None:
+    """Three accounts of one run: the path's log, the kernel's tracepoint, and our reading of the packets."""
+    rows = drops(entry)
+    for expected in entry["expected"]:
+        port = expected["client_port"]
+        lost = sum(int(row["sport"]) == port and int(row["payload_len"]) > 0 for row in rows)
+        assert lost == expected["retransmissions"]
+        assert sent_by(entry, port)["retransmissions_client"] == expected["retransmissions"]
+
+
+@every_capture
+def test_every_dropped_packet_is_in_the_senders_capture(entry: dict[str, Any]) -> None:
+    """The tap is before the path: each lost sequence number was seen, and seen again."""
+    capture = tcptrace_lab.read(CAPTURES / entry["file"])
+    for expected in entry["expected"]:
+        id = sent_by(entry, expected["client_port"])["id"]
+        segments = capture[id].flows[0].segments
+        retransmitted = segments[segments.is_retransmission]
+        assert len(retransmitted) == expected["retransmissions"]
+        again = sorted(retransmitted.offset)
+        lost = [int(row["tcp_seq"]) for row in drops(entry) if int(row["sport"]) == expected["client_port"]]
+        # Offsets count from the SYN; the first lost packet's sequence number ties the two together.
+        base = min(lost, default=0) - min(again, default=0)
+        assert sorted((seq - base) % 2**32 for seq in lost) == again
+
+
+def overflows_alone(entry: dict[str, Any]) -> bool:
+    """One Reno, whose losses in avoidance are those of a full buffer."""
+    expected = entry["expected"]
+    is_reno = len(expected) == 1 and expected[0]["congestion_control"] == "reno"
+    return is_reno and set(entry["path"]) >= {"drops_overflow"} and bool(expected[0]["w_max"])
+
+
+@pytest.mark.parametrize("entry", filter(overflows_alone, INDEX), ids=lambda entry: entry["name"])
+def test_the_window_at_a_loss_in_avoidance_is_bdp_plus_buffer_plus_one(entry: dict[str, Any]) -> None:
+    """A drop-tail path holds BDP + B + 1; the kernel hears of the loss a round trip, one segment of growth, later."""
+    path = entry["path"]
+    w_max = path["bdp_packets"] + path["buffer_packets"] + 1
+    assert all(abs(window - w_max) <= 2 for window in entry["expected"][0]["w_max"])
+
+
+@every_capture
+def test_truth_is_in_order_and_holds_what_the_index_says(entry: dict[str, Any]) -> None:
+    rows = truth(entry)
+    times = [float(row["time"]) for row in rows]
+    assert times == sorted(times)
+    for expected in entry["expected"]:
+        mine = [row for row in rows if int(row["sport"]) == expected["client_port"]]
+        assert sum(row["ev"] == "R" for row in mine) == expected["retransmissions"]
+        assert sum(row["ev"] == "C" and row["ca_state"] == "3" for row in mine) == expected["fast_retransmits"]
+        assert sum(row["ev"] == "C" and row["ca_state"] == "4" for row in mine) == expected["timeouts"]
+        assert max(int(row["cwnd"]) for row in mine if row["cwnd"]) == expected["cwnd_max"]
+
+
+@every_capture
+def test_the_kernel_sees_each_ack_just_after_the_capture_does(entry: dict[str, Any]) -> None:
+    """One clock: an A row never precedes its ACK's packet, and follows it by microseconds."""
+    capture = tcptrace_lab.read(CAPTURES / entry["file"])
+    for expected in entry["expected"]:
+        id = sent_by(entry, expected["client_port"])["id"]
+        acks = capture[id].flows[0].acks.time_ns.to_numpy()
+        rows = [row for row in truth(entry) if row["ev"] == "A" and int(row["sport"]) == expected["client_port"]]
+        late = []
+        for row in rows:
+            time_ns = round(float(row["time"]) * 1e6) * 1000
+            before = acks[: acks.searchsorted(time_ns, side="right")]
+            late.append(time_ns - int(before[-1]))
+        assert sorted(late)[len(late) // 2] < 20_000
+        assert sorted(late)[int(len(late) * 0.99)] < 1_000_000
