@@ -120,7 +120,7 @@ def _simulated(sources: Sources, packets: int) -> list[float]:
     if run is None:
         return []
     rows = run.packets(tap="sender")
-    return [float(at) / 1e9 for at in rows["time_ns"][~rows["is_data"].astype(bool)]]
+    return [float(at) / 1e9 for at in rows["time_ns"][~rows["is_from_sender"]]]
 
 
 def _conclusions() -> Table:
@@ -192,5 +192,5 @@ def _draw(canvas: matplotlib.figure.Figure) -> None:
         axes.set_ylabel("packet")
         axes.set_xlim(-0.2, 9)
         axes.set_title(f"{packets}-packet start", fontsize=9)
-        axes.legend(loc="upper right")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     bottom.set_xlabel("time at the sender, s")

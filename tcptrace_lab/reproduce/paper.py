@@ -137,7 +137,7 @@ class Sources:
         if run is None:
             return None
         rows = run.windows
-        return rows["time_ns"] / 1e9, rows["cwnd"] / run.scenario.path.packet_bytes
+        return rows["time_ns"] / 1e9, rows["cwnd"] / rows["smss"]
 
     def note(self) -> str:
         """One line that says which comparisons are there."""
