@@ -25,6 +25,9 @@ BIN = 0.02
 # A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
 BUSY_PACKETS = 4.0
 STEADY_SHARE = 0.6
+GROWTH_SLACK = 2.0
+# A queue met by more than this share of the segments is not one at which the buffer overflows.
+OFTEN = 0.5
 # Below this part of the bottleneck's rate the queue must have been empty.
 IDLE_LOAD = 0.95
 # Queue lengths met at losses that lie this close together are one buffer's (packets, or share of it).
@@ -59,13 +62,14 @@ def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None, va
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
     base = _base_rtt(seen, handshake_rtt_s, pps.value)
     bps = _scaled(pps, 8 * packet_bytes)
-    at_loss, longest = _queues(seen, pps.value)
+    at_loss, queue = _queues(seen, pps.value)
+    longest = float(np.percentile(queue, 98)) if len(queue) else float("nan")
     return PathEstimate(
         base_rtt_s=base,
         bottleneck_bps=bps,
         bottleneck_pps=pps,
         bdp_packets=_product(base, pps),
-        buffer_packets=_buffer(at_loss, longest, base, pps.value),
+        buffer_packets=_buffer(at_loss, queue, longest, base, pps.value),
         packet_bytes=packet_bytes,
         queue_at_loss=at_loss,
         queue_max=longest,
@@ -198,31 +202,43 @@ def _touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarra
     return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)
 
 
-def _queues(seen: Reconstruction, pps: float | None) -> tuple[tuple[float, ...], float]:
-    """The queue in packets met by the segment sent just before each first lost one; and the longest at any time."""
+def _queues(seen: Reconstruction, pps: float | None) -> tuple[tuple[float, ...], Floats]:
+    """The queue in packets met by the segment sent just before each first lost one; and that of every sample."""
     rows, samples = seen.timeline.rtt
     if pps is None or not len(samples):
-        return tuple(float("nan") for _ in seen.episodes), float("nan")
+        return tuple(float("nan") for _ in seen.episodes), np.zeros(0)
     sent = seen.timeline.ack_ns[rows] - samples
     queue = (samples - samples.min()) * pps / 1e9
+    # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
+    # a host that stood still).
+    sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
+    is_queue = np.diff(queue, prepend=0.0) <= sent_between + GROWTH_SLACK
     found = []
     for episode in seen.episodes:
         # The round trip before the loss: the last segments that still got in.
         upto = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
         since = int(np.searchsorted(sent, episode.lost_sent_ns - samples.min() // 4, side="left"))
-        found.append(float(queue[max(since, upto - 3) : upto].max()) if upto > since else float("nan"))
-    return tuple(found), float(np.percentile(queue, 98))
+        near = slice(max(since, upto - 3), upto)
+        met = queue[near][is_queue[near]]
+        found.append(float(met.max()) if len(met) else float("nan"))
+    return tuple(found), queue
 
 
-def _buffer(at_loss: tuple[float, ...], longest: float, base_rtt: Estimate, pps: float | None) -> Estimate:
+def _buffer(
+    at_loss: tuple[float, ...], queue: Floats, longest: float, base_rtt: Estimate, pps: float | None
+) -> Estimate:
     base, base_low = base_rtt.value, base_rtt.low
-    met = np.array([queue for queue in at_loss if not np.isnan(queue)])
+    met = np.array([length for length in at_loss if not np.isnan(length)])
     if np.isnan(longest):
         return unknown("no rate, so no queue length")
     if not len(met):
         return unknown(
             "no loss met a known queue: it holds at least the longest one seen", low=float(np.round(longest))
         )
+    middle = float(np.median(met))
+    if np.mean(queue > middle - 1.5) > OFTEN:
+        # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
+        return unknown("losses met the queue that stood most of the time without a loss", low=float(np.round(longest)))
     if not are_overflows(met, longest):
         return unknown(
             f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer",

@@ -59,6 +59,10 @@ def is_within_slow_start(timeline: Timeline, part: Stretch, rtt_ns: int) -> bool
     if part.peak is None:
         # Restarted and lost again before it could grow.
         return part.begin == "restart"
+    if part.begin == "connection" and not part.has_threshold:
+        # RFC 5681 section 3.1: ssthresh starts arbitrarily high. Held back by the receiver's window or for want of
+        # data, the sender is in slow start until its first loss.
+        return True
     return part.episode.lost_sent_ns <= int(timeline.ack_ns[part.peak]) + rtt_ns
 
 
@@ -87,7 +91,7 @@ def _counts(timeline: Timeline, part: Stretch) -> bool:
     """Whether a stretch is a slow start of its cycle: of the connection's beginning, or of a restart after a loss."""
     if part.begin == "restart":
         # RFC 6298 section 5.6: a timer that backs off without an answer in between is one restart.
-        return bool(np.any(timeline.newly_acked[part.first : part.last + 1] > 0))
+        return bool(np.any(timeline.newly_acked[part.first + 1 : part.last + 1] > 0))
     return part.begin == "connection" and part.is_slow_start
 
 

@@ -60,9 +60,11 @@ def _after_losses(
     timeline: Timeline, parts: Sequence[Stretch], episodes: Sequence[Episode], flight: Ints
 ) -> Iterator[Phase]:
     ended = {part.episode.first_send: part for part in parts if part.episode is not None}
+    noticed = 0
     for episode in episodes:
         before = ended.get(episode.first_send)
-        since = int(timeline.ack_ns[before.last]) if before is not None else episode.time_ns
+        since = max(int(timeline.ack_ns[before.last]) if before is not None else episode.time_ns, noticed)
+        noticed = episode.time_ns
         held = int(flight[before.last]) if before is not None else episode.flight
         if episode.restarts:
             yield _phase(

@@ -17,6 +17,8 @@ from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 LIMITS = ("cwnd", "rwnd", "application", "recovery")
+CWND, RWND, APPLICATION, RECOVERY = range(len(LIMITS))
+UNKNOWN = -1
 # So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to send.
 # Two: a delayed ACK's worth that was read late.
 SLACK_SEGMENTS = 2
@@ -24,37 +26,64 @@ CLOCKED_SHARE = 0.5
 
 
 def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Stretch], flight: Ints) -> pd.DataFrame:
-    """One row per ACK: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; NA where unknown), limited_by."""
+    """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; NA: unknown), limited_by."""
     held = _held(flight, parts)
     slack = max(SLACK_SEGMENTS * timeline.smss, _burst(timeline))
     limited = np.zeros(len(flight), dtype=np.int8)
-    limited[(flight + slack < held) & ~_is_clocked(timeline)] = LIMITS.index("application")
-    limited[(flight < held) & _is_exhausted(timeline)] = LIMITS.index("application")
-    limited[flight + timeline.smss > timeline.rwnd] = LIMITS.index("rwnd")
-    limited[_in_recovery(timeline, episodes)] = LIMITS.index("recovery")
-    is_free = limited == LIMITS.index("cwnd")
-    is_held = limited == LIMITS.index("application")
-    cwnd = _last_at_work(flight, is_held)
-    high = pd.array(flight + timeline.smss, dtype="Int64")
-    high[~(is_free | (limited == LIMITS.index("recovery")))] = pd.NA
-    ssthresh = pd.array(np.zeros(len(flight), dtype=np.int64), dtype="Int64")
-    known = np.zeros(len(flight), dtype=bool)
+    limited[(flight + slack < held) & ~_is_clocked(timeline)] = APPLICATION
+    limited[(flight < held) & _is_exhausted(timeline)] = APPLICATION
+    limited[flight + timeline.smss > timeline.rwnd] = RWND
+    limited[_in_recovery(timeline, episodes)] = RECOVERY
+    columns: dict[str, Ints] = {
+        "time_ns": timeline.ack_ns,
+        "cwnd": _last_at_work(flight, limited == APPLICATION),
+        "cwnd_low": flight,
+        "cwnd_high": np.where((limited == CWND) | (limited == RECOVERY), flight + timeline.smss, UNKNOWN),
+        "ssthresh": _thresholds(flight, parts),
+        "limited_by": limited.astype(np.int64),
+    }
+    columns = _with_restarts(columns, timeline, episodes)
+    return pd.DataFrame(
+        {
+            "time_ns": columns["time_ns"],
+            "cwnd": columns["cwnd"],
+            "cwnd_low": columns["cwnd_low"],
+            "cwnd_high": _nullable(columns["cwnd_high"]),
+            "ssthresh": _nullable(columns["ssthresh"]),
+            "limited_by": pd.Categorical.from_codes(columns["limited_by"], categories=pd.Index(LIMITS)),
+        }
+    )
+
+
+def _with_restarts(columns: dict[str, Ints], timeline: Timeline, episodes: Sequence[Episode]) -> dict[str, Ints]:
+    """The timer moves the window between two ACKs: the ACK before keeps the old one, a row of its own has the new."""
+    known = timeline.acks_before_send
+    restarts = [episode for episode in episodes if episode.restarts and known[episode.first_send] > 0]
+    if not restarts:
+        return columns
+    rows = np.array([known[episode.first_send] - 1 for episode in restarts], dtype=np.int64)
+    flights = np.array([episode.flight for episode in restarts], dtype=np.int64)
+    whole = {name: np.insert(values, rows + 1, values[rows]) for name, values in columns.items()}
+    new = rows + 1 + np.arange(len(rows))
+    old = rows + np.searchsorted(rows, rows, side="left")
+    whole["time_ns"][new] = [episode.time_ns for episode in restarts]
+    whole["cwnd"][old] = whole["cwnd_low"][old] = flights
+    whole["cwnd_high"][old] = UNKNOWN
+    whole["limited_by"][old] = RECOVERY
+    return whole
+
+
+def _thresholds(flight: Ints, parts: Sequence[Stretch]) -> Ints:
+    found = np.full(len(flight), UNKNOWN, dtype=np.int64)
     for part in parts:
         value = ssthresh_of(part)
         if value is not None:
-            ssthresh[part.first : part.last + 1] = value
-            known[part.first : part.last + 1] = True
-    ssthresh[~known] = pd.NA
-    return pd.DataFrame(
-        {
-            "time_ns": timeline.ack_ns,
-            "cwnd": cwnd,
-            "cwnd_low": flight,
-            "cwnd_high": high,
-            "ssthresh": ssthresh,
-            "limited_by": pd.Categorical.from_codes(limited, categories=pd.Index(LIMITS)),
-        }
-    )
+            found[part.first : part.last + 1] = value
+    return found
+
+
+def _nullable(values: Ints) -> pd.arrays.IntegerArray:
+    return pd.arrays.IntegerArray(values, values == UNKNOWN)
 
 
 def ssthresh_of(part: Stretch) -> int | None:
@@ -71,9 +100,10 @@ def limits(table: pd.DataFrame, timeline: Timeline) -> dict[str, float]:
     times = table["time_ns"].to_numpy()
     spans = np.diff(np.append(times, times[-1])).astype(np.float64)
     codes = table["limited_by"].cat.codes.to_numpy().copy()
-    sent = timeline.sends_before_next_ack
-    done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una
-    codes[done] = LIMITS.index("application")
+    rows = np.maximum(np.searchsorted(timeline.ack_ns, times, side="right") - 1, 0)
+    sent = timeline.sends_before_next_ack[rows]
+    done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una[rows]
+    codes[done] = APPLICATION
     within = times <= (timeline.send_ns[-1] if len(timeline.send_ns) else times[-1])
     spans[~within] = 0.0
     total = spans.sum()
