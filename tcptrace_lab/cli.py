@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
     "simulate": "run a scenario; write what its taps saw, and the truth beside it",
     "sweep": "run a scenario over ranges of its keys, in parallel",
+    "score": "compare a reconstruction with the truth beside a capture",
 }
 
 

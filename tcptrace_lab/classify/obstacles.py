@@ -146,8 +146,8 @@ def _held_back(seen: Reconstruction) -> list[str]:
             f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"
         ]
     return [
-        f"for {share:.0%} of the time the flight was below an earlier one without a loss between and no ACK released "
-        "segments: the sender paces itself by a rate (as BBR does) or its application writes slowly; no loss cycles"
+        f"for {share:.0%} of the time no ACK released segments at once, though some were outstanding: the sender paces "
+        "itself by a rate (as BBR does), its application writes slowly, or its host is slower than the ACKs"
     ]
 
 

@@ -27,7 +27,7 @@ def outstanding(timeline: Timeline, episodes: Sequence[Episode]) -> Ints:
         if part.stop <= part.start:
             continue
         if episode.restarts:
-            flight[part] = _sent_since(timeline, episode.first_send, part)
+            flight[part] = _sent_since(timeline, episode, part)
         else:
             flight[part] = _pipe(timeline, episode, part, flight[part])
     return flight
@@ -42,18 +42,34 @@ def _acks_of(timeline: Timeline, episode: Episode, following: int) -> slice:
     return slice(first, over)
 
 
-def _sent_since(timeline: Timeline, first_send: int, part: slice) -> Ints:
-    """After a restart: what was sent since and is not acknowledged. All that was sent before counts as gone."""
-    sends = timeline.sends_before_next_ack[part]
-    last = int(sends.max(initial=first_send))
-    offsets = timeline.send_offset[first_send:last]
-    # Go-back-N: the sender walks upward from the hole; a step back (the timer again) begins another episode.
-    ends = np.maximum.accumulate(timeline.send_end[first_send:last])
-    fresh = np.minimum(ends - np.concatenate(([offsets[0]], ends[:-1])), timeline.send_end[first_send:last] - offsets)
-    total = np.concatenate(([0], np.cumsum(np.maximum(fresh, 0))))
-    count = np.clip(sends - first_send, 0, len(ends))
-    acked = np.minimum(np.searchsorted(ends, timeline.snd_una[part], side="right"), count)
-    left: Ints = total[count] - total[acked]
+def _sent_since(timeline: Timeline, episode: Episode, part: slice) -> Ints:
+    """After a restart: what was sent since and has not arrived. All that was sent before counts as gone."""
+    last = int(timeline.sends_before_next_ack[part].max(initial=episode.first_send))
+    chosen = np.arange(episode.first_send, last)
+    arrived = _acked_at(timeline, chosen)
+    # New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is SACKed.
+    known = np.maximum.accumulate(timeline.sack_high)
+    sacked = np.searchsorted(known, timeline.send_end[chosen], side="left")
+    is_new = timeline.send_offset[chosen] >= episode.recover
+    return _in_flight(timeline, chosen, np.where(is_new, np.minimum(arrived, sacked), arrived), part)
+
+
+def _acked_at(timeline: Timeline, chosen: Ints) -> Ints:
+    """The ACK that covers each of these sends."""
+    found: Ints = np.searchsorted(timeline.snd_una, timeline.send_end[chosen], side="left")
+    return found
+
+
+def _in_flight(timeline: Timeline, chosen: Ints, gone_at: Ints, part: slice) -> Ints:
+    """Bytes of these sends between leaving and the ACK that says they are gone, after each ACK of `part`."""
+    sizes = timeline.send_end[chosen] - timeline.send_offset[chosen]
+    # A send is part of the flight from the ACK that released it on, and of none if it had arrived before.
+    left_at = timeline.acks_before_send[chosen] - 1
+    first, count = part.start, part.stop - part.start
+    change = np.zeros(count + 1, dtype=np.int64)
+    np.add.at(change, np.clip(left_at - first, 0, count), sizes)
+    np.subtract.at(change, np.clip(np.maximum(gone_at, left_at) - first, 0, count), sizes)
+    left: Ints = np.cumsum(change[:-1])
     return left
 
 
@@ -61,23 +77,14 @@ def _pipe(timeline: Timeline, episode: Episode, part: slice, flight: Ints) -> In
     """In fast recovery: without what has reached the receiver, as the sender can know it (RFC 6675 `pipe`, 6582)."""
     una = timeline.snd_una[part]
     if timeline.has_sack:
-        # Below the highest SACKed byte everything is received or lost, but for what was retransmitted since.
-        # What was SACKed once stays so (RFC 2018 section 8 apart): an ACK has room for the latest blocks only.
+        # Below the highest SACKed byte everything is received or lost, but for what was retransmitted since. What was
+        # SACKed once stays so (RFC 2018 section 8 apart): an ACK has room for the latest blocks only.
         first = _first_dupack(timeline, part.start)
         known = np.maximum.accumulate(timeline.sack_high[first : part.stop])[part.start - first :]
-        above = np.maximum(known, una)
-        sends = timeline.sends_before_next_ack[part]
-        top = una + flight
-        last = int(sends.max(initial=episode.first_send))
-        again = timeline.is_retransmission[episode.first_send : last]
-        ends = np.maximum.accumulate(np.where(again, timeline.send_end[episode.first_send : last], 0))
-        sizes = np.where(
-            again, timeline.send_end[episode.first_send : last] - timeline.send_offset[episode.first_send : last], 0
-        )
-        total = np.concatenate(([0], np.cumsum(sizes)))
-        count = np.clip(sends - episode.first_send, 0, len(ends))
-        acked = np.minimum(np.searchsorted(ends, una, side="right"), count)
-        pipe = np.maximum(top - above, 0) + total[count] - total[acked]
+        above = np.maximum(una + flight - np.maximum(known, una), 0)
+        last = int(timeline.sends_before_next_ack[part].max(initial=episode.first_send))
+        again = np.flatnonzero(timeline.is_retransmission[episode.first_send : last]) + episode.first_send
+        pipe = above + _in_flight(timeline, again, _acked_at(timeline, again), part)
         # Retransmissions SACKed above a hole that is still open are counted: never more than before the loss.
         least: Ints = np.minimum(pipe, max(episode.flight, timeline.smss))
         return least

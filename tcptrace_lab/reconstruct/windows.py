@@ -30,7 +30,10 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
     held = _held(flight, parts)
     slack = max(SLACK_SEGMENTS * timeline.smss, _burst(timeline))
     limited = np.zeros(len(flight), dtype=np.int8)
-    limited[(flight + slack < held) & ~_is_clocked(timeline)] = APPLICATION
+    is_clocked, on_the_whole = _is_clocked(timeline)
+    if not on_the_whole:
+        limited[:] = APPLICATION
+    limited[(flight + slack < held) & ~is_clocked] = APPLICATION
     limited[(flight < held) & _is_exhausted(timeline)] = APPLICATION
     limited[flight + timeline.smss > timeline.rwnd] = RWND
     limited[_in_recovery(timeline, episodes)] = RECOVERY
@@ -95,21 +98,29 @@ def ssthresh_of(part: Stretch) -> int | None:
 
 def limits(table: pd.DataFrame, timeline: Timeline) -> dict[str, float]:
     """Share of the time in which data was to be delivered, by what limited the sender; pauses count as application."""
-    if len(table) < 2:
+    if len(table) < 2 or not len(timeline.send_ns):
         return {}
     times = table["time_ns"].to_numpy()
-    spans = np.diff(np.append(times, times[-1])).astype(np.float64)
-    codes = table["limited_by"].cat.codes.to_numpy().copy()
-    rows = np.maximum(np.searchsorted(timeline.ack_ns, times, side="right") - 1, 0)
-    sent = timeline.sends_before_next_ack[rows]
-    done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una[rows]
-    codes[done] = APPLICATION
-    within = times <= (timeline.send_ns[-1] if len(timeline.send_ns) else times[-1])
-    spans[~within] = 0.0
-    total = spans.sum()
+    until = min(int(times[-1]), int(timeline.send_ns[-1]))
+    spans = np.maximum(np.minimum(np.append(times[1:], times[-1]), until) - np.minimum(times, until), 0)
+    codes = table["limited_by"].cat.codes.to_numpy()
+    pauses = np.minimum(_pauses(timeline, times), spans)
+    total = float(spans.sum())
     if total <= 0:
         return {}
-    return {name: round(float(spans[codes == code].sum() / total), 4) for code, name in enumerate(LIMITS)}
+    shares = [float((spans - pauses)[codes == code].sum()) / total for code in range(len(LIMITS))]
+    shares[APPLICATION] += float(pauses.sum()) / total
+    return {name: round(share, 4) for name, share in zip(LIMITS, shares, strict=True)}
+
+
+def _pauses(timeline: Timeline, times: Ints) -> Ints:
+    """For each row: how long, from then on, everything sent was acknowledged and nothing was sent."""
+    sent = np.searchsorted(timeline.send_ns, times, side="left")
+    heard = np.searchsorted(timeline.ack_ns, times, side="right")
+    known = (sent > 0) & (sent < len(timeline.send_ns)) & (heard > 0)
+    done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una[np.maximum(heard - 1, 0)]
+    resumes = timeline.send_ns[np.minimum(sent, len(timeline.send_ns) - 1)]
+    return np.where(known & done, resumes - times, 0)
 
 
 def _last_at_work(flight: Ints, is_held: Bools) -> Ints:
@@ -128,29 +139,31 @@ def _held(flight: Ints, parts: Sequence[Stretch]) -> Ints:
     return held
 
 
-def _is_clocked(timeline: Timeline) -> Bools:
-    """Whether the ACKs of the last round trip released segments at once: a window at work, whatever its size.
+def _is_clocked(timeline: Timeline) -> tuple[Bools, bool]:
+    """Whether the ACKs of the last round trip released segments at once (a window at work), per ACK and on the whole.
 
-    An application (or a pacer) sends at its own times: by chance, a quarter of its segments follow an ACK within a
-    quarter of the time to the next one.
+    An application or a pacer sends at its own times: by chance, one in eight of its segments follows an ACK within an
+    eighth of the time to the next. Errs to "not clocked" where the host answers slower than ACKs come.
     """
     count = len(timeline.ack_ns)
     _, samples = timeline.rtt
-    if not count or not len(timeline.send_ns) or not len(samples):
-        return np.zeros(count, dtype=bool)
-    first = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-    answer = np.where(
-        first < len(timeline.send_ns),
-        timeline.send_ns[np.minimum(first, len(timeline.send_ns) - 1)],
-        np.iinfo(np.int64).max,
-    )
-    gap = np.append(np.diff(timeline.ack_ns), 0)
-    told = (timeline.newly_acked > 0) & (gap > 0)
-    prompt = told & (answer - timeline.ack_ns <= np.maximum(gap // 4, 0))
+    known = timeline.acks_before_send
+    # The first segment after each ACK tells; those behind it in a burst do not.
+    first = np.flatnonzero(np.diff(known, prepend=0) > 0)
+    first = first[known[first] < count]
+    if not len(first) or not len(samples):
+        return np.zeros(count, dtype=bool), False
+    ack = known[first] - 1
+    gap = timeline.ack_ns[ack + 1] - timeline.ack_ns[ack]
+    prompt = np.zeros(count, dtype=np.int64)
+    told = np.zeros(count, dtype=np.int64)
+    told[ack[gap > 0]] = 1
+    prompt[ack[(gap > 0) & (timeline.send_ns[first] - timeline.ack_ns[ack] <= gap // 8)]] = 1
     since = np.searchsorted(timeline.ack_ns, timeline.ack_ns - int(np.median(samples)), side="left")
     told_sum, prompt_sum = (np.concatenate(([0], np.cumsum(flag))) for flag in (told, prompt))
-    index = np.arange(count)
-    return (prompt_sum[index + 1] - prompt_sum[since]) > CLOCKED_SHARE * (told_sum[index + 1] - told_sum[since])
+    index = np.arange(count) + 1
+    local: Bools = (prompt_sum[index] - prompt_sum[since]) > CLOCKED_SHARE * (told_sum[index] - told_sum[since])
+    return local, bool(prompt_sum[-1] > CLOCKED_SHARE * told_sum[-1])
 
 
 def _is_exhausted(timeline: Timeline) -> Bools:

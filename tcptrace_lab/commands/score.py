@@ -1,0 +1,72 @@
+"""Compare a reconstruction with the truth beside a capture: window, losses, slow starts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcptrace_lab.reconstruct.score import Score, WindowError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A capture and its side-car."""
+    parser.add_argument("capture", metavar="CAPTURE", help="pcap or pcapng, also gzip or zstd")
+    parser.add_argument(
+        "truth", metavar="TRUTH", help="NAME.truth.csv.gz (or .csv, .parquet); NAME.drops.* beside it is used"
+    )
+    parser.add_argument("--connection", type=int, metavar="N", help="the connection (default: the one with most data)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Reconstruct, compare, print."""
+    from tcptrace_lab.commands.reconstruct import chosen
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.reconstruct.score import score
+    from tcptrace_lab.reconstruct.truth import read_truth
+
+    who = chosen(arguments.capture, arguments.connection)
+    truth = read_truth(arguments.truth, port=int(who.sender.rpartition(":")[2]))
+    result = score(Reconstruction(who.timeline), truth)
+    if arguments.json:
+        head = {"file": arguments.capture, "truth": arguments.truth, "connection": who.connection}
+        print(json.dumps({**head, **result.as_dict()}, indent=1, allow_nan=False))
+    else:
+        _print(result)
+    return 0
+
+
+def _print(result: Score) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("window against the sender's own")
+    for name in ("rows", "median error", "90 % below", "bias"):
+        table.add_column(name, justify="right")
+    for name, error in (
+        ("every ACK", result.window),
+        ("where cwnd is said to be the limit", result.limited),
+        ("in recovery", result.recovery),
+    ):
+        table.add_row(name, *_error(error))
+    console = Console(highlight=False)
+    console.print(table)
+    if result.within is not None:
+        console.print(f"truth within the bounds, recovery apart: {result.within:.1%}")
+    dropped = "no list of drops" if result.drops is None else f"{result.drops} dropped"
+    rates = (
+        ""
+        if result.precision is None or result.recall is None
+        else (f", precision {result.precision:.3f}, recall {result.recall:.3f}")
+    )
+    console.print(f"losses: {result.losses} found, {dropped}{rates}")
+    console.print(f"slow starts: {result.slow_starts} found, {result.slow_starts_truth} in the truth")
+
+
+def _error(error: WindowError) -> list[str]:
+    if error.median is None or error.p90 is None or error.bias is None:
+        return [str(error.rows), "", "", ""]
+    return [str(error.rows), f"{error.median:.2%}", f"{error.p90:.2%}", f"{error.bias:+.2f} segments"]

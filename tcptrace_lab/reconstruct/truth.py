@@ -1,0 +1,103 @@
+"""A truth side-car: the sender's own window and the packets really dropped, as recorders and the simulator write them.
+
+Rows of `ev`: A, an ACK arrived and the row holds the state before it; S or I, the state after a change or at a poll;
+R, C: retransmissions and congestion states (used for counting restarts). Beside NAME.truth.* lies NAME.drops.*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tcptrace_lab.errors import LabError
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.tables import read_table, suffix_of
+
+NEEDED = ("time", "ev", "sport", "cwnd")
+# Linux's tcp_ca_state: 2 and 3 lower the window step by step (PRR), 4 is the loss state after a timeout.
+CWR, RECOVERY, LOSS = 2, 3, 4
+SEQUENCE_SPACE = 1 << 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """One sender's rows. `cwnd` in segments; `before_ack` marks rows that hold the state before the ACK at `time_ns`.
+
+    `acked` is the wire's ACK number at those rows (-1: not said), `drops` the wire's sequence numbers of data packets
+    dropped (None: no list), with the times of the drops. `restarts`: how often the window fell to one segment.
+    """
+
+    time_ns: Ints
+    cwnd: Floats
+    before_ack: Bools
+    in_recovery: Bools
+    acked: Ints
+    restarts: int
+    drops: Ints | None
+    drop_ns: Ints
+
+
+def read_truth(path: str | Path, *, port: int) -> Truth:
+    """The rows of the sender on `port`."""
+    table = read_table(path)
+    missing = [name for name in NEEDED if name not in table.columns]
+    if missing:
+        raise LabError(f"{path}: not a truth table: no column {', '.join(missing)}")
+    table = table[table["sport"] == port]
+    if not len(table):
+        raise LabError(f"{path}: no row of a sender on port {port}")
+    states = table[table["ev"].isin(["A", "S", "I"]) & table["cwnd"].notna()]
+    has_acks = bool((states["ev"] == "A").any())
+    if has_acks:
+        states = states[states["ev"] == "A"]
+    state = states["ca_state"].fillna(0).astype(np.int64).to_numpy() if "ca_state" in states else np.zeros(len(states))
+    acked = states["snd_una"].fillna(-1) + states["arg"].fillna(0) if has_acks else pd.Series(-1, index=states.index)
+    drops, drop_ns = _drops(path, port)
+    return Truth(
+        time_ns=_ns(states["time"]),
+        cwnd=states["cwnd"].to_numpy(dtype=np.float64),
+        before_ack=np.full(len(states), has_acks),
+        in_recovery=np.isin(state, (CWR, RECOVERY)),
+        acked=np.asarray(acked.to_numpy(), dtype=np.int64),
+        restarts=_restarts(table),
+        drops=drops,
+        drop_ns=drop_ns,
+    )
+
+
+def _ns(seconds: pd.Series[float]) -> Ints:
+    """Microseconds are what a float holds of the epoch."""
+    found: Ints = np.round(seconds.to_numpy(dtype=np.float64) * 1e6).astype(np.int64) * 1000
+    return found
+
+
+def _restarts(table: pd.DataFrame) -> int:
+    """Falls of cwnd to one segment, and timeouts (which Linux enters with what is in flight plus one)."""
+    # Rows before the first ACK show the window before the route's own initial one is applied.
+    begun = table["ev"].eq("A").cummax() if (table["ev"] == "A").any() else table["ev"].notna()
+    cwnd = table.loc[begun & table["ev"].isin(["A", "S", "I"]), "cwnd"].dropna().to_numpy(dtype=np.float64)
+    fallen = int(np.count_nonzero((cwnd[1:] <= 1) & (cwnd[:-1] > 1)))
+    if "ca_state" not in table or (table["ev"] == "L").any():
+        return fallen
+    entered = table[(table["ev"] == "C") & (table["ca_state"] == LOSS)]
+    # A timer that backs off repeats the state; progress in between shows in the next row of another kind.
+    order = table[table["ev"].isin(["A", "C"])].reset_index(drop=True)
+    is_loss = (order["ev"] == "C") & (order["ca_state"] == LOSS)
+    groups = int((is_loss & ~is_loss.shift(fill_value=False)).sum())
+    return max(fallen, groups) if len(entered) else fallen
+
+
+def _drops(path: str | Path, port: int) -> tuple[Ints | None, Ints]:
+    name, suffix = Path(path).name, suffix_of(path)
+    stem = name.removesuffix(suffix).removesuffix(".truth")
+    for other in (suffix, ".csv", ".csv.gz", ".parquet"):
+        beside = Path(path).with_name(f"{stem}.drops{other}")
+        if not beside.exists():
+            continue
+        table = read_table(beside)
+        table = table[(table["dir"] == "fwd") & (table["sport"] == port) & (table["payload_len"] > 0)]
+        return table["tcp_seq"].to_numpy(dtype=np.int64), _ns(table["time"])
+    return None, np.zeros(0, dtype=np.int64)
