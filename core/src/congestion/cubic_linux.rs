@@ -60,6 +60,15 @@ impl CubicLinux {
         }
     }
 
+    /// On every ACK outside recovery: packets per ACK, and the shortest round trip.
+    fn measure(&mut self, state: &State, ack: &Ack) {
+        if self.is_open {
+            let acked = (ack.newly_acked / state.smss) as u64;
+            self.delayed_ack = self.delayed_ack + acked - (self.delayed_ack >> ACK_RATIO_SHIFT);
+            self.measure_delay(jiffies(ack.now_ns));
+        }
+    }
+
     fn measure_delay(&mut self, now: u64) {
         let Some(rtt) = self.rtt_jiffies else { return };
         // Nothing in the first second of an epoch: the queue of the recovery is still there.
@@ -137,6 +146,10 @@ fn cubic_root(a: u64) -> u64 {
     (a as f64).cbrt() as u64
 }
 
+fn jiffies(now_ns: i64) -> u64 {
+    now_ns as u64 / 1_000_000
+}
+
 impl Window for CubicLinux {
     fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {
         // The clock is cut, the echoed timestamp was rounded.
@@ -145,28 +158,23 @@ impl Window for CubicLinux {
     }
 
     /// `<=`: the module's slow start goes one packet past ssthresh.
-    fn is_slow_start(&self, _state: &State) -> bool {
-        false
+    fn is_slow_start(&self, state: &State) -> bool {
+        state.cwnd <= state.ssthresh
+    }
+
+    fn on_slow_start_ack(&mut self, state: &State, ack: &Ack) {
+        self.measure(state, ack);
     }
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
-        let now = ack.now_ns as u64 / 1_000_000;
+        self.measure(state, ack);
         let mut cwnd = (state.cwnd / state.smss) as u64;
-        if self.is_open {
-            let acked = (ack.newly_acked / state.smss) as u64;
-            self.delayed_ack = self.delayed_ack + acked - (self.delayed_ack >> ACK_RATIO_SHIFT);
-            self.measure_delay(now);
-        }
-        if cwnd as f64 <= state.ssthresh / state.smss {
+        self.update(cwnd, jiffies(ack.now_ns));
+        if self.cwnd_cnt >= self.cnt {
             cwnd += 1;
+            self.cwnd_cnt = 0;
         } else {
-            self.update(cwnd, now);
-            if self.cwnd_cnt >= self.cnt {
-                cwnd += 1;
-                self.cwnd_cnt = 0;
-            } else {
-                self.cwnd_cnt += 1;
-            }
+            self.cwnd_cnt += 1;
         }
         state.cwnd = cwnd as f64 * state.smss;
     }
@@ -195,5 +203,52 @@ impl Window for CubicLinux {
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {
         self.is_open = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Control, MStart, Pair, Standard};
+    use super::*;
+
+    fn windows(slow_start: Box<dyn super::super::SlowStart>) -> Vec<f64> {
+        let mut state = State {
+            cwnd: 1000.0,
+            ssthresh: 1e9,
+            smss: 1000.0,
+        };
+        let mut pair = Pair {
+            slow_start,
+            window: Box::new(CubicLinux::new()),
+        };
+        let ack = Ack {
+            now_ns: 400_000_000,
+            newly_acked: 1000.0,
+            rtt_ns: None,
+            srtt_ns: None,
+            flight_size: 0.0,
+            snd_una: 0,
+            snd_nxt: 0,
+            is_cwnd_limited: true,
+        };
+        (0..4)
+            .map(|_| {
+                pair.on_ack(&mut state, &ack);
+                state.cwnd / state.smss
+            })
+            .collect()
+    }
+
+    #[test]
+    fn slow_start_is_the_senders_own() {
+        let standard = Standard {
+            byte_counting: false,
+        };
+        assert_eq!(windows(Box::new(standard)), [2.0, 3.0, 4.0, 5.0]);
+        // Paper 002, Table 2: the windows of its own slow start over CUBIC.
+        assert_eq!(
+            windows(Box::new(MStart::new(false))),
+            [2.0, 12.0, 21.0, 29.0]
+        );
     }
 }

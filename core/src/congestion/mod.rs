@@ -84,6 +84,8 @@ pub trait Window: Send {
     fn is_slow_start(&self, state: &State) -> bool {
         state.is_slow_start()
     }
+    /// An ACK of slow start, which opens the window by its own rule afterwards: for what a window measures throughout.
+    fn on_slow_start_ack(&mut self, _state: &State, _ack: &Ack) {}
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
     /// An ACK that may not open the window, as something else than the window held the sender back.
     fn on_ack_unused(&mut self, _state: &State) {}
@@ -114,6 +116,7 @@ impl Control for Pair {
         if !ack.is_cwnd_limited {
             self.window.on_ack_unused(state);
         } else if self.window.is_slow_start(state) {
+            self.window.on_slow_start_ack(state, ack);
             self.slow_start.on_ack(state, ack);
         } else {
             self.window.on_ack(state, ack);
