@@ -75,6 +75,18 @@ impl<T> DropTail<T> {
         }
     }
 
+    /// A packet arrives at an idle server with nobody waiting, and goes into service at once. `false`: somebody is
+    /// there, or the place it needs is not; then `arrive` decides.
+    pub fn pass(&mut self, bytes: u32) -> bool {
+        if self.in_service.is_some() || !self.waiting.is_empty() || self.is_full_for(bytes) {
+            return false;
+        }
+        self.counters.packets_in += 1;
+        self.counters.bytes_in += u64::from(bytes);
+        self.in_service = Some(bytes);
+        true
+    }
+
     /// A packet arrives. The caller starts service if the server is idle.
     pub fn arrive(&mut self, packet: T, bytes: u32) -> Arrival<T> {
         self.counters.packets_in += 1;

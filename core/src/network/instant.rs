@@ -5,6 +5,8 @@ use super::Link;
 /// A point in time, or a length of it.
 pub trait Instant: Copy + PartialOrd + std::fmt::Debug {
     const ZERO: Self;
+    /// Later than every time there is.
+    const NEVER: Self;
     fn from_ns(ns: f64) -> Self;
     /// For columns: the nearest nanosecond.
     fn to_ns(self) -> i64;
@@ -19,6 +21,7 @@ pub struct Nanos(pub i64);
 
 impl Instant for Nanos {
     const ZERO: Self = Self(0);
+    const NEVER: Self = Self(i64::MAX);
 
     fn from_ns(ns: f64) -> Self {
         Self(ns.round() as i64)
@@ -48,13 +51,15 @@ pub struct Seconds(pub f64);
 
 impl Instant for Seconds {
     const ZERO: Self = Self(0.0);
+    const NEVER: Self = Self(f64::INFINITY);
 
     fn from_ns(ns: f64) -> Self {
         Self(ns / 1e9)
     }
 
     fn to_ns(self) -> i64 {
-        (self.0 * 1e9).round() as i64
+        // No time is negative: rounding without the library's call, which a run would make for every packet.
+        (self.0 * 1e9 + 0.5) as i64
     }
 
     fn plus(self, length: Self) -> Self {

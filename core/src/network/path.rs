@@ -94,6 +94,10 @@ pub struct Node<I> {
     served: u64,
     bin_ns: i64,
     bins: Vec<QueueBin>,
+    /// Sum of all packets' waiting times: over a length of time, the mean queue (Little).
+    waited_ns: i64,
+    /// The last packet's size and serialisation time: nearly always those of the next.
+    sized: (u32, I),
 }
 
 enum Fate<I> {
@@ -117,7 +121,16 @@ impl<I: Instant> Node<I> {
             served: 0,
             bin_ns: 0,
             bins: Vec::new(),
+            waited_ns: 0,
+            sized: (0, I::service(&link, 0)),
         }
+    }
+
+    fn service_length(&mut self, bytes: u32) -> I {
+        if self.sized.0 != bytes {
+            self.sized = (bytes, I::service(&self.link, bytes));
+        }
+        self.sized.1
     }
 
     /// Independent loss behind the node, and data packets lost by number of service from 1.
@@ -169,21 +182,31 @@ impl<I: Instant> Node<I> {
                 scheduled: self.last.start,
             },
         };
-        let length = I::service(&self.link, packet.bytes());
+        let length = self.service_length(packet.bytes());
         let service = Service {
             start: starts.time,
             end: starts.time.plus(length),
         };
-        if let Arrival::Dropped(_) = self.queue.arrive(service, packet.bytes()) {
-            self.count(at, true, I::ZERO, I::ZERO);
-            observer.dropped(number, at, packet, DropReason::Overflow, waiting);
-            return Fate::Lost;
+        if self.queue.pass(packet.bytes()) {
+            self.serving = Some(service);
+        } else {
+            if let Arrival::Dropped(_) = self.queue.arrive(service, packet.bytes()) {
+                self.count(at, true, 0);
+                observer.dropped(number, at, packet, DropReason::Overflow, waiting);
+                return Fate::Lost;
+            }
+            if self.serving.is_none() {
+                self.serving = self.queue.start_service().map(|(service, _)| service);
+            }
         }
         self.last = service;
-        if self.serving.is_none() {
-            self.serving = self.queue.start_service().map(|(service, _)| service);
-        }
-        self.count(at, false, at.time, starts.time);
+        let wait_ns = if starts.time > at.time {
+            starts.time.to_ns() - at.time.to_ns()
+        } else {
+            0
+        };
+        self.waited_ns += wait_ns;
+        self.count(at, false, wait_ns);
         observer.started(number, starts, packet);
         observer.left(number, service.end, packet);
         if let Some(reason) = self.loss_behind(packet, random) {
@@ -214,7 +237,7 @@ impl<I: Instant> Node<I> {
         random.chance(self.loss).then_some(DropReason::Random)
     }
 
-    fn count(&mut self, at: Stamp<I>, is_drop: bool, arrived: I, starts: I) {
+    fn count(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
         if self.bin_ns == 0 {
             return;
         }
@@ -231,7 +254,7 @@ impl<I: Instant> Node<I> {
         last.drops += u32::from(is_drop);
         last.waiting_max = last.waiting_max.max(waiting);
         last.waiting_last = waiting;
-        last.wait_ns += starts.to_ns() - arrived.to_ns();
+        last.wait_ns += wait_ns;
     }
 
     pub fn counters(&self) -> Counters {
@@ -244,6 +267,10 @@ impl<I: Instant> Node<I> {
 
     pub fn is_conserved(&self) -> bool {
         self.queue.is_conserved()
+    }
+
+    pub fn waited_ns(&self) -> i64 {
+        self.waited_ns
     }
 
     pub fn bins(&self) -> &[QueueBin] {

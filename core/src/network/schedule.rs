@@ -11,11 +11,27 @@ struct Entry<I> {
     order: u64,
 }
 
+impl<I: Instant> Entry<I> {
+    fn none() -> Self {
+        Self {
+            at: Stamp {
+                time: I::NEVER,
+                scheduled: I::NEVER,
+            },
+            order: u64::MAX,
+        }
+    }
+
+    fn pending(&self) -> Option<Stamp<I>> {
+        (self.at.time < I::NEVER).then_some(self.at)
+    }
+}
+
 /// The earliest of the sources' times; of equal ones the one decided first, then the one set first.
 #[derive(Debug)]
 pub struct Schedule<I> {
     /// Leaves per source, padded to a power of two.
-    entries: Vec<Option<Entry<I>>>,
+    entries: Vec<Entry<I>>,
     /// winners[1] is the earliest source of all, winners[n]'s children are 2n and 2n + 1.
     winners: Vec<u32>,
     order: u64,
@@ -25,7 +41,7 @@ impl<I: Instant> Schedule<I> {
     pub fn new(sources: usize) -> Self {
         let leaves = sources.next_power_of_two().max(2);
         let mut schedule = Self {
-            entries: vec![None; leaves],
+            entries: vec![Entry::none(); leaves],
             winners: vec![0; leaves],
             order: 0,
         };
@@ -45,17 +61,18 @@ impl<I: Instant> Schedule<I> {
     }
 
     fn is_before(&self, left: u32, right: u32) -> bool {
-        match (self.entries[left as usize], self.entries[right as usize]) {
-            (Some(a), Some(b)) => a.at < b.at || (a.at == b.at && a.order < b.order),
-            (Some(_), None) => true,
-            (None, _) => false,
+        let (a, b) = (&self.entries[left as usize], &self.entries[right as usize]);
+        // Nearly always told by the first.
+        if a.at.time != b.at.time {
+            return a.at.time < b.at.time;
         }
+        a.at < b.at || (a.at == b.at && a.order < b.order)
     }
 
     /// Sets or clears a source's time.
     pub fn set(&mut self, source: usize, at: Option<Stamp<I>>) {
         self.order += 1;
-        self.entries[source] = at.map(|at| Entry {
+        self.entries[source] = at.map_or(Entry::none(), |at| Entry {
             at,
             order: self.order,
         });
@@ -72,13 +89,13 @@ impl<I: Instant> Schedule<I> {
     }
 
     pub fn get(&self, source: usize) -> Option<Stamp<I>> {
-        self.entries[source].map(|entry| entry.at)
+        self.entries[source].pending()
     }
 
     /// The next source and its time.
     pub fn next(&self) -> Option<(usize, Stamp<I>)> {
         let source = self.winners[1] as usize;
-        self.entries[source].map(|entry| (source, entry.at))
+        self.entries[source].pending().map(|at| (source, at))
     }
 }
 

@@ -12,12 +12,7 @@ pub const QUEUE_BIN_NS: i64 = 10_000_000;
 
 /// The way of forward connections' data, and the way back.
 pub fn paths<I: Instant, P: Traveller>(spec: &Spec) -> [Path<I, P>; 2] {
-    // Without truth one bin holds the whole run: enough for the mean queue.
-    let bin_ns = if spec.record_truth {
-        QUEUE_BIN_NS
-    } else {
-        i64::MAX
-    };
+    let bin_ns = if spec.record_truth { QUEUE_BIN_NS } else { 0 };
     let nodes = |specs: &[NodeSpec]| specs.iter().map(|node| self::node(node, bin_ns)).collect();
     [
         Path::new(nodes(&spec.path.nodes), 0.0),

@@ -28,6 +28,8 @@ pub struct NodeTotals {
     pub waiting: u64,
     pub is_conserved: bool,
     pub bins: Vec<QueueBin>,
+    /// Sum of all packets' waiting times.
+    pub waited_ns: i64,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,7 @@ impl Output {
                     waiting: node.waiting() as u64,
                     is_conserved: node.is_conserved(),
                     bins: node.bins().to_vec(),
+                    waited_ns: node.waited_ns(),
                 });
             }
         }

@@ -56,11 +56,10 @@ pub fn summary(spec: &Spec, output: &Output) -> Vec<(String, Value)> {
     put("backlog_packets", Value::Float(0.0));
     if let Some((node, rate)) = bottleneck(spec).map(|(number, rate)| (forward[number], rate)) {
         let busy = node.counters.bytes_out as f64 * 8.0 / rate / seconds;
-        let waited_ns: i64 = node.bins.iter().map(|bin| bin.wait_ns).sum();
         let places = row.len() - 2;
         row[places].1 = Value::Float(busy);
         // Little's law: the mean number waiting is the sum of waiting times over the run's length.
-        row[places + 1].1 = Value::Float(waited_ns as f64 / output.duration_ns as f64);
+        row[places + 1].1 = Value::Float(node.waited_ns as f64 / output.duration_ns as f64);
     }
     for (number, pps) in pps.iter().enumerate() {
         let suffix = if pps_is_only(&output.totals) {

@@ -102,7 +102,11 @@ impl<P: Captured> Taps<P> {
     }
 
     /// An endpoint sends.
+    #[inline]
     pub fn entered(&mut self, direction: usize, at_ns: i64, packet: &P) {
+        if self.taps.is_empty() {
+            return;
+        }
         let place = if direction == 0 {
             Place::Sender
         } else {
@@ -112,7 +116,11 @@ impl<P: Captured> Taps<P> {
     }
 
     /// An endpoint will receive.
+    #[inline]
     pub fn delivered(&mut self, direction: usize, at_ns: i64, packet: &P) {
+        if self.taps.is_empty() {
+            return;
+        }
         let place = if direction == 0 {
             Place::Receiver
         } else {
@@ -137,7 +145,11 @@ impl<P: Captured> Taps<P> {
     }
 
     /// A packet reaches a node's queue.
+    #[inline]
     pub fn arrived(&mut self, direction: usize, node: usize, at_ns: i64, packet: &P) {
+        if self.taps.is_empty() {
+            return;
+        }
         if direction == 0 {
             self.see(Place::NodeIn(node), at_ns, packet);
         } else if node > 0 && self.is_mirrored() {
@@ -147,7 +159,11 @@ impl<P: Captured> Taps<P> {
     }
 
     /// A packet's last bit leaves a node.
+    #[inline]
     pub fn left(&mut self, direction: usize, node: usize, at_ns: i64, packet: &P) {
+        if self.taps.is_empty() {
+            return;
+        }
         if direction == 0 {
             self.see(Place::NodeOut(node), at_ns, packet);
         } else if node > 0 && self.is_mirrored() {

@@ -1,0 +1,110 @@
+"""A congestion control written in Python, in the Rust engine."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from tcptrace_lab.scenario_file import load
+from tcptrace_lab.simulate import simulate
+from tests.conftest import ROOT
+
+SCENARIOS = ROOT / "captures" / "scenarios"
+
+
+class Reno:
+    """RFC 5681: one segment more per ACK in slow start, per round trip in avoidance; half the flight at a loss."""
+
+    def on_ack(self, state):
+        if not state.is_cwnd_limited:
+            return
+        if state.cwnd < state.ssthresh:
+            state.cwnd += min(state.newly_acked, state.smss)
+        else:
+            state.cwnd += state.smss * state.smss / state.cwnd
+
+    def on_loss(self, state):
+        state.ssthresh = state.flight_size / 2
+
+    on_timeout = on_loss
+
+
+@pytest.mark.parametrize("recovery", ["tahoe", "reno", "newreno", "sack"])
+@pytest.mark.parametrize("profile", ["ns2", "rfc"])
+def test_a_python_reno_sends_the_packets_of_the_built_in_one(profile, recovery):
+    name = "small_buffers_B20" if profile == "ns2" else "reno_10M"
+    overrides = ["duration_s=20", f"control.recovery={recovery}"]
+    scenario = load(SCENARIOS / f"{name}.toml", overrides=overrides)
+    built_in, ours = simulate(scenario), simulate(scenario, control=Reno())
+    assert len(built_in.losses) > 0
+    pd.testing.assert_frame_equal(ours.packets(), built_in.packets())
+    pd.testing.assert_frame_equal(ours.windows, built_in.windows)
+
+
+def test_each_method_is_told_what_happened():
+    told = []
+
+    class Listener(Reno):
+        def start(self, state):
+            told.append(("start", state.cwnd))
+
+        def on_rtt(self, now_ns, rtt_ns):
+            told.append(("rtt", rtt_ns))
+
+        def on_ack(self, state):
+            told.append(("ack", state.newly_acked, state.now_ns))
+            super().on_ack(state)
+
+        def on_loss(self, state):
+            told.append(("loss", state.flight_size))
+            super().on_loss(state)
+
+    scenario = load(SCENARIOS / "small_buffers_B20.toml", overrides=["duration_s=10"])
+    simulate(scenario, control=Listener())
+    kinds = [row[0] for row in told]
+    assert kinds[0] == "start"
+    # Both overflows of slow start; the window in use then, of which half becomes ssthresh: 105 and 52 packets.
+    assert [row[1] for row in told if row[0] == "loss"] == pytest.approx([105, 52], abs=1)
+    assert [row[1] for row in told if row[0] == "ack"][0] == 1
+
+
+def test_an_exception_in_a_control_ends_the_run_and_is_raised():
+    class Broken(Reno):
+        def on_loss(self, state):
+            raise ZeroDivisionError("here")
+
+    with pytest.raises(ZeroDivisionError, match="here"):
+        simulate(load(SCENARIOS / "small_buffers_B20.toml"), control=Broken())
+
+
+@pytest.mark.parametrize("value", [float("nan"), -1.0])
+def test_a_window_that_is_no_window_is_refused(value):
+    class Wild(Reno):
+        def on_ack(self, state):
+            state.cwnd = value
+
+    with pytest.raises(ValueError, match="on_ack set cwnd"):
+        simulate(load(SCENARIOS / "small_buffers_B20.toml"), control=Wild())
+
+
+def test_a_control_without_a_method_is_refused_by_its_name():
+    class Half:
+        def on_ack(self, state):
+            pass
+
+    with pytest.raises(AttributeError, match="on_loss"):
+        simulate(load(SCENARIOS / "small_buffers_B20.toml"), control=Half())
+
+
+def test_only_the_first_connection_is_the_given_control():
+    scenario = load(SCENARIOS / "small_buffers_B20.toml", overrides=["duration_s=20"])
+    both = replace(scenario, connections=scenario.connections * 2)
+
+    class Still(Reno):
+        def on_ack(self, state):
+            pass
+
+    windows = simulate(both, control=Still()).windows
+    largest = windows.groupby("connection")["cwnd"].max() / 472
+    assert largest[0] == 1
+    assert largest[1] > 50
