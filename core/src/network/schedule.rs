@@ -79,11 +79,16 @@ impl<I: Instant> Schedule<I> {
         let mut node = (source + self.entries.len()) / 2;
         while node >= 1 {
             let (left, right) = (self.child(2 * node), self.child(2 * node + 1));
-            self.winners[node] = if self.is_before(right, left) {
+            let winner = if self.is_before(right, left) {
                 right
             } else {
                 left
             };
+            let before = std::mem::replace(&mut self.winners[node], winner);
+            if before != source as u32 && winner == before {
+                // Another source wins here as before: nothing changes above.
+                return;
+            }
             node /= 2;
         }
     }
