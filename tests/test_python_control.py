@@ -65,7 +65,7 @@ def test_each_method_is_told_what_happened():
     assert kinds[0] == "start"
     # Both overflows of slow start; the window in use then, of which half becomes ssthresh: 105 and 52 packets.
     assert [row[1] for row in told if row[0] == "loss"] == pytest.approx([105, 52], abs=1)
-    assert [row[1] for row in told if row[0] == "ack"][0] == 1
+    assert next(row[1] for row in told if row[0] == "ack") == 1
 
 
 def test_an_exception_in_a_control_ends_the_run_and_is_raised():
