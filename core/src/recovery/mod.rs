@@ -1,5 +1,12 @@
 //! Loss recovery: what is sent next after a loss, and when (tahoe, reno, newreno, sack, fack; RTO).
 
+mod fast;
 mod intervals;
+mod rto;
+mod scoreboard;
+mod sender;
 
 pub use intervals::Intervals;
+pub use rto::Rto;
+pub use scoreboard::Scoreboard;
+pub use sender::{Arrived, Detection, Options, Phase, Recovery, Reduction, Send, Sender};

@@ -1,0 +1,136 @@
+//! Fast retransmit and fast recovery: Tahoe, Reno (RFC 5681 section 3.2), NewReno (RFC 6582), SACK (RFC 6675), FACK.
+
+use super::sender::{Detection, Phase, Recovery, Sender};
+use crate::congestion::Ack;
+
+/// RFC 5681 section 3.2; RFC 6675's DupThresh.
+const DUP_THRESH: u32 = 3;
+
+impl Sender {
+    /// An ACK of new data; `snd_una` has moved.
+    pub(super) fn on_new_ack(&mut self, now_ns: i64, ack: &Ack) {
+        self.dupacks = 0;
+        self.limited_transmit = 0;
+        match self.phase {
+            Phase::Recovery if self.snd_una < self.recover => self.on_partial_ack(now_ns, ack),
+            Phase::Recovery => self.exit_recovery(now_ns),
+            Phase::Loss if self.snd_una >= self.recover => {
+                self.phase = Phase::Open;
+                self.board.end();
+                self.control.on_ack(&mut self.state, ack);
+                self.control.on_recovered(&mut self.state, now_ns, self.snd_nxt);
+                self.restart_timer(now_ns);
+            }
+            Phase::Open | Phase::Disorder | Phase::Loss => {
+                if self.phase == Phase::Disorder {
+                    self.phase = Phase::Open;
+                }
+                self.control.on_ack(&mut self.state, ack);
+                self.restart_timer(now_ns);
+            }
+        }
+    }
+
+    fn on_partial_ack(&mut self, now_ns: i64, ack: &Ack) {
+        match self.options.recovery {
+            // Reno knows no partial ACK: any new ACK ends recovery.
+            Recovery::Reno => {
+                self.exit_recovery(now_ns);
+                return;
+            }
+            Recovery::NewReno => {
+                // RFC 6582 section 3.2 (3): the next hole at once; deflate by what was acknowledged, add back one.
+                let end = (self.snd_una + self.options.smss).min(self.snd_max);
+                self.due = Some((self.snd_una, end));
+                self.state.cwnd -= ack.newly_acked;
+                if ack.newly_acked >= self.state.smss {
+                    self.state.cwnd += self.state.smss;
+                }
+                self.state.cwnd = self.state.cwnd.max(self.state.smss);
+                // Section 3.2 (3): only the first partial ACK restarts the timer ("impatient" variant otherwise).
+                if !self.has_had_partial {
+                    self.restart_timer(now_ns);
+                }
+                self.has_had_partial = true;
+                return;
+            }
+            Recovery::Tahoe | Recovery::Sack | Recovery::Fack => {}
+        }
+        self.restart_timer(now_ns);
+    }
+
+    fn exit_recovery(&mut self, now_ns: i64) {
+        self.phase = Phase::Open;
+        self.board.end();
+        self.state.cwnd = match self.options.recovery {
+            // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst.
+            Recovery::NewReno => {
+                let flight_size = self.flight_size() as f64;
+                self.state.ssthresh.min(flight_size.max(self.state.smss) + self.state.smss)
+            }
+            _ => self.state.ssthresh,
+        };
+        self.control.on_recovered(&mut self.state, now_ns, self.snd_nxt);
+        self.restart_timer(now_ns);
+    }
+
+    pub(super) fn on_dup_ack(&mut self, now_ns: i64) {
+        self.dupacks += 1;
+        match self.phase {
+            Phase::Recovery => {
+                if matches!(self.options.recovery, Recovery::Reno | Recovery::NewReno) {
+                    // RFC 5681 section 3.2 (4): a segment has left, another may follow.
+                    self.state.cwnd += self.state.smss;
+                }
+            }
+            // RFC 6582 section 3.2 (2): not again for the window that was outstanding at the last reduction.
+            Phase::Loss if self.snd_una < self.recover => {}
+            Phase::Open | Phase::Disorder | Phase::Loss => {
+                if self.dupacks == DUP_THRESH && self.snd_una >= self.recover {
+                    self.enter_recovery(now_ns);
+                } else if self.dupacks < DUP_THRESH {
+                    self.phase = Phase::Disorder;
+                    if self.options.limited_transmit {
+                        // RFC 3042: one new segment each for the first two.
+                        self.limited_transmit += self.options.smss;
+                    }
+                }
+            }
+        }
+    }
+
+    /// RFC 6675 section 5 (2): also when the first segment `IsLost` with fewer duplicate ACKs.
+    pub(super) fn check_sack_recovery(&mut self, now_ns: i64, newly_sacked: u64) {
+        let may = self.has_pipe() && newly_sacked > 0 && self.snd_una >= self.recover;
+        if may && matches!(self.phase, Phase::Open | Phase::Disorder) && self.board.is_lost(self.snd_una) {
+            self.enter_recovery(now_ns);
+        }
+    }
+
+    fn enter_recovery(&mut self, now_ns: i64) {
+        let detection = if self.has_pipe() { Detection::Sack } else { Detection::DupAck };
+        self.reduce(now_ns, detection);
+        self.recover = self.snd_max;
+        self.has_had_partial = false;
+        self.limited_transmit = 0;
+        if self.options.recovery == Recovery::Tahoe {
+            self.phase = Phase::Loss;
+            self.state.cwnd = self.state.smss;
+            self.snd_nxt = self.snd_una;
+            self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
+            return;
+        }
+        self.phase = Phase::Recovery;
+        self.board.begin(self.snd_una);
+        self.board.mark_first_lost(self.snd_una);
+        let (start, next_sacked) = self.board.hole_from(self.snd_una);
+        let end = (start + self.options.smss).min(self.snd_max).min(next_sacked);
+        self.due = Some((start, end));
+        self.state.cwnd = match self.options.recovery {
+            // RFC 5681 section 3.2 (3): three segments have left.
+            Recovery::Reno | Recovery::NewReno => self.state.ssthresh + f64::from(DUP_THRESH) * self.state.smss,
+            _ => self.state.ssthresh,
+        };
+        self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
+    }
+}

@@ -1,0 +1,410 @@
+//! A TCP sender without clock, packets or engine: ACKs, timeouts and writes in; segments to send out.
+//!
+//! The simulator gives it events as they happen, a replay gives it a capture's. What differs between Tahoe, Reno,
+//! NewReno, SACK and FACK stands in `fast.rs`; the timer in `rto.rs`; growth and reduction in `congestion`.
+
+use std::collections::VecDeque;
+
+use super::{Rto, Scoreboard};
+use crate::congestion::{Ack, Control, Loss, State};
+
+/// What happens after the third duplicate ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Slow start from one segment, everything above the ACK sent again.
+    Tahoe,
+    /// RFC 5681 section 3.2.
+    Reno,
+    /// RFC 6582.
+    NewReno,
+    /// RFC 6675.
+    Sack,
+    /// Mathis and Mahdavi 1996.
+    Fack,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    #[default]
+    Open,
+    /// Duplicate ACKs have come, fewer than it takes.
+    Disorder,
+    Recovery,
+    /// After a timeout or Tahoe's return, until everything outstanding then is acknowledged.
+    Loss,
+}
+
+/// How a loss was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detection {
+    DupAck,
+    Sack,
+    Timeout,
+}
+
+/// A reduction, for whoever keeps books.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reduction {
+    pub detection: Detection,
+    pub offset: u64,
+    pub cwnd_before: f64,
+    pub ssthresh_after: f64,
+}
+
+/// An ACK as it arrives, in unwrapped offsets.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    pub ack: u64,
+    /// Bytes offered, scaled.
+    pub window: u64,
+    pub blocks: &'a [(u64, u64)],
+    /// Round trip by timestamps (RFC 7323), for an ACK of retransmitted data.
+    pub echo_rtt_ns: Option<i64>,
+}
+
+/// A range to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Send {
+    pub start: u64,
+    pub end: u64,
+    pub is_retransmission: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub recovery: Recovery,
+    pub smss: u64,
+    /// Bytes.
+    pub initial_window: u64,
+    pub limited_transmit: bool,
+    /// RFC 5681 section 4.1.
+    pub restarts_after_idle: bool,
+    /// Bytes the sender never exceeds, whatever cwnd says.
+    pub max_window: u64,
+}
+
+/// When a range was last sent, for round-trip samples.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    end: u64,
+    at_ns: i64,
+    is_retransmitted: bool,
+}
+
+pub struct Sender {
+    pub options: Options,
+    pub control: Box<dyn Control>,
+    pub state: State,
+    pub rto: Rto,
+    pub phase: Phase,
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+    /// One above the highest byte ever sent.
+    pub snd_max: u64,
+    /// One above the last byte the application has written.
+    pub written: u64,
+    /// No more will be written: a short last segment need not wait.
+    pub is_closing: bool,
+    pub rwnd: u64,
+    pub dupacks: u32,
+    /// RFC 6582's recover, RFC 6675's RecoveryPoint.
+    pub recover: u64,
+    pub board: Scoreboard,
+    /// When the timer expires; `None`: it is off.
+    pub rto_at_ns: Option<i64>,
+    pub reductions: Vec<Reduction>,
+    /// A retransmission to send now, whatever the window says.
+    pub(super) due: Option<(u64, u64)>,
+    pub(super) has_had_partial: bool,
+    /// RFC 3042: bytes that may go beyond cwnd.
+    pub(super) limited_transmit: u64,
+    /// A probe of a closed window may go out.
+    probes: bool,
+    sent: VecDeque<Sent>,
+    last_sent_ns: i64,
+}
+
+impl Sender {
+    /// `first`: offset of the first byte; the connection is established.
+    pub fn new(options: Options, control: Box<dyn Control>, mut state: State, rto: Rto, first: u64, rwnd: u64) -> Self {
+        let mut control = control;
+        control.start(&mut state, first);
+        let is_fack = options.recovery == Recovery::Fack;
+        Self {
+            board: Scoreboard::new(options.smss, is_fack),
+            options,
+            control,
+            state,
+            rto,
+            phase: Phase::Open,
+            snd_una: first,
+            snd_nxt: first,
+            snd_max: first,
+            written: first,
+            is_closing: false,
+            rwnd,
+            dupacks: 0,
+            recover: first,
+            rto_at_ns: None,
+            reductions: Vec::new(),
+            due: None,
+            has_had_partial: false,
+            limited_transmit: 0,
+            probes: false,
+            sent: VecDeque::new(),
+            last_sent_ns: i64::MIN,
+        }
+    }
+
+    /// FlightSize (RFC 5681 section 2): outstanding, whether or not it has left the path.
+    pub fn flight_size(&self) -> u64 {
+        self.snd_nxt - self.snd_una
+    }
+
+    /// What is believed to be on the path.
+    pub fn pipe(&self) -> u64 {
+        match self.options.recovery {
+            Recovery::Sack | Recovery::Fack => self.board.pipe(self.flight_size()),
+            _ => self.flight_size(),
+        }
+    }
+
+    pub fn cwnd(&self) -> u64 {
+        (self.state.cwnd as u64).min(self.options.max_window)
+    }
+
+    /// An ACK has come.
+    pub fn on_ack(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
+        if arrived.ack > self.snd_max || arrived.ack < self.snd_una {
+            return;
+        }
+        let (flight_size, pipe) = (self.flight_size(), self.pipe());
+        let opens_window = arrived.window != self.rwnd;
+        self.rwnd = arrived.window;
+        let newly_acked = arrived.ack - self.snd_una;
+        let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
+        let rtt_ns = self.take_sample(now_ns, arrived);
+        if newly_acked > 0 {
+            // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
+            let share = if self.state.is_slow_start() { 2.0 } else { 1.0 };
+            let ack = Ack {
+                now_ns,
+                newly_acked: newly_acked as f64,
+                rtt_ns,
+                srtt_ns: self.rto.srtt_ns(),
+                flight_size: pipe as f64,
+                snd_una: arrived.ack,
+                snd_nxt: self.snd_nxt.max(arrived.ack),
+                is_cwnd_limited: share * flight_size as f64 + self.state.smss > self.state.cwnd,
+            };
+            self.snd_una = arrived.ack;
+            self.snd_nxt = self.snd_nxt.max(arrived.ack);
+            self.on_new_ack(now_ns, &ack);
+        } else if flight_size > 0 && (newly_sacked > 0 || (arrived.blocks.is_empty() && !opens_window)) {
+            // RFC 5681 section 2 and RFC 6675 section 2: what counts as duplicate.
+            self.on_dup_ack(now_ns);
+        }
+        self.check_sack_recovery(now_ns, newly_sacked);
+    }
+
+    /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
+    fn take_sample(&mut self, now_ns: i64, arrived: &Arrived<'_>) -> Option<i64> {
+        let mut newest: Option<Sent> = None;
+        while let Some(sent) = self.sent.front().filter(|sent| sent.end <= arrived.ack) {
+            newest = Some(*sent);
+            self.sent.pop_front();
+        }
+        let sample = match newest {
+            Some(sent) if !sent.is_retransmitted => Some(now_ns - sent.at_ns),
+            Some(_) => arrived.echo_rtt_ns,
+            None => None,
+        };
+        if let Some(rtt_ns) = sample {
+            self.rto.on_sample(rtt_ns);
+            self.control.on_rtt(now_ns, rtt_ns);
+        }
+        sample
+    }
+
+    /// RFC 6298 (5.2) and (5.3).
+    pub(super) fn restart_timer(&mut self, now_ns: i64) {
+        self.rto_at_ns = (self.snd_una < self.snd_max).then(|| now_ns + self.rto.timeout_ns());
+    }
+
+    pub(super) fn loss(&self, now_ns: i64) -> Loss {
+        Loss { now_ns, flight_size: self.flight_size() as f64, snd_nxt: self.snd_nxt }
+    }
+
+    /// Asks the control for ssthresh; RFC 5681 equation (4): at least 2 SMSS.
+    pub(super) fn reduce(&mut self, now_ns: i64, detection: Detection) {
+        let cwnd_before = self.state.cwnd;
+        let loss = self.loss(now_ns);
+        if detection == Detection::Timeout {
+            self.control.on_timeout(&mut self.state, &loss);
+        } else {
+            self.control.on_loss(&mut self.state, &loss);
+        }
+        self.state.ssthresh = self.state.ssthresh.max(2.0 * self.state.smss);
+        self.reductions.push(Reduction {
+            detection,
+            offset: self.snd_una,
+            cwnd_before,
+            ssthresh_after: self.state.ssthresh,
+        });
+    }
+
+    /// The timer has expired (RFC 6298 (5.4) to (5.7), RFC 5681 section 3.1).
+    pub fn on_timeout(&mut self, now_ns: i64) {
+        self.rto.back_off();
+        if self.snd_una == self.snd_max {
+            // Nothing outstanding: the receiver's window is closed and is probed (RFC 9293 section 3.8.6.1).
+            self.probes = self.written > self.snd_una;
+            self.rto_at_ns = self.probes.then(|| now_ns + self.rto.timeout_ns());
+            return;
+        }
+        // RFC 5681 equation (4) is not applied again to a segment retransmitted by the timer before.
+        if self.phase != Phase::Loss || self.snd_una > self.recover || self.rto_first_for(self.snd_una) {
+            self.reduce(now_ns, Detection::Timeout);
+        }
+        self.state.cwnd = self.state.smss;
+        self.phase = Phase::Loss;
+        self.recover = self.snd_max;
+        self.dupacks = 0;
+        self.due = None;
+        self.limited_transmit = 0;
+        if self.has_pipe() {
+            self.board.mark_all_lost(self.snd_una, self.snd_max);
+        } else {
+            // Everything is sent again from the ACK on.
+            self.snd_nxt = self.snd_una;
+        }
+        self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
+    }
+
+    /// Whether the segment at `offset` has not been retransmitted yet.
+    fn rto_first_for(&self, offset: u64) -> bool {
+        self.sent.front().is_none_or(|sent| sent.end <= offset || !sent.is_retransmitted)
+    }
+
+    /// The application has written up to `written`.
+    pub fn on_write(&mut self, now_ns: i64, written: u64) {
+        let idle_ns = now_ns.saturating_sub(self.last_sent_ns);
+        if self.options.restarts_after_idle
+            && self.snd_una == self.snd_max
+            && self.last_sent_ns > i64::MIN
+            && idle_ns > self.rto.timeout_ns()
+        {
+            // RFC 5681 section 4.1: back to the restart window.
+            self.state.cwnd = self.state.cwnd.min(self.options.initial_window as f64);
+        }
+        self.written = self.written.max(written);
+    }
+
+    /// The next range to send now, if any; call until `None`. What is returned counts as sent.
+    pub fn next_send(&mut self, now_ns: i64) -> Option<Send> {
+        let send = self.choose()?;
+        let is_new = send.end > self.snd_max;
+        if is_new {
+            self.sent.push_back(Sent { end: send.end, at_ns: now_ns, is_retransmitted: false });
+            self.snd_max = send.end;
+        }
+        if send.is_retransmission {
+            let first = self.sent.partition_point(|sent| sent.end <= send.start);
+            for sent in self.sent.iter_mut().skip(first).take_while(|sent| sent.end <= send.end) {
+                sent.is_retransmitted = true;
+                sent.at_ns = now_ns;
+            }
+        }
+        self.last_sent_ns = now_ns;
+        if self.rto_at_ns.is_none() {
+            self.restart_timer(now_ns);
+        }
+        Some(send)
+    }
+
+    fn choose(&mut self) -> Option<Send> {
+        if let Some((start, end)) = self.due.take() {
+            self.snd_nxt = self.snd_nxt.max(end);
+            self.board.on_retransmitted(start, end);
+            return Some(Send { start, end, is_retransmission: true });
+        }
+        if std::mem::take(&mut self.probes) {
+            let end = (self.snd_nxt + 1).min(self.written);
+            let start = self.snd_nxt;
+            self.snd_nxt = end;
+            return Some(Send { start, end, is_retransmission: false });
+        }
+        if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
+            return self.choose_by_pipe();
+        }
+        let (start, end) = self.next_segment()?;
+        let window = self.cwnd() + self.limited_transmit;
+        let is_new = start >= self.snd_max;
+        if self.flight_size() + (end - start) > window || end > self.right_edge() {
+            self.arm_persist();
+            return None;
+        }
+        if is_new {
+            self.limited_transmit = self.limited_transmit.saturating_sub(end - start);
+        }
+        self.snd_nxt = end;
+        Some(Send { start, end, is_retransmission: !is_new })
+    }
+
+    /// Whether recovery is by a pipe.
+    pub(super) fn has_pipe(&self) -> bool {
+        matches!(self.options.recovery, Recovery::Sack | Recovery::Fack)
+    }
+
+    /// RFC 6675 section 5 (C): while cwnd - pipe >= 1 SMSS.
+    fn choose_by_pipe(&mut self) -> Option<Send> {
+        if self.pipe() + self.options.smss > self.cwnd() {
+            return None;
+        }
+        // Rules (1), (2), (3), (4) of NextSeg.
+        if let Some((start, end)) = self.board.next_lost() {
+            self.board.on_retransmitted(start, end);
+            return Some(Send { start, end, is_retransmission: true });
+        }
+        if let Some((start, end)) = self.next_segment().filter(|&(_, end)| end <= self.right_edge()) {
+            self.snd_nxt = end;
+            return Some(Send { start, end, is_retransmission: false });
+        }
+        if self.phase == Phase::Loss {
+            return None;
+        }
+        let suspect = self.board.next_suspect(self.snd_una);
+        let (start, end) =
+            suspect.or_else(|| self.board.next_rescue(self.snd_una, self.snd_max, self.recover))?;
+        self.board.on_retransmitted(start, end);
+        Some(Send { start, end, is_retransmission: true })
+    }
+
+    /// The segment at `snd_nxt`: new, or again after a timeout.
+    fn next_segment(&self) -> Option<(u64, u64)> {
+        let start = self.snd_nxt;
+        let mut end = self.written.min(start + self.options.smss);
+        if start < self.snd_max {
+            end = end.min(self.snd_max);
+        } else if end < start + self.options.smss && self.snd_una < self.snd_max && !self.is_closing {
+            // Nagle (RFC 9293 section 3.7.4): a short segment waits for what is outstanding.
+            return None;
+        }
+        (end > start).then_some((start, end))
+    }
+
+    fn right_edge(&self) -> u64 {
+        self.snd_una + self.rwnd
+    }
+
+    /// A closed window with nothing outstanding: the timer probes it.
+    fn arm_persist(&mut self) {
+        if self.snd_una == self.snd_max && self.rto_at_ns.is_none() && self.last_sent_ns > i64::MIN {
+            self.rto_at_ns = Some(self.last_sent_ns.max(0) + self.rto.timeout_ns());
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.is_closing && self.snd_una == self.written
+    }
+}
