@@ -48,7 +48,7 @@ fn modem(case: &str, record_events: bool) -> Output {
         }
     }
     let nodes = |modem_first: bool| {
-        let mut nodes = vec![
+        let mut nodes = [
             r#"{"rate_bps": 1e8, "buffer": 100, "counts_in_service": true}"#,
             r#"{"rate_bps": 1.5e6, "buffer": 100, "counts_in_service": true, "delay_ns": 25e6}"#,
             r#"{"rate_bps": 9600, "buffer": 3, "counts_in_service": true, "delay_ns": 150e6}"#,

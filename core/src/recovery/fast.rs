@@ -18,7 +18,8 @@ impl Sender {
                 self.phase = Phase::Open;
                 self.board.end();
                 self.control.on_ack(&mut self.state, ack);
-                self.control.on_recovered(&mut self.state, now_ns, self.snd_nxt);
+                self.control
+                    .on_recovered(&mut self.state, now_ns, self.snd_nxt);
                 self.restart_timer(now_ns);
             }
             Phase::Open | Phase::Disorder | Phase::Loss => {
@@ -47,8 +48,8 @@ impl Sender {
                     self.state.cwnd += self.state.smss;
                 }
                 self.state.cwnd = self.state.cwnd.max(self.state.smss);
-                // Section 3.2 (3): only the first partial ACK restarts the timer ("impatient" variant otherwise).
-                if !self.has_had_partial {
+                // Section 4: the slow-but-steady variant restarts the timer each time, the impatient one once only.
+                if !(self.options.is_impatient && self.has_had_partial) {
                     self.restart_timer(now_ns);
                 }
                 self.has_had_partial = true;
@@ -66,11 +67,14 @@ impl Sender {
             // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst.
             Recovery::NewReno => {
                 let flight_size = self.flight_size() as f64;
-                self.state.ssthresh.min(flight_size.max(self.state.smss) + self.state.smss)
+                self.state
+                    .ssthresh
+                    .min(flight_size.max(self.state.smss) + self.state.smss)
             }
             _ => self.state.ssthresh,
         };
-        self.control.on_recovered(&mut self.state, now_ns, self.snd_nxt);
+        self.control
+            .on_recovered(&mut self.state, now_ns, self.snd_nxt);
         self.restart_timer(now_ns);
     }
 
@@ -86,7 +90,7 @@ impl Sender {
             // RFC 6582 section 3.2 (2): not again for the window that was outstanding at the last reduction.
             Phase::Loss if self.snd_una < self.recover => {}
             Phase::Open | Phase::Disorder | Phase::Loss => {
-                if self.dupacks == DUP_THRESH && self.snd_una >= self.recover {
+                if self.dupacks == DUP_THRESH && self.may_enter() {
                     self.enter_recovery(now_ns);
                 } else if self.dupacks < DUP_THRESH {
                     self.phase = Phase::Disorder;
@@ -99,16 +103,35 @@ impl Sender {
         }
     }
 
+    /// Whether all that was outstanding at the last reduction is out of the way.
+    fn may_enter(&self) -> bool {
+        if self.has_pipe() {
+            // RFC 6675 section 5.1.
+            self.snd_una >= self.recover
+        } else {
+            // RFC 6582 section 3.2 (2): the ACK covers more than recover, so duplicates of what was sent again for
+            // nothing cannot start another recovery.
+            self.snd_una > self.recover
+        }
+    }
+
     /// RFC 6675 section 5 (2): also when the first segment `IsLost` with fewer duplicate ACKs.
     pub(super) fn check_sack_recovery(&mut self, now_ns: i64, newly_sacked: u64) {
-        let may = self.has_pipe() && newly_sacked > 0 && self.snd_una >= self.recover;
-        if may && matches!(self.phase, Phase::Open | Phase::Disorder) && self.board.is_lost(self.snd_una) {
+        let may = self.has_pipe() && newly_sacked > 0 && self.may_enter();
+        if may
+            && matches!(self.phase, Phase::Open | Phase::Disorder)
+            && self.board.is_lost(self.snd_una)
+        {
             self.enter_recovery(now_ns);
         }
     }
 
     fn enter_recovery(&mut self, now_ns: i64) {
-        let detection = if self.has_pipe() { Detection::Sack } else { Detection::DupAck };
+        let detection = if self.has_pipe() {
+            Detection::Sack
+        } else {
+            Detection::DupAck
+        };
         self.reduce(now_ns, detection);
         self.recover = self.snd_max;
         self.has_had_partial = false;
@@ -124,11 +147,15 @@ impl Sender {
         self.board.begin(self.snd_una);
         self.board.mark_first_lost(self.snd_una);
         let (start, next_sacked) = self.board.hole_from(self.snd_una);
-        let end = (start + self.options.smss).min(self.snd_max).min(next_sacked);
+        let end = (start + self.options.smss)
+            .min(self.snd_max)
+            .min(next_sacked);
         self.due = Some((start, end));
         self.state.cwnd = match self.options.recovery {
             // RFC 5681 section 3.2 (3): three segments have left.
-            Recovery::Reno | Recovery::NewReno => self.state.ssthresh + f64::from(DUP_THRESH) * self.state.smss,
+            Recovery::Reno | Recovery::NewReno => {
+                self.state.ssthresh + f64::from(DUP_THRESH) * self.state.smss
+            }
             _ => self.state.ssthresh,
         };
         self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());

@@ -16,8 +16,23 @@ pub struct Rto {
 }
 
 impl Rto {
-    pub fn new(initial_ns: i64, min_ns: i64, max_ns: i64, granularity_ns: i64, backs_off: bool) -> Self {
-        Self { min_ns, max_ns, granularity_ns, srtt_ns: None, rttvar_ns: 0, rto_ns: initial_ns, backoff: 0, backs_off }
+    pub fn new(
+        initial_ns: i64,
+        min_ns: i64,
+        max_ns: i64,
+        granularity_ns: i64,
+        backs_off: bool,
+    ) -> Self {
+        Self {
+            min_ns,
+            max_ns,
+            granularity_ns,
+            srtt_ns: None,
+            rttvar_ns: 0,
+            rto_ns: initial_ns,
+            backoff: 0,
+            backs_off,
+        }
     }
 
     /// Section 2 (2.2) and (2.3), with alpha = 1/8 and beta = 1/4; section 3: never a sample of a retransmission.
@@ -45,7 +60,9 @@ impl Rto {
 
     /// How long to wait now.
     pub fn timeout_ns(&self) -> i64 {
-        self.rto_ns.checked_shl(self.backoff).map_or(self.max_ns, |ns| ns.min(self.max_ns))
+        self.rto_ns
+            .checked_shl(self.backoff)
+            .map_or(self.max_ns, |ns| ns.min(self.max_ns))
     }
 
     /// (5.5): twice as long after each expiry, up to the maximum.

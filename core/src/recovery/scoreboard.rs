@@ -78,7 +78,11 @@ impl Scoreboard {
         let mut at = self.judged.max(snd_una);
         while at < below {
             let hole = self.sacked.next_hole(at);
-            let end = self.sacked.after(hole).map_or(below, |(start, _)| start).min(below);
+            let end = self
+                .sacked
+                .after(hole)
+                .map_or(below, |(start, _)| start)
+                .min(below);
             self.mark_lost(hole, end);
             at = end.max(hole + 1);
         }
@@ -90,7 +94,11 @@ impl Scoreboard {
         let mut at = start;
         while at < end {
             let from = self.retransmitted.next_hole(at);
-            let to = self.retransmitted.after(from).map_or(end, |(start, _)| start).min(end);
+            let to = self
+                .retransmitted
+                .after(from)
+                .map_or(end, |(start, _)| start)
+                .min(end);
             self.lost.insert(from, to);
             at = to.max(from + 1);
         }
@@ -120,7 +128,10 @@ impl Scoreboard {
     /// The first offset from `at` on that is not SACKed, and where the next SACKed range begins.
     pub fn hole_from(&self, at: u64) -> (u64, u64) {
         let hole = self.sacked.next_hole(at);
-        (hole, self.sacked.after(hole).map_or(u64::MAX, |(start, _)| start))
+        (
+            hole,
+            self.sacked.after(hole).map_or(u64::MAX, |(start, _)| start),
+        )
     }
 
     /// `HighACK`'s opposite end: just above the highest SACKed byte.
@@ -130,7 +141,9 @@ impl Scoreboard {
 
     /// `NextSeg` (1): the first lost range not sent again, at most one segment of it.
     pub fn next_lost(&self) -> Option<(u64, u64)> {
-        self.lost.first().map(|(start, end)| (start, end.min(start + self.smss)))
+        self.lost
+            .first()
+            .map(|(start, end)| (start, end.min(start + self.smss)))
     }
 
     /// `NextSeg` (3): a hole above HighRxt and below the highest SACK that is not (yet) lost.
@@ -140,8 +153,15 @@ impl Scoreboard {
     }
 
     /// `NextSeg` (4): once per recovery, the last segment below HighData, to keep the ACK clock going.
-    pub fn next_rescue(&mut self, snd_una: u64, high_data: u64, recovery_point: u64) -> Option<(u64, u64)> {
-        if self.rescue_rxt.is_some_and(|rescue| snd_una <= rescue) || high_data < snd_una + self.smss {
+    pub fn next_rescue(
+        &mut self,
+        snd_una: u64,
+        high_data: u64,
+        recovery_point: u64,
+    ) -> Option<(u64, u64)> {
+        if self.rescue_rxt.is_some_and(|rescue| snd_una <= rescue)
+            || high_data < snd_una + self.smss
+        {
             return None;
         }
         self.rescue_rxt = Some(recovery_point);

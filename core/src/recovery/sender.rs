@@ -77,6 +77,8 @@ pub struct Options {
     /// Bytes.
     pub initial_window: u64,
     pub limited_transmit: bool,
+    /// RFC 6582 section 4: only the first partial ACK restarts the timer, so many losses end in a timeout.
+    pub is_impatient: bool,
     /// RFC 5681 section 4.1.
     pub restarts_after_idle: bool,
     /// Bytes the sender never exceeds, whatever cwnd says.
@@ -126,7 +128,14 @@ pub struct Sender {
 
 impl Sender {
     /// `first`: offset of the first byte; the connection is established.
-    pub fn new(options: Options, control: Box<dyn Control>, mut state: State, rto: Rto, first: u64, rwnd: u64) -> Self {
+    pub fn new(
+        options: Options,
+        control: Box<dyn Control>,
+        mut state: State,
+        rto: Rto,
+        first: u64,
+        rwnd: u64,
+    ) -> Self {
         let mut control = control;
         control.start(&mut state, first);
         let is_fack = options.recovery == Recovery::Fack;
@@ -144,7 +153,7 @@ impl Sender {
             is_closing: false,
             rwnd,
             dupacks: 0,
-            recover: first,
+            recover: first.saturating_sub(1),
             rto_at_ns: None,
             reductions: Vec::new(),
             due: None,
@@ -200,7 +209,9 @@ impl Sender {
             self.snd_una = arrived.ack;
             self.snd_nxt = self.snd_nxt.max(arrived.ack);
             self.on_new_ack(now_ns, &ack);
-        } else if flight_size > 0 && (newly_sacked > 0 || (arrived.blocks.is_empty() && !opens_window)) {
+        } else if flight_size > 0
+            && (newly_sacked > 0 || (arrived.blocks.is_empty() && !opens_window))
+        {
             // RFC 5681 section 2 and RFC 6675 section 2: what counts as duplicate.
             self.on_dup_ack(now_ns);
         }
@@ -232,7 +243,11 @@ impl Sender {
     }
 
     pub(super) fn loss(&self, now_ns: i64) -> Loss {
-        Loss { now_ns, flight_size: self.flight_size() as f64, snd_nxt: self.snd_nxt }
+        Loss {
+            now_ns,
+            flight_size: self.flight_size() as f64,
+            snd_nxt: self.snd_nxt,
+        }
     }
 
     /// Asks the control for ssthresh; RFC 5681 equation (4): at least 2 SMSS.
@@ -263,7 +278,10 @@ impl Sender {
             return;
         }
         // RFC 5681 equation (4) is not applied again to a segment retransmitted by the timer before.
-        if self.phase != Phase::Loss || self.snd_una > self.recover || self.rto_first_for(self.snd_una) {
+        if self.phase != Phase::Loss
+            || self.snd_una > self.recover
+            || self.rto_first_for(self.snd_una)
+        {
             self.reduce(now_ns, Detection::Timeout);
         }
         self.state.cwnd = self.state.smss;
@@ -283,7 +301,9 @@ impl Sender {
 
     /// Whether the segment at `offset` has not been retransmitted yet.
     fn rto_first_for(&self, offset: u64) -> bool {
-        self.sent.front().is_none_or(|sent| sent.end <= offset || !sent.is_retransmitted)
+        self.sent
+            .front()
+            .is_none_or(|sent| sent.end <= offset || !sent.is_retransmitted)
     }
 
     /// The application has written up to `written`.
@@ -305,12 +325,21 @@ impl Sender {
         let send = self.choose()?;
         let is_new = send.end > self.snd_max;
         if is_new {
-            self.sent.push_back(Sent { end: send.end, at_ns: now_ns, is_retransmitted: false });
+            self.sent.push_back(Sent {
+                end: send.end,
+                at_ns: now_ns,
+                is_retransmitted: false,
+            });
             self.snd_max = send.end;
         }
         if send.is_retransmission {
             let first = self.sent.partition_point(|sent| sent.end <= send.start);
-            for sent in self.sent.iter_mut().skip(first).take_while(|sent| sent.end <= send.end) {
+            for sent in self
+                .sent
+                .iter_mut()
+                .skip(first)
+                .take_while(|sent| sent.end <= send.end)
+            {
                 sent.is_retransmitted = true;
                 sent.at_ns = now_ns;
             }
@@ -326,13 +355,21 @@ impl Sender {
         if let Some((start, end)) = self.due.take() {
             self.snd_nxt = self.snd_nxt.max(end);
             self.board.on_retransmitted(start, end);
-            return Some(Send { start, end, is_retransmission: true });
+            return Some(Send {
+                start,
+                end,
+                is_retransmission: true,
+            });
         }
         if std::mem::take(&mut self.probes) {
             let end = (self.snd_nxt + 1).min(self.written);
             let start = self.snd_nxt;
             self.snd_nxt = end;
-            return Some(Send { start, end, is_retransmission: false });
+            return Some(Send {
+                start,
+                end,
+                is_retransmission: false,
+            });
         }
         if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
             return self.choose_by_pipe();
@@ -348,7 +385,11 @@ impl Sender {
             self.limited_transmit = self.limited_transmit.saturating_sub(end - start);
         }
         self.snd_nxt = end;
-        Some(Send { start, end, is_retransmission: !is_new })
+        Some(Send {
+            start,
+            end,
+            is_retransmission: !is_new,
+        })
     }
 
     /// Whether recovery is by a pipe.
@@ -364,20 +405,37 @@ impl Sender {
         // Rules (1), (2), (3), (4) of NextSeg.
         if let Some((start, end)) = self.board.next_lost() {
             self.board.on_retransmitted(start, end);
-            return Some(Send { start, end, is_retransmission: true });
+            return Some(Send {
+                start,
+                end,
+                is_retransmission: true,
+            });
         }
-        if let Some((start, end)) = self.next_segment().filter(|&(_, end)| end <= self.right_edge()) {
+        if let Some((start, end)) = self
+            .next_segment()
+            .filter(|&(_, end)| end <= self.right_edge())
+        {
             self.snd_nxt = end;
-            return Some(Send { start, end, is_retransmission: false });
+            return Some(Send {
+                start,
+                end,
+                is_retransmission: false,
+            });
         }
         if self.phase == Phase::Loss {
             return None;
         }
         let suspect = self.board.next_suspect(self.snd_una);
-        let (start, end) =
-            suspect.or_else(|| self.board.next_rescue(self.snd_una, self.snd_max, self.recover))?;
+        let (start, end) = suspect.or_else(|| {
+            self.board
+                .next_rescue(self.snd_una, self.snd_max, self.recover)
+        })?;
         self.board.on_retransmitted(start, end);
-        Some(Send { start, end, is_retransmission: true })
+        Some(Send {
+            start,
+            end,
+            is_retransmission: true,
+        })
     }
 
     /// The segment at `snd_nxt`: new, or again after a timeout.
@@ -386,7 +444,8 @@ impl Sender {
         let mut end = self.written.min(start + self.options.smss);
         if start < self.snd_max {
             end = end.min(self.snd_max);
-        } else if end < start + self.options.smss && self.snd_una < self.snd_max && !self.is_closing {
+        } else if end < start + self.options.smss && self.snd_una < self.snd_max && !self.is_closing
+        {
             // Nagle (RFC 9293 section 3.7.4): a short segment waits for what is outstanding.
             return None;
         }
@@ -399,7 +458,8 @@ impl Sender {
 
     /// A closed window with nothing outstanding: the timer probes it.
     fn arm_persist(&mut self) {
-        if self.snd_una == self.snd_max && self.rto_at_ns.is_none() && self.last_sent_ns > i64::MIN {
+        if self.snd_una == self.snd_max && self.rto_at_ns.is_none() && self.last_sent_ns > i64::MIN
+        {
             self.rto_at_ns = Some(self.last_sent_ns.max(0) + self.rto.timeout_ns());
         }
     }

@@ -3,10 +3,12 @@
 mod build;
 pub mod capture_file;
 mod cycles;
+mod io;
 mod ns2;
 mod output;
 pub mod packet_counting;
 mod record;
+mod rfc;
 mod spec;
 pub mod summary;
 pub mod taps;
@@ -62,10 +64,6 @@ pub fn run(spec: &Spec, mut controls: Controls) -> Result<Output, SpecError> {
     }
     match spec.profile {
         Profile::Ns2 => Ok(ns2::run(spec, &mut controls)),
-        Profile::Rfc => Err(SpecError {
-            key: "profile".to_owned(),
-            found: "rfc".to_owned(),
-            wanted: "ns2".to_owned(),
-        }),
+        Profile::Rfc => Ok(rfc::run(spec, &mut controls)),
     }
 }

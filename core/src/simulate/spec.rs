@@ -172,6 +172,8 @@ pub struct SenderSpec {
     pub mss: Option<u32>,
     /// `rfc`: congestion avoidance counts acknowledged segments (RFC 3465) rather than ACKs.
     pub byte_counting: bool,
+    /// `rfc`: NewReno restarts the timer for the first partial ACK only (RFC 6582 section 4); Linux does so for each.
+    pub impatient: bool,
     /// `ns2`: a 40-byte packet 0 is sent first (`syn_`).
     pub syn: bool,
 }
@@ -261,6 +263,7 @@ impl Default for SenderSpec {
             slow_start_after_idle: true,
             mss: None,
             byte_counting: false,
+            impatient: false,
             syn: false,
         }
     }

@@ -3,117 +3,12 @@
 use super::packet::{Blocks, Packet};
 use super::rto::{Sample, TickRto};
 use crate::congestion::{Ack, Control, Loss, State};
-use crate::network::{Instant, Path, Random, Schedule, Seconds, Stamp};
-use crate::simulate::record::{
-    DetectedBy, DropRow, EventKind, EventRow, LossRow, Place, Recorder, SenderState, Totals,
-};
-use crate::simulate::taps::Taps;
+use crate::network::{Instant, Seconds, Stamp};
+use crate::simulate::record::{DetectedBy, EventKind, LossRow, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 
-/// One direction's path, and everything an agent may touch besides itself.
-pub struct Io {
-    pub now: Seconds,
-    /// Towards the receivers of forward connections, and back.
-    pub paths: [Path<Seconds, Packet>; 2],
-    pub schedule: Schedule<Seconds>,
-    pub random: Random,
-    pub recorder: Recorder<Seconds>,
-    pub taps: Taps<Packet>,
-    /// Packets sent along each direction.
-    pub sent: [u16; 2],
-}
-
-/// Where drops and node events of one direction are written down.
-struct Watch<'a> {
-    recorder: &'a mut Recorder<Seconds>,
-    taps: &'a mut Taps<Packet>,
-    direction: usize,
-}
-
-impl crate::network::Observer<Seconds, Packet> for Watch<'_> {
-    fn arrived(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet, _waiting: usize) {
-        self.taps
-            .arrived(self.direction, node, at.time.to_ns(), packet);
-        self.event(node, at, packet, EventKind::Arrive);
-    }
-
-    fn started(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet) {
-        self.event(node, at, packet, EventKind::StartTx);
-    }
-
-    fn left(&mut self, node: usize, at: Seconds, packet: &Packet) {
-        self.taps.left(self.direction, node, at.to_ns(), packet);
-    }
-
-    fn dropped(
-        &mut self,
-        node: usize,
-        at: Stamp<Seconds>,
-        packet: &Packet,
-        reason: crate::network::DropReason,
-        waiting: usize,
-    ) {
-        self.recorder.drops.push(DropRow {
-            time_ns: at.time.to_ns(),
-            node: node as u32,
-            is_reverse: self.direction == 1,
-            reason,
-            connection: packet.connection,
-            is_data: packet.is_data,
-            offset: packet.number.max(0) as u64,
-            bytes: packet.bytes,
-            waiting: waiting as u32,
-        });
-        self.event(node, at, packet, EventKind::Drop);
-    }
-}
-
-impl Watch<'_> {
-    fn event(&mut self, node: usize, at: Stamp<Seconds>, packet: &Packet, kind: EventKind) {
-        let place = Place::Node {
-            number: node as u32,
-            is_reverse: self.direction == 1,
-        };
-        if self.recorder.keeps_events {
-            self.recorder.event(row(at, place, kind, packet));
-        }
-    }
-}
-
-pub fn row(
-    at: Stamp<Seconds>,
-    place: Place,
-    kind: EventKind,
-    packet: &Packet,
-) -> EventRow<Seconds> {
-    EventRow {
-        at,
-        place,
-        kind,
-        connection: packet.connection,
-        is_data: packet.is_data,
-        offset: packet.number.max(0) as u64,
-        bytes: packet.bytes,
-    }
-}
-
-impl Io {
-    /// A packet leaves an endpoint along a direction (0 or 1).
-    pub fn send(&mut self, direction: usize, mut packet: Packet) {
-        self.sent[direction] = self.sent[direction].wrapping_add(1);
-        packet.ip_id = self.sent[direction];
-        self.taps.entered(direction, self.now.to_ns(), &packet);
-        let mut watch = Watch {
-            recorder: &mut self.recorder,
-            taps: &mut self.taps,
-            direction,
-        };
-        let path = &mut self.paths[direction];
-        if path.enter(self.now, packet, &mut self.random, &mut watch) {
-            self.schedule.set(direction, path.next());
-        }
-    }
-}
+/// What an agent may touch besides itself.
+pub type Io = crate::simulate::io::Io<Seconds, Packet>;
 
 /// Why the window was last cut (ns-2's `last_cwnd_action_`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,14 +131,11 @@ impl Base {
         };
         let nothing_outstanding = self.highest_ack == self.max_seq;
         self.totals.packets_sent += 1;
-        if io.recorder.keeps_events {
-            let at = Stamp {
-                time: io.now,
-                scheduled: io.now,
-            };
-            io.recorder
-                .event(row(at, Place::Sender, EventKind::Send, &packet));
-        }
+        let at = Stamp {
+            time: io.now,
+            scheduled: io.now,
+        };
+        io.event(at, Place::Sender, EventKind::Send, &packet);
         io.send(self.direction, packet);
         if number > self.max_seq {
             self.max_seq = number;

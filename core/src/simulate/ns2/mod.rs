@@ -13,7 +13,7 @@ mod tahoe;
 
 use std::collections::VecDeque;
 
-use agent::{Agent, Base, ENDLESS, Io, row};
+use agent::{Agent, Base, ENDLESS, Io};
 use packet::Packet;
 use rto::TickRto;
 use sink::{Answer, Sink};
@@ -171,8 +171,7 @@ fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: St
     let connection = &mut connections[packet.connection as usize];
     if packet.is_data {
         io.taps.delivered(direction, io.now.to_ns(), &packet);
-        io.recorder
-            .event(row(at, Place::Receiver, EventKind::Recv, &packet));
+        io.event(at, Place::Receiver, EventKind::Recv, &packet);
         match connection.sink.receive(&packet) {
             Answer::Delay => {
                 connection.delayed_ack.set(
@@ -244,16 +243,14 @@ impl Connection {
     fn send_ack(&mut self, io: &mut Io, at: Stamp<Seconds>) {
         let ack = self.sink.ack(self.base.connection);
         self.base.totals.acks_sent += 1;
-        io.recorder
-            .event(row(at, Place::Receiver, EventKind::SendAck, &ack));
+        io.event(at, Place::Receiver, EventKind::SendAck, &ack);
         io.send(1 - self.base.direction, ack);
     }
 
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {
         io.taps
             .delivered(1 - self.base.direction, io.now.to_ns(), packet);
-        io.recorder
-            .event(row(at, Place::Sender, EventKind::RecvAck, packet));
+        io.event(at, Place::Sender, EventKind::RecvAck, packet);
         self.agent.on_ack(&mut self.base, io, packet);
         self.record(io);
     }

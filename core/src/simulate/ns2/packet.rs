@@ -1,6 +1,7 @@
 //! What travels in the `ns2` profile: numbered packets, not bytes.
 
 use crate::network::Traveller;
+use crate::simulate::io::Carried;
 use crate::simulate::packet_counting;
 use crate::simulate::taps::{Captured, Ends};
 use crate::wire::Segment;
@@ -46,6 +47,20 @@ impl Traveller for Packet {
 
     fn is_data(&self) -> bool {
         self.is_data
+    }
+}
+
+impl Carried for Packet {
+    fn connection(&self) -> u32 {
+        self.connection
+    }
+
+    fn offset(&self) -> u64 {
+        self.number.max(0) as u64
+    }
+
+    fn set_ip_id(&mut self, ip_id: u16) {
+        self.ip_id = ip_id;
     }
 }
 

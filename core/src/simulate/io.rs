@@ -1,0 +1,126 @@
+//! What every event may touch besides its own connection: the paths, the schedule, the books.
+
+use super::record::{DropRow, EventKind, EventRow, Place, Recorder};
+use super::taps::{Captured, Taps};
+use crate::network::{DropReason, Instant, Observer, Path, Random, Schedule, Stamp, Traveller};
+
+/// A packet of a connection.
+pub trait Carried: Traveller + Captured {
+    fn connection(&self) -> u32;
+    /// Packet number or first byte; of an ACK what it acknowledges.
+    fn offset(&self) -> u64;
+    /// The host that sends it counts its packets (RFC 6864).
+    fn set_ip_id(&mut self, ip_id: u16);
+}
+
+/// One direction's path, and everything an agent may touch besides itself.
+pub struct Io<I, P> {
+    pub now: I,
+    /// Towards the receivers of forward connections, and back.
+    pub paths: [Path<I, P>; 2],
+    pub schedule: Schedule<I>,
+    pub random: Random,
+    pub recorder: Recorder<I>,
+    pub taps: Taps<P>,
+    /// Packets sent along each direction.
+    pub sent: [u16; 2],
+}
+
+impl<I: Instant, P: Carried> Io<I, P> {
+    /// A packet leaves an endpoint along a direction (0 or 1).
+    pub fn send(&mut self, direction: usize, mut packet: P) {
+        self.sent[direction] = self.sent[direction].wrapping_add(1);
+        packet.set_ip_id(self.sent[direction]);
+        self.taps.entered(direction, self.now.to_ns(), &packet);
+        let mut watch = Watch {
+            recorder: &mut self.recorder,
+            taps: &mut self.taps,
+            direction,
+        };
+        let path = &mut self.paths[direction];
+        if path.enter(self.now, packet, &mut self.random, &mut watch) {
+            self.schedule.set(direction, path.next());
+        }
+    }
+
+    /// An event at an endpoint.
+    pub fn event(&mut self, at: Stamp<I>, place: Place, kind: EventKind, packet: &P) {
+        if self.recorder.keeps_events {
+            self.recorder.event(row(at, place, kind, packet));
+        }
+    }
+}
+
+/// Where drops and node events of one direction are written down.
+struct Watch<'a, I, P> {
+    recorder: &'a mut Recorder<I>,
+    taps: &'a mut Taps<P>,
+    direction: usize,
+}
+
+impl<I: Instant, P: Carried> Observer<I, P> for Watch<'_, I, P> {
+    fn arrived(&mut self, node: usize, at: Stamp<I>, packet: &P, _waiting: usize) {
+        self.taps
+            .arrived(self.direction, node, at.time.to_ns(), packet);
+        self.event(node, at, packet, EventKind::Arrive);
+    }
+
+    fn started(&mut self, node: usize, at: Stamp<I>, packet: &P) {
+        self.event(node, at, packet, EventKind::StartTx);
+    }
+
+    fn left(&mut self, node: usize, at: I, packet: &P) {
+        self.taps.left(self.direction, node, at.to_ns(), packet);
+    }
+
+    fn dropped(
+        &mut self,
+        node: usize,
+        at: Stamp<I>,
+        packet: &P,
+        reason: DropReason,
+        waiting: usize,
+    ) {
+        self.recorder.drops.push(DropRow {
+            time_ns: at.time.to_ns(),
+            node: node as u32,
+            is_reverse: self.direction == 1,
+            reason,
+            connection: packet.connection(),
+            is_data: packet.is_data(),
+            offset: packet.offset(),
+            bytes: packet.bytes(),
+            waiting: waiting as u32,
+        });
+        self.event(node, at, packet, EventKind::Drop);
+    }
+}
+
+impl<I: Instant, P: Carried> Watch<'_, I, P> {
+    fn event(&mut self, node: usize, at: Stamp<I>, packet: &P, kind: EventKind) {
+        if self.recorder.keeps_events {
+            let place = Place::Node {
+                number: node as u32,
+                is_reverse: self.direction == 1,
+            };
+            self.recorder.event(row(at, place, kind, packet));
+        }
+    }
+}
+
+fn row<I: Instant, P: Carried>(
+    at: Stamp<I>,
+    place: Place,
+    kind: EventKind,
+    packet: &P,
+) -> EventRow<I> {
+    EventRow {
+        at,
+        place,
+        kind,
+        connection: packet.connection(),
+        is_data: packet.is_data(),
+        offset: packet.offset(),
+        bytes: packet.bytes(),
+    }
+}

@@ -1,0 +1,514 @@
+//! One connection of the `rfc` profile: handshake, sender, receiver, application, timers.
+
+use std::collections::VecDeque;
+
+use super::Io;
+use super::packet::{Agreed, Blocks, Packet};
+use super::receiver::{Answer, Receiver};
+use crate::congestion::{Control, State};
+use crate::network::{Instant, Nanos, Stamp, Traveller};
+use crate::recovery::{Arrived, Detection, Options, Phase, Recovery, Rto, Send, Sender};
+use crate::simulate::record::{
+    DetectedBy, EventKind, LossRow, Place, SenderState, Totals, TruthRow,
+};
+use crate::simulate::spec::{ConnectionSpec, RecoveryKind, SenderSpec, Spec};
+use crate::simulate::timer::Timer;
+use crate::simulate::writes::Writes;
+use crate::wire::TcpFlags;
+
+/// A connection's sources in the schedule.
+pub const SOURCES: usize = 5;
+const RTO: usize = 0;
+const DELAYED_ACK: usize = 1;
+const APPLICATION: usize = 2;
+const LAST_STRETCH: usize = 3;
+const WINDOW_UPDATE: usize = 4;
+
+/// Everything a bulk transfer will ever send.
+const ENDLESS: u64 = 1 << 62;
+
+pub struct Connection {
+    number: u32,
+    /// Direction of the data.
+    direction: usize,
+    agreed: Agreed,
+    first_source: usize,
+    /// `None` before SYN+ACK has come.
+    sender: Option<Sender>,
+    /// What the sender will be made of.
+    seed: Option<(Options, Box<dyn Control>, State)>,
+    rto: Rto,
+    syn_sent: Option<Nanos>,
+    written: u64,
+    is_closing: bool,
+    receiver: Receiver,
+    /// The receiver's FIN has gone out.
+    has_closed: bool,
+    /// What the sender has received: the receiver's SYN, then its FIN.
+    sender_rcv_nxt: u64,
+    sender_echo_ns: Option<i64>,
+    writes: Writes,
+    timer: Timer<Nanos>,
+    delayed_ack: Timer<Nanos>,
+    delayed_ack_ns: i64,
+    extra_delay: Nanos,
+    last_stretch: VecDeque<(Stamp<Nanos>, Packet)>,
+    last_truth: Option<(f64, f64, SenderState)>,
+    totals: Totals,
+}
+
+impl Connection {
+    pub fn new(spec: &Spec, number: usize, first_source: usize, control: Box<dyn Control>) -> Self {
+        let given = &spec.connections[number];
+        let agreed = agreed(spec, given);
+        let smss = given.sender.mss.unwrap_or_else(|| {
+            spec.path
+                .packet_bytes
+                .saturating_sub(agreed.header_bytes(false, 0))
+                .max(1)
+        });
+        let sender = &given.sender;
+        let state = State {
+            cwnd: f64::from(sender.initial_window) * f64::from(smss),
+            ssthresh: sender
+                .initial_ssthresh
+                .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
+            smss: f64::from(smss),
+        };
+        let rto = &sender.rto;
+        Self {
+            number: number as u32,
+            direction: usize::from(given.reverse),
+            agreed,
+            first_source,
+            sender: None,
+            seed: Some((options(sender, smss), control, state)),
+            rto: Rto::new(
+                rto.initial_ns,
+                rto.min_ns,
+                rto.max_ns,
+                rto.granularity_ns,
+                rto.backoff,
+            ),
+            syn_sent: None,
+            written: 1,
+            is_closing: false,
+            receiver: Receiver::new(
+                &given.receiver,
+                agreed.max_blocks(),
+                u64::from(smss),
+                agreed.wscale,
+            ),
+            has_closed: false,
+            sender_rcv_nxt: 0,
+            sender_echo_ns: None,
+            writes: Writes::new(&given.application, given.start_ns),
+            timer: Timer::new(first_source + RTO),
+            delayed_ack: Timer::new(first_source + DELAYED_ACK),
+            delayed_ack_ns: given.receiver.delayed_ack_timer_ns,
+            extra_delay: Nanos::from_ns(given.extra_delay_ns),
+            last_stretch: VecDeque::new(),
+            last_truth: None,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Schedules the first write: the handshake goes before it.
+    pub fn begin(&mut self, io: &mut Io) {
+        let next = self.writes.next().map(|ns| stamp(Nanos(ns), Nanos(0)));
+        io.schedule.set(self.first_source + APPLICATION, next);
+    }
+
+    /// A source of this connection has come up.
+    pub fn fire(&mut self, io: &mut Io, source: usize, at: Stamp<Nanos>) {
+        match source {
+            RTO => {
+                if self.timer.is_due(&mut io.schedule, at) {
+                    self.on_timer(io);
+                }
+            }
+            DELAYED_ACK => {
+                if self.delayed_ack.is_due(&mut io.schedule, at) && self.receiver.expire() {
+                    self.send_ack(io);
+                }
+            }
+            APPLICATION => self.write(io),
+            LAST_STRETCH => {
+                let (_, packet) = self
+                    .last_stretch
+                    .pop_front()
+                    .expect("the schedule says one is there");
+                self.schedule_last_stretch(io);
+                self.at_sender(io, at, &packet);
+            }
+            _ => {
+                io.schedule.set(self.first_source + WINDOW_UPDATE, None);
+                self.send_ack(io);
+            }
+        }
+    }
+
+    /// The application writes; the first write opens the connection.
+    fn write(&mut self, io: &mut Io) {
+        let bytes = self.writes.take();
+        self.written = bytes.map_or(ENDLESS, |bytes| self.written + bytes);
+        let next = self.writes.next().map(|ns| stamp(Nanos(ns), io.now));
+        io.schedule.set(self.first_source + APPLICATION, next);
+        if next.is_none() && self.written < ENDLESS {
+            // FIN takes one number behind the last byte.
+            self.is_closing = true;
+            self.written += 1;
+        }
+        if self.syn_sent.is_none() {
+            self.send_syn(io);
+        }
+        if let Some(sender) = &mut self.sender {
+            sender.is_closing = self.is_closing;
+            sender.on_write(io.now.0, self.written);
+        }
+        self.pump(io);
+    }
+
+    fn send_syn(&mut self, io: &mut Io) {
+        self.syn_sent = Some(io.now);
+        let packet = self.packet(io, true, 0, 0, TcpFlags::SYN);
+        self.timer
+            .set(&mut io.schedule, io.now, Nanos(self.rto.timeout_ns()));
+        self.transmit(io, packet);
+    }
+
+    fn on_timer(&mut self, io: &mut Io) {
+        match &mut self.sender {
+            None => {
+                // RFC 6298 (5.5) for SYN as well.
+                self.rto.back_off();
+                self.totals.retransmissions += 1;
+                self.send_syn(io);
+            }
+            Some(sender) => {
+                sender.rto_at_ns = None;
+                if sender.snd_una < sender.snd_max {
+                    self.totals.timeouts += 1;
+                }
+                sender.on_timeout(io.now.0);
+                self.pump(io);
+            }
+        }
+    }
+
+    /// A segment of the data's sender has reached the receiver.
+    pub fn at_receiver(&mut self, io: &mut Io, _at: Stamp<Nanos>, packet: &Packet) {
+        if packet.is_syn() {
+            self.receiver.open(io.now.0, packet.ts_ns);
+            let answer = self.packet(io, false, 0, 0, TcpFlags::SYN.with(TcpFlags::ACK));
+            self.transmit(io, answer);
+            return;
+        }
+        let has_fin = packet.flags.has(TcpFlags::FIN);
+        let end = packet.seq + u64::from(packet.payload) + u64::from(has_fin);
+        match self
+            .receiver
+            .receive(io.now.0, packet.ts_ns, packet.seq, end, has_fin)
+        {
+            Answer::AckNow => {
+                self.delayed_ack.cancel();
+                self.send_ack(io);
+            }
+            Answer::Delay => {
+                if !self.delayed_ack.is_pending() {
+                    self.delayed_ack
+                        .set(&mut io.schedule, io.now, Nanos(self.delayed_ack_ns));
+                }
+            }
+            Answer::Nothing => {}
+        }
+    }
+
+    /// The receiver acknowledges; once all is there it closes its side too.
+    fn send_ack(&mut self, io: &mut Io) {
+        let is_closing = self.receiver.has_finished() && !self.has_closed;
+        let seq = 1 + u64::from(self.has_closed);
+        let flags = if is_closing {
+            TcpFlags::FIN.with(TcpFlags::ACK)
+        } else {
+            TcpFlags::ACK
+        };
+        // Omitted: the receiver's FIN is not sent again when it is lost.
+        self.has_closed |= is_closing;
+        let mut ack = self.packet(io, false, seq, 0, flags);
+        ack.blocks = self.receiver.blocks();
+        self.receiver.on_ack_sent();
+        self.totals.acks_sent += 1;
+        self.transmit(io, ack);
+        let update = self
+            .receiver
+            .next_update_ns(io.now.0)
+            .map(|ns| stamp(Nanos(ns), io.now));
+        io.schedule.set(self.first_source + WINDOW_UPDATE, update);
+    }
+
+    /// A segment of the receiver has come out of the shared way back.
+    pub fn on_way_back(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: Packet) {
+        if self.extra_delay > Nanos::ZERO {
+            self.last_stretch
+                .push_back((stamp(io.now.plus(self.extra_delay), io.now), packet));
+            self.schedule_last_stretch(io);
+        } else {
+            self.at_sender(io, at, &packet);
+        }
+    }
+
+    fn schedule_last_stretch(&mut self, io: &mut Io) {
+        let next = self.last_stretch.front().map(|(at, _)| *at);
+        io.schedule.set(self.first_source + LAST_STRETCH, next);
+    }
+
+    fn at_sender(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &Packet) {
+        io.taps.delivered(1 - self.direction, io.now.0, packet);
+        io.event(at, Place::Sender, EventKind::RecvAck, packet);
+        self.sender_echo_ns = Some(packet.ts_ns);
+        if packet.is_syn() {
+            self.establish(io, packet);
+            return;
+        }
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        sender.on_ack(
+            io.now.0,
+            &Arrived {
+                ack: packet.ack,
+                window: packet.window,
+                blocks: packet.blocks.as_slice(),
+                echo_rtt_ns: packet.echo_ns.map(|echo_ns| io.now.0 - echo_ns),
+            },
+        );
+        if packet.flags.has(TcpFlags::FIN) && self.sender_rcv_nxt < 2 {
+            self.sender_rcv_nxt = 2;
+            let ack = self.packet(io, true, self.next_seq(), 0, TcpFlags::ACK);
+            self.transmit(io, ack);
+        }
+        self.pump(io);
+    }
+
+    /// SYN+ACK has come: the third segment, then data.
+    fn establish(&mut self, io: &mut Io, packet: &Packet) {
+        if let (Some((options, control, state)), Some(sent)) = (self.seed.take(), self.syn_sent) {
+            self.sender_rcv_nxt = 1;
+            if self.totals.retransmissions == 0 {
+                self.rto.on_sample(io.now.0 - sent.0);
+            }
+            let mut sender =
+                Sender::new(options, control, state, self.rto.clone(), 1, packet.window);
+            sender.is_closing = self.is_closing;
+            sender.on_write(io.now.0, self.written);
+            self.sender = Some(sender);
+        }
+        self.timer.cancel();
+        let ack = self.packet(io, true, self.next_seq(), 0, TcpFlags::ACK);
+        self.transmit(io, ack);
+        self.pump(io);
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.sender.as_ref().map_or(1, |sender| sender.snd_max)
+    }
+
+    /// Sends what may be sent, keeps the timer and the books.
+    fn pump(&mut self, io: &mut Io) {
+        while let Some(send) = self
+            .sender
+            .as_mut()
+            .and_then(|sender| sender.next_send(io.now.0))
+        {
+            self.send_data(io, send);
+        }
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        match sender.rto_at_ns {
+            Some(ns) => self
+                .timer
+                .set(&mut io.schedule, io.now, Nanos(ns - io.now.0)),
+            None => self.timer.cancel(),
+        }
+        for reduction in sender.reductions.drain(..) {
+            io.recorder.loss(LossRow {
+                time_ns: io.now.0,
+                connection: self.number,
+                offset: reduction.offset - 1,
+                detected_by: match reduction.detection {
+                    Detection::DupAck => DetectedBy::DupAck,
+                    Detection::Sack => DetectedBy::Sack,
+                    Detection::Timeout => DetectedBy::Rto,
+                },
+                cwnd_before: reduction.cwnd_before,
+                ssthresh_after: reduction.ssthresh_after,
+            });
+        }
+        self.record(io);
+    }
+
+    fn send_data(&mut self, io: &mut Io, send: Send) {
+        let has_fin = self.is_closing && send.end == self.written;
+        let payload = (send.end - send.start) as u32 - u32::from(has_fin);
+        let mut flags = TcpFlags::ACK;
+        if has_fin {
+            flags = flags.with(TcpFlags::FIN);
+        }
+        if payload > 0 && send.end + u64::from(has_fin) >= self.written {
+            flags = flags.with(TcpFlags::PSH);
+        }
+        self.totals.packets_sent += 1;
+        self.totals.retransmissions += u64::from(send.is_retransmission);
+        let packet = self.packet(io, true, send.start, payload, flags);
+        self.transmit(io, packet);
+    }
+
+    fn packet(
+        &mut self,
+        io: &Io,
+        is_from_sender: bool,
+        seq: u64,
+        payload: u32,
+        flags: TcpFlags,
+    ) -> Packet {
+        let is_first = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK);
+        let (ack, window, echo_ns) = if is_from_sender {
+            (
+                self.sender_rcv_nxt,
+                65_535 << self.agreed.wscale.min(7),
+                self.sender_echo_ns,
+            )
+        } else {
+            (
+                self.receiver.rcv_nxt,
+                self.receiver.window(io.now.0),
+                self.receiver.ts_recent_ns,
+            )
+        };
+        Packet {
+            connection: self.number,
+            is_from_sender,
+            seq,
+            payload,
+            flags,
+            ack: if is_first { 0 } else { ack },
+            window: if flags.has(TcpFlags::SYN) {
+                window.min(65_535)
+            } else {
+                window
+            },
+            ts_ns: io.now.0,
+            echo_ns: echo_ns.filter(|_| self.agreed.has_timestamps && !is_first),
+            blocks: Blocks::default(),
+            ip_id: 0,
+            agreed: self.agreed,
+        }
+    }
+
+    fn transmit(&mut self, io: &mut Io, packet: Packet) {
+        let at = stamp(io.now, io.now);
+        let (place, kind, direction) = if packet.is_from_sender {
+            (Place::Sender, EventKind::Send, self.direction)
+        } else {
+            (Place::Receiver, EventKind::SendAck, 1 - self.direction)
+        };
+        debug_assert!(packet.payload == 0 || packet.bytes() <= 65_535);
+        io.event(at, place, kind, &packet);
+        io.send(direction, packet);
+    }
+
+    /// A row of truth if window, threshold or state have changed.
+    fn record(&mut self, io: &mut Io) {
+        let Some(sender) = &self.sender else { return };
+        let state = match sender.phase {
+            Phase::Open => SenderState::Open,
+            Phase::Disorder => SenderState::Disorder,
+            Phase::Recovery => SenderState::Recovery,
+            Phase::Loss => SenderState::Loss,
+        };
+        let now = (sender.state.cwnd, sender.state.ssthresh, state);
+        if self.last_truth == Some(now) {
+            return;
+        }
+        self.last_truth = Some(now);
+        io.recorder.window(TruthRow {
+            time_ns: io.now.0,
+            connection: self.number,
+            cwnd: sender.state.cwnd,
+            ssthresh: sender.state.ssthresh,
+            flight_size: sender.pipe() as f64,
+            state,
+            snd_una: sender.snd_una - 1,
+            snd_nxt: sender.snd_nxt - 1,
+            rwnd: sender.rwnd as f64,
+        });
+    }
+
+    pub fn totals(&self) -> Totals {
+        let acked = self.sender.as_ref().map_or(0, |sender| sender.snd_una - 1);
+        let fin = u64::from(self.is_closing && acked + 1 == self.written);
+        Totals {
+            acked: acked - fin,
+            delivered: self.receiver.delivered,
+            ..self.totals
+        }
+    }
+
+    pub fn smss(&self) -> u32 {
+        let options = self.sender.as_ref().map(|sender| &sender.options);
+        let options = options.or(self.seed.as_ref().map(|(options, ..)| options));
+        options.map_or(0, |options| options.smss as u32)
+    }
+}
+
+fn stamp(time: Nanos, scheduled: Nanos) -> Stamp<Nanos> {
+    Stamp { time, scheduled }
+}
+
+fn agreed(spec: &Spec, given: &ConnectionSpec) -> Agreed {
+    // RFC 7323 section 2.3: the smallest shift that lets 16 bits say the window.
+    let wscale = (0..14)
+        .find(|&shift| given.receiver.rwnd >> shift <= u64::from(u16::MAX))
+        .unwrap_or(14);
+    let mut agreed = Agreed {
+        mss: 0,
+        has_timestamps: given.sender.timestamps,
+        has_sack: given.receiver.sack
+            && matches!(
+                given.sender.recovery,
+                RecoveryKind::Sack | RecoveryKind::Fack
+            ),
+        wscale,
+        is_ipv6: spec.ipv6,
+    };
+    // RFC 6691: the MSS option counts fixed headers only.
+    let fixed = if spec.ipv6 { 60 } else { 40 };
+    let mss = given
+        .sender
+        .mss
+        .map(|mss| mss + if agreed.has_timestamps { 12 } else { 0 });
+    agreed.mss = mss
+        .unwrap_or(spec.path.packet_bytes.saturating_sub(fixed))
+        .min(u32::from(u16::MAX)) as u16;
+    agreed
+}
+
+fn options(sender: &SenderSpec, smss: u32) -> Options {
+    Options {
+        recovery: match sender.recovery {
+            RecoveryKind::Tahoe => Recovery::Tahoe,
+            RecoveryKind::Reno => Recovery::Reno,
+            RecoveryKind::Newreno => Recovery::NewReno,
+            RecoveryKind::Sack => Recovery::Sack,
+            RecoveryKind::Fack => Recovery::Fack,
+        },
+        smss: u64::from(smss),
+        initial_window: u64::from(sender.initial_window) * u64::from(smss),
+        limited_transmit: sender.limited_transmit,
+        is_impatient: sender.impatient,
+        restarts_after_idle: sender.slow_start_after_idle,
+        max_window: sender.max_window.saturating_mul(u64::from(smss)),
+    }
+}

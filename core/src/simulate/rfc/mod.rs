@@ -1,0 +1,85 @@
+//! The `rfc` profile: bytes, a handshake, options, RFC behaviour on integer nanoseconds.
+
+mod connection;
+mod packet;
+mod receiver;
+
+use connection::Connection;
+use packet::Packet;
+
+use super::output::Output;
+use super::record::{EventKind, Place, Recorder};
+use super::spec::Spec;
+use super::taps::Taps;
+use super::{Controls, build};
+use crate::network::{Nanos, Random, Schedule, Stamp};
+
+pub type Io = super::io::Io<Nanos, Packet>;
+
+/// Sources of events: the two paths, then per connection what `connection::Source` lists.
+const PATHS: usize = 2;
+
+/// Runs a scenario in this profile.
+pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
+    let count = spec.connections.len();
+    let mut io = Io {
+        now: Nanos(0),
+        paths: build::paths(spec),
+        schedule: Schedule::new(PATHS + connection::SOURCES * count),
+        random: Random::new(spec.seed),
+        recorder: Recorder::new(count, spec.record_truth, spec.record_events),
+        taps: Taps::new(spec),
+        sent: [0; 2],
+    };
+    let mut connections: Vec<Connection> = (0..count)
+        .map(|number| {
+            let first_source = PATHS + connection::SOURCES * number;
+            let control = controls.take(number, &spec.connections[number].sender);
+            let mut connection = Connection::new(spec, number, first_source, control);
+            connection.begin(&mut io);
+            connection
+        })
+        .collect();
+    let end = Nanos(spec.duration_ns);
+    while let Some((source, at)) = io.schedule.next() {
+        if at.time >= end || controls.has_stopped() {
+            break;
+        }
+        io.now = at.time;
+        if source < PATHS {
+            deliver(&mut connections, &mut io, source, at);
+        } else {
+            let number = (source - PATHS) / connection::SOURCES;
+            connections[number].fire(&mut io, (source - PATHS) % connection::SOURCES, at);
+        }
+    }
+    io.recorder.finish(end);
+    io.taps.finish(spec.duration_ns);
+    let totals = connections.iter().map(Connection::totals).collect();
+    let smss = connections.iter().map(Connection::smss).collect();
+    Output::new(
+        spec,
+        totals,
+        smss,
+        io.recorder,
+        Box::new(io.taps),
+        &mut io.paths,
+        end,
+    )
+}
+
+/// A packet comes out of one of the paths.
+fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: Stamp<Nanos>) {
+    let packet = io.paths[direction]
+        .leave()
+        .expect("the schedule says one is there");
+    io.schedule.set(direction, io.paths[direction].next());
+    let connection = &mut connections[packet.connection as usize];
+    if packet.is_from_sender {
+        io.taps.delivered(direction, io.now.0, &packet);
+        io.event(at, Place::Receiver, EventKind::Recv, &packet);
+        connection.at_receiver(io, at, &packet);
+    } else {
+        connection.on_way_back(io, at, packet);
+    }
+}

@@ -1,0 +1,265 @@
+//! A receiver: reassembly, when to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), SACK blocks (RFC 2018),
+//! the window it offers, and an application that reads at its own pace.
+
+use super::packet::Blocks;
+use crate::recovery::Intervals;
+use crate::simulate::spec::ReceiverSpec;
+
+/// What a segment calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    AckNow,
+    /// Wait for another segment or the timer.
+    Delay,
+    Nothing,
+}
+
+#[derive(Debug)]
+pub struct Receiver {
+    every: u32,
+    quickacks: u32,
+    max_blocks: usize,
+    mss: u64,
+    rwnd: u64,
+    /// Window fields count in units of 2^shift.
+    wscale: u8,
+    reader_bps: Option<f64>,
+    pub rcv_nxt: u64,
+    held: Intervals,
+    /// Ranges reported before, most recent first, by an offset inside.
+    reported: Vec<u64>,
+    /// Segments not acknowledged yet.
+    pending: u32,
+    fin_at: Option<u64>,
+    /// Right edge offered last: it never moves back (RFC 9293 section 3.8.6).
+    edge: u64,
+    /// Bytes in order and not read, at `read_ns`.
+    unread: f64,
+    read_ns: i64,
+    /// RFC 7323 section 4.3: TS.Recent and Last.ACK.sent.
+    pub ts_recent_ns: Option<i64>,
+    last_ack_sent: u64,
+    pub delivered: u64,
+}
+
+impl Receiver {
+    pub fn new(spec: &ReceiverSpec, max_blocks: usize, mss: u64, wscale: u8) -> Self {
+        Self {
+            every: spec.delayed_ack_segments,
+            quickacks: spec.quickack_segments,
+            max_blocks,
+            mss,
+            rwnd: spec.rwnd,
+            wscale,
+            reader_bps: spec.reader_bps,
+            rcv_nxt: 0,
+            held: Intervals::default(),
+            reported: Vec::new(),
+            pending: 0,
+            fin_at: None,
+            edge: 0,
+            unread: 0.0,
+            read_ns: 0,
+            ts_recent_ns: None,
+            last_ack_sent: 0,
+            delivered: 0,
+        }
+    }
+
+    /// SYN has come.
+    pub fn open(&mut self, now_ns: i64, ts_ns: i64) {
+        self.rcv_nxt = self.rcv_nxt.max(1);
+        self.read_ns = now_ns;
+        self.ts_recent_ns = Some(ts_ns);
+    }
+
+    /// Data or FIN has come: `end` counts the FIN.
+    pub fn receive(
+        &mut self,
+        now_ns: i64,
+        ts_ns: i64,
+        start: u64,
+        end: u64,
+        has_fin: bool,
+    ) -> Answer {
+        if start <= self.last_ack_sent && self.ts_recent_ns.is_none_or(|recent| ts_ns >= recent) {
+            self.ts_recent_ns = Some(ts_ns);
+        }
+        if start == end {
+            return Answer::Nothing;
+        }
+        self.read(now_ns);
+        if has_fin {
+            self.fin_at = Some(end - 1);
+        }
+        let fills_gap = !self.held.is_empty();
+        if start > self.rcv_nxt {
+            self.held.insert(start, end);
+            self.reported.insert(0, start);
+            self.reported.truncate(8);
+            return self.ack_at_once();
+        }
+        if end <= self.rcv_nxt {
+            return self.ack_at_once();
+        }
+        let before = self.rcv_nxt;
+        self.rcv_nxt = end;
+        if fills_gap {
+            self.rcv_nxt = self.held.next_hole(end);
+            self.held.remove_below(self.rcv_nxt);
+        }
+        let fin = u64::from(self.has_finished());
+        self.unread += (self.rcv_nxt - before - fin) as f64;
+        self.delivered = self.rcv_nxt - 1 - fin;
+        self.pending += 1;
+        if self.quickacks > 0 {
+            self.quickacks -= 1;
+            return self.ack_at_once();
+        }
+        if fills_gap || fin > 0 || self.pending >= self.every {
+            return self.ack_at_once();
+        }
+        Answer::Delay
+    }
+
+    fn ack_at_once(&mut self) -> Answer {
+        self.pending = 0;
+        Answer::AckNow
+    }
+
+    /// The delayed ACK's timer has expired: whether there is something to acknowledge.
+    pub fn expire(&mut self) -> bool {
+        std::mem::take(&mut self.pending) > 0
+    }
+
+    /// Whether everything up to and with FIN has come.
+    pub fn has_finished(&self) -> bool {
+        self.fin_at.is_some_and(|fin| self.rcv_nxt > fin)
+    }
+
+    /// The application reads on.
+    fn read(&mut self, now_ns: i64) {
+        self.unread = match self.reader_bps {
+            None => 0.0,
+            Some(bps) => (self.unread - (now_ns - self.read_ns) as f64 * bps / 8e9).max(0.0),
+        };
+        self.read_ns = now_ns;
+    }
+
+    /// The window to offer now.
+    pub fn window(&mut self, now_ns: i64) -> u64 {
+        self.read(now_ns);
+        let free = (self.rwnd as f64 - self.unread).max(0.0) as u64;
+        let edge = self.rcv_nxt + free;
+        // RFC 9293 section 3.8.6.2.2: no small steps.
+        if edge >= self.edge + (self.rwnd / 2).min(self.mss) {
+            self.edge = edge;
+        }
+        self.edge = self.edge.max(self.rcv_nxt);
+        (self.edge - self.rcv_nxt) >> self.wscale << self.wscale
+    }
+
+    /// When the reader will have made room for a step the sender waits for; `None`: it is not waiting.
+    pub fn next_update_ns(&mut self, now_ns: i64) -> Option<i64> {
+        let bps = self.reader_bps?;
+        let step = (self.rwnd / 2).min(2 * self.mss) as f64;
+        let offered = (self.edge - self.rcv_nxt) as f64;
+        self.read(now_ns);
+        if offered >= step || self.unread == 0.0 {
+            return None;
+        }
+        let missing = (step - (self.rwnd as f64 - self.unread)).max(0.0);
+        Some(now_ns + (missing * 8e9 / bps).ceil() as i64 + 1)
+    }
+
+    /// The ACK's blocks: the range just received first, then those reported most recently (RFC 2018 section 4).
+    pub fn blocks(&mut self) -> Blocks {
+        let mut blocks = Blocks::default();
+        if self.max_blocks == 0 || self.held.is_empty() {
+            self.reported.clear();
+            return blocks;
+        }
+        let held = &self.held;
+        let max_blocks = self.max_blocks;
+        self.reported.retain(|&offset| match held.around(offset) {
+            Some(range) if blocks.as_slice().contains(&range) => false,
+            Some(range) => {
+                if usize::from(blocks.count) < max_blocks {
+                    blocks.push(range);
+                }
+                true
+            }
+            None => false,
+        });
+        blocks
+    }
+
+    /// An ACK goes out.
+    pub fn on_ack_sent(&mut self) {
+        self.last_ack_sent = self.rcv_nxt;
+        self.pending = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(spec: ReceiverSpec) -> Receiver {
+        let mut receiver = Receiver::new(&spec, 3, 1000, 0);
+        receiver.open(0, 0);
+        receiver
+    }
+
+    fn receive(receiver: &mut Receiver, segment: u64) -> Answer {
+        receiver.receive(0, 0, 1 + 1000 * segment, 1001 + 1000 * segment, false)
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_gaps_and_their_ends_at_once() {
+        let spec = ReceiverSpec {
+            delayed_ack_segments: 2,
+            quickack_segments: 1,
+            ..ReceiverSpec::default()
+        };
+        let mut receiver = receiver(spec);
+        use Answer::{AckNow, Delay};
+        let answers = [0, 1, 2, 4, 3, 5, 5].map(|segment| receive(&mut receiver, segment));
+        assert_eq!(
+            answers,
+            [AckNow, Delay, AckNow, AckNow, AckNow, Delay, AckNow]
+        );
+        assert_eq!(receiver.delivered, 6000);
+    }
+
+    #[test]
+    fn blocks_begin_with_the_segment_just_received() {
+        let mut receiver = receiver(ReceiverSpec::default());
+        for segment in [2, 4, 6, 8, 3] {
+            receive(&mut receiver, segment);
+        }
+        assert_eq!(
+            receiver.blocks().as_slice(),
+            [(2001, 5001), (8001, 9001), (6001, 7001)]
+        );
+    }
+
+    #[test]
+    fn a_slow_reader_closes_the_window_and_opens_it_in_steps() {
+        let spec = ReceiverSpec {
+            rwnd: 4000,
+            reader_bps: Some(8e6),
+            ..ReceiverSpec::default()
+        };
+        let mut receiver = receiver(spec);
+        assert_eq!(receiver.window(0), 4000);
+        for segment in 0..4 {
+            receive(&mut receiver, segment);
+        }
+        assert_eq!(receiver.window(0), 0);
+        // 1 MB/s: a step of 2000 bytes is free after 2 ms.
+        assert_eq!(receiver.next_update_ns(0), Some(2_000_001));
+        assert_eq!(receiver.window(500_000), 0);
+        assert_eq!(receiver.window(2_000_001), 2000);
+    }
+}
