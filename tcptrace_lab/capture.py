@@ -113,6 +113,11 @@ class Capture:
         return self._core.undecoded
 
     @property
+    def unknown_link_type(self) -> str | None:
+        """The (first) link type in which no IP is looked for, by number and name, if the capture has such packets."""
+        return self._core.unknown_link_type
+
+    @property
     def truncated(self) -> tuple[int, str] | None:
         """Where the capture is cut or damaged: byte offset and reason; None: it is whole."""
         return self._core.truncated
@@ -175,13 +180,22 @@ class Capture:
         """The packets as a scapy PacketList; only those of one connection if named."""
         if self.path is None:
             raise CaptureError(f"{self.name}: only a capture read from a file can be handed to scapy")
-        from scapy.plist import PacketList
-        from scapy.utils import PcapReader
+        from tcptrace_lab.backends.scapy import to_scapy
 
-        wanted = None if connection is None else self[connection].packet_numbers
-        with PcapReader(str(self.path)) as reader:
-            chosen = [packet for number, packet in enumerate(reader) if wanted is None or number in wanted]
-        return PacketList(chosen, name=self.name)
+        if connection is None:
+            return to_scapy(self.path)
+        row = self[connection].summary
+        ends = (row["client"], int(row["client_port"]), row["server"], int(row["port"]))
+        during = (int(row["start_ns"]), int(row["start_ns"] + row["duration_ns"]))
+        return to_scapy(self.path, endpoints=ends, during=during)
+
+    def dissect(self, packet: int) -> Any:
+        """Wireshark's full dissection of one packet (its number as in the `packet` column), as pyshark gives it."""
+        if self.path is None:
+            raise CaptureError(f"{self.name}: only a capture read from a file can be dissected")
+        from tcptrace_lab.backends.pyshark import dissect
+
+        return dissect(self.path, packet)
 
 
 class Connection:
@@ -206,13 +220,6 @@ class Connection:
         """The flow that carries more payload."""
         forward, back = self.flows
         return back if back.segments["length"].sum() > forward.segments["length"].sum() else forward
-
-    @property
-    def packet_numbers(self) -> set[int]:
-        """The capture's record numbers of this connection that carry data or an ACK."""
-        return {
-            int(number) for flow in self.flows for table in (flow.segments, flow.acks) for number in table["packet"]
-        }
 
     def __repr__(self) -> str:
         row = self.summary

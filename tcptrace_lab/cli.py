@@ -18,6 +18,7 @@ from tcptrace_lab.errors import LabError
 COMMANDS: dict[str, str] = {
     "analyze": "connections of captures: who, how long, how much, how fast, what was lost",
     "classify": "say what a sender's congestion control did, and whether theory agrees",
+    "live": "connections on a network interface as they go (through tshark)",
     "plot": "draw a connection: time-sequence graph and window",
     "predict": "what each model says of a scenario, without running it",
     "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",

@@ -130,7 +130,6 @@ def _show(results: list[tuple[Capture, pd.DataFrame]]) -> None:
 
 def _show_one(console: Any, capture: Capture, table: pd.DataFrame) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     shown = f"{len(table)} of {len(capture)}" if len(table) != len(capture) else f"{len(capture)}"
     noun = "connection" if shown == "1" else "connections"
@@ -138,11 +137,19 @@ def _show_one(console: Any, capture: Capture, table: pd.DataFrame) -> None:
     if capture.undecoded:
         causes = ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in capture.undecoded.items())
         console.print(f"  without a TCP segment: {causes}")
+    if capture.unknown_link_type is not None:
+        console.print(f"  no TCP is looked for in link type {capture.unknown_link_type}")
     if capture.truncated is not None:
         offset, reason = capture.truncated
         console.print(f"  [red]truncated[/red] at byte {offset}: {escape(reason)}")
-    if table.empty:
-        return
+    if not table.empty:
+        console.print(connections_view(table))
+
+
+def connections_view(table: pd.DataFrame) -> Any:
+    """A connections table as people read it."""
+    from rich.table import Table
+
     view = Table(box=None, pad_edge=False, header_style="bold")
     view.add_column("#", justify="right")
     view.add_column("client", overflow="fold")
@@ -153,7 +160,7 @@ def _show_one(console: Any, capture: Capture, table: pd.DataFrame) -> None:
     view.add_column("tap", no_wrap=True)
     for row in table.itertuples():
         view.add_row(*_cells(row))
-    console.print(view)
+    return view
 
 
 def _cells(row: Any) -> tuple[str, ...]:

@@ -24,7 +24,12 @@ pub fn write_capture(out: &mut String, followed: &Followed, filter: Option<&Filt
             if place > 0 { ", " } else { "" }
         );
     }
-    out.push_str("}, \"truncated\": ");
+    out.push('}');
+    if let Some(link) = counts.unknown_link() {
+        out.push_str(", \"unknown_link_type\": ");
+        text(out, &link);
+    }
+    out.push_str(", \"truncated\": ");
     match &followed.truncated {
         Some(cut) => {
             let _ = write!(out, "{{\"offset\": {}, \"reason\": ", cut.offset);

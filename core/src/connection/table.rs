@@ -31,7 +31,7 @@ impl Wanted {
 type Key = (Endpoint, Endpoint);
 
 /// Follows every connection of a stream of segments in captured order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     connections: Vec<Connection>,
     /// The newest connection of each pair of endpoints.

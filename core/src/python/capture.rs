@@ -33,6 +33,7 @@ pub struct Capture {
     packets: u64,
     segments: u64,
     undecoded: Vec<(&'static str, u64)>,
+    unknown_link: Option<String>,
     truncated: Option<(u64, String)>,
     connections: Vec<Connection>,
 }
@@ -48,6 +49,7 @@ impl Capture {
                 .into_iter()
                 .filter(|(_, count)| *count > 0)
                 .collect(),
+            unknown_link: followed.counts.unknown_link(),
             truncated: followed.truncated.map(|cut| (cut.offset, cut.reason)),
             connections: followed.table.into_connections(),
             name: followed.name,
@@ -85,6 +87,11 @@ impl Capture {
             counts.set_item(cause, count)?;
         }
         Ok(counts)
+    }
+
+    #[getter]
+    fn unknown_link_type(&self) -> Option<String> {
+        self.unknown_link.clone()
     }
 
     #[getter]

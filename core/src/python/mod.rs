@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod capture;
 mod control;
 mod emulate;
+mod follower;
 mod simulate;
 mod sweep;
 mod tapped;
@@ -13,6 +14,7 @@ mod tapped;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     capture::register(module)?;
+    follower::register(module)?;
     simulate::register(module)?;
     emulate::register(module)
 }

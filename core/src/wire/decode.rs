@@ -1,5 +1,7 @@
 //! A record to a segment, or the cause why it is none; no packet goes uncounted.
 
+use std::ops::Add;
+
 use super::bytes::Bytes;
 use super::fragments::Fragments;
 use super::{ETHERNET, Segment, link, network};
@@ -57,8 +59,17 @@ impl Counts {
         ]
     }
 
+    /// The link type in which nothing was looked for, if there was one: its number and, where known, its name.
+    pub fn unknown_link(&self) -> Option<String> {
+        let number = self.link_type?;
+        Some(match link::link_type_name(number) {
+            Some(name) => format!("{number} ({name})"),
+            None => number.to_string(),
+        })
+    }
+
     #[cold]
-    fn add(&mut self, cause: Undecoded) {
+    fn count(&mut self, cause: Undecoded) {
         let count = match cause {
             Undecoded::LinkType(link_type) => {
                 self.link_type.get_or_insert(link_type);
@@ -73,6 +84,26 @@ impl Counts {
             Undecoded::Nested => &mut self.nested,
         };
         *count += 1;
+    }
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            segments: self.segments + other.segments,
+            unknown_link_type: self.unknown_link_type + other.unknown_link_type,
+            link_type: self.link_type.or(other.link_type),
+            not_ip: self.not_ip + other.not_ip,
+            not_tcp: self.not_tcp + other.not_tcp,
+            fragments: self.fragments + other.fragments,
+            cut: self.cut + other.cut,
+            malformed: self.malformed + other.malformed,
+            encrypted: self.encrypted + other.encrypted,
+            nested: self.nested + other.nested,
+        }
     }
 }
 
@@ -130,7 +161,7 @@ impl Decoder {
         let result = any_segment(link_type, data, orig_len, &mut self.fragments);
         match result {
             Ok(_) => self.counts.segments += 1,
-            Err(cause) => self.counts.add(cause),
+            Err(cause) => self.counts.count(cause),
         }
         result
     }

@@ -1,0 +1,60 @@
+//! Any bytes as a capture file: an end, or one error; each record inside the file, both ways of reading the same.
+#![no_main]
+
+use std::io::Cursor;
+
+use libfuzzer_sys::fuzz_target;
+use tcptrace_core::capture::Reader;
+
+type Owned = (i64, u16, u32, u32, u64, Vec<u8>);
+
+fn one_by_one(bytes: &[u8]) -> Option<Vec<Owned>> {
+    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "fuzz").ok()?;
+    let mut records = Vec::new();
+    let mut last = None;
+    while let Some(record) = reader.next_record().expect("the source cannot fail") {
+        assert!(
+            last.is_none_or(|last| record.offset > last),
+            "records go forward"
+        );
+        last = Some(record.offset);
+        records.push((
+            record.time_ns,
+            record.link_type,
+            record.interface,
+            record.orig_len,
+            record.offset,
+            record.data.to_vec(),
+        ));
+    }
+    assert!(
+        reader.next_record().is_ok_and(|record| record.is_none()),
+        "the end stays"
+    );
+    Some(records)
+}
+
+fn at_once(bytes: &[u8]) -> Vec<Owned> {
+    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "fuzz").expect("was read before");
+    let mut records = Vec::new();
+    while reader
+        .next_records(|record| {
+            records.push((
+                record.time_ns,
+                record.link_type,
+                record.interface,
+                record.orig_len,
+                record.offset,
+                record.data.to_vec(),
+            ));
+        })
+        .expect("the source cannot fail")
+    {}
+    records
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Some(records) = one_by_one(bytes) {
+        assert_eq!(records, at_once(bytes));
+    }
+});

@@ -1,0 +1,126 @@
+"""scapy as a reader: a list of scapy packets, or a file that scapy reads; and packets handed back to scapy.
+
+The packets go to the core as bytes, so what a script has built or changed is followed as it would look on the wire.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from tcptrace_lab import _core
+from tcptrace_lab.errors import CaptureError
+
+# Link types (LINKTYPE_ numbers) of scapy layers for which scapy's own table gives the number of another system.
+LINK_TYPES = {"IP": 228, "IPv6": 229, "Ether": 1, "CookedLinux": 113, "CookedLinuxV2": 276}
+
+GZIP = b"\x1f\x8b"
+
+# Time, link type, length on the wire, bytes captured.
+Packet = tuple[int, int, int, bytes]
+
+
+def read(source: Any, *, detail: bool | list[int] | None = None) -> _core.Capture:
+    """Follow the connections in scapy packets (a PacketList, a list, any iterable) or in a file that scapy reads."""
+    packets: Iterator[Packet]
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        name = (
+            os.fspath(source) if isinstance(source, (str, os.PathLike)) else str(getattr(source, "name", "file object"))
+        )
+        packets = _packets_of_file(source, name)
+    elif isinstance(source, Iterable):
+        name = str(getattr(source, "listname", "") or "scapy packets")
+        packets = map(_packet, source)
+    else:
+        raise ValueError(f"cannot read a {type(source).__name__}; wanted scapy packets, a path or a binary file object")
+    follower = _core.Follower(name, detail)
+    for time_ns, link_type, orig_len, data in packets:
+        follower.push_packet(time_ns, link_type, orig_len, data)
+    return follower.capture()
+
+
+def _packets_of_file(source: Any, name: str) -> Iterator[Packet]:
+    from scapy.error import Scapy_Exception
+    from scapy.utils import RawPcapNgReader, RawPcapReader
+
+    try:
+        with _open(source) as stream, RawPcapReader(stream) as reader:
+            is_pcapng = isinstance(reader, RawPcapNgReader)
+            meta: Any
+            for data, meta in reader:
+                if is_pcapng:
+                    # Ticks of the interface; scapy counts them from the epoch, without if_tsoffset.
+                    ticks = None if meta.tshigh is None else (meta.tshigh << 32) | meta.tslow
+                    time_ns = 0 if ticks is None else ticks * 10**9 // meta.tsresol
+                    yield time_ns, meta.linktype, meta.wirelen, data
+                else:
+                    time_ns = meta.sec * 10**9 + meta.usec * (1 if reader.nano else 1000)
+                    yield time_ns, reader.linktype, meta.wirelen, data
+    except (Scapy_Exception, EOFError) as error:
+        raise CaptureError(f"{name}: scapy: {error}") from error
+
+
+@contextmanager
+def _open(source: Any) -> Iterator[Any]:
+    """A binary stream; scapy itself would see through gzip in a path only, and leave the file open on an error."""
+    if hasattr(source, "read"):
+        yield source
+        return
+    with open(source, "rb") as stream:
+        is_gzip = stream.read(len(GZIP)) == GZIP
+        stream.seek(0)
+        yield gzip.GzipFile(fileobj=stream) if is_gzip else stream
+
+
+def _packet(packet: Any) -> Packet:
+    data = bytes(packet)
+    # A Decimal where it came from a file; a float, with its error, where it was sniffed or set.
+    time_ns = int(Decimal(str(packet.time)) * 10**9)
+    return time_ns, link_type_of(packet), max(packet.wirelen or 0, len(data)), data
+
+
+def link_type_of(packet: Any) -> int:
+    """LINKTYPE_ number for a packet's outermost layer."""
+    from scapy.config import conf
+
+    layer = type(packet).__name__
+    if layer in LINK_TYPES:
+        return LINK_TYPES[layer]
+    try:
+        return int(conf.l2types[type(packet)])
+    except KeyError:
+        raise ValueError(f"no link type for packets that begin with {layer}") from None
+
+
+def to_scapy(path: str | os.PathLike[str], *, endpoints: Endpoints | None = None, during: Span | None = None) -> Any:
+    """The packets of a capture file as a scapy PacketList; only those between two endpoints, in a span of time (ns)."""
+    import scapy.all  # noqa: F401  (registers the dissectors of all link types)
+    from scapy.config import conf
+    from scapy.packet import Raw
+    from scapy.plist import PacketList
+
+    chosen = []
+    for time_ns, link_type, orig_len, data, ends in _core.Records(os.fspath(path)):
+        if endpoints is not None and not _is_between(ends, endpoints):
+            continue
+        if during is not None and not during[0] <= time_ns <= during[1]:
+            continue
+        layer: Any = conf.l2types.get(link_type, Raw)
+        packet = layer(data)
+        packet.time = Decimal(time_ns) / 10**9
+        packet.wirelen = orig_len
+        chosen.append(packet)
+    return PacketList(chosen, name=os.fspath(path))
+
+
+# Address and port of either side.
+Endpoints = tuple[str, int, str, int]
+Span = tuple[int, int]
+
+
+def _is_between(found: Endpoints | None, wanted: Endpoints) -> bool:
+    return found is not None and (found == wanted or found[2:] + found[:2] == wanted)
