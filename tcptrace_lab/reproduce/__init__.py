@@ -9,6 +9,8 @@ from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Tab
 PAPERS: tuple[tuple[str, str, str], ...] = (
     ("000", "small_buffers", "Barakat & Altman 1998: one, two or three slow starts per cycle (small buffers)"),
     ("001", "initial_window", "RFC 2416: four packets into three buffers"),
+    ("002", "m_start", "Patel & Ganatra 2017: TCP M-Start"),
+    ("003", "compound", "Blanc, Avrachenkov & Collange 2008: an isolated Compound TCP connection"),
     ("004", "several_nodes", "Barakat & Altman 2000: TCP with several bottleneck nodes"),
 )
 

@@ -1,0 +1,329 @@
+"""Blanc, Avrachenkov & Collange 2008 (RR-6778), Compound TCP: Table 1, Figures 2-15, the printed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab.models import compound_cases as cases
+from tcptrace_lab.models import compound_rounds as by_rounds
+from tcptrace_lab.models.compound_oscillation import PRIORITY, TABLE_1_PRINTED, Rule, is_feasible, oscillation
+from tcptrace_lab.reproduce import compound_figures as figures
+from tcptrace_lab.reproduce.compound_grid import grid
+from tcptrace_lab.reproduce.compound_runs import (
+    BDPS,
+    CASES,
+    PACKET_BITS,
+    RATES,
+    evaluate,
+    scenario,
+    simulated_utilization,
+    simulated_window,
+)
+from tcptrace_lab.reproduce.paper import Reproduction, Row, Sources, Table
+
+FLOAT = Rule(arithmetic="float")
+
+
+def reproduce(sources: Sources) -> Reproduction:
+    """Everything of the paper that its text lets one compute or simulate."""
+    amplitudes, throughput = _oscillations(sources), _throughput(sources)
+    return Reproduction(
+        paper="003",
+        title="Blanc, Avrachenkov & Collange 2008, Modelling an isolated Compound TCP connection",
+        tables=(_printed(), _table_1(amplitudes), amplitudes, _cases(sources), throughput, grid(sources), *_charts()),
+        figures=figures.figures(sources, amplitudes, throughput),
+        notes=(
+            "Figures 3 and 13 are rebuilt from the text as tables. ns-2.35's Compound has gamma = 30 fixed and is an "
+            "older module than the paper's: its oscillations differ between 535 and 600 packets (models/ERRATA.md).",
+        ),
+    )
+
+
+def type_name(rises: float, falls: float) -> str:
+    return f"{rises:g}:{falls:g}"
+
+
+def _printed() -> Table:
+    """The numbers in the text that can be computed."""
+    rows: list[Row] = []
+
+    def add(where: str, what: str, printed: float, ours: float, *, digits: int = 0, remark: str = "") -> None:
+        rows.append((where, what, printed, round(ours, digits), round(ours, digits) == printed, remark))
+
+    add("3.4", "alpha w^k at w = 1500", 30.13, 0.125 * 1500**0.75, digits=2)
+    for bdp, printed in ((546, 131), (574, 138)):
+        add("5.2", f"{bdp} packets in Mb/s", printed, bdp * PACKET_BITS / 0.05 / 1e6)
+    for gamma, printed_rates in ((30.0, (273, 320, 400)), (5.0, (410,))):
+        for printed, (first, last, number) in zip(printed_rates, transitions(gamma), strict=True):
+            remark = f"{first:g}" if first == last else f"{first:g} to {last:g}"
+            add("5.1", f"to case {number} at Mb/s, gamma = {gamma:g}", printed, first, remark=f"ours: {remark}")
+    add(
+        "abstract",
+        "utilization at high rates, %",
+        75,
+        100 * evaluate(600, 50, 100, 30)["utilization"],
+        remark="600 Mb/s",
+    )
+    pipe = np.arange(67.0, 3000)
+    always = oscillation(pipe, 5)
+    share = float(np.mean((always.rises == 3) & (always.falls == 2)))
+    add("3.4", "3:2 with gamma = 5, % of 67-3000 packets", 100, 100 * share)
+    for number, (mbps, ms, b, gamma, _) in CASES.items():
+        add(f"4.{number}", f"case of figure {number + 5}", number, evaluate(mbps, ms, b, gamma)["case"])
+    return Table(
+        name="printed",
+        title="Printed numbers of RR-6778",
+        columns=("where", "what", "printed", "ours", "agrees", "remark"),
+        rows=tuple(rows),
+    )
+
+
+def transitions(gamma: float, b: float = 100, tau: float = 0.05) -> list[tuple[float, float, int]]:
+    """First and last Mb/s of each change of case and the case after it; changes nearer than 10 Mb/s are one band."""
+    mbps = np.arange(60, 900, 0.24)
+    bdp = mbps * 1e6 / PACKET_BITS * tau
+    number = cases.case(b, cases.thresholds(bdp, oscillation(bdp, gamma).theta_max, gamma))
+    bands: list[tuple[float, float, int]] = []
+    for at in np.flatnonzero(np.diff(number)) + 1:
+        here = round(float(mbps[at]), 1)
+        start = bands.pop()[0] if bands and here - bands[-1][1] < 10 else here
+        bands.append((start, here, int(number[at])))
+    return bands
+
+
+def _interval(bdp: np.ndarray, holds: np.ndarray) -> str:
+    inside = bdp[holds]
+    if not inside.size:
+        return ""
+    last = "inf" if inside[-1] == bdp[-1] else f"{inside[-1]:g}"
+    return f"[{inside[0]:g}, {last}]"
+
+
+def _table_1(amplitudes: Table) -> Table:
+    """Table 1's intervals: printed, in both arithmetics, and where ns-2 and the simulator show the type."""
+    bdp = np.arange(60.0, 2501)
+    rows: list[Row] = []
+    for (m, n), (low, high) in TABLE_1_PRINTED.items():
+        feasible = [_interval(bdp, is_feasible(m, n, bdp, 30, rule) > 0) for rule in (Rule(), FLOAT)]
+        seen = []
+        for column in ("ns-2", "simulator"):
+            at = [row[0] for row in amplitudes.rows if row[amplitudes.columns.index(column)] == type_name(m, n)]
+            seen.append(f"{min(at)} to {max(at)}" if at else "")  # type: ignore[type-var]
+        after = f"Delta_{m + 2} {'<' if n == 1 else '>='} gamma"
+        printed = f"[{low:g}, {high:g}]"
+        rows.append(
+            (type_name(m, n), f"Delta_{m} < gamma", f"Delta_{m + 1} >= gamma", after, printed, *feasible, *seen)
+        )
+    return Table(
+        name="table_1",
+        title="Table 1: mu tau (packets of 1500 B) at which each type can live, gamma = 30",
+        columns=("type", "cond. 1", "cond. 2", "cond. 3", "printed", "linux", "float", "ns-2 shows", "simulator shows"),
+        rows=tuple(rows),
+        notes=(
+            "ns-2 and simulator: the most frequent type, at the rows of figures_4_5 only; one type is shown at a time.",
+        ),
+    )
+
+
+def _oscillations(sources: Sources) -> Table:
+    """Figures 4 and 5 by numbers: type and extremes of phase 3."""
+    ns2 = {float(row["bdp_pkts"]): row for row in sources.rows("compound_phase3.csv")}
+    bdps = [int(bdp) for bdp in ns2] or list(BDPS)
+    pipe = np.array(bdps, dtype=float)
+    model, real = oscillation(pipe), oscillation(pipe, 30, FLOAT)
+    mu = pipe / 0.05
+    # A packet and its ACK cross the bottleneck, and the 10 Gb/s access link.
+    run = by_rounds.rounds(mu, 0.05 + (1 + 40 / 1500) / mu + 8 * 1540 / 10e9, start=np.floor(pipe / 2))
+    rows: list[Row] = []
+    agree: dict[str, list[bool]] = {"the model (linux)": [], "its rounds": [], "the simulator": []}
+    for i, bdp in enumerate(bdps):
+        stepped = by_rounds.cycles_of(
+            by_rounds.Rounds(
+                window=run.window[:, i], decreased=run.decreased[:, i], delay_window=run.delay_window[:, i]
+            )
+        )
+        simulated = _simulated_oscillation(sources, bdp)
+        kinds = (
+            type_name(float(model.rises[i]), float(model.falls[i])),
+            type_name(stepped.rises, stepped.falls) if stepped else None,
+            type_name(simulated.rises, simulated.falls) if simulated else None,
+        )
+        other = ns2.get(float(bdp))
+        if other:
+            for name, ours in zip(agree, kinds, strict=True):
+                if ours is not None:
+                    agree[name].append(ours == other["oscillation_m_n"])
+        rows.append(
+            (
+                bdp,
+                kinds[0],
+                type_name(float(real.rises[i]), float(real.falls[i])),
+                kinds[1],
+                other["oscillation_m_n"] if other else None,
+                kinds[2],
+                float(model.theta_max[i]),
+                stepped.theta_max if stepped else None,
+                float(other["theta_max_pkts"]) if other else None,
+                simulated.theta_max if simulated else None,
+                float(model.theta_min[i]),
+                stepped.theta_min if stepped else None,
+                float(other["theta_min_pkts"]) if other else None,
+                simulated.theta_min if simulated else None,
+            )
+        )
+    notes = tuple(
+        f"ns-2's type is that of {name} at {sum(same)} of {len(same)} mu tau" for name, same in agree.items() if same
+    )
+    return Table(
+        name="figures_4_5",
+        title="Figures 4, 5: type of oscillation, theta_max and theta_min in packets, gamma = 30, 50 ms",
+        columns=(
+            "mu tau", "model", "float", "rounds", "ns-2", "simulator", "max model", "max rounds", "max ns-2", "max sim",
+            "min model", "min rounds", "min ns-2", "min sim",
+        ),
+        rows=tuple(rows),
+        notes=notes,
+    )  # fmt: skip
+
+
+def _simulated_oscillation(sources: Sources, bdp: int) -> by_rounds.Seen | None:
+    """Phase 3 of a run that never loses a packet, from the window's jumps (a Reno step is 1 packet)."""
+    table = scenario(bdp * 0.24, 50, None, 30, 6, initial_ssthresh=bdp // 2)
+    series = simulated_window(sources, table)
+    return None if series is None else by_rounds.cycles_of(_updates(*series, bdp))
+
+
+def _updates(at: np.ndarray, cwnd: np.ndarray, bdp: float) -> by_rounds.Rounds:
+    """The window after each update of a traced window: jumps of two packets or more above half the pipe."""
+    window = np.rint(cwnd).astype(np.int64)
+    # Several rows may share an instant: the last of them stands.
+    last = np.append(at[1:] != at[:-1], True)
+    window = window[last]
+    step = np.diff(window)
+    jumps = np.flatnonzero((np.abs(step) >= 2) & (window[1:] > 0.6 * bdp))
+    after, decreased = window[jumps + 1], step[jumps] < 0
+    # Linear growth has no jumps: what is found lies in phase 3 and before it.
+    return by_rounds.Rounds(window=after, decreased=decreased, delay_window=np.ones_like(after))
+
+
+def _cases(sources: Sources) -> Table:
+    """Figures 6 to 11 by numbers."""
+    ns2 = {row["case"].removesuffix("_gamma30"): row for row in sources.rows("compound_cases.csv")}
+    rows: list[Row] = []
+    for number, (mbps, ms, b, gamma, duration_s) in CASES.items():
+        model = evaluate(mbps, ms, b, gamma)
+        # ns-2.35 cannot run gamma = 90.
+        other = ns2.get(str(number)) if gamma == 30 else None
+        run = sources.run(scenario(mbps, ms, b, gamma, duration_s))
+        row = None if run is None else run.summary
+        rows.append(
+            (
+                number,
+                int(model["case"]),
+                round(model["w_f"], 1),
+                float(other["median_w_before_cut_pkts"]) if other else None,
+                round(model["period"], 3),
+                float(other["mean_time_between_cuts_s"]) if other else None,
+                _number(row, "cycle_s", 3),
+                round(model["utilization"], 4),
+                float(other["utilization"]) if other else None,
+                None if row is None else round(simulated_utilization(row, mbps), 4),
+                round(model["backlog"], 1),
+                float(other["mean_backlog_waiting_pkts"]) if other else None,
+                _number(row, "backlog_packets", 1),
+            )
+        )
+    return Table(
+        name="figures_6_11",
+        title="Figures 6-11: w before the loss, seconds between cuts, utilization, backlog",
+        columns=(
+            "figure's case", "model", "w model", "w ns-2", "T model", "T ns-2", "T sim", "util model", "util ns-2",
+            "util sim", "backlog model", "backlog ns-2", "backlog sim",
+        ),
+        rows=tuple(rows),
+        notes=(
+            "Cases 1 and 2: several packets are lost and the window is cut twice (printed: 364 to 92); the model cuts "
+            "once. The simulator's cycles hold both cuts, ns-2's column counts each.",
+        ),
+    )  # fmt: skip
+
+
+def _number(row: dict[str, Any] | None, key: str, digits: int) -> float | None:
+    return None if row is None or row[key] is None else round(float(row[key]), digits)
+
+
+def _throughput(sources: Sources) -> Table:
+    """Figures 14 and 15: utilization and backlog against the rate, b = 100, 50 ms."""
+    ns2 = {float(row["mu_Mbps"]): row for row in sources.rows("compound_throughput.csv")}
+    rows: list[Row] = []
+    for mbps in RATES:
+        model = evaluate(mbps, 50, 100, 30)
+        other = ns2.get(float(mbps))
+        run = sources.run(scenario(mbps, 50, 100, 30, 120))
+        row = None if run is None else run.summary
+        rows.append(
+            (
+                mbps,
+                int(model["case"]),
+                type_name(model["oscillation_m"], model["oscillation_n"]),
+                round(model["utilization"], 4),
+                float(other["utilization_whole_epochs"]) if other else None,
+                None if row is None else round(simulated_utilization(row, mbps), 4),
+                round(model["backlog"], 2),
+                float(other["mean_backlog_waiting_whole_epochs_pkts"]) if other else None,
+                _number(row, "backlog_packets", 2),
+            )
+        )
+    both = [(row[3], row[4]) for row in rows if row[4] is not None]
+    far = [row[0] for row in rows if row[4] is not None and abs(float(row[3]) - float(row[4])) > 0.03]  # type: ignore[arg-type]
+    near = f"{len(both) - len(far)} of {len(both)}"
+    note = f"model within 3 % of ns-2 at {near} rates; not at {', '.join(map(str, far))} Mb/s"
+    return Table(
+        name="figures_14_15",
+        title="Figures 14, 15: utilization and packets waiting against Mb/s (b = 100, 50 ms, gamma = 30)",
+        columns=(
+            "Mb/s",
+            "case",
+            "type",
+            "util model",
+            "util ns-2",
+            "util sim",
+            "backlog model",
+            "backlog ns-2",
+            "backlog sim",
+        ),
+        rows=tuple(rows),
+        notes=(note,) if both else (),
+    )
+
+
+def _charts() -> tuple[Table, Table]:
+    """Figures 3 and 13 as the questions they ask, in order."""
+    order: list[Row] = []
+    for place, (m, n) in enumerate(PRIORITY):
+        after = f"Delta_{m + 2} {'<' if n == 1 else '>='} gamma"
+        order.append((place + 1, f"Delta_{m} < gamma, Delta_{m + 1} >= gamma, {after}", type_name(m, n)))
+    order.append((len(PRIORITY) + 1, "else the smallest m >= 4 that lives", "m:1"))
+    questions: Sequence[tuple[str, str]] = (
+        ("b < alpha (mu tau)^k", "case 1"),
+        ("b < theta_max - mu tau and b < beta mu tau / (1 - beta)", "case 2"),
+        ("b < theta_max - mu tau", "case 3"),
+        ("b < beta mu tau / (1 - beta)", "case 4"),
+        ("b < (beta mu tau + gamma) / (1 - beta)", "case 5"),
+        ("else", "case 6"),
+    )
+    columns = ("step", "if", "then")
+    return (
+        Table(
+            name="figure_3", title="Figure 3: how to find the type of oscillation", columns=columns, rows=tuple(order)
+        ),
+        Table(
+            name="figure_13",
+            title="Figure 13: the case from mu tau and b",
+            columns=columns,
+            rows=tuple((step + 1, *question) for step, question in enumerate(questions)),
+        ),
+    )

@@ -1,0 +1,302 @@
+"""Patel & Ganatra 2017, TCP M-Start: Tables 1-4, Figures 1, 3, 5-7 as far as the text lets one rebuild them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcptrace_lab.models import m_start as model
+from tcptrace_lab.models import m_start_tables as tables
+from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+PACKET_BITS = 8000
+MBIT = 1e6
+SCHEMES = {"traditional": 0, "m-start": 10}
+CONTROLS = {"traditional": "cubic-linux", "m-start": "m-start-cubic"}
+# Queue limits of the reference runs (packets in the node); the paper names none.
+LIMITS = (50, 100, 250, 500, 1000)
+# Figure 4's links are 1, 200, 200 and 1 ms; the printed times fit half of that.
+ROUTER_MS = (200, 100)
+SECONDS = 15
+
+
+def scenario(
+    scheme: str, limit: int, router_ms: float, duration_s: float, *, initial_window: int = 1
+) -> dict[str, Any]:
+    """Figure 4: S1 - R1 - R2 - R3 - D1 at 1 Gb/s, packets of 1000 bytes (section 3), CUBIC after the slow start."""
+    delays = (1e-3, router_ms / 1e3, router_ms / 1e3, 1e-3)
+    places = {"buffer": limit, "counts_in_service": True}
+    return {
+        "title": scheme,
+        "profile": "ns2",
+        "duration_s": duration_s,
+        "taps": [],
+        "path": {
+            "packet_bytes": 1000,
+            "nodes": [{"rate_bps": 1e9, "delay_s": delay, **places} for delay in delays],
+            "reverse": [{"rate_bps": 1e9, "delay_s": delay} for delay in delays],
+        },
+        "control": {
+            "name": CONTROLS[scheme],
+            "window": "cubic-linux",
+            "initial_window": initial_window,
+            "rto": {"initial_s": 3, "granularity_s": 0.01},
+        },
+    }
+
+
+def reproduce(sources: Sources) -> Reproduction:
+    """Everything of the paper that its text lets one compute or simulate."""
+    runs = {scheme: _window(sources, scenario(scheme, 100, 100, 50)) for scheme in SCHEMES}
+    return Reproduction(
+        paper="002",
+        title="Patel & Ganatra 2017, TCP M-Start",
+        tables=(_table_1_2("table_1", 0), _table_1_2("table_2", 10), _table_3(), _table_4(sources), _printed(),
+                _saturation(sources), _buffers()),
+        figures=(
+            Figure(name="figure_3", title="Figure 3: the window per ACK, traditional and M-Start", draw=_draw_figure_3),
+            Figure(
+                name="figure_5_6",
+                title="Figures 5, 6: CUBIC's window after either slow start (Figure 4's links, 100 ms, queues of 100)",
+                draw=lambda canvas: _draw_figures_5_6(canvas, runs, sources),
+                size=(8.0, 6.0),
+            ),
+            Figure(
+                name="figure_7",
+                title="Figure 7: printed throughput per second, as printed and times t / 4 links",
+                draw=_draw_figure_7,
+            ),
+        ),
+        notes=(
+            "Table 4 and the saturation at 1992 packets cannot be reproduced: queue limits, initial window, time "
+            "origin and what was counted are not given, and the averages exceed the links (models/ERRATA.md).",
+        ),
+    )  # fmt: skip
+
+
+def _window(sources: Sources, table: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    run = sources.run(table)
+    if run is None:
+        return None
+    rows = run.windows
+    return rows["time_ns"].to_numpy() / 1e9, (rows["cwnd"] / rows["smss"]).to_numpy()
+
+
+def _table_1_2(name: str, step: int) -> Table:
+    """Every printed row beside the derived one; cells that disagree are named."""
+    printed = tables.TABLE_1_PRINTED if step == 0 else tables.TABLE_2_PRINTED
+    ours = {(row.cycle, row.m): row for row in tables.derived(5, step)}
+    cells = ("acked", "window", "first_released", "last_released", "queue", "throughput")
+    rows: list[Row] = []
+    for row in printed:
+        other = ours[row.cycle, row.m]
+        wrong = [cell for cell in cells if getattr(row, cell) != getattr(other, cell)]
+        m_printed = tables.TABLE_2_PRINTED_M.get((row.cycle, row.m), row.m) if step else row.m
+        wrong += [] if m_printed == row.m else ["m"]
+        rows.append(
+            (
+                row.cycle,
+                m_printed,
+                row.m,
+                *(getattr(line, cell) for cell in cells for line in (row, other)),
+                " ".join(wrong),
+            )
+        )
+    columns = ("cycle", "m", "m ours", "acked", "ours", "window", "ours ", "from", "ours  ", "to", "ours   ", "queue",
+               "ours    ", "kbit", "ours     ", "disagree")  # fmt: skip
+    right = sum(not row[-1] for row in rows)
+    return Table(
+        name=name,
+        title=f"Table {name[-1]}: {'M-Start' if step else 'slow start'}, ACK m of RTT cycle n: printed, then ours",
+        columns=columns,
+        rows=tuple(rows),
+        notes=(f"{right} of {len(rows)} printed rows agree in every cell",),
+    )
+
+
+def _table_3() -> Table:
+    rows: list[Row] = []
+    for scheme, step in SCHEMES.items():
+        both = zip(tables.TABLE_3_PRINTED[scheme], tables.end_of_iterations(step), strict=True)
+        for iteration, (printed, ours) in enumerate(both):
+            window, queue, total, eight = ours
+            throughput = total if step else eight
+            agrees = printed == (window, queue, throughput)
+            rows.append((scheme, iteration, printed[0], window, printed[1], queue, printed[2], total, eight, agrees))
+    return Table(
+        name="table_3",
+        title="Table 3: end of each iteration, printed and ours",
+        columns=("scheme", "iteration", "window", "ours", "queue", "ours ", "kbit/s", "8 x sum of queues", "8 x window",
+                 "right"),
+        rows=tuple(rows),
+        notes=("throughput: M-Start's column sums the queues, the traditional one's is the window",),
+    )  # fmt: skip
+
+
+def _table_4(sources: Sources) -> Table:
+    """Printed, what the columns are, and runs of the simulator and ns-2 on the same links."""
+    ns2 = {int(row["t_s"]): row for row in sources.rows("mstart_cubic_per_second.csv", config="rtt404_q100_iw1")}
+    simulated = {scheme: _per_second(sources, scheme) for scheme in SCHEMES}
+    rows: list[Row] = []
+    for scheme in SCHEMES:
+        shares = tables.table_4_increment_over_t(scheme)
+        for second, (average, per_second) in enumerate(tables.TABLE_4_PRINTED[scheme], start=1):
+            share = shares[second - 1]
+            run = simulated[scheme]
+            mbps_ns2 = float(ns2[second]["throughput_last_link_Mbps"]) if ns2 and scheme == "traditional" else None
+            rows.append(
+                (scheme, second, average, per_second, round(share, 2), round(share * second, 1),
+                 round(share * second / 4, 2), mbps_ns2, None if run is None else round(run[second - 1], 4))
+            )  # fmt: skip
+    return Table(
+        name="table_4",
+        title="Table 4: throughput (Mb/s) per second, and what its columns are",
+        columns=("scheme", "s", "average", "per second", "increment / t", "increment", "increment / 4 links", "ns-2",
+                 "simulator"),
+        rows=tuple(rows),
+        notes=("ns-2, simulator: queues of 100, 100 ms router links; ns-2 counts what the last link carries, the "
+               "simulator what is acknowledged.",),
+    )  # fmt: skip
+
+
+def _per_second(sources: Sources, scheme: str) -> list[float] | None:
+    """Mb/s acknowledged in each second."""
+    run = sources.run(scenario(scheme, 100, 100, SECONDS + 1))
+    if run is None:
+        return None
+    rows = run.windows
+    at, acked = rows["time_ns"].to_numpy() / 1e9, (rows["snd_una"] / rows["smss"]).to_numpy()
+    reached = [
+        float(acked[max(int(np.searchsorted(at, second, side="right")) - 1, 0)]) for second in range(SECONDS + 1)
+    ]
+    return [(now - before) * PACKET_BITS / MBIT for before, now in itertools.pairwise(reached)]
+
+
+def _printed() -> Table:
+    rows = tuple(
+        (claim.where, claim.text, claim.printed, round(claim.ours, max(claim.digits, 1)), claim.is_reproduced)
+        for claim in tables.claims()
+    )
+    return Table(
+        name="printed",
+        title="Numbers of the text",
+        columns=("section", "what", "printed", "ours", "agrees"),
+        rows=rows,
+    )
+
+
+def _saturation(sources: Sources) -> Table:
+    """Section 6.2's saturation: first loss and largest window over queue limits and delays."""
+    rows: list[Row] = []
+    for router_ms in ROUTER_MS:
+        for limit in LIMITS:
+            # The reference runs over 200 ms links start with 2 packets, those over 100 ms with 1.
+            first = 2 if router_ms == 200 else 1
+            config = f"rtt{4 * router_ms + 4}_q{limit}_iw{first}"
+            ns2 = sources.rows("mstart_cubic_summary.csv", config=config)
+            for scheme, step in SCHEMES.items():
+                found = model.MStart().evaluate(
+                    buffer=limit - 1, mu=1e9 / PACKET_BITS, round_trip=(4 * router_ms + 4) / 1e3, step=step,
+                    zero_step=0, initial_window=first,
+                )  # fmt: skip
+                run = _window(sources, scenario(scheme, limit, router_ms, 12, initial_window=first))
+                other = ns2[0] if ns2 and step == 0 else None
+                peak = None if run is None else _first_peak(*run)
+                rows.append(
+                    (
+                        scheme,
+                        router_ms,
+                        limit,
+                        round(float(found["time_of_first_loss"].value), 3),
+                        round(float(other["first_drop_t_s"]), 3) if other else None,
+                        float(found["W_detected"].value),
+                        float(other["max_cwnd_first_epoch_pkts"]) if other else None,
+                        None if peak is None else round(peak[1]),
+                        None if peak is None else round(peak[0], 3),
+                    )
+                )
+    return Table(
+        name="saturation",
+        title="Section 6.2: printed 454 packets at 4.10101 s (traditional), 1992 at 2.10097 s (M-Start)",
+        columns=("scheme", "router ms", "queue", "first loss", "ns-2", "W model", "W ns-2", "W simulator", "at s"),
+        rows=tuple(rows),
+    )
+
+
+def _first_peak(at: np.ndarray, window: np.ndarray) -> tuple[float, float]:
+    """When the window is first cut, and what it was."""
+    falls = np.flatnonzero(np.diff(window) < -0.5)
+    first = int(falls[0]) if falls.size else window.size - 1
+    return float(at[first]), float(window[first])
+
+
+def _buffers() -> Table:
+    """Section 3's buffer condition, also for M-Start's steps."""
+    rows: list[Row] = []
+    for name, step, zero_step in (("traditional", 0, 0), ("m-start", 10, 0), ("m-start, zero step", 10, 1)):
+        for pipe in (100.0, 1000.0, 50_500.0):
+            share = float(model.buffer_needed(step, zero_step))
+            places = np.arange(1.0, 2 * pipe)
+            peak = model.run_until((pipe + places) / 2, np.inf, step, zero_step)["queue_peak"]
+            # The last buffer that overflows, and one more.
+            exact = float(places[peak > places].max()) + 1
+            rows.append((name, pipe, float(model.growth(step, zero_step)), round(share * pipe, 1), exact))
+    return Table(
+        name="buffers",
+        title="B_s from which slow start up to (cT + B_s)/2 does not overflow: printed cT/3 for the traditional start",
+        columns=("scheme", "cT", "growth", "continuous", "by the recurrence"),
+        rows=tuple(rows),
+    )
+
+
+def _draw_figure_3(canvas: matplotlib.figure.Figure) -> None:
+    axes = canvas.subplots()
+    for (name, step), color in zip(SCHEMES.items(), ("black", "tab:blue"), strict=True):
+        rows = list(tables.derived(6 if step else 12, step))
+        # Cycles of one unit, ACKs spread over a fifth of it: 1/mu is too small to see.
+        t = [row.cycle + 0.8 * row.m / max(1, row.window) for row in rows]
+        axes.step(t, [row.window for row in rows], where="post", color=color, label=name)
+    axes.set_yscale("log")
+    axes.set_xlabel("RTT cycle")
+    axes.set_ylabel("window, packets")
+    axes.legend()
+
+
+def _draw_figures_5_6(
+    canvas: matplotlib.figure.Figure, runs: dict[str, tuple[np.ndarray, np.ndarray] | None], sources: Sources
+) -> None:
+    whole, first = canvas.subplots(2, 1)
+    ns2 = sources.rows("mstart_cubic_cwnd.csv", config="rtt404_q100_iw1")
+    for axes, end in ((whole, 50), (first, 5)):
+        if ns2:
+            axes.step(
+                [float(row["t_s"]) for row in ns2], [float(row["cwnd_pkts"]) for row in ns2], ":", where="post",
+                color="black", label="ns-2, traditional",
+            )  # fmt: skip
+        for (scheme, run), color in zip(runs.items(), ("tab:red", "tab:blue"), strict=True):
+            if run is not None:
+                axes.step(*run, where="post", color=color, linewidth=0.9, label=f"simulator, {scheme}")
+        axes.set_xlim(0, end)
+        axes.set_ylabel("window, packets")
+    for at, window, name in ((4.10101, 454, "printed, traditional"), (2.10097, 1992, "printed, M-Start")):
+        first.plot(at, window, "k*" if window == 454 else "b*", label=name)
+    first.set_xlabel("time, s")
+    first.legend(loc="upper left", fontsize=7)
+
+
+def _draw_figure_7(canvas: matplotlib.figure.Figure) -> None:
+    axes = canvas.subplots()
+    seconds = np.arange(1, SECONDS + 1)
+    for (scheme, rows), color in zip(tables.TABLE_4_PRINTED.items(), ("tab:red", "tab:blue"), strict=True):
+        axes.plot(seconds, [per_second for _, per_second in rows], ":", color=color, label=f"{scheme}, as printed")
+        shares = np.array(tables.table_4_increment_over_t(scheme)) * seconds / 4
+        axes.plot(seconds, shares, color=color, label=f"{scheme}, bits per second and link")
+    axes.axhline(1000, color="gray", linestyle="--", label="the links")
+    axes.set_xlabel("second")
+    axes.set_ylabel("Mb/s")
+    axes.legend()
