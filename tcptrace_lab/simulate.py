@@ -136,6 +136,11 @@ class Run:
         return frame
 
     @functools.cached_property
+    def totals(self) -> list[dict[str, int]]:
+        """Per connection, in the profile's unit (ns2: packets, rfc: bytes): acked, delivered; packets_sent and others."""
+        return self._core.totals()
+
+    @functools.cached_property
     def ports(self) -> list[tuple[int, int]]:
         """Each connection's ports: its sender's and its receiver's."""
         return self._core.ports()
