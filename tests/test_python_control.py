@@ -59,13 +59,18 @@ def test_each_method_is_told_what_happened():
             told.append(("loss", state.flight_size))
             super().on_loss(state)
 
-    scenario = load(SCENARIOS / "small_buffers_B20.toml", overrides=["duration_s=10"])
-    simulate(scenario, control=Listener())
-    kinds = [row[0] for row in told]
-    assert kinds[0] == "start"
-    # Both overflows of slow start; the window in use then, of which half becomes ssthresh: 105 and 52 packets.
-    assert [row[1] for row in told if row[0] == "loss"] == pytest.approx([105, 52], abs=1)
-    assert next(row[1] for row in told if row[0] == "ack") == 1
+    run = simulate(load(SCENARIOS / "reno_10M.toml", overrides=["duration_s=10"]), control=Listener())
+    smss = run.windows["smss"].iloc[0]
+    assert told[0] == ("start", 10 * smss)
+    acked = [row[1] for row in told if row[0] == "ack"]
+    assert min(acked) > 0
+    assert sum(acked) <= run.totals[0]["acked"]
+    losses = [row[1] for row in told if row[0] == "loss"]
+    assert len(losses) == len(run.losses)
+    # Equation (4) of RFC 5681: half of the flight it was told.
+    assert list(run.losses["ssthresh_after"]) == pytest.approx([flight / 2 for flight in losses])
+    # 40 ms of propagation and a full packet's 1.2 ms.
+    assert min(row[1] for row in told if row[0] == "rtt") == pytest.approx(41.2e6, rel=0.01)
 
 
 def test_an_exception_in_a_control_ends_the_run_and_is_raised():

@@ -19,7 +19,7 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.scenario_file import load
-from tcptrace_lab.simulate import Run, simulate
+from tcptrace_lab.simulate import RECOVERY, Run, simulate
 from tests.conftest import ROOT
 
 SHIPPED = sorted((ROOT / "captures" / "scenarios").glob("*.toml"))
@@ -38,7 +38,7 @@ def rows() -> list[tuple[str, str]]:
 def lossy(profile: str, name: str) -> Run:
     """A short, narrow path that loses: by overflow, at random and by schedule, data and ACKs."""
     path = Path(
-        nodes=(Node(rate_bps=4e6, buffer=12, delay_s=0.01, loss=0.005, drop_packets=(40, 41, 60)), Node(rate_bps=6e6)),
+        nodes=(Node(rate_bps=4e6, buffer=12, delay_s=0.01, loss=0.02, drop_packets=(40, 41, 60)), Node(rate_bps=6e6)),
         return_delay_s=0.01,
         packet_bytes=1000,
         ack_loss=0.01,
@@ -76,7 +76,9 @@ def test_what_is_sent_fits_the_congestion_and_the_receive_window(make):
         sender = run.scenario.connections[number].control
         # RFC 3042 lets two more segments out; a window cut in recovery drains before it is filled again.
         extra = 2 * rows["smss"] if sender.limited_transmit else 0
-        grew = rows["flight_size"].diff() > 0
+        # When ns-2's Linux agent leaves recovery, what had been SACKed counts as outstanding again: nothing was sent.
+        left_recovery = (rows["state"].shift() == RECOVERY) & (rows["state"] != RECOVERY)
+        grew = (rows["flight_size"].diff() > 0) & ~left_recovery
         room = np.minimum(rows["cwnd"] + extra, rows["rwnd"])
         over = rows[grew & (rows["flight_size"] > room + 1e-6)]
         assert over.empty, over.head()
@@ -127,9 +129,10 @@ def test_two_connections_share_a_node_and_reverse_data_delays_acks(profile):
     assert sum(shares) == pytest.approx(both.summary["throughput_pps"])
     assert sum(shares) <= 4e6 / 8000
     against = replace(scenario, connections=(forward, replace(forward, reverse=True)))
-    assert simulate(against).summary["throughput_pps_0"] < simulate(
-        replace(scenario, connections=(forward,))
-    ).summary["throughput_pps"]
+    assert (
+        simulate(against).summary["throughput_pps_0"]
+        < simulate(replace(scenario, connections=(forward,))).summary["throughput_pps"]
+    )
 
 
 @pytest.mark.parametrize("profile", ["ns2", "rfc"])
