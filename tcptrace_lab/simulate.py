@@ -137,7 +137,7 @@ class Run:
 
     @functools.cached_property
     def totals(self) -> list[dict[str, int]]:
-        """Per connection, in the profile's unit (ns2: packets, rfc: bytes): acked, delivered; packets_sent and others."""
+        """Per connection: packets_sent, retransmissions, ..., and acked, delivered in the unit of its profile."""
         return self._core.totals()
 
     @functools.cached_property
