@@ -1,5 +1,6 @@
 //! Fast retransmit and fast recovery: Tahoe, Reno (RFC 5681 section 3.2), NewReno (RFC 6582), SACK (RFC 6675), FACK.
 
+use super::Prr;
 use super::sender::{Detection, Phase, Recovery, Sender};
 use crate::congestion::Ack;
 
@@ -63,6 +64,7 @@ impl Sender {
     fn exit_recovery(&mut self, now_ns: i64) {
         self.phase = Phase::Open;
         self.board.end();
+        self.prr = None;
         self.state.cwnd = match self.options.recovery {
             // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst.
             Recovery::NewReno => {
@@ -126,6 +128,26 @@ impl Sender {
         }
     }
 
+    /// RFC 9937: cwnd is what is on the path and what may be added to it now.
+    pub(super) fn reduce_in_proportion(
+        &mut self,
+        newly_acked: u64,
+        newly_sacked: u64,
+        sacked_before: u64,
+    ) {
+        let pipe = self.pipe();
+        let (ssthresh, smss) = (self.state.ssthresh as u64, self.options.smss);
+        let Some(prr) = &mut self.prr else { return };
+        // DeliveredData: what the ACK covers had partly been delivered when it was SACKed.
+        let sacked_now = self.board.sacked_bytes();
+        let delivered = (newly_acked + sacked_now)
+            .saturating_sub(sacked_before)
+            .max(newly_sacked);
+        let may_send = prr.on_ack(delivered, pipe, ssthresh, smss, newly_acked > 0);
+        // The fast retransmission goes out whatever the proportion says.
+        self.state.cwnd = (pipe + may_send).max(smss) as f64;
+    }
+
     fn enter_recovery(&mut self, now_ns: i64) {
         let detection = if self.has_pipe() {
             Detection::Sack
@@ -144,6 +166,7 @@ impl Sender {
             return;
         }
         self.phase = Phase::Recovery;
+        self.prr = (self.has_pipe() && self.options.has_prr).then(|| Prr::new(self.flight_size()));
         self.board.begin(self.snd_una);
         self.board.mark_first_lost(self.snd_una);
         let (start, next_sacked) = self.board.hole_from(self.snd_una);

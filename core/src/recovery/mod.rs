@@ -2,11 +2,13 @@
 
 mod fast;
 mod intervals;
+mod prr;
 mod rto;
 mod scoreboard;
 mod sender;
 
 pub use intervals::Intervals;
+pub use prr::Prr;
 pub use rto::Rto;
 pub use scoreboard::Scoreboard;
 pub use sender::{Arrived, Detection, Options, Phase, Recovery, Reduction, Send, Sender};

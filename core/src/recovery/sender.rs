@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Rto, Scoreboard};
+use super::{Prr, Rto, Scoreboard};
 use crate::congestion::{Ack, Control, Loss, State};
 
 /// What happens after the third duplicate ACK.
@@ -79,6 +79,8 @@ pub struct Options {
     pub limited_transmit: bool,
     /// RFC 6582 section 4: only the first partial ACK restarts the timer, so many losses end in a timeout.
     pub is_impatient: bool,
+    /// RFC 9937, with SACK: cwnd follows the ACKs down to ssthresh instead of jumping there.
+    pub has_prr: bool,
     /// RFC 5681 section 4.1.
     pub restarts_after_idle: bool,
     /// Bytes the sender never exceeds, whatever cwnd says.
@@ -118,6 +120,7 @@ pub struct Sender {
     /// A retransmission to send now, whatever the window says.
     pub(super) due: Option<(u64, u64)>,
     pub(super) has_had_partial: bool,
+    pub(super) prr: Option<Prr>,
     /// RFC 3042: bytes that may go beyond cwnd.
     pub(super) limited_transmit: u64,
     /// A probe of a closed window may go out.
@@ -158,6 +161,7 @@ impl Sender {
             reductions: Vec::new(),
             due: None,
             has_had_partial: false,
+            prr: None,
             limited_transmit: 0,
             probes: false,
             sent: VecDeque::new(),
@@ -191,6 +195,7 @@ impl Sender {
         let opens_window = arrived.window != self.rwnd;
         self.rwnd = arrived.window;
         let newly_acked = arrived.ack - self.snd_una;
+        let sacked_before = self.board.sacked_bytes();
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
         if newly_acked > 0 {
@@ -216,6 +221,7 @@ impl Sender {
             self.on_dup_ack(now_ns);
         }
         self.check_sack_recovery(now_ns, newly_sacked);
+        self.reduce_in_proportion(newly_acked, newly_sacked, sacked_before);
     }
 
     /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
@@ -289,6 +295,7 @@ impl Sender {
         self.recover = self.snd_max;
         self.dupacks = 0;
         self.due = None;
+        self.prr = None;
         self.limited_transmit = 0;
         if self.has_pipe() {
             self.board.mark_all_lost(self.snd_una, self.snd_max);
@@ -343,6 +350,9 @@ impl Sender {
                 sent.is_retransmitted = true;
                 sent.at_ns = now_ns;
             }
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(send.end - send.start);
         }
         self.last_sent_ns = now_ns;
         if self.rto_at_ns.is_none() {

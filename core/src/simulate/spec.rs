@@ -174,6 +174,8 @@ pub struct SenderSpec {
     pub byte_counting: bool,
     /// `rfc`: NewReno restarts the timer for the first partial ACK only (RFC 6582 section 4); Linux does so for each.
     pub impatient: bool,
+    /// `rfc`, with SACK: proportional rate reduction (RFC 9937).
+    pub prr: bool,
     /// `ns2`: a 40-byte packet 0 is sent first (`syn_`).
     pub syn: bool,
 }
@@ -264,6 +266,7 @@ impl Default for SenderSpec {
             mss: None,
             byte_counting: false,
             impatient: false,
+            prr: true,
             syn: false,
         }
     }

@@ -508,6 +508,7 @@ fn options(sender: &SenderSpec, smss: u32) -> Options {
         initial_window: u64::from(sender.initial_window) * u64::from(smss),
         limited_transmit: sender.limited_transmit,
         is_impatient: sender.impatient,
+        has_prr: sender.prr,
         restarts_after_idle: sender.slow_start_after_idle,
         max_window: sender.max_window.saturating_mul(u64::from(smss)),
     }
