@@ -7,7 +7,8 @@ receiver's side the losses were never captured at all, and what is found here is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -56,12 +57,38 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     silence = _silence_ns(timeline)
     silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
     starts = _starts(timeline, again, silent)
+    found = _episodes(timeline, starts, silent, base)
+    behind = [index for episode, bound in _bounded(timeline, found) for index in _steps_back(timeline, episode, bound)]
+    if behind:
+        found = _episodes(timeline, sorted({*starts, *behind}), silent | np.isin(np.arange(len(silent)), behind), base)
+    return _by_habit(found)
+
+
+def _episodes(timeline: Timeline, starts: list[int], silent: Bools, base: int) -> tuple[Episode, ...]:
     bounds = [*starts[1:], len(timeline.send_ns)]
-    found = [
+    return tuple(
         _episode(timeline, start, bound, silent=bool(silent[start]), base=base)
         for start, bound in zip(starts, bounds, strict=True)
-    ]
-    return _by_habit(tuple(episode for episode in found if episode is not None))
+    )
+
+
+def _bounded(timeline: Timeline, found: tuple[Episode, ...]) -> Iterator[tuple[Episode, int]]:
+    """Each episode with the send at which the next begins."""
+    for number, episode in enumerate(found):
+        yield episode, found[number + 1].first_send if number + 1 < len(found) else len(timeline.send_ns)
+
+
+def _steps_back(timeline: Timeline, episode: Episode, bound: int) -> list[int]:
+    """After a restart a sender walks upward; where it begins again at `snd_una`, a retransmission was lost too."""
+    if not episode.restarts:
+        return []
+    chosen = np.arange(episode.first_send, bound)
+    before = np.maximum.accumulate(timeline.send_end[chosen])[:-1]
+    later = chosen[1:]
+    again = timeline.send_end[later] <= before
+    at_hole = timeline.send_offset[later] <= _una_at(timeline, later)
+    inside = timeline.send_ns[later] <= episode.end_ns
+    return [int(index) for index in later[again & at_hole & inside & timeline.is_retransmission[later]]]
 
 
 def base_rtt_ns(timeline: Timeline) -> int:
@@ -101,7 +128,7 @@ def _starts(timeline: Timeline, again: Ints, silent: Bools) -> list[int]:
     return starts
 
 
-def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: int) -> Episode | None:
+def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: int) -> Episode:
     time_ns = int(timeline.send_ns[start])
     una = int(_una_at(timeline, start))
     recover = int(timeline.snd_max[start - 1])
@@ -186,8 +213,6 @@ def _restarts(window: int, sends: int, before: int, during: int, *, silent: bool
 
 def _by_habit(found: tuple[Episode, ...]) -> tuple[Episode, ...]:
     """A sender has one algorithm: an unsure episode (too few duplicate ACKs to tell) is taken as its sure ones are."""
-    from dataclasses import replace
-
     fast = [episode for episode in found if episode.detected_by in ("dupack", "sack")]
     votes = [episode.restarts for episode in fast if episode.sure]
     habit = bool(votes) and sum(votes) * 2 > len(votes)

@@ -94,11 +94,16 @@ def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
         sack_high=sack_high,
         sacked=sacked,
         smss=_smss(lengths[sent], row),
-        has_start=bool(row["from_start"]),
+        has_start=knows_scale or _starts_quiet(offsets, ack_offset),
         has_sack=bool(row["sack"]) or bool(sacked.any()),
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
         notes=() if knows_scale else ("no SYN in the capture: window scale unknown, receiver's window not used",),
     )
+
+
+def _starts_quiet(offsets: Ints, ack_offset: Ints) -> bool:
+    """Without a SYN: whether nothing was outstanding when the capture began, so that its first flight is whole."""
+    return bool(len(offsets) and len(ack_offset) and ack_offset.min() >= offsets[0])
 
 
 def _sacked(blocks: Any, ack_offset: Ints) -> tuple[Ints, Ints]:
