@@ -23,6 +23,8 @@ DUP_THRESH = 3
 # A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
 SILENT_SHARE = 0.1
 SILENT_FLOOR_NS = 2_000_000
+# Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
+AFTER_RESTART = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,9 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
     starts = _starts(timeline, again, silent)
     found = _episodes(timeline, starts, silent, base)
-    behind = [index for episode, bound in _bounded(timeline, found) for index in _steps_back(timeline, episode, bound)]
+    behind = [
+        index for episode, bound in _bounded(timeline, found) for index in _steps_back(timeline, episode, bound, base)
+    ]
     if behind:
         found = _episodes(timeline, sorted({*starts, *behind}), silent | np.isin(np.arange(len(silent)), behind), base)
     return _by_habit(found)
@@ -78,17 +82,45 @@ def _bounded(timeline: Timeline, found: tuple[Episode, ...]) -> Iterator[tuple[E
         yield episode, found[number + 1].first_send if number + 1 < len(found) else len(timeline.send_ns)
 
 
-def _steps_back(timeline: Timeline, episode: Episode, bound: int) -> list[int]:
-    """After a restart a sender walks upward; where it begins again at `snd_una`, a retransmission was lost too."""
-    if not episode.restarts:
-        return []
+def _steps_back(timeline: Timeline, episode: Episode, bound: int, base: int) -> list[int]:
+    """Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.
+
+    A timer may expire while duplicate ACKs still come (RFC 6298 section 5.3 restarts it for new data only). With SACK a
+    sender may notice by itself (RFC 8985 section 5) and go on: then more than one segment is sent in the round trip.
+    """
     chosen = np.arange(episode.first_send, bound)
-    before = np.maximum.accumulate(timeline.send_end[chosen])[:-1]
-    later = chosen[1:]
-    again = timeline.send_end[later] <= before
-    at_hole = timeline.send_offset[later] <= _una_at(timeline, later)
-    inside = timeline.send_ns[later] <= episode.end_ns
-    return [int(index) for index in later[again & at_hole & inside & timeline.is_retransmission[later]]]
+    chosen = chosen[timeline.send_ns[chosen] <= episode.end_ns]
+    if len(chosen) < 2:
+        return []
+    _, first, place = np.unique(timeline.send_offset[chosen], return_index=True, return_inverse=True)
+    repeated = chosen[np.arange(len(chosen)) > first[place]]
+    repeated = repeated[timeline.send_offset[repeated] <= _una_at(timeline, repeated)]
+    return [index for index in repeated.tolist() if episode.restarts or _sends_until_answer(timeline, index, base) <= 2]
+
+
+def _sends_until_answer(timeline: Timeline, index: int, base: int) -> int:
+    """Segments sent from one on, until it is answered."""
+    until = _ack_time(timeline, _answer(timeline, index, base))
+    return int(np.searchsorted(timeline.send_ns, until, side="left")) - index
+
+
+def _answer(timeline: Timeline, index: int, base: int) -> int:
+    """The ACK that answers a send: the first to move `snd_una`, but not sooner than half a round trip."""
+    known = int(timeline.acks_before_send[index])
+    moved = known + int(np.searchsorted(timeline.snd_una[known:], int(_una_at(timeline, index)), side="right"))
+    return max(moved, int(np.searchsorted(timeline.ack_ns, int(timeline.send_ns[index]) + base // 2, side="left")))
+
+
+def _ack_time(timeline: Timeline, index: int) -> int:
+    return int(timeline.ack_ns[index]) if index < len(timeline.ack_ns) else timeline.end_ns
+
+
+def _goes_on(timeline: Timeline, answered: int, recover: int) -> bool:
+    """Whether the ACK of everything released a window at once: a restarted sender has two segments to send then."""
+    if answered >= len(timeline.ack_ns) or timeline.snd_una[answered] < recover:
+        return False
+    sent = int(timeline.sends_before_next_ack[answered])
+    return int(timeline.snd_max[sent - 1] - timeline.snd_una[answered]) > AFTER_RESTART * timeline.smss
 
 
 def base_rtt_ns(timeline: Timeline) -> int:
@@ -134,17 +166,13 @@ def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: 
     recover = int(timeline.snd_max[start - 1])
     known = int(timeline.acks_before_send[start])
     flight = recover - una
-    later = timeline.snd_una[known:]
-    ends_at = known + int(np.searchsorted(later, recover, side="left"))
+    ends_at = known + int(np.searchsorted(timeline.snd_una[known:], recover, side="left"))
     next_start_ns = int(timeline.send_ns[bound]) if bound < len(timeline.send_ns) else timeline.end_ns
-    end_ns = min(int(timeline.ack_ns[ends_at]) if ends_at < len(timeline.ack_ns) else timeline.end_ns, next_start_ns)
+    end_ns = min(_ack_time(timeline, ends_at), next_start_ns)
+    answered = _answer(timeline, start, base)
     # What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
-    earliest = np.searchsorted(timeline.ack_ns, time_ns + base // 2, side="left")
-    answered = known + int(np.searchsorted(later, una, side="right"))
-    answered = max(answered, int(earliest))
-    answer_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else timeline.end_ns
-    answer_ns = min(answer_ns, next_start_ns)
-    sends = int(np.searchsorted(timeline.send_ns, answer_ns, side="left")) - start
+    until = int(np.searchsorted(timeline.send_ns, min(_ack_time(timeline, answered), next_start_ns), side="left"))
+    sends = len(np.unique(timeline.send_offset[start:until]))
     before = _dupacks_before(timeline, known)
     during = int(np.count_nonzero(timeline.is_dupack[known:answered]))
     has_sack = bool(timeline.sacked[known - 1] > 0) if known else False
@@ -156,6 +184,8 @@ def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: 
         restarts, sure = False, True
     else:
         restarts, sure = _restarts(flight // timeline.smss, sends, before, during, silent=silent)
+        if restarts and not silent and _goes_on(timeline, answered, recover):
+            restarts, sure = False, True
         if detected_by == "rto" and not restarts and before:
             # More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled host).
             detected_by = "sack" if has_sack else "dupack"
