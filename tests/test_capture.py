@@ -110,3 +110,13 @@ def test_unknown_backend_and_source_say_what_is_known() -> None:
 def test_a_connection_out_of_range_is_an_index_error(dsack: Path) -> None:
     with pytest.raises(IndexError):
         tcptrace_lab.read(dsack)[1]
+
+
+@pytest.mark.slow
+def test_keeping_detail_changes_nothing_in_the_summary() -> None:
+    """Without detail the core takes shorter ways: on real captures too they lead to the same numbers."""
+    files = [path for path in sorted(shared("captures", "public").glob("*.[dp]*")) if path.name != "MANIFEST.csv"]
+    assert len(files) > 30
+    for path in files:
+        plain, detailed = tcptrace_lab.read(path), tcptrace_lab.read(path, detail=True)
+        assert plain.connections.equals(detailed.connections), path

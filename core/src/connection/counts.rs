@@ -5,14 +5,15 @@ use super::samples::Samples;
 /// Sums over the packets that one side sent, and what came back for them.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    pub packets: u64,
-    /// Packets with the ACK flag.
-    pub acks: u64,
     pub data_packets: u64,
-    /// Payload bytes, repeated ones included.
-    pub bytes: u64,
-    pub unique_bytes: u64,
     pub pure_acks: u64,
+    /// Packets that are neither: SYN, FIN and RST without data, and those without an ACK.
+    pub other_packets: u64,
+    /// Packets without the ACK flag.
+    pub without_ack: u64,
+    pub unique_bytes: u64,
+    /// Payload bytes that had been seen before, for whatever reason they came again.
+    pub repeated_bytes: u64,
     pub dup_acks: u64,
     /// Segments with at least one payload byte that had been sent before.
     pub retransmissions: u64,
@@ -36,12 +37,11 @@ pub struct Counts {
     pub initial_window_segments: u64,
     pub max_window: u64,
     pub window_sum: u64,
-    pub windows: u64,
+    /// Packets whose window does not count towards the mean.
+    pub without_window: u64,
     pub idle_max: i64,
     pub first_time: i64,
     pub last_time: i64,
-    pub first_data_time: i64,
-    pub last_data_time: i64,
     /// RTT of the first SYN or SYN-ACK, if it was sent once.
     pub handshake_rtt: Option<i64>,
     /// From sequence numbers (Karn).
@@ -51,5 +51,25 @@ pub struct Counts {
     pub mss: Option<u16>,
     pub sack_permitted: bool,
     pub timestamps: bool,
-    pub ttl: u8,
+}
+
+impl Counts {
+    pub fn packets(&self) -> u64 {
+        self.data_packets + self.pure_acks + self.other_packets
+    }
+
+    /// Packets with the ACK flag.
+    pub fn acks(&self) -> u64 {
+        self.packets() - self.without_ack
+    }
+
+    /// Payload bytes, repeated ones included.
+    pub fn bytes(&self) -> u64 {
+        self.unique_bytes + self.repeated_bytes
+    }
+
+    pub fn mean_window(&self) -> Option<f64> {
+        let windows = self.packets() - self.without_window;
+        (windows > 0).then(|| self.window_sum as f64 / windows as f64)
+    }
 }

@@ -380,7 +380,7 @@ mod tests {
             port,
         };
         let mut connection = Connection::new(3, [end(5000), end(443)], false);
-        connection.packets = 1000;
+        connection.flows[0].counts.pure_acks = 1000;
         Filter::new(text).unwrap().accepts(&connection)
     }
 

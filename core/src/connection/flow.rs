@@ -9,25 +9,14 @@ use super::detail::Detail;
 use super::intervals::IntervalSet;
 use super::outstanding::{Outstanding, Sent};
 use super::packet::Packet;
-use super::sequence::unwrap;
+use super::sequence::{unwrap, wrap};
 use crate::wire::TcpOptions;
-
-/// A pure ACK as captured, to know it again when it is captured twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct AckPrint {
-    ip_id: u16,
-    window: u16,
-    ack: u32,
-    ts_ecr: u32,
-}
 
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     pub counts: Counts,
     base: Option<u32>,
     pub isn: Option<u32>,
-    /// One past the highest byte sent, SYN and FIN included (RFC 9293 `SND.NXT` as the tap sees it).
-    snd_max: i64,
     snd_una: i64,
     has_una: bool,
     /// One past the last payload byte, once a FIN was seen.
@@ -44,9 +33,16 @@ pub struct Flow {
     /// As sender of ACKs: what the window was last (scaled) and the last pure ACKs.
     pub window: Option<u64>,
     pub shift: u8,
-    prints: [AckPrint; 2],
+    prints: [u64; 2],
     /// Of the peer's ACKs: the window of the last one, raw.
-    peer_window: u16,
+    pub peer_window: u16,
+    /// The wire numbers of `snd_max` and `snd_una`.
+    pub next_seq: u32,
+    pub una_ack: u32,
+    /// Packets went before, and no detail is kept: the short ways are open.
+    pub is_begun: bool,
+    /// Data has been sent and acknowledged.
+    pub extends: bool,
     pub detail: Option<Box<Detail>>,
 }
 
@@ -58,9 +54,15 @@ pub struct AckOutcome {
 }
 
 impl Flow {
+    /// One past the highest byte sent, SYN and FIN included (RFC 9293 `SND.NXT` as the tap sees it).
+    #[inline]
+    fn snd_max(&self) -> i64 {
+        self.seen.end()
+    }
+
     /// Everything sent has been acknowledged.
     pub fn is_quiet(&self) -> bool {
-        self.has_una && self.snd_una >= self.snd_max
+        self.has_una && self.snd_una >= self.snd_max()
     }
 
     pub fn has_fin(&self) -> bool {
@@ -72,7 +74,7 @@ impl Flow {
     }
 
     /// The options of a SYN, and where its sequence space begins.
-    pub fn on_syn(&mut self, packet: &Packet<'_>, options: &TcpOptions) {
+    pub fn on_syn(&mut self, packet: &Packet<'_>, options: Option<&TcpOptions>) {
         if self.isn != Some(packet.seq) && self.counts.data_packets == 0 {
             // The first SYN, or one with a new number before anything else was said.
             if self.isn.is_some() {
@@ -83,6 +85,7 @@ impl Flow {
             self.isn = Some(packet.seq);
         }
         self.isn.get_or_insert(packet.seq);
+        let Some(options) = options else { return };
         self.counts.mss = options.mss.or(self.counts.mss);
         self.counts.sack_permitted |= options.sack_permitted;
     }
@@ -100,10 +103,10 @@ impl Flow {
     /// RFC 9293 section 3.8.4: nothing sent, one below `SND.NXT`, to make the peer answer.
     pub fn is_keep_alive(&self, packet: &Packet<'_>) -> bool {
         packet.is_pure_ack()
-            && self.snd_max > 0
+            && self.snd_max() > 0
             && self
                 .base
-                .is_some_and(|base| unwrap(packet.seq, base, self.snd_max) == self.snd_max - 1)
+                .is_some_and(|base| unwrap(packet.seq, base, self.snd_max()) == self.snd_max() - 1)
     }
 
     /// Payload bytes in the sequence space seen that the capture does not hold.
@@ -119,7 +122,7 @@ impl Flow {
     /// The number of 2^32 wraps that the sequence space made.
     pub fn wraps(&self) -> i64 {
         self.base
-            .map_or(0, |base| (i64::from(base) + self.snd_max.max(0)) >> 32)
+            .map_or(0, |base| (i64::from(base) + self.snd_max().max(0)) >> 32)
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -131,56 +134,133 @@ impl Flow {
 
     /// Numbers of a packet that this side sent, whatever it carries. Returns whether it is a second capture of a
     /// pure ACK.
-    #[inline]
     pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
+        if self.counts.packets() == 0 {
+            self.counts.first_time = packet.time;
+            self.counts.last_time = packet.time;
+        }
+        self.pass_time(packet.time);
         let counts = &mut self.counts;
-        if counts.packets == 0 {
-            counts.first_time = packet.time;
+        // A reset's payload is a message to people, not part of the stream (RFC 9293 section 3.5.3).
+        if packet.len > 0 && !packet.is_rst() {
+            counts.data_packets += 1;
+            counts.max_segment = counts.max_segment.max(packet.len);
+        } else if packet.is_pure_ack() {
+            counts.pure_acks += 1;
         } else {
-            counts.idle_max = counts.idle_max.max(packet.time - counts.last_time);
+            counts.other_packets += 1;
         }
-        counts.packets += 1;
-        counts.last_time = packet.time;
-        counts.ttl = packet.ttl;
         counts.timestamps |= packet.has_ts;
-        if !packet.is_ack() && !packet.is_syn() {
+        counts.without_ack += u64::from(!packet.is_ack());
+        if packet.is_rst() || !(packet.is_ack() || packet.is_syn()) {
+            counts.without_window += 1;
             return false;
         }
-        counts.acks += u64::from(packet.is_ack());
-        if packet.is_rst() {
-            return false;
-        }
-        let scaled = !packet.is_syn();
-        let window = u64::from(packet.window) << if scaled { self.shift } else { 0 };
+        let shift = if packet.is_syn() { 0 } else { self.shift };
+        let window = u64::from(packet.window) << shift;
         self.window = Some(window);
         // A SYN's window counts as an offer, unscaled (RFC 7323 section 2.2), but not towards the mean.
         counts.max_window = counts.max_window.max(window);
-        if scaled {
+        if packet.is_syn() {
+            counts.without_window += 1;
+        } else {
             counts.window_sum += window;
-            counts.windows += 1;
             counts.zero_windows += u64::from(window == 0);
         }
         if let Some(sack) = packet.sack {
             counts.sack_packets += 1;
             counts.sack_blocks += u64::from(sack.count);
         }
-        if !packet.is_pure_ack() {
-            return false;
+        if packet.is_pure_ack() && self.is_noted(packet) {
+            self.counts.duplicate_packets += 1;
+            return true;
         }
-        counts.pure_acks += 1;
-        // A second capture has the same IP identification; senders that leave it at 0 can't be told apart.
-        let print = AckPrint {
-            ip_id: packet.ip_id,
-            window: packet.window,
-            ack: packet.ack,
-            ts_ecr: packet.ts_ecr,
-        };
+        false
+    }
+
+    #[inline]
+    fn pass_time(&mut self, now: i64) {
+        let counts = &mut self.counts;
+        counts.idle_max = counts.idle_max.max(now - counts.last_time);
+        counts.last_time = now;
+    }
+
+    /// Whether a pure ACK is the second capture of one just seen; if not, it is remembered. A second capture has the
+    /// same IP identification; senders that leave it at 0 can't be told apart.
+    #[inline]
+    fn is_noted(&mut self, packet: &Packet<'_>) -> bool {
+        let print = print(packet);
         if packet.ip_id != 0 && self.prints.contains(&print) {
-            counts.duplicate_packets += 1;
             return true;
         }
         self.prints = [print, self.prints[0]];
         false
+    }
+
+    /// Makes the short ways ready after a packet that took the long one.
+    pub fn settle(&mut self) {
+        self.is_begun = self.detail.is_none() && self.counts.packets() > 0;
+        self.extends = self.is_data_acked && self.has_una && !self.seen.is_empty();
+        if let Some(base) = self.base {
+            self.next_seq = wrap(self.snd_max(), base);
+            self.una_ack = wrap(self.snd_una, base);
+        }
+    }
+
+    /// The short way for new data in order.
+    #[inline]
+    pub fn extend(&mut self, packet: &Packet<'_>) {
+        self.pass_time(packet.time);
+        self.offer(packet.window);
+        let counts = &mut self.counts;
+        counts.data_packets += 1;
+        counts.unique_bytes += u64::from(packet.len);
+        counts.max_segment = counts.max_segment.max(packet.len);
+        let start = self.snd_max();
+        self.seen.insert(start, start + i64::from(packet.len));
+        self.next_seq = packet.seq.wrapping_add(packet.len);
+        self.outstanding
+            .push(Self::sent(packet, start, packet.len), true);
+    }
+
+    /// The short way for the numbers of a pure ACK that this side sent; false: it may be a second capture.
+    #[inline]
+    pub fn notes_ack(&mut self, packet: &Packet<'_>) -> bool {
+        let print = print(packet);
+        if self.prints.contains(&print) {
+            return false;
+        }
+        self.prints = [print, self.prints[0]];
+        self.pass_time(packet.time);
+        self.offer(packet.window);
+        self.counts.pure_acks += 1;
+        true
+    }
+
+    #[inline]
+    fn offer(&mut self, window: u16) {
+        let window = u64::from(window) << self.shift;
+        self.window = Some(window);
+        self.counts.max_window = self.counts.max_window.max(window);
+        self.counts.window_sum += window;
+    }
+
+    /// Whether an ACK is for data in flight.
+    #[inline]
+    pub fn advances_to(&self, ack: u32) -> bool {
+        let newly = ack.wrapping_sub(self.una_ack) as i32;
+        newly > 0 && self.extends && self.snd_una + i64::from(newly) <= self.snd_max()
+    }
+
+    /// The short way for such an ACK.
+    #[inline]
+    pub fn advance(&mut self, packet: &Packet<'_>) {
+        let offset = self.snd_una + i64::from(packet.ack.wrapping_sub(self.una_ack));
+        self.acknowledge(packet, offset);
+        self.snd_una = offset;
+        self.una_ack = packet.ack;
+        self.dup_count = 0;
+        self.peer_window = packet.window;
     }
 
     /// A segment of this side that takes sequence space; `peer_window` is what the other side last offered.
@@ -189,20 +269,10 @@ impl Flow {
         let syn = u32::from(packet.is_syn());
         let fin = u32::from(packet.is_fin());
         let base = *self.base.get_or_insert(packet.seq.wrapping_add(syn));
-        let start = unwrap(packet.seq, base, self.snd_max);
+        let start = unwrap(packet.seq, base, self.snd_max());
         let len = packet.len + syn + fin;
         let end = start + i64::from(len);
         let data = start + i64::from(syn);
-        if packet.len > 0 {
-            let counts = &mut self.counts;
-            if counts.data_packets == 0 {
-                counts.first_data_time = packet.time;
-            }
-            counts.data_packets += 1;
-            counts.bytes += u64::from(packet.len);
-            counts.last_data_time = packet.time;
-            counts.max_segment = counts.max_segment.max(packet.len);
-        }
         if fin == 1 {
             self.fin_at = Some(end - 1);
         }
@@ -226,7 +296,6 @@ impl Flow {
             self.counts.initial_window_bytes += u64::from(packet.len);
             self.counts.initial_window_segments += 1;
         }
-        self.snd_max = start + i64::from(len);
         self.outstanding
             .push(Self::sent(packet, start, len), self.has_una);
         if let Some(detail) = &mut self.detail {
@@ -235,7 +304,7 @@ impl Flow {
                 packet,
                 start,
                 self.snd_una,
-                self.snd_max,
+                self.seen.end(),
                 &self.outstanding,
                 is_probe,
             );
@@ -274,9 +343,11 @@ impl Flow {
         }
         let data_end = data + i64::from(packet.len);
         let again = self.seen.overlap(data, data_end);
+        self.counts.repeated_bytes += again as u64;
+        self.counts.unique_bytes += u64::from(packet.len) - again as u64;
         // RFC 9293 section 3.8.4: one byte below SND.NXT, or none, when nothing is outstanding.
         let is_keep_alive =
-            packet.len == 1 && end == self.snd_max && !packet.is_fin() && self.is_quiet();
+            packet.len == 1 && end == self.snd_max() && !packet.is_fin() && self.is_quiet();
         let is_copy = self.is_second_capture(packet, start, len);
         self.seen.insert(start, end);
         if is_copy || is_keep_alive {
@@ -287,7 +358,7 @@ impl Flow {
                     packet,
                     data,
                     self.snd_una,
-                    self.snd_max,
+                    self.seen.end(),
                     &self.outstanding,
                     is_copy,
                 );
@@ -302,8 +373,7 @@ impl Flow {
         let is_again = again_bytes > 0;
         self.counts.retransmissions += u64::from(is_again);
         self.counts.retransmitted_bytes += again_bytes;
-        self.counts.unique_bytes += u64::from(packet.len) - again as u64;
-        let fills = packet.len > 0 && again == 0 && end < self.snd_max;
+        let fills = packet.len > 0 && again == 0 && end < self.snd_max();
         self.counts.out_of_order += u64::from(fills);
         if packet.len > 0 && !is_again && !self.is_data_acked {
             self.counts.initial_window_bytes += u64::from(packet.len);
@@ -315,20 +385,19 @@ impl Flow {
                 start,
                 end,
                 is_again,
-                (self.snd_una, self.snd_max),
+                (self.snd_una, self.seen.end()),
                 self.dup_count,
                 &self.outstanding,
             )
         });
         self.send_again(packet, start, len);
-        self.snd_max = self.snd_max.max(end);
         if let (Some(detail), Some(verdict)) = (&mut self.detail, verdict) {
             detail.on_again(
                 packet,
                 data,
                 verdict,
                 self.snd_una,
-                self.snd_max,
+                self.seen.end(),
                 &mut self.outstanding,
             );
         }
@@ -352,8 +421,8 @@ impl Flow {
         if packet.ip_id != 0 || sent.ip_id != 0 {
             return packet.ip_id == sent.ip_id && waited < 1_000_000_000;
         }
-        let soonest = if self.counts.rtt.count > 0 {
-            self.counts.rtt.min / 2
+        let soonest = if self.counts.rtt.count() > 0 {
+            self.counts.rtt.min() / 2
         } else {
             1_000_000
         };
@@ -402,7 +471,7 @@ impl Flow {
     #[inline]
     pub fn on_ack(&mut self, packet: &Packet<'_>, window: u64, is_copy: bool) -> AckOutcome {
         let base = *self.base.get_or_insert(packet.ack);
-        let offset = unwrap(packet.ack, base, self.snd_max);
+        let offset = unwrap(packet.ack, base, self.snd_max());
         let mut outcome = AckOutcome::default();
         let mut rtt = None;
         let mut ts_rtt = None;
@@ -426,7 +495,7 @@ impl Flow {
         } else if offset == self.snd_una
             && !is_copy
             && packet.is_pure_ack()
-            && self.snd_max > offset
+            && self.snd_max() > offset
         {
             // RFC 5681 section 2: data outstanding, nothing new in it, the same window; RFC 6675: or new SACK blocks.
             if packet.window == self.peer_window || packet.sack.is_some() {
@@ -441,8 +510,8 @@ impl Flow {
             if let Some(detail) = &mut self.detail {
                 let offsets = edges.iter().map(|&(left, right)| {
                     (
-                        unwrap(left, base, self.snd_max),
-                        unwrap(right, base, self.snd_max),
+                        unwrap(left, base, self.seen.end()),
+                        unwrap(right, base, self.seen.end()),
                     )
                 });
                 detail.on_sack(offsets, &mut self.outstanding);
@@ -503,7 +572,7 @@ impl Flow {
             self.outstanding.pop();
         }
         if let Some(sample) = rtt {
-            if self.counts.rtt.count == 0 && offset == 0 && self.isn.is_some() {
+            if self.counts.rtt.count() == 0 && offset == 0 && self.isn.is_some() {
                 self.counts.handshake_rtt = Some(sample);
             }
             self.counts.rtt.add(sample);
@@ -519,6 +588,12 @@ impl Flow {
             .as_ref()
             .map(|detail| (&detail.segments, &detail.acks))
     }
+}
+
+/// What a second capture of a pure ACK shares with the first.
+#[inline]
+fn print(packet: &Packet<'_>) -> u64 {
+    u64::from(packet.ip_id) << 48 | u64::from(packet.window) << 32 | u64::from(packet.ack)
 }
 
 /// RFC 2883 section 4: the first block is below the cumulative ACK, or inside the second.

@@ -16,6 +16,7 @@ mod intervals;
 pub mod json;
 mod outstanding;
 mod packet;
+mod pipeline;
 mod samples;
 mod sequence;
 pub mod summary;

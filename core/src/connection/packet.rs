@@ -1,6 +1,6 @@
 //! What following a connection needs of a segment.
 
-use crate::wire::{SackBlocks, Segment, TcpFlags};
+use crate::wire::{Plain, SackBlocks, Segment, TcpFlags};
 
 /// A segment of a known connection and direction.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,6 @@ pub struct Packet<'a> {
     pub window: u16,
     pub flags: TcpFlags,
     pub ip_id: u16,
-    pub ttl: u8,
     pub has_ts: bool,
     pub sack: Option<&'a SackBlocks>,
 }
@@ -36,9 +35,26 @@ impl<'a> Packet<'a> {
             window: segment.window,
             flags: segment.flags,
             ip_id: segment.ip_id,
-            ttl: segment.ttl,
             has_ts: segment.options.timestamps.is_some(),
             sack: (sack.count > 0).then_some(sack),
+        }
+    }
+
+    #[inline]
+    pub fn plain(time: i64, index: u64, plain: &Plain) -> Packet<'static> {
+        Packet {
+            time,
+            index,
+            seq: plain.seq,
+            ack: plain.ack,
+            len: plain.payload_len,
+            ts_val: plain.ts_val,
+            ts_ecr: plain.ts_ecr,
+            window: plain.window,
+            flags: plain.flags,
+            ip_id: plain.ip_id,
+            has_ts: plain.has_ts,
+            sack: None,
         }
     }
 
@@ -62,11 +78,17 @@ impl<'a> Packet<'a> {
         self.flags.has(TcpFlags::ACK)
     }
 
+    /// An ACK, with data or without: no SYN, FIN or RST.
+    #[inline]
+    pub fn is_plain_ack(&self) -> bool {
+        const OTHERS: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+        self.flags.0 & (OTHERS | TcpFlags::ACK.0) == TcpFlags::ACK.0
+    }
+
     /// No data, no SYN, FIN or RST: it only acknowledges.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
-        const OTHERS: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
-        self.len == 0 && self.flags.0 & (OTHERS | TcpFlags::ACK.0) == TcpFlags::ACK.0
+        self.len == 0 && self.is_plain_ack()
     }
 
     /// Whether it takes sequence space (RFC 9293 section 3.4).

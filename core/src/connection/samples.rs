@@ -1,4 +1,4 @@
-//! Statistics of RTT samples in constant memory: exact up to 64 samples, then a histogram.
+//! Statistics of RTT samples in constant memory: exact up to 64 samples, then a histogram, filled 64 at a time.
 //!
 //! The histogram has 64 buckets per power of two (as HDR histograms do), so a quantile is off by at
 //! most half a bucket: 0.8 %. Minimum, maximum, mean and count stay exact.
@@ -14,18 +14,24 @@ type Row = Option<Box<[u32; SUB_BUCKETS]>>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    pub count: u64,
-    pub sum: i64,
-    pub min: i64,
-    pub max: i64,
+    /// The latest ones.
     exact: Vec<i64>,
+    /// All before them.
+    counted: Counted,
     rows: Option<Box<[Row; ROWS]>>,
 }
 
-impl Samples {
-    #[inline]
-    pub fn add(&mut self, value: i64) {
-        let value = value.max(0);
+/// What is exact however many samples there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    count: u64,
+    sum: i64,
+    min: i64,
+    max: i64,
+}
+
+impl Counted {
+    fn add(&mut self, value: i64) {
         if self.count == 0 {
             self.min = value;
         }
@@ -33,21 +39,47 @@ impl Samples {
         self.sum = self.sum.saturating_add(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        match &mut self.rows {
-            Some(rows) => Self::count_in(rows, value),
-            None => self.keep(value),
+    }
+}
+
+impl Samples {
+    #[inline]
+    pub fn add(&mut self, value: i64) {
+        if self.exact.len() >= EXACT {
+            self.spill();
+        }
+        self.exact.push(value.max(0));
+    }
+
+    #[cold]
+    fn spill(&mut self) {
+        let rows = self
+            .rows
+            .get_or_insert_with(|| Box::new([const { None }; ROWS]));
+        for value in self.exact.drain(..) {
+            Self::count_in(rows, value);
+            self.counted.add(value);
         }
     }
 
-    fn keep(&mut self, value: i64) {
-        self.exact.push(value);
-        if self.exact.len() > EXACT {
-            let mut rows = Box::new([const { None }; ROWS]);
-            for value in std::mem::take(&mut self.exact) {
-                Self::count_in(&mut rows, value);
-            }
-            self.rows = Some(rows);
+    fn counted(&self) -> Counted {
+        let mut counted = self.counted;
+        for &value in &self.exact {
+            counted.add(value);
         }
+        counted
+    }
+
+    pub fn count(&self) -> u64 {
+        self.counted.count + self.exact.len() as u64
+    }
+
+    pub fn min(&self) -> i64 {
+        self.counted().min
+    }
+
+    pub fn max(&self) -> i64 {
+        self.counted().max
     }
 
     #[inline]
@@ -75,34 +107,41 @@ impl Samples {
     }
 
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+        let counted = self.counted();
+        (counted.count > 0).then(|| counted.sum as f64 / counted.count as f64)
     }
 
     /// The value below which a share of the samples lies (linear between neighbours where exact).
     pub fn quantile(&self, share: f64) -> Option<f64> {
-        if self.count == 0 {
+        let counted = self.counted();
+        if counted.count == 0 {
             return None;
         }
-        let rank = share * (self.count - 1) as f64;
+        let rank = share * (counted.count - 1) as f64;
+        let mut sorted = self.exact.clone();
+        sorted.sort_unstable();
         let Some(rows) = &self.rows else {
-            let mut sorted = self.exact.clone();
-            sorted.sort_unstable();
             let low = rank.floor();
             let below = sorted[low as usize] as f64;
             let above = sorted[(low as usize + 1).min(sorted.len() - 1)] as f64;
             return Some(below + (above - below) * (rank - low));
         };
+        let mut rows = rows.clone();
+        for value in sorted {
+            Self::count_in(&mut rows, value);
+        }
         let mut passed = 0.0;
         for (row, buckets) in rows.iter().enumerate() {
             let Some(buckets) = buckets else { continue };
             for (column, &count) in buckets.iter().enumerate() {
                 passed += f64::from(count);
                 if passed > rank {
-                    return Some(Self::middle(row, column).clamp(self.min as f64, self.max as f64));
+                    let middle = Self::middle(row, column);
+                    return Some(middle.clamp(counted.min as f64, counted.max as f64));
                 }
             }
         }
-        Some(self.max as f64)
+        Some(counted.max as f64)
     }
 
     /// Bytes on the heap.
@@ -126,7 +165,7 @@ mod tests {
         for value in [30, 10, 20, 40] {
             samples.add(value);
         }
-        assert_eq!((samples.min, samples.max, samples.count), (10, 40, 4));
+        assert_eq!((samples.min(), samples.max(), samples.count()), (10, 40, 4));
         assert_eq!(samples.quantile(0.5), Some(25.0));
         assert_eq!(samples.mean(), Some(25.0));
     }

@@ -56,7 +56,7 @@ fn number(value: Option<impl Into<i64>>) -> Value {
 }
 
 fn among(samples: &Samples, value: i64) -> Value {
-    number((samples.count > 0).then_some(value))
+    number((samples.count() > 0).then_some(value))
 }
 
 fn both(connection: &Connection, count: fn(&Counts) -> u64) -> Value {
@@ -82,10 +82,10 @@ pub const CONNECTION: &[Column<Connection>] = &[
     ("port", Kind::Int, |c| {
         Value::Int(c.ends[1 - c.client()].port.into())
     }),
-    ("start_ns", Kind::Int, |c| Value::Int(c.first_time)),
+    ("start_ns", Kind::Int, |c| Value::Int(c.first_time())),
     ("duration_ns", Kind::Int, |c| Value::Int(c.duration())),
-    ("packets", Kind::Int, |c| int(c.packets)),
-    ("bytes", Kind::Int, |c| both(c, |counts| counts.bytes)),
+    ("packets", Kind::Int, |c| int(c.packets())),
+    ("bytes", Kind::Int, |c| both(c, |counts| counts.bytes())),
     ("unique_bytes", Kind::Int, |c| {
         both(c, |counts| counts.unique_bytes)
     }),
@@ -119,14 +119,14 @@ pub const CONNECTION: &[Column<Connection>] = &[
 /// Columns of one direction; in the table each stands twice, with `_client` and `_server`: who sent it.
 /// RTTs are those of the data that this side sent, from the tap to the peer and back.
 pub const FLOW: &[FlowColumn] = &[
-    ("packets", Kind::Int, |s| int(s.counts().packets)),
+    ("packets", Kind::Int, |s| int(s.counts().packets())),
     ("data_packets", Kind::Int, |s| int(s.counts().data_packets)),
-    ("bytes", Kind::Int, |s| int(s.counts().bytes)),
+    ("bytes", Kind::Int, |s| int(s.counts().bytes())),
     ("unique_bytes", Kind::Int, |s| int(s.counts().unique_bytes)),
     ("missing_bytes", Kind::Int, |s| {
         Value::Int(s.flow.missing_bytes())
     }),
-    ("acks", Kind::Int, |s| int(s.counts().acks)),
+    ("acks", Kind::Int, |s| int(s.counts().acks())),
     ("pure_acks", Kind::Int, |s| int(s.counts().pure_acks)),
     ("dup_acks", Kind::Int, |s| int(s.counts().dup_acks)),
     ("retransmissions", Kind::Int, |s| {
@@ -168,13 +168,11 @@ pub const FLOW: &[FlowColumn] = &[
     }),
     ("max_window", Kind::Int, |s| int(s.counts().max_window)),
     ("mean_window", Kind::Float, |s| {
-        float(Some(
-            s.counts().window_sum as f64 / s.counts().windows as f64,
-        ))
+        float(s.counts().mean_window())
     }),
-    ("rtt_count", Kind::Int, |s| int(s.counts().rtt.count)),
+    ("rtt_count", Kind::Int, |s| int(s.counts().rtt.count())),
     ("rtt_min_ns", Kind::Float, |s| {
-        among(&s.counts().rtt, s.counts().rtt.min)
+        among(&s.counts().rtt, s.counts().rtt.min())
     }),
     ("rtt_median_ns", Kind::Float, |s| {
         float(s.counts().rtt.quantile(0.5))
@@ -184,11 +182,13 @@ pub const FLOW: &[FlowColumn] = &[
         float(s.counts().rtt.quantile(0.95))
     }),
     ("rtt_max_ns", Kind::Float, |s| {
-        among(&s.counts().rtt, s.counts().rtt.max)
+        among(&s.counts().rtt, s.counts().rtt.max())
     }),
-    ("ts_rtt_count", Kind::Int, |s| int(s.counts().ts_rtt.count)),
+    ("ts_rtt_count", Kind::Int, |s| {
+        int(s.counts().ts_rtt.count())
+    }),
     ("ts_rtt_min_ns", Kind::Float, |s| {
-        among(&s.counts().ts_rtt, s.counts().ts_rtt.min)
+        among(&s.counts().ts_rtt, s.counts().ts_rtt.min())
     }),
     ("ts_rtt_median_ns", Kind::Float, |s| {
         float(s.counts().ts_rtt.quantile(0.5))
@@ -200,7 +200,7 @@ pub const FLOW: &[FlowColumn] = &[
         float(s.counts().ts_rtt.quantile(0.95))
     }),
     ("ts_rtt_max_ns", Kind::Float, |s| {
-        among(&s.counts().ts_rtt, s.counts().ts_rtt.max)
+        among(&s.counts().ts_rtt, s.counts().ts_rtt.max())
     }),
     ("handshake_rtt_ns", Kind::Float, |s| {
         number(s.counts().handshake_rtt)
@@ -228,7 +228,7 @@ fn from_start(side: &Side<'_>, value: u64) -> Value {
 
 /// Nanoseconds since the connection's start: a float holds them exactly for a hundred days.
 fn seen(side: &Side<'_>, time: i64) -> Value {
-    number((side.counts().packets > 0).then_some(time - side.connection.first_time))
+    number((side.counts().packets() > 0).then_some(time - side.connection.first_time()))
 }
 
 /// Every column's name and kind, in the table's order.

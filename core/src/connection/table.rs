@@ -1,12 +1,13 @@
 //! The connection table: segments to connections by their four-tuple (RFC 9293 section 3.3.1).
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use rustc_hash::FxHashMap;
 
 use super::connection::Connection;
 use super::packet::Packet;
-use crate::wire::{Endpoint, Segment, TcpOptions};
+use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 
 /// Which connections keep per-segment columns.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,17 @@ impl Wanted {
 /// Both endpoints, the lower one first.
 type Key = (Endpoint, Endpoint);
 
+/// Where a pair of IPv4 endpoints was last found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Found {
+    addresses: u64,
+    ports: u32,
+    id: u32,
+}
+
+/// Places in the shortcut: enough for a few thousand connections at once without the map.
+const SHORTCUTS: usize = 1 << 12;
+
 /// Follows every connection of a stream of segments in captured order.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -38,6 +50,8 @@ pub struct Table {
     newest: FxHashMap<Key, u32>,
     /// The connection of the segment before: most segments follow one of their own.
     last: Option<(Key, u32)>,
+    /// By a hash of the pair, the same for both directions; addresses and ports of 0: empty.
+    shortcuts: Vec<Found>,
     wanted: Wanted,
     segments: u64,
 }
@@ -68,10 +82,61 @@ impl Table {
     pub fn push_record(&mut self, time_ns: i64, index: u64, segment: &Segment) {
         self.segments += 1;
         let packet = Packet::new(time_ns, index, segment);
-        self.follow(segment.src, segment.dst, &packet, &segment.options);
+        self.follow(segment.src, segment.dst, &packet, Some(&segment.options));
     }
 
-    fn follow(&mut self, src: Endpoint, dst: Endpoint, packet: &Packet<'_>, options: &TcpOptions) {
+    /// The next segment, of the usual form.
+    #[inline]
+    pub fn push_plain(&mut self, time_ns: i64, index: u64, plain: &Plain) {
+        self.segments += 1;
+        let packet = Packet::plain(time_ns, index, plain);
+        let there = (plain.addresses, plain.ports);
+        let back = (plain.addresses.rotate_left(32), plain.ports.rotate_left(16));
+        let place = shortcut(there, back);
+        if let Some(found) = self
+            .shortcuts
+            .get(place)
+            .filter(|_| !packet.is_syn() && there != (0, 0))
+        {
+            let pair = (found.addresses, found.ports);
+            if pair == there || pair == back {
+                // The shortcut holds the pair as `ends` has it.
+                let from = usize::from(pair != there);
+                self.connections[found.id as usize].push(from, &packet, None);
+                return;
+            }
+        }
+        self.push_found(plain, &packet, place);
+    }
+
+    /// Through the map, and noted in the shortcut.
+    #[cold]
+    fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>, place: usize) {
+        self.follow(plain.src(), plain.dst(), packet, None);
+        let id = self.last.expect("a segment was followed").1;
+        let is_there = self.connections[id as usize].ends[0] == plain.src();
+        let (addresses, ports) = if is_there {
+            (plain.addresses, plain.ports)
+        } else {
+            (plain.addresses.rotate_left(32), plain.ports.rotate_left(16))
+        };
+        if self.shortcuts.is_empty() {
+            self.shortcuts = vec![Found::default(); SHORTCUTS];
+        }
+        self.shortcuts[place] = Found {
+            addresses,
+            ports,
+            id,
+        };
+    }
+
+    fn follow(
+        &mut self,
+        src: Endpoint,
+        dst: Endpoint,
+        packet: &Packet<'_>,
+        options: Option<&TcpOptions>,
+    ) {
         let is_forward = src <= dst;
         let key = if is_forward { (src, dst) } else { (dst, src) };
         let known = match self.last {
@@ -100,6 +165,31 @@ impl Table {
             .push(Connection::new(id, [src, dst], self.wanted.has(id)));
         let id = u32::try_from(id).expect("fewer connections than fit memory");
         self.newest.insert(key, id);
+        // A new connection on a known pair: the shortcut would still lead to the old one.
+        if let Some(pair) = plain_pair(src, dst) {
+            let back = (pair.0.rotate_left(32), pair.1.rotate_left(16));
+            if let Some(found) = self.shortcuts.get_mut(shortcut(pair, back)) {
+                *found = Found::default();
+            }
+        }
         id
+    }
+}
+
+/// A place that both directions of a pair share.
+#[inline]
+fn shortcut(there: (u64, u32), back: (u64, u32)) -> usize {
+    let mixed = (there.0 ^ back.0 ^ u64::from(there.1 ^ back.1)) as u32;
+    (mixed.wrapping_mul(0x9e37_79b9) >> (u32::BITS - SHORTCUTS.trailing_zeros())) as usize
+}
+
+/// IPv4 endpoints as the shortcut has them.
+fn plain_pair(src: Endpoint, dst: Endpoint) -> Option<(u64, u32)> {
+    match (src.addr, dst.addr) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let addresses = u64::from(from.to_bits()) << 32 | u64::from(to.to_bits());
+            Some((addresses, u32::from(src.port) << 16 | u32::from(dst.port)))
+        }
+        _ => None,
     }
 }

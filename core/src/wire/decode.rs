@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use super::bytes::Bytes;
 use super::fragments::Fragments;
-use super::{ETHERNET, Segment, link, network};
+use super::{ETHERNET, Plain, Segment, link, network};
 
 /// Why a packet gave no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +150,15 @@ impl Decoder {
         }
         *segment = self.decode_any(link_type, data, orig_len)?;
         Ok(())
+    }
+
+    /// The segment of a packet of the usual form; others are left to `decode`.
+    #[inline]
+    pub fn decode_plain(&mut self, link_type: u16, data: &[u8]) -> Option<Plain> {
+        let plain = Plain::new(link_type, data)?;
+        self.counts.packets += 1;
+        self.counts.segments += 1;
+        Some(plain)
     }
 
     fn decode_any(

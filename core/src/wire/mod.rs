@@ -6,6 +6,7 @@ mod encode;
 mod fragments;
 mod link;
 mod network;
+mod plain;
 mod segment;
 mod tcp;
 #[cfg(test)]
@@ -19,4 +20,5 @@ pub const RAW: u16 = 101;
 pub use decode::{Counts, Decoder, Undecoded, decode};
 pub use encode::{Unencodable, encode};
 pub use link::link_type_name;
+pub use plain::Plain;
 pub use segment::{Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};

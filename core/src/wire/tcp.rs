@@ -59,7 +59,7 @@ const EXPERIMENT_FAST_OPEN: u16 = 0xf989;
 const EXPERIMENT_ACCECN: [u16; 3] = [0xacce, 0xacc0, 0xacc1];
 
 /// No operation twice, then timestamps: what RFC 7323 appendix A recommends and nearly every segment carries.
-const USUAL_TIMESTAMPS: u32 = 0x0101_080a;
+pub const USUAL_TIMESTAMPS: u32 = 0x0101_080a;
 
 /// Options of a segment; unknown ones are skipped by their length.
 ///
