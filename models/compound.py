@@ -33,6 +33,9 @@ BUFFER = Parameter(name="buffer", unit="packets", meaning="b, packets in the bot
                    example=80, low=1, low_open=False)  # fmt: skip
 BETA = Parameter(name="beta", unit="1", meaning="the share of the window cut off after a loss", example=0.5, high=1)
 
+PER_ACK = Parameter(name="per_ack", unit="1", meaning="m, packets an ACK acknowledges", example=1, low=1,
+                    low_open=False)  # fmt: skip
+
 # Below w = alpha^(-1/k) = 16 packets the superlinear increase is less than the Reno part's 1 packet a round trip.
 SMALLEST_BDP = 16.0
 
@@ -50,7 +53,7 @@ class Compound:
 
     name: str = "compound"
     paper: str = "Blanc, Avrachenkov & Collange 2008, Modelling an isolated Compound TCP connection (INRIA RR-6778)"
-    parameters: tuple[Parameter, ...] = (BUFFER, MU, TAU, GAMMA, BETA)
+    parameters: tuple[Parameter, ...] = (BUFFER, MU, TAU, GAMMA, BETA, PER_ACK)
     rule: Rule = field(default_factory=Rule)
 
     def applies_to(self, path: Path, control: Control) -> Applicability:
@@ -64,7 +67,6 @@ class Compound:
                     "a loss halves the window",
                     "Tahoe slow-starts after a loss; the paper's sender halves its window",
                 ),
-                conditions.acks_every_packet(control),
                 conditions.has_finite_buffer(path, path.bottleneck),
                 conditions.is_return_free(path),
                 conditions.no_random_loss(path),
@@ -79,23 +81,29 @@ class Compound:
         )
 
     def inputs(self, path: Path, control: Control) -> dict[str, float]:
-        """b (one more than the waiting places), mu, tau and gamma; beta is Reno's half."""
+        """b (one more than the waiting places), mu, tau, gamma, m; beta is Reno's half.
+
+        A sender that counts what an ACK acknowledges (RFC 3465, the draft) grows as if every packet had its ACK: m = 1.
+        """
+        counts_packets = control.byte_counting or control.window == "compound-draft"
         return {
             "buffer": path.waiting_places(path.bottleneck) + 1,
             "mu": path.mu_pps,
             "tau": path.propagation_rtt_s,
             "gamma": control.gamma,
             "beta": 0.5,
+            "per_ack": 1 if counts_packets else control.delayed_ack_segments,
         }
 
     def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
         """Case, oscillation, the cycle's windows and times, throughput and backlog."""
-        b, mu, tau, gamma, beta = checked(self, parameters)
+        b, mu, tau, gamma, beta, per_ack = checked(self, parameters)
         pipe = mu * tau
         found = oscillation(pipe, gamma, self.rule)
         limits = cases.thresholds(pipe, found.theta_max, gamma, beta, rule=self.rule)
         number = cases.case(b, limits)
-        one = cases.cycle(number, mu=mu, tau=tau, buffer=b, theta=found.theta, beta=beta, rule=self.rule)
+        steady = {"mu": mu, "tau": tau, "buffer": b, "theta": found.theta, "beta": beta, "per_ack": per_ack}
+        one = cases.cycle(number, **steady, rule=self.rule)
         numbers: dict[str, tuple[ArrayLike, str]] = {
             "case": (number, "figure 13"),
             "oscillation_m": (found.rises, "table 1, figure 3"),
@@ -127,7 +135,7 @@ class Compound:
             ("s", seconds),
             ("packets/s", rates),
         )
-        shape = np.broadcast_shapes(*(array.shape for array in (b, mu, tau, gamma, beta)))
+        shape = np.broadcast_shapes(*(array.shape for array in (b, mu, tau, gamma, beta, per_ack)))
         return {
             name: Quantity(value=np.broadcast_to(value, shape), unit=unit, equation=equation)
             for unit, group in groups
@@ -145,6 +153,8 @@ class Compound:
         kind = f"{found['oscillation_m'].value:g}:{found['oscillation_n'].value:g}"
         follows = ", ".join(str(phase) for phase in cases.PHASES_OF_CASE[number])
         notes = [f"phases {follows}; oscillation {kind} in phase 3" if number in (4, 5) else f"phases {follows}"]
+        if inputs["per_ack"] > 1 and number in (4, 5):
+            notes.append("the type of oscillation is that of a receiver which acknowledges every packet")
         if number in (1, 2, 3):
             notes.append(
                 "several packets are lost at once and the window is often cut twice: throughput is overestimated"

@@ -117,17 +117,21 @@ def cycle(
     buffer: ArrayLike,
     theta: ArrayLike,
     beta: ArrayLike = 0.5,
+    per_ack: ArrayLike = 1,
     rule: Rule | None = None,
 ) -> Cycle:
     """The steady state of each case: phases 1 to 4 (empty ones last 0 s), then the round trip of the loss.
 
-    `theta` is the window of phase 3. The phases are the fluid's, equations (3)-(12), in either arithmetic. Phase 1 is
-    counted by the second approach (the integral of w / tau); the first differs by about half the window's growth.
+    `theta` is the window of phase 3, `per_ack` the paper's m, packets per ACK (equations 9-12; (5) has m = 1, here the
+    congestion window gains 1/m a round trip in phase 1 too). The phases are the fluid's, equations (3)-(12), in either
+    arithmetic. Phase 1 is counted by the second approach (the integral of w / tau); the first differs by about half
+    the window's growth.
     """
     grow = rule or Rule()
     a, k = grow.alpha, grow.k
     which = np.asarray(number)
-    rate, delay, b, rest, cut = (np.asarray(value, dtype=np.float64) for value in (mu, tau, buffer, theta, beta))
+    given = (mu, tau, buffer, theta, beta, per_ack)
+    rate, delay, b, rest, cut, m = (np.asarray(value, dtype=np.float64) for value in given)
     pipe = rate * delay
     full = np.where(which == 1, phases.burst_overflow(b, alpha=a, k=k), pipe + b)
     first = (1 - cut) * full
@@ -136,26 +140,27 @@ def cycle(
     end_2 = np.where(np.isin(which, (2, 3)), full, np.where(np.isin(which, (4, 5)), np.maximum(rest, end_1), end_1))
     end_4 = np.where(which >= 4, full, end_2)
     # At the end of phase 4 the delay window is 0, so after the loss too: the congestion window starts at w_start.
-    gained = phases.congestion_gain_1(first, end_1, alpha=a, k=k) + phases.congestion_gain_2(end_1, end_2, alpha=a, k=k)
+    gained = phases.congestion_gain_1(first, end_1, alpha=a, k=k) / m
+    gained = gained + phases.congestion_gain_2(end_1, end_2, m, alpha=a, k=k)
     has_3 = np.isin(which, (4, 5))
     time = (
         phases.duration_1(first, end_1, delay, alpha=a, k=k),
         phases.duration_2(end_1, end_2, rate, alpha=a, k=k),
-        np.where(has_3, np.maximum(phases.duration_3(first + gained, end_2, rate), 0), 0),
-        phases.duration_4(end_2, end_4, rate),
+        np.where(has_3, np.maximum(phases.duration_3(first + gained, end_2, rate, m), 0), 0),
+        phases.duration_4(end_2, end_4, rate, m),
     )
     sent = (
         phases.sent_1(first, end_1, alpha=a, k=k)
         + phases.sent_2(end_1, end_2, alpha=a, k=k)
         + rate * time[2]
-        + phases.sent_4(end_2, end_4)
+        + phases.sent_4(end_2, end_4, m)
     )
     loss_time, loss_backlog = _loss_round(full, pipe, rate, cut)
     backlog_time = (
         (end_2 ** (3 - k) - end_1 ** (3 - k)) / ((3 - k) * a * rate)
         - pipe * time[1]
         + (rest - pipe) * time[2]
-        + (end_4**3 - end_2**3) / (3 * rate)
+        + m * (end_4**3 - end_2**3) / (3 * rate)
         - pipe * time[3]
         + loss_backlog
     )
@@ -184,7 +189,9 @@ def _loss_round(full: FloatArray, pipe: FloatArray, rate: FloatArray, cut: Float
     return length, draining + left * (length - pause)
 
 
-def trajectory(one: Cycle, *, mu: float, tau: float, rule: Rule | None = None, points: int = 60) -> FloatArray:
+def trajectory(
+    one: Cycle, *, mu: float, tau: float, per_ack: float = 1, rule: Rule | None = None, points: int = 60
+) -> FloatArray:
     """Figures 6-11: (t, w) of one period for scalar parameters, a row per point; w is held during the loss's round."""
     grow = rule or Rule()
     rows: list[tuple[float, float]] = []
@@ -198,7 +205,7 @@ def trajectory(one: Cycle, *, mu: float, tau: float, rule: Rule | None = None, p
             phases.window_1(t, start, tau, alpha=grow.alpha, k=grow.k),
             phases.window_2(t, start, mu, alpha=grow.alpha, k=grow.k),
             np.full(points, start),
-            phases.window_4(t, start, mu),
+            phases.window_4(t, start, mu, per_ack),
         )[phase]
         rows += [(now + float(x), float(y)) for x, y in zip(t, w, strict=True)]
         now += lasts

@@ -59,7 +59,7 @@ def scenario(
 
 def evaluate(mbps: float, ms: float, b: float, gamma: float) -> dict[str, float]:
     """The model of such a run, every quantity as a number."""
-    found = Compound().evaluate(buffer=b, mu=mbps * 1e6 / PACKET_BITS, tau=ms / 1e3, gamma=gamma, beta=0.5)
+    found = Compound().evaluate(buffer=b, mu=mbps * 1e6 / PACKET_BITS, tau=ms / 1e3, gamma=gamma, beta=0.5, per_ack=1)
     return {name: float(quantity.value) for name, quantity in found.items()}
 
 

@@ -25,7 +25,7 @@ FIGURES = {
 
 def evaluate(mbps: float, ms: float, b: float, gamma: float = 30, rule: Rule | None = None) -> dict[str, float]:
     model = Compound(rule=rule or Rule())
-    found = model.evaluate(buffer=b, mu=mbps * 1e6 / 12000, tau=ms / 1e3, gamma=gamma, beta=0.5)
+    found = model.evaluate(buffer=b, mu=mbps * 1e6 / 12000, tau=ms / 1e3, gamma=gamma, beta=0.5, per_ack=1)
     return {name: float(quantity.value) for name, quantity in found.items()}
 
 
@@ -226,3 +226,33 @@ def test_prediction_names_case_phases_and_oscillation() -> None:
     assert draft.quantities["theta_max"].value == pytest.approx(477.3, abs=0.05)
     with pytest.raises(ValueError, match="reno"):
         model.predict(path, Control(window="reno"))
+
+
+def test_delayed_acks_double_the_slow_phases() -> None:
+    """Equations (9)-(12) with m = 2, Figure 9's network: phases 1, 2 as before, the cycle 27.4 s, not 13.7."""
+    mu, tau = 100e6 / 12000, 0.05
+    theta = oscillation(mu * tau).theta
+    one, two = (cases.cycle(4, mu=mu, tau=tau, buffer=80, theta=theta, per_ack=m) for m in (1, 2))
+    for phase in (0, 1):
+        assert one.time[phase] == two.time[phase]
+    assert float(two.time[3]) == pytest.approx(2 * float(one.time[3]))
+    assert float(two.time[2]) > 2 * float(one.time[2])
+    path = Path(nodes=(Node(rate_bps=100e6, buffer=79, delay_s=0.025),), return_delay_s=0.025)
+    ack_counting = Control(window="compound", recovery="sack", delayed_ack_segments=2)
+    found = Compound().predict(path, ack_counting)
+    assert float(found.quantities["period"].value) == pytest.approx(27.44, abs=0.01)
+    assert "acknowledges every packet" in found.notes[1]
+    # The draft's window counts what an ACK acknowledges.
+    draft = Control(window="compound-draft", recovery="sack", delayed_ack_segments=2)
+    assert float(Compound().predict(path, draft).quantities["period"].value) < 14
+
+
+def test_delayed_acks_in_the_simulator() -> None:
+    """The same network in the simulator: 27.3 s between losses (2 % of the model's)."""
+    from tcptrace_lab.reproduce.compound_runs import scenario
+    from tcptrace_lab.scenario_file import parse
+    from tcptrace_lab.simulate import simulate
+
+    run = parse(scenario(100, 50, 80, 30, 90) | {"receiver": {"delayed_ack_segments": 2}})
+    predicted = Compound().predict(run.path, run.control).quantities["period"].value
+    assert simulate(run).summary["cycle_s"] == pytest.approx(float(predicted), rel=0.02)

@@ -61,6 +61,7 @@ MONOTONE: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("b_emptying", "tau", 1),
         ("b_linear", "gamma", 1),
         ("period", "buffer", 1),
+        ("period", "per_ack", 1),
         ("theta_max", "gamma", 1),
     ),
     "mathis": (("throughput", "loss", -1), ("throughput", "round_trip", -1), ("throughput", "ack_segments", -1)),
