@@ -20,7 +20,6 @@ from tcptrace_lab.reproduce.compound_runs import (
     evaluate,
     scenario,
     simulated_utilization,
-    simulated_window,
 )
 from tcptrace_lab.reproduce.paper import Reproduction, Row, Sources, Table
 
@@ -192,8 +191,8 @@ def _oscillations(sources: Sources) -> Table:
 def _simulated_oscillation(sources: Sources, bdp: int) -> by_rounds.Seen | None:
     """Phase 3 of a run that never loses a packet, from the window's jumps (a Reno step is 1 packet)."""
     table = scenario(bdp * 0.24, 50, None, 30, 6, initial_ssthresh=bdp // 2)
-    series = simulated_window(sources, table)
-    return None if series is None else by_rounds.cycles_of(_updates(*series, bdp))
+    series = sources.windows(table)
+    return None if series is None else by_rounds.cycles_of(_updates(np.asarray(series[0]), np.asarray(series[1]), bdp))
 
 
 def _updates(at: np.ndarray, cwnd: np.ndarray, bdp: float) -> by_rounds.Rounds:

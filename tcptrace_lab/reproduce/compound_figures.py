@@ -9,7 +9,7 @@ import numpy as np
 from tcptrace_lab.models import compound_cases as cases
 from tcptrace_lab.models.compound import case_map
 from tcptrace_lab.models.compound_oscillation import oscillation
-from tcptrace_lab.reproduce.compound_runs import CASES, PACKET_BITS, scenario, simulated_window
+from tcptrace_lab.reproduce.compound_runs import CASES, PACKET_BITS, scenario
 from tcptrace_lab.reproduce.paper import Figure, Sources, Table
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _draw_figure_2(canvas: matplotlib.figure.Figure, sources: Sources) -> None:
     one, mu, tau = _cycle(4)
     path = cases.trajectory(one, mu=mu, tau=tau)
     mbps, ms, b, gamma, _ = CASES[4]
-    simulated = simulated_window(sources, scenario(mbps, ms, b, gamma, 40))
+    simulated = sources.windows(scenario(mbps, ms, b, gamma, 40))
     ns2 = _ns2_window(sources, 4)
     begin = 16.5
     for name, series, color in (("ns-2", ns2, NS2), ("simulator", simulated, SIMULATOR)):
@@ -190,7 +190,7 @@ def _draw_case(canvas: matplotlib.figure.Figure, number: int, sources: Sources) 
     low, high = SHOWN[number]
     begin = float(low)
     ns2 = _ns2_window(sources, number)
-    simulated = simulated_window(sources, scenario(mbps, ms, b, gamma, high))
+    simulated = sources.windows(scenario(mbps, ms, b, gamma, high))
     for name, series, color, style in (("ns-2", ns2, NS2, ":"), ("simulator", simulated, SIMULATOR, "-")):
         if series is None:
             continue

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.models.compound import Compound
-from tcptrace_lab.reproduce.paper import Sources
 
 if TYPE_CHECKING:
     from tcptrace_lab.simulate import Run
@@ -67,12 +66,6 @@ def window_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Seconds and w in packets of a simulated run."""
     rows = run.windows
     return rows["time_ns"].to_numpy() / 1e9, (rows["cwnd"] / rows["smss"]).to_numpy()
-
-
-def simulated_window(sources: Sources, table: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same, None where the simulator is not to run."""
-    run = sources.run(table)
-    return None if run is None else window_of(run)
 
 
 def simulated_utilization(summary: dict[str, Any], mbps: float) -> float:
