@@ -8,6 +8,7 @@ from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.m_start import MStart
 from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
 from tcptrace_lab.models.several_nodes import SeveralNodes
+from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 from tcptrace_lab.models.small_buffers import SmallBuffers
 from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
 from tcptrace_lab.models.textbook.cubic_response import CubicResponse
@@ -19,6 +20,7 @@ ALL: tuple[Model, ...] = (
     SmallBuffersPackets(),
     InitialWindow(),
     SeveralNodes(),
+    SeveralNodesPackets(),
     MStart(),
     Compound(),
     Mathis(),

@@ -15,6 +15,7 @@ Units: packets, packets/s, seconds. Parameters broadcast; the recurrence runs on
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -25,6 +26,7 @@ from tcptrace_lab.models.avoidance import avoidance
 from tcptrace_lab.models.prediction import (
     Applicability,
     FloatArray,
+    Model,
     Parameter,
     Prediction,
     Quantity,
@@ -123,37 +125,45 @@ class _Tahoe:
 
 @dataclass
 class _Queue:
-    """B places and a server of one packet per tick, fed at `spacing` ticks a packet; times within a mini-cycle."""
+    """`buffer` places and a server that takes `service` ticks a packet; times within a mini-cycle."""
 
-    buffer: int
-    spacing: float
+    buffer: float
+    service: float
     idle_at: float = -math.inf
-    fed_at: float = -math.inf
     is_full: bool = False
 
-    def offer(self, now: float) -> float | None:
+    def offer(self, arrival: float) -> float | None:
         """When the packet leaves; None if it is dropped."""
-        self.fed_at = arrival = max(now, self.fed_at + self.spacing)
         # Departures still to come; one at the very time of the arrival frees its place first.
-        present = math.ceil(self.idle_at - arrival - 1e-9) if self.idle_at > arrival else 0
+        present = math.ceil((self.idle_at - arrival) / self.service - 1e-9) if self.idle_at > arrival else 0
         if present > self.buffer:
             self.is_full = True
             return None
-        self.idle_at = max(self.idle_at, arrival) + 1
+        self.idle_at = max(self.idle_at, arrival) + self.service
         return self.idle_at
 
 
+def _pass(queues: list[_Queue], now: float) -> float | None:
+    """When a packet sent at `now` leaves the last queue; None if one of them drops it."""
+    at: float | None = now
+    for queue in queues:
+        if at is None:
+            break
+        at = queue.offer(at)
+    return at
+
+
 @lru_cache(maxsize=65_536)
-def cycle(buffer: int, threshold: int, spacing: float = 0.0) -> Cycle:
+def cycle(buffer: int, threshold: int, upstream: tuple[tuple[float, float], ...] = ()) -> Cycle:
     """The slow starts after a loss in congestion avoidance that set `threshold` (packets).
 
-    `spacing` is mu over the rate that feeds the bottleneck: a burst of an ACK arrives so far apart, in service times.
+    `upstream` are the nodes before the bottleneck: (mu over the node's rate, its waiting places), in a packet's order.
     """
     tcp = _Tahoe(ssthresh=threshold)
     calm, begun = 0, (0, 0, -1)
     acks: list[tuple[float, int]] = [(0.0, -1)]
     for mini_cycle in range(1, 100 + 40 * int(math.log2(threshold + 2))):
-        queue = _Queue(buffer=buffer, spacing=spacing)
+        queues = [_Queue(buffer=places, service=service) for service, places in (*upstream, (1.0, buffer))]
         burst: list[tuple[float, int]] = []
         if not acks:
             # Nothing in flight and a hole: the retransmission timer.
@@ -164,7 +174,7 @@ def cycle(buffer: int, threshold: int, spacing: float = 0.0) -> Cycle:
             if number >= 0:
                 tcp.on_ack(number)
             while tcp.next_packet <= tcp.highest_ack + math.floor(tcp.cwnd):
-                leaves = queue.offer(at - acks[0][0])
+                leaves = _pass(queues, at - acks[0][0])
                 if leaves is not None:
                     burst.append((leaves, tcp.next_packet))
                 tcp.largest_sent = max(tcp.largest_sent, tcp.next_packet)
@@ -172,19 +182,69 @@ def cycle(buffer: int, threshold: int, spacing: float = 0.0) -> Cycle:
         if tcp.cwnd >= tcp.ssthresh and begun[2] != len(tcp.thresholds):
             begun = mini_cycle, tcp.highest_ack + 1, len(tcp.thresholds)
         acks = [(at, tcp.receive(packet)) for at, packet in burst]
-        calm = calm + 1 if tcp.is_settled() and not queue.is_full else 0
+        calm = calm + 1 if tcp.is_settled() and not any(queue.is_full for queue in queues) else 0
         if calm >= CALM:
             break
     return Cycle(thresholds=tuple(tcp.thresholds), timeouts=tcp.timeouts, rounds=begun[0], packets=begun[1])
 
 
-def first_threshold(buffer: ArrayLike, mu: ArrayLike, round_trip: ArrayLike) -> FloatArray:
+def lost_window(buffer: ArrayLike, mu: ArrayLike, round_trip: ArrayLike, feed_rate: ArrayLike) -> FloatArray:
+    """The window, packets, at which congestion avoidance loses one: floor(B + mu T + mu / feed) + 1.
+
+    The second packet of the pair that a larger window sends comes mu / feed service times after the first.
+    """
+    pipe = MU.check(mu) * (ROUND_TRIP.check(round_trip) + 1 / FEED_RATE.check(feed_rate))
+    result: FloatArray = np.floor(BUFFER.check(buffer) + pipe + 1e-9) + 1
+    return result
+
+
+def first_threshold(buffer: ArrayLike, mu: ArrayLike, round_trip: ArrayLike, feed_rate: ArrayLike) -> FloatArray:
     """The threshold set by the loss in congestion avoidance, packets: half of the window when it is detected, floored.
 
-    The window that no longer fits is floor(B + mu T) + 1; a round trip later, detected, it has grown by nearly one.
+    A round trip after the loss, when it is detected, the window has grown by nearly one.
     """
-    window = np.floor(BUFFER.check(buffer) + MU.check(mu) * ROUND_TRIP.check(round_trip) + 1e-9) + 1
+    window = lost_window(buffer, mu, round_trip, feed_rate)
     return np.maximum(np.floor(window / 2), SSTHRESH_MINIMUM)
+
+
+def cycle_quantities(
+    buffer: FloatArray, mu: FloatArray, round_trip: FloatArray, feed_rate: FloatArray, nodes: Sequence[FloatArray] = ()
+) -> dict[str, Quantity]:
+    """Slow starts, thresholds and throughput of a cycle, for arrays of one shape.
+
+    `feed_rate` is the slowest rate before the bottleneck and a node of `nodes` (its rate and waiting places), if any.
+    """
+    slowest = nodes[0] if nodes else feed_rate
+    threshold = first_threshold(buffer, mu, round_trip, slowest)
+    # (mu / rate, places) of the link that feeds all, whose queue has no end, and of the node.
+    pairs = (mu / feed_rate, np.full(mu.shape, np.inf), *((mu / nodes[0], nodes[1]) if nodes else ()))
+    chains = np.stack([array.ravel() for array in pairs], axis=-1).reshape(mu.size, -1, 2).tolist()
+    points = zip(buffer.ravel(), threshold.ravel(), chains, strict=True)
+    runs = [cycle(int(b), int(first), tuple((s, n) for s, n in chain)) for b, first, chain in points]
+
+    def column(values: list[float]) -> FloatArray:
+        return np.array(values, dtype=np.float64).reshape(buffer.shape)
+
+    start = column([float(run.thresholds[-1]) if run.thresholds else math.nan for run in runs])
+    start = np.where(np.isnan(start), threshold, start)
+    second = column([float(run.thresholds[0]) if run.thresholds else math.nan for run in runs])
+    end = lost_window(buffer, mu, round_trip, slowest)
+    packets, seconds = avoidance(start, end, mu, round_trip)
+    # The slow starts before, and the round trip (of a full queue) in which the loss is detected.
+    packets = packets + column([float(run.packets) for run in runs]) + end
+    seconds = seconds + round_trip * column([float(run.rounds) for run in runs]) + end / mu
+    rows: tuple[tuple[str, FloatArray, str], ...] = (
+        ("slow_starts", column([float(run.slow_starts) for run in runs]), "1"),
+        ("W_th", threshold, "packets"),
+        ("W_th_second", second, "packets"),
+        ("W_S", start, "packets"),
+        ("W_max", end, "packets"),
+        ("timeouts", column([float(run.timeouts) for run in runs]), "1"),
+        ("rounds_of_slow_start", column([float(run.rounds) for run in runs]), "1"),
+        ("cycle", seconds, "s"),
+        ("throughput_cycle", packets / seconds, "packets/s"),
+    )
+    return {name: Quantity(value=value, unit=unit, equation="recurrence") for name, value, unit in rows}
 
 
 @dataclass(frozen=True)
@@ -233,33 +293,7 @@ class SmallBuffersPackets:
     def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
         """Slow starts, thresholds and throughput of a cycle."""
         b, mu, round_trip, feed = np.broadcast_arrays(*checked(self, parameters))
-        threshold = first_threshold(b, mu, round_trip)
-        points = zip(b.ravel(), threshold.ravel(), (mu / feed).ravel(), strict=True)
-        runs = [cycle(int(places), int(first), float(spacing)) for places, first, spacing in points]
-
-        def column(values: list[float]) -> FloatArray:
-            return np.array(values, dtype=np.float64).reshape(b.shape)
-
-        start = column([run.thresholds[-1] if run.thresholds else math.nan for run in runs])
-        start = np.where(np.isnan(start), threshold, start)
-        second = column([run.thresholds[0] if run.thresholds else math.nan for run in runs])
-        end = np.floor(b + mu * round_trip + 1e-9) + 1
-        packets, seconds = avoidance(start, end, mu, round_trip)
-        # The slow starts before, and the round trip (of a full queue) in which the loss is detected.
-        packets = packets + column([run.packets for run in runs]) + end
-        seconds = seconds + round_trip * column([run.rounds for run in runs]) + end / mu
-        rows: tuple[tuple[str, FloatArray, str], ...] = (
-            ("slow_starts", column([run.slow_starts for run in runs]), "1"),
-            ("W_th", threshold, "packets"),
-            ("W_th_second", second, "packets"),
-            ("W_S", start, "packets"),
-            ("W_max", end, "packets"),
-            ("timeouts", column([run.timeouts for run in runs]), "1"),
-            ("rounds_of_slow_start", column([run.rounds for run in runs]), "1"),
-            ("cycle", seconds, "s"),
-            ("throughput_cycle", packets / seconds, "packets/s"),
-        )
-        return {name: Quantity(value=value, unit=unit, equation="recurrence") for name, value, unit in rows}
+        return cycle_quantities(b, mu, round_trip, feed)
 
     def predict(self, path: Path, control: Control) -> Prediction:
         """Single, double or triple."""
@@ -267,7 +301,7 @@ class SmallBuffersPackets:
         inputs = self.inputs(path, control)
         found = self.evaluate(**inputs)
         count = int(found["slow_starts"].value)
-        near = cycle_near(inputs)
+        near = near_buffers(self, inputs)
         notes = () if near == {count} else (f"one packet more or less of buffer: {sorted(near)} slow starts per cycle",)
         return Prediction(
             model=self.name,
@@ -280,9 +314,9 @@ class SmallBuffersPackets:
         )
 
 
-def cycle_near(inputs: dict[str, float]) -> set[int]:
+def near_buffers(model: Model, inputs: dict[str, float]) -> set[int]:
     """The numbers of slow starts at B - 1, B and B + 1: how much a verdict hangs on one packet."""
     buffers = np.array([inputs["buffer"] + step for step in (-1, 0, 1) if inputs["buffer"] + step >= 1])
     others = {name: np.full(buffers.shape, value) for name, value in inputs.items() if name != "buffer"}
-    found = SmallBuffersPackets().evaluate(buffer=buffers, **others)
+    found = model.evaluate(buffer=buffers, **others)
     return {int(value) for value in found["slow_starts"].value}

@@ -20,9 +20,11 @@ reference data (--oracles); the simulator's are computed here.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tcptrace_lab.errors import LabError
@@ -53,21 +55,32 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{number}  {name:<16}{title}")
         return 0
     name = _module(arguments.paper, PAPERS)
-    sources = Sources(oracles=find_oracles(arguments.oracles), simulate=not arguments.no_simulate)
-    if not arguments.json and sys.stderr.isatty():
-        print(f"reproducing {name} ...", file=sys.stderr)
-    found = importlib.import_module(f"tcptrace_lab.reproduce.{name}").reproduce(sources)
-    if arguments.json:
-        print(json.dumps(found.as_dict(), indent=1, allow_nan=False))
-        return 0
+    folder = Path(arguments.output or Path("reproduced") / name)
+    with _status(f"reproducing {name}") as tell:
+        sources = Sources(oracles=find_oracles(arguments.oracles), simulate=not arguments.no_simulate, tell=tell)
+        found = importlib.import_module(f"tcptrace_lab.reproduce.{name}").reproduce(sources)
+        if arguments.json:
+            print(json.dumps(found.as_dict(), indent=1, allow_nan=False))
+            return 0
+        files = write(found, folder, formats=() if arguments.no_figures else ("png", "svg"))
     for table in found.tables:
         print(table.text())
     for note in (*found.notes, sources.note()):
         print(note)
-    folder = Path(arguments.output or Path("reproduced") / name)
-    files = write(found, folder, formats=() if arguments.no_figures else ("png", "svg"))
     print(f"{len(files)} files in {folder}")
     return 0
+
+
+@contextlib.contextmanager
+def _status(what: str) -> Iterator[Callable[[str], None] | None]:
+    """A line on stderr that says what is going on, where it is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")
 
 
 def _module(given: str, papers: tuple[tuple[str, str, str], ...]) -> str:

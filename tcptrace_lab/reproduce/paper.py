@@ -99,10 +99,14 @@ class Reproduction:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Where comparisons come from: a folder of ns-2 data (None: absent) and the simulator (if `simulate`)."""
+    """Where comparisons come from: a folder of ns-2 data (None: absent) and the simulator (if `simulate`).
+
+    `tell` hears before each simulation what is going on.
+    """
 
     oracles: FilePath | None = None
     simulate: bool = True
+    tell: Callable[[str], None] | None = None
     _read: dict[str, list[dict[str, str]]] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, name: str, **wanted: object) -> list[dict[str, str]]:
@@ -119,6 +123,7 @@ class Sources:
             return []
         from tcptrace_lab.sweep import Over, sweep
 
+        self._say(table, f"over {key}")
         frame = sweep(table, [Over(key=key, values=tuple(values))])
         return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
@@ -129,6 +134,7 @@ class Sources:
         from tcptrace_lab.scenario_file import parse
         from tcptrace_lab.simulate import simulate
 
+        self._say(table, ", ".join(overrides))
         return simulate(parse(table, overrides=overrides))
 
     def windows(self, table: Mapping[str, Any], *overrides: str) -> tuple[Any, Any] | None:
@@ -138,6 +144,10 @@ class Sources:
             return None
         rows = run.windows
         return rows["time_ns"] / 1e9, rows["cwnd"] / rows["smss"]
+
+    def _say(self, table: Mapping[str, Any], what: str) -> None:
+        if self.tell is not None:
+            self.tell(f"simulating {table.get('title', '')} {what}".rstrip())
 
     def note(self) -> str:
         """One line that says which comparisons are there."""

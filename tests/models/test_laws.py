@@ -50,6 +50,11 @@ MONOTONE: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("R_CA", "round_trip", -1),
         ("slow_starts", "round_trip", 1),
     ),
+    "several_nodes_packets": (
+        ("W_max", "buffer", 1),
+        ("W_th", "round_trip", 1),
+        ("W_th", "upstream_rate", -1),
+    ),
     "m_start": (
         ("buffer_needed", "round_trip", 1),
         ("buffer_needed", "mu", 1),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tcptrace_lab.models import several_nodes as model
 from tcptrace_lab.models import small_buffers
+from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 
 from tcptrace_lab.scenario import Control, Node, Path
 from tests.conftest import shared
@@ -171,3 +172,33 @@ def test_figure_7(before: int) -> None:
         if (answer.regime == "single") != (row["slow_starts_per_cycle"] == "1"):
             differ.append(ratio)
     assert len(differ) <= 2, differ
+
+
+@pytest.mark.parametrize("buffer", [20, 50])
+def test_counting_packets_gives_figure_7s_regimes_and_throughputs(buffer: int) -> None:
+    """ns-2 over mu'/mu = 1.05 ... 1.95: the number of slow starts, third ones included, at all points with B = 50.
+
+    With B = 20 the later slow starts meet retransmissions lost again; seven of 57 points differ.
+    """
+    rows = csv.DictReader(shared("oracles", "ns2", "multinode_fig7.csv").open())
+    points, differ = 0, []
+    for row in rows:
+        ratio, before = float(row["mu_prime_over_mu"]), float(row["Bprime_pkts"])
+        if row["B_pkts"] != str(buffer) or row["tcpTick_s"] != "0.1" or ratio in (1, 2):
+            continue
+        nodes = (Node(rate_bps=ratio * 1.5e6, buffer=before), Node(rate_bps=1.5e6, buffer=buffer, delay_s=0.28))
+        back = (Node(rate_bps=1.5e6, delay_s=0.28), Node(rate_bps=ratio * 1.5e6), Node(rate_bps=10e6))
+        path = Path(nodes=nodes, reverse=back, packet_bytes=512, access_rate_bps=10e6)
+        found = SeveralNodesPackets().evaluate(**SeveralNodesPackets().inputs(path, Control(recovery="tahoe")))
+        points += 1
+        if str(int(found["slow_starts"].value)) != row["slow_starts_per_cycle"]:
+            differ.append((before, ratio))
+            continue
+        ns2 = float(row["throughput_full_cycles_pkt_per_s"])
+        # A timeout's idle time is not counted: a lost retransmission makes the model too fast.
+        tolerance = 0.015 if found["timeouts"].value == 0 else 0.06
+        assert found["throughput_cycle"].value == pytest.approx(ns2, rel=tolerance)
+        first = row["ssthresh_sequences_pkts"].split(";")[-1].split("/")[0]
+        assert str(int(found["W_th"].value)) == first
+    assert points == 57
+    assert len(differ) <= (0 if buffer == 50 else 7), differ

@@ -277,8 +277,8 @@ def test_counting_packets_gives_ns2s_thresholds_at_every_buffer(config: str) -> 
     for row in rows:
         first, *others = map(int, row["ssthresh_full_cycles_pkts"].split(";")[-1].split("/"))
         buffer = int(row["B_pkts"])
-        assert packets.first_threshold(buffer, mu, round_trip) == first
-        found = packets.cycle(buffer, first, mu / feed)
+        assert packets.first_threshold(buffer, mu, round_trip, feed) == first
+        found = packets.cycle(buffer, first, ((mu / feed, np.inf),))
         assert list(found.thresholds) == others
         assert str(found.slow_starts) == row["slow_starts_per_cycle"]
 
@@ -307,7 +307,7 @@ def test_counted_packets_are_conserved() -> None:
 def test_theorem_2_holds_for_packets_too_but_for_a_burst_that_just_fits() -> None:
     """No three slow starts where W_B < W_th < 2 W_B: B = 27 to 63 of section 8's network."""
     for buffer in range(27, 64):
-        assert packets.cycle(buffer, int(packets.first_threshold(buffer, MU, TAU + 1 / MU))).slow_starts == 2
+        assert packets.cycle(buffer, int(packets.first_threshold(buffer, MU, TAU + 1 / MU, 1e9))).slow_starts == 2
 
 
 def test_a_verdict_that_hangs_on_one_packet_says_so() -> None:
