@@ -155,7 +155,7 @@ def small_buffers(quick: bool) -> list[str]:
         "",
         f"Section 7 leaves out waiting and slow starts: its median error is {_median(right, 'e7')} where the theorems "
         f"are right, and {_median(large, 'e7')} where B is above a quarter of mu tau. No formula counts the idle "
-        "time of a timeout (a retransmission lost again; here the timer is at least 1 s, and 60 s before a first sample).",
+        "time of a timeout (a retransmission lost again; here the timer is at least 1 s, 60 s before a first sample).",
         "The theorems fail where whole packets decide: bursts of section 4 are compared with B within a packet or two, "
         "and equation (6) lets a burst of exactly 2 B packets overflow, which it does not (B = 2^k). Counting the "
         f"same packets (models/small_buffers_packets.py) is wrong in {len(missed)} runs.",

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcptrace_lab.models import Model
 from tcptrace_lab.models import several_nodes as model
+from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
+from tcptrace_lab.models.small_buffers import SmallBuffers
+from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
 from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, simulated_slow_starts
 from tcptrace_lab.scenario_file import parse, set_key
 
@@ -81,12 +85,17 @@ def uniform(n: int) -> np.ndarray:
     return 2 * MU - np.arange(1, n + 1) * MU / (n + 1)
 
 
-def _predicted(table: dict[str, Any]) -> tuple[str, float] | None:
-    """Regime and Mb/s that the models give for a scenario: this paper's, or RR-3574's for a single bottleneck."""
-    from tcptrace_lab.models.small_buffers import SmallBuffers
+PAPERS: tuple[tuple[Model, str], ...] = ((model.SeveralNodes(), "throughput"), (SmallBuffers(), "throughput_cycle"))
+COUNTED: tuple[tuple[Model, str], ...] = (
+    (SeveralNodesPackets(), "throughput_cycle"),
+    (SmallBuffersPackets(), "throughput_cycle"),
+)
 
+
+def _predicted(table: dict[str, Any], models: tuple[tuple[Model, str], ...] = PAPERS) -> tuple[str, float] | None:
+    """Regime and Mb/s that the first model which applies gives: this paper's, or RR-3574's for a single bottleneck."""
     run = parse(table)
-    for ask, rate in ((model.SeveralNodes(), "throughput"), (SmallBuffers(), "throughput_cycle")):
+    for ask, rate in models:
         if ask.applies_to(run.path, run.control):
             answer = ask.predict(run.path, run.control)
             return str(answer.regime), float(answer.quantities[rate].value) * PACKET_BITS / 1e6
@@ -174,7 +183,7 @@ def _figure_4(sources: Sources) -> Table:
     for n in range(11):
         upstream = [(float(rate) * PACKET_BITS, 17.0) for rate in uniform(n)]
         table = scenario(upstream, 20)
-        predicted, simulated = _predicted(table), _simulated(sources, table)
+        predicted, counted, simulated = _predicted(table), _predicted(table, COUNTED), _simulated(sources, table)
         two = None
         if n:
             rate, before, _ = model.equivalent_node(uniform(n), np.full(n, 17.0), MU, 20)
@@ -186,9 +195,11 @@ def _figure_4(sources: Sources) -> Table:
             (
                 n,
                 predicted[0] if predicted else None,
+                counted[0] if counted else None,
                 REGIMES[int(ns2[0]["slow_starts_per_cycle"])] if ns2 else None,
                 REGIMES.get(simulated[0] or 0) if simulated else None,
                 round(predicted[1], 3) if predicted else None,
+                round(counted[1], 3) if counted else None,
                 float(ns2[0]["throughput_full_cycles_Mbps"]) if ns2 else None,
                 round(simulated[1], 4) if simulated else None,
                 float(ns2_two[0]["throughput_full_cycles_Mbps"]) if ns2_two else None,
@@ -199,11 +210,12 @@ def _figure_4(sources: Sources) -> Table:
         name="figure_4",
         title="Figure 4: regime and throughput (Mb/s, full cycles) with n upstream nodes and with the equivalent one",
         columns=(
-            "n", "model", "ns-2", "simulator", "model Mb/s", "ns-2 Mb/s", "simulator Mb/s", "ns-2, two nodes",
-            "simulator, two nodes",
+            "n", "model", "packets", "ns-2", "simulator", "model Mb/s", "packets Mb/s", "ns-2 Mb/s",
+            "simulator Mb/s", "ns-2, two nodes", "simulator, two nodes",
         ),
         rows=tuple(rows),
         notes=(
+            "model: W_th < W_B; packets: the recurrence that counts them, on the equivalent node.",
             "n = 0 is the single-node model: RR-3574's theorem where this paper does not apply.",
             "Printed: an increase of the throughput with five nodes and more, and 'very close' results of both models.",
         ),
@@ -235,7 +247,7 @@ def _figure_7(sources: Sources) -> Table:
         for ratio in RATIOS:
             rate = ratio * MU_BPS
             table = set_key(set_key(base, "path.nodes.0.rate_bps", rate), "path.reverse.1.rate_bps", rate)
-            predicted, simulated = _predicted(table), _simulated(sources, table)
+            predicted, counted, simulated = _predicted(table), _predicted(table, COUNTED), _simulated(sources, table)
             ns2 = sources.rows(
                 "multinode_fig7.csv", tcpTick_s="0.1", B_pkts=50, Bprime_pkts=before, mu_prime_over_mu=f"{ratio:.4f}"
             )
@@ -244,26 +256,33 @@ def _figure_7(sources: Sources) -> Table:
                     before,
                     ratio,
                     predicted[0] if predicted else None,
+                    counted[0] if counted else None,
                     REGIMES.get(int(ns2[0]["slow_starts_per_cycle"])) if ns2 else None,
                     REGIMES.get(simulated[0] or 0) if simulated else None,
                     round(predicted[1], 3) if predicted else None,
+                    round(counted[1], 3) if counted else None,
                     float(ns2[0]["throughput_full_cycles_Mbps"]) if ns2 else None,
                     round(simulated[1], 4) if simulated else None,
                 )
             )
     notes = []
-    for column, name in ((3, "ns-2"), (4, "simulator")):
+    for column, name in ((4, "ns-2"), (5, "simulator")):
         both = [(row[2], row[column]) for row in rows if row[2] is not None and row[column] is not None]
         if both:
             same = sum((ours == "single") == (theirs == "single") for ours, theirs in both)
             notes.append(f"losses in slow start or none: the model agrees with {name} at {same} of {len(both)} points")
+            exact = [row[3] == row[column] for row in rows if row[3] is not None and row[column] is not None]
+            notes.append(f"slow starts: counting packets agrees with {name} at {sum(exact)} of {len(exact)} points")
     return Table(
         name="figure_7",
         title="Figure 7: regime and throughput (Mb/s, full cycles) over mu'/mu, B = 50",
-        columns=("B'", "mu'/mu", "model", "ns-2", "simulator", "model Mb/s", "ns-2 Mb/s", "simulator Mb/s"),
+        columns=(
+            "B'", "mu'/mu", "model", "packets", "ns-2", "simulator",
+            "model Mb/s", "packets Mb/s", "ns-2 Mb/s", "simulator Mb/s",
+        ),
         rows=tuple(rows),
         notes=tuple(notes),
-    )
+    )  # fmt: skip
 
 
 def _draw_figure_2(canvas: matplotlib.figure.Figure, sources: Sources) -> None:
@@ -357,7 +376,7 @@ def _draw_figure_7(canvas: matplotlib.figure.Figure, table: Table) -> None:
     axes = canvas.subplots()
     for before, color in zip(BEFORE, ("tab:blue", "tab:green", "tab:red"), strict=True):
         rows = [row for row in table.rows if row[0] == before]
-        for column, style in ((5, ":"), (6, "x"), (7, "-")):
+        for column, style in ((6, ":"), (8, "x"), (9, "-")):
             points = [(row[1], row[column]) for row in rows if row[column] is not None]
             if points:
                 label = f"B' = {before}" if style == ":" else None
