@@ -171,7 +171,12 @@ class Oscillation:
 def oscillation(bdp: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None) -> Oscillation:
     """Figures 3-5: the first feasible type in order of `PRIORITY`, else m:1 with the smallest m >= 4 that can live."""
     pipe, limit = np.broadcast_arrays(BDP.check(bdp), GAMMA.check(gamma))
-    shape, pipe, limit = pipe.shape, pipe.ravel(), limit.ravel()
+    shape = pipe.shape
+    # A map repeats few values of mu tau many times: each pair is solved once.
+    pipes, at_pipe = np.unique(pipe, return_inverse=True)
+    limits, at_limit = np.unique(limit, return_inverse=True)
+    pairs, place = np.unique(at_pipe.ravel() * limits.size + at_limit.ravel(), return_inverse=True)
+    pipe, limit = pipes[pairs // limits.size], limits[pairs % limits.size]
     best = {name: np.zeros(pipe.shape) for name in ("rises", "falls", "theta_max", "theta_min")}
     margin = np.full(pipe.shape, -np.inf)
     open_ = np.arange(pipe.size)
@@ -194,7 +199,8 @@ def oscillation(bdp: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None)
             best[name][at] = value
         margin[at] = score[better]
         open_ = open_[~settled]
-    return Oscillation(margin=margin.reshape(shape), **{name: value.reshape(shape) for name, value in best.items()})
+    best["margin"] = margin
+    return Oscillation(**{name: value[place].reshape(shape) for name, value in best.items()})
 
 
 def _types() -> Iterator[tuple[int, int]]:

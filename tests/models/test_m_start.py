@@ -95,6 +95,12 @@ def test_table_4_averages_exceed_the_link() -> None:
     assert max(seconds) == 862
 
 
+def test_table_4_stands_still_in_the_seconds_the_text_names() -> None:
+    """Section 6.2: "at 4th, 8th, 9th, 13th, 14th & 15th second throughput is near to zero" (M-Start)."""
+    rows = tables.TABLE_4_PRINTED["m-start"]
+    assert [second for second, (_, rate) in enumerate(rows, start=1) if rate <= 1] == [4, 8, 9, 13, 14, 15]
+
+
 def test_numbers_of_the_text() -> None:
     """Sections 3, 6.2: which printed numbers follow from the paper itself, and what the others are."""
     found = {claim.text: claim for claim in tables.claims()}
