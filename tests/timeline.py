@@ -26,7 +26,7 @@ SEGMENT = 1000
 STATES = {"open": 0, "disorder": 1, "recovery": 3, "loss": 4}
 
 _LINE = re.compile(
-    r"(?P<time>\d+\.\d+)\s+(?P<way>[<>])(?:\s+(?P<flags>[SFRP]?\.?(?=\s)))?(?:\s+(?P<seq>\d+)(?::(?P<end>\d+))?)?"
+    r"(?P<time>\d+\.\d+)\s+(?P<way>[<>])(?:\s+(?P<flags>[SFRP]\.?)(?=\s|$))?(?:\s+(?P<seq>\d+)(?::(?P<end>\d+))?)?"
     r"(?:\s+ack\s+(?P<ack>\d+))?(?:\s+sack\s+(?P<sack>\d+:\d+(?:,\d+:\d+)*))?(?:\s+(?P<lost>x))?"
     r"(?:\s*\|\s*(?P<state>[a-z]+\s+\w+(?:\s+[a-z]+\s+\w+)*))?\s*"
 )
@@ -120,7 +120,8 @@ def seen_by_sender(run: Run) -> list[Line]:
         has_ack = bool(row.flags & 16)
         shown = flags + ("." if has_ack else "") if flags else None
         length = int(row.payload_len)
-        sack = tuple(tuple((edge - starts[is_out is False and True]) % 2**32 for edge in block) for block in row.sack)
+        # A receiver's blocks are numbers of the sender, and the other way round.
+        sack = tuple(((left - starts[not is_out]) % 2**32, (right - starts[not is_out]) % 2**32) for left, right in row.sack)
         said = [f"{row.time_ns / 1e9:.4f} {'>' if is_out else '<'}", shown, f"{seq}:{seq + length}" if length else None]
         said += [f"ack {ack}" if has_ack else None, "sack " + ",".join(f"{a}:{b}" for a, b in sack) if sack else None]
         lines.append(
