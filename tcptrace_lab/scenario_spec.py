@@ -92,6 +92,8 @@ def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
             "zero_step": control.zero_step,
             "slow_start_after_idle": control.slow_start_after_idle,
             "byte_counting": control.byte_counting,
+            "prr": control.prr,
+            "impatient": control.impatient,
             "syn": control.syn,
         },
         "receiver": {

@@ -121,7 +121,9 @@ def seen_by_sender(run: Run) -> list[Line]:
         shown = flags + ("." if has_ack else "") if flags else None
         length = int(row.payload_len)
         # A receiver's blocks are numbers of the sender, and the other way round.
-        sack = tuple(((left - starts[not is_out]) % 2**32, (right - starts[not is_out]) % 2**32) for left, right in row.sack)
+        sack = tuple(
+            ((left - starts[not is_out]) % 2**32, (right - starts[not is_out]) % 2**32) for left, right in row.sack
+        )
         said = [f"{row.time_ns / 1e9:.4f} {'>' if is_out else '<'}", shown, f"{seq}:{seq + length}" if length else None]
         said += [f"ack {ack}" if has_ack else None, "sack " + ",".join(f"{a}:{b}" for a, b in sack) if sack else None]
         lines.append(

@@ -35,7 +35,9 @@ def test_avoidance_opens_the_window_by_a_segment_in_a_round_trip():
         0.100 < S. ack 1       | cwnd 4
         ...
         0.201 < ack 1001       | cwnd 4
+        ...
         0.204 < ack 4001       | cwnd 4
+        ...
         0.302 < ack 5001       | cwnd 5
         """,
         control=Control(initial_window=4, initial_ssthresh=2.0),
@@ -85,7 +87,7 @@ def test_first_and_second_duplicate_ack_retransmit_nothing():
         0.201 > 3001:3501
         0.203 < ack 1001       | cwnd 4 state disorder
         0.302 < ack 1001
-        0.501 > 1001:2001      | cwnd 1 ssthresh 2 state loss
+        0.452 > 1001:2001      | cwnd 1 ssthresh 2 state loss    # 251 ms after the last ACK of new data
         """,
         control=Control(recovery="newreno", initial_window=3),
         bytes_=3500,

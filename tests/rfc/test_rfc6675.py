@@ -3,7 +3,7 @@
 from tcptrace_lab.scenario import Control
 from tests.timeline import timeline
 
-CONTROL = Control(recovery="sack", initial_window=6, initial_ssthresh=4.0)
+CONTROL = Control(recovery="sack", initial_window=6, initial_ssthresh=4.0, prr=False)
 
 
 def test_two_holes_of_a_window_are_filled_within_a_round_trip():

@@ -385,14 +385,12 @@ impl Sender {
             return self.choose_by_pipe();
         }
         let (start, end) = self.next_segment()?;
+        // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
         let window = self.cwnd() + self.limited_transmit;
         let is_new = start >= self.snd_max;
         if self.flight_size() + (end - start) > window || end > self.right_edge() {
             self.arm_persist();
             return None;
-        }
-        if is_new {
-            self.limited_transmit = self.limited_transmit.saturating_sub(end - start);
         }
         self.snd_nxt = end;
         Some(Send {
