@@ -28,7 +28,7 @@ def test_slow_start_opens_the_window_by_a_segment_for_each_ack():
 
 
 def test_avoidance_opens_the_window_by_a_segment_in_a_round_trip():
-    """Section 3.1, equation (3): four ACKs of a window of 4 make it nearly 5 (each adds 1/cwnd), the fifth passes it."""
+    """Section 3.1, equation (3): each ACK adds 1/cwnd; four of a window of 4 make it nearly 5, the fifth passes it."""
     run = timeline(
         """
         0.000 > S
@@ -182,7 +182,7 @@ def test_the_receive_window_holds_the_sender_back():
 def test_a_mistake_in_a_timeline_is_found():
     """The notation itself: a wrong number fails and shows the ladder; a right one does not."""
     control = Control(initial_window=1)
-    with pytest.raises(pytest.fail.Exception, match="wanted '0.201 < ack 1002'") as caught:
+    with pytest.raises(pytest.fail.Exception, match=r"wanted '0\.201 < ack 1002'") as caught:
         timeline("0.000 > S\n...\n0.201 < ack 1002", control=control)
     assert "1:1001" in str(caught.value)
     with pytest.raises(pytest.fail.Exception, match=r"cwnd is 2\.0"):
