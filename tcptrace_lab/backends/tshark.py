@@ -52,6 +52,11 @@ FIELDS = (
     "tcp.options.timestamp.tsecr",
 )
 
+IP_FIELDS = {
+    "ip": ("src", "dst", "len", "hdr_len", "id", "ttl", "dsfield.ecn"),
+    "ipv6": ("src", "dst", "plen", "hlim", "tclass.ecn"),
+}
+
 # Absolute sequence numbers; nothing reassembled above IP; no analysis that we do ourselves.
 PREFERENCES = (
     "tcp.relative_sequence_numbers:FALSE",
@@ -142,33 +147,34 @@ class _Columns:
         if "tcp" not in layers or "icmp" in below or "icmpv6" in below:
             self.not_tcp += 1
             return
-        if not value["tcp.len"]:
-            # tshark gives no payload length where the lengths of the headers contradict each other.
+        address = max(range(len(below)), key=lambda at: (below[at] in ("ip", "ipv6"), at))
+        family = below[address]
+        ip = {name: self._last(value[f"{family}.{name}"], below.count(family)) for name in IP_FIELDS[family]}
+        if not (value["tcp.len"] and value["tcp.flags"] and ip["src"] and ip["dst"]):
+            # tshark gives up within headers that contradict each other.
             return
-        self._add_ip(value, below)
+        self._add_ip(value, ip)
         self._add_tcp(value)
         self.numbers["packet"].append(index)
         self.numbers["time_ns"].append(nanoseconds(value["frame.time_epoch"]))
 
-    def _add_ip(self, value: dict[str, str], below: list[str]) -> None:
-        is_v4 = max(range(len(below)), key=lambda at: (below[at] in ("ip", "ipv6"), at))
-        family = below[is_v4]
-        nth = below.count(family) - 1
+    @staticmethod
+    def _last(values: str, count: int) -> str:
+        """The value in the header nearest to TCP, of `count`; empty if tshark did not get so far."""
+        found = values.split(",")
+        return found[count - 1] if len(found) >= count else ""
 
-        def of(name: str) -> str:
-            return value[f"{family}.{name}"].split(",")[nth]
-
-        self.src.append(of("src"))
-        self.dst.append(of("dst"))
+    def _add_ip(self, value: dict[str, str], ip: dict[str, str]) -> None:
+        self.src.append(ip["src"])
+        self.dst.append(ip["dst"])
         tcp_bytes = number(value["tcp.hdr_len"]) + number(value["tcp.len"])
-        if family == "ip":
+        if "len" in ip:
             # A super-segment's length did not fit into the header.
-            claimed, header = number(of("len")), number(of("hdr_len"))
-            ip_len = claimed if claimed >= header + tcp_bytes else header + tcp_bytes
-            ip_id, ttl, ecn = of("id"), of("ttl"), of("dsfield.ecn")
+            ip_len = max(number(ip["len"]), number(ip["hdr_len"]) + tcp_bytes)
+            ip_id, ttl, ecn = ip["id"], ip["ttl"], ip["dsfield.ecn"]
         else:
-            ip_len = 40 + max(number(of("plen")), tcp_bytes)
-            ip_id, ttl, ecn = "0", of("hlim"), of("tclass.ecn")
+            ip_len = 40 + max(number(ip["plen"]), tcp_bytes)
+            ip_id, ttl, ecn = "0", ip["hlim"], ip["tclass.ecn"]
         for name, found in (("ip_len", ip_len), ("ip_id", number(ip_id)), ("ttl", number(ttl)), ("ecn", number(ecn))):
             self.numbers[name].append(found)
 
@@ -208,8 +214,8 @@ def nanoseconds(epoch: str) -> int:
 
 
 def number(text: str) -> int:
-    """A decimal or hexadecimal number; of several values the first."""
-    return int(text.split(",", 1)[0], 0)
+    """A decimal or hexadecimal number; of several values the first. tshark leaves out an ACK number without the flag."""
+    return int(text.split(",", 1)[0] or "0", 0)
 
 
 class _Lines:

@@ -181,7 +181,7 @@ fn below_ppp(frame: Bytes<'_>) -> Result<Layer<'_>, Undecoded> {
     let frame = match (frame.u8(0)?, frame.u8(1)?) {
         (0xff, 0x03) => frame.skip(2)?,
         // Cisco HDLC in a link type shared with PPP: address, control, Ethernet type.
-        (0x0f | 0x8f, 0x00) => return Ok(Layer::Ethertype(frame.u16(2)?, frame.skip(4)?)),
+        (0x0f | 0x8f, _) => return Ok(Layer::Ethertype(frame.u16(2)?, frame.skip(4)?)),
         _ => frame,
     };
     // The low bit of a protocol number's last byte is 1, that of its first byte 0.

@@ -270,7 +270,7 @@ fn gre(payload: Bytes<'_>) -> Result<Network<'_>, Undecoded> {
 fn vxlan(payload: Bytes<'_>) -> Result<Network<'_>, Undecoded> {
     const UDP_HEADER: usize = 8;
     let port = payload.u16(2).map_err(|_| Undecoded::NotTcp)?;
-    if !VXLAN_PORTS.contains(&port) || payload.u8(UDP_HEADER)? != 0x08 {
+    if !VXLAN_PORTS.contains(&port) || payload.u8(UDP_HEADER)? & 0x08 == 0 {
         return Err(Undecoded::NotTcp);
     }
     link::ethernet(payload.skip(UDP_HEADER + 8)?).map_err(no_tcp_inside)
