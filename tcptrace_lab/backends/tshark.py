@@ -214,7 +214,7 @@ def nanoseconds(epoch: str) -> int:
 
 
 def number(text: str) -> int:
-    """A decimal or hexadecimal number; of several values the first. tshark leaves out an ACK number without the flag."""
+    """A number, decimal or hexadecimal; of several the first. tshark leaves an ACK number without its flag out."""
     return int(text.split(",", 1)[0] or "0", 0)
 
 
