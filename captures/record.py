@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tcptrace_lab.scenario import Scenario
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.testbed import record
 from tcptrace_lab.testbed.recording import sha256
@@ -34,12 +35,18 @@ def main(words: list[str]) -> None:
     """Record what is named (all, without names), then write the index of what is there."""
     names = [] if words == ["--index"] else words or sorted(path.stem for path in SCENARIOS.glob("*.toml"))
     for name in names:
-        recording = record(load(SCENARIOS / f"{name}.toml"), output=HERE / name, attempts=ATTEMPTS)
+        scenario = load(SCENARIOS / f"{name}.toml")
+        recording = record(scenario, output=HERE / name, sender=who(scenario), attempts=ATTEMPTS)
         print(recording.summary(), end="", flush=True)
         if not recording.is_clean:
             print(f"  {name}: disturbed at each of {ATTEMPTS} attempts; this is the least disturbed one", flush=True)
     found = sorted(path for path in SCENARIOS.glob("*.toml") if (HERE / f"{path.stem}.json").exists())
     (HERE / "index.toml").write_text(HEAD + "".join(entry(path) for path in found), encoding="utf-8")
+
+
+def who(scenario: Scenario) -> str:
+    """The kernel sends what it can."""
+    return "own" if scenario.control.recovery == "tahoe" else "kernel"
 
 
 def entry(scenario: Path) -> str:
@@ -56,6 +63,7 @@ def entry(scenario: Path) -> str:
         "shows": " ".join(line.removeprefix("# ") for line in shows[0].splitlines()),
         "scenario": f"scenarios/recorded/{scenario.name}",
         "vantage": next(iter(about["tcpdump"])),
+        "sender": about.get("sender", "kernel"),
         "kernel": about["kernel"],
         "sha256": sha256(HERE / f"{name}.pcap.gz"),
         "packets": next(iter(about["tcpdump"].values()))["captured"],

@@ -5,6 +5,17 @@ from typing import Any
 
 __version__: str
 
+class OwnSender:
+    """One connection of a scenario, sent by this project's own code over a TUN descriptor (Linux only)."""
+
+    def __new__(
+        cls, spec: str, connection: int, device_fd: int, source: tuple[str, int], destination: tuple[str, int]
+    ) -> OwnSender: ...
+    def run(self, drain_s: float) -> dict[str, Any]:
+        """Sends for the scenario's duration and waits for the end; what it knew, as columns."""
+
+    def stop(self) -> None: ...
+
 class Emulator:
     """Two open, non-blocking TUN descriptors joined by a scenario's path (Linux only)."""
 

@@ -27,6 +27,11 @@ def sent_by(entry: dict[str, Any], port: int) -> dict[str, Any]:
     return row
 
 
+def goes_back_n(entry: dict[str, Any]) -> bool:
+    """Tahoe sends more again than was lost: everything above the hole."""
+    return str(entry["expected"][0]["congestion_control"]).endswith("tahoe")
+
+
 def drops(entry: dict[str, Any]) -> list[dict[str, str]]:
     with (CAPTURES / entry["drops"]).open(newline="") as file:
         return list(csv.DictReader(file))
@@ -51,22 +56,35 @@ def test_files_are_the_recorded_ones_and_small(row: dict[str, Any]) -> None:
     assert tcptrace_lab.read(CAPTURES / row["file"]).packets == row["packets"]
 
 
+def known_part(now: Any, then: Any) -> Any:
+    """A value without the keys that the engine has learnt since it was recorded."""
+    if isinstance(now, dict) and isinstance(then, dict):
+        return {key: known_part(now[key], value) for key, value in then.items() if key in now}
+    if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
+        return [known_part(a, b) for a, b in zip(now, then, strict=True)]
+    return now
+
+
 @every_capture
 def test_it_was_made_from_its_scenario(entry: dict[str, Any]) -> None:
     """The description beside the capture holds the scenario that ran: changing the file means recording again."""
     about = json.loads((CAPTURES / f"{entry['name']}.json").read_text())
-    assert about["scenario"] == json.loads(json.dumps(to_spec(load(CAPTURES / entry["scenario"]))))
+    now = json.loads(json.dumps(to_spec(load(CAPTURES / entry["scenario"]))))
+    assert known_part(now, about["scenario"]) == about["scenario"]
 
 
 @every_capture
-def test_what_the_path_dropped_is_what_the_kernel_and_the_reader_count_as_retransmitted(entry: dict[str, Any]) -> None:
-    """Three accounts of one run: the path's log, the kernel's tracepoint, and our reading of the packets."""
+def test_path_sender_and_reader_count_the_same_retransmissions(entry: dict[str, Any]) -> None:
+    """Three accounts of one run: the path's log, the sender's (the kernel's tracepoint), our reading of the packets."""
     rows = drops(entry)
     for expected in entry["expected"]:
         port = expected["client_port"]
         lost = sum(int(row["sport"]) == port and int(row["payload_len"]) > 0 for row in rows)
-        assert lost == expected["retransmissions"]
         assert sent_by(entry, port)["retransmissions_client"] == expected["retransmissions"]
+        if goes_back_n(entry):
+            assert lost < expected["retransmissions"]
+        else:
+            assert lost == expected["retransmissions"]
 
 
 @every_capture
@@ -82,7 +100,8 @@ def test_every_dropped_packet_is_in_the_senders_capture(entry: dict[str, Any]) -
         lost = [int(row["tcp_seq"]) for row in drops(entry) if int(row["sport"]) == expected["client_port"]]
         # Offsets count from the SYN; the first lost packet's sequence number ties the two together.
         base = min(lost, default=0) - min(again, default=0)
-        assert sorted((seq - base) % 2**32 for seq in lost) == again
+        dropped = sorted((seq - base) % 2**32 for seq in lost)
+        assert (set(dropped) <= set(again)) if goes_back_n(entry) else (dropped == again)
 
 
 def overflows_alone(entry: dict[str, Any]) -> bool:
@@ -92,7 +111,7 @@ def overflows_alone(entry: dict[str, Any]) -> bool:
     return is_reno and set(entry["path"]) >= {"drops_overflow"} and bool(expected[0]["w_max"])
 
 
-@pytest.mark.parametrize("entry", filter(overflows_alone, INDEX), ids=lambda entry: entry["name"])
+@pytest.mark.parametrize("entry", [*filter(overflows_alone, INDEX)], ids=lambda entry: entry["name"])
 def test_the_window_at_a_loss_in_avoidance_is_bdp_plus_buffer_plus_one(entry: dict[str, Any]) -> None:
     """A drop-tail path holds BDP + B + 1; the kernel hears of the loss a round trip, one segment of growth, later."""
     path = entry["path"]
@@ -126,5 +145,7 @@ def test_the_kernel_sees_each_ack_just_after_the_capture_does(entry: dict[str, A
             time_ns = round(float(row["time"]) * 1e6) * 1000
             before = acks[: acks.searchsorted(time_ns, side="right")]
             late.append(time_ns - int(before[-1]))
-        assert sorted(late)[len(late) // 2] < 20_000
+        # Our own sender is a program, woken for each ACK that the kernel forwards to it.
+        median_ns = 20_000 if entry["sender"] == "kernel" else 200_000
+        assert sorted(late)[len(late) // 2] < median_ns
         assert sorted(late)[int(len(late) * 0.99)] < 1_000_000

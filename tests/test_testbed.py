@@ -13,7 +13,7 @@ import pytest
 
 from tcptrace_lab.cli import main
 from tcptrace_lab.errors import ScenarioError
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Scenario
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as NetworkPath
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.testbed import missing, record, requirements, truth
@@ -56,6 +56,25 @@ def test_what_the_kernel_has_not_is_refused_by_its_key(changes: dict[str, object
     """A recording must not pass for a sender that it is not."""
     with pytest.raises(ScenarioError, match=line):
         settings(with_control(**changes), first_port=5001)
+
+
+@pytest.mark.parametrize("changes", [{"recovery": "tahoe"}, {"window": "compound"}, {"slow_start": "m-start"}])
+def test_the_own_sender_has_every_row_of_the_table(changes: dict[str, object]) -> None:
+    """... and the recording says who sent it."""
+    plan = settings(with_control(**changes), first_port=5001, sender="own")
+    assert plan.is_own
+    assert "the sender is this project's own" in " ".join(plan.departures)
+
+
+def test_the_own_sender_refuses_what_it_cannot_write() -> None:
+    """One connection, bulk or so many bytes."""
+    on_off = dataclasses.replace(
+        SMALL.connections[0], application=Application(kind="on_off", bytes=1000, off_s=1, repeats=2)
+    )
+    with pytest.raises(ScenarioError, match=r"application\.kind = 'on_off': the own sender writes bulk or bytes"):
+        settings(dataclasses.replace(SMALL, connections=(on_off,)), first_port=5001, sender="own")
+    with pytest.raises(ScenarioError, match="connections: 2, the own sender has one"):
+        settings(dataclasses.replace(SMALL, connections=SMALL.connections * 2), first_port=5001, sender="own")
 
 
 def test_what_the_kernel_does_otherwise_is_listed() -> None:
@@ -108,6 +127,19 @@ def test_a_trace_becomes_rows_with_the_bytes_each_ack_covers() -> None:
         "slow_start",
     )
     assert measured.retransmissions == 1
+
+
+def test_a_threshold_that_the_tracepoint_hides_is_the_last_known() -> None:
+    """tcp_current_ssthresh() is max(ssthresh, 3/4 cwnd) outside a reduction: 39 at cwnd 53 says only "39 at most"."""
+    rows = [
+        row("A", cwnd=40, ssthresh=38),  # above 30: exact
+        row("A", cwnd=53, ssthresh=39),
+        row("I", cwnd=53, ssthresh=37),  # the kernel has changed it
+        row("A", cwnd=54, ssthresh=40),
+        row("A", cwnd=54, ssthresh=27, ca_state=truth.RECOVERY),
+        row("A", cwnd=40, ssthresh=30),
+    ]
+    assert [settled.ssthresh for settled in truth.settle_ssthresh(rows)] == [38, 38, 37, 37, 27, 27]
 
 
 def row(ev: str, **values: int) -> truth.Row:
@@ -292,9 +324,56 @@ def test_a_transfer_of_so_many_bytes_sends_them_and_ends(tmp_path) -> None:
     assert result["drops"] == {}
 
 
+@pytest.mark.root
+@pytest.mark.slow
+@real
+def test_tahoe_of_our_own_against_the_kernels_receiver(tmp_path) -> None:
+    """Three duplicate ACKs, cwnd of one segment, a slow start: and the kernel's receiver gets every byte."""
+    connection = dataclasses.replace(
+        with_control(recovery="tahoe", timestamps=False, delayed_ack_segments=1, initial_window=2).connections[0],
+        application=Application(kind="bytes", bytes=400_000),
+        receiver=Receiver(rwnd=500_000),
+    )
+    node = Node(rate_bps=10e6, buffer=100, delay_s=0.01, drop_packets=(60,))
+    path = NetworkPath(nodes=(node,), return_delay_s=0.01)
+    scenario = dataclasses.replace(SMALL, connections=(connection,), path=path, duration_s=20)
+    about = record(scenario, output=tmp_path / "tahoe", sender="own").metadata
+    assert about["result"]["received"][0]["bytes"] == 400_000
+    assert about["drops"]["scheduled"] == 1
+    measured = about["measured"]["40000"]
+    event = measured["loss_events"][0]
+    assert (event["kind"], event["phase"]) == ("fast_retransmit", "slow_start")
+    # Tahoe: ssthresh is half of what was outstanding, and the growth begins anew: two slow starts in the first cycle.
+    assert event["ssthresh_after"] == pytest.approx(event["cwnd_before"] / 2, abs=2)
+    assert measured["slow_starts_per_cycle"][0] >= 2
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@real
+def test_our_own_reno_does_as_the_kernels(recording, tmp_path) -> None:
+    """The simulator's SACK sender on the path of the kernel's recording: the same window at each loss."""
+    scenario = dataclasses.replace(with_control(byte_counting=True, limited_transmit=True), duration_s=2.5)
+    own = record(scenario, output=tmp_path / "own", sender="own", attempts=3)
+    derived = own.metadata["derived"]
+    w_max = derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
+    (measured,) = own.metadata["measured"].values()
+    losses = [event for event in measured["loss_events"] if event["phase"] == "avoidance"]
+    assert losses
+    if not own.is_clean:
+        pytest.skip(f"the machine stood still for {own.longest_freeze_ms} ms during the recording")
+    for event in losses:
+        assert abs(event["cwnd_before"] - w_max) <= 2, (event, w_max)
+    # Both leave the initial slow start at the same window: it is the path that ends it.
+    (kernels,) = recording.metadata["measured"].values()
+    assert abs(measured["cwnd_max"] - kernels["cwnd_max"]) <= 2
+
+
 def test_scenarios_of_the_recordings_can_be_recorded_again() -> None:
     """Each shipped recording's scenario is one that the kernel has."""
     files = sorted((ROOT / "captures" / "scenarios" / "recorded").glob("*.toml"))
     assert files
     for file in files:
-        settings(load(file), first_port=5001)
+        scenario = load(file)
+        sender = "own" if scenario.control.recovery == "tahoe" else "kernel"
+        settings(scenario, first_port=5001, sender=sender)

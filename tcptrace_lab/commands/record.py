@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         *("--set",), action="append", default=[], dest="overrides", metavar="KEY=VALUE", help="path.nodes.0.buffer=20"
     )
+    parser.add_argument(
+        *("--sender",), choices=("kernel", "own"), default="kernel", help="own: the simulator's, for what no kernel has"
+    )
     parser.add_argument("--snaplen", type=int, default=96, metavar="N", help="bytes kept of each packet (96)")
     parser.add_argument(
         *("--attempts",),
@@ -57,6 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise LabError(f"--attempts {arguments.attempts}: must be >= 1")
     scenario = load(arguments.scenario, overrides=arguments.overrides)
     output = arguments.output or Path(arguments.scenario.stem)
-    recording = record(scenario, output=output, snaplen=arguments.snaplen, attempts=arguments.attempts)
+    recording = record(
+        scenario,
+        output=output,
+        sender=arguments.sender,
+        snaplen=arguments.snaplen,
+        attempts=arguments.attempts,
+    )
     print(recording.description.read_text() if arguments.json else recording.summary(), end="")
     return 0

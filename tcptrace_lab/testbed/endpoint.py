@@ -79,19 +79,22 @@ def end_with_recorder() -> None:
 
 
 def keep_namespace(order: Order) -> None:
-    """Settings, TUN device, addresses and routes of this namespace; the device's descriptor goes to the recorder."""
+    """Settings, TUN devices, addresses and routes of this namespace; the descriptors go to the recorder."""
     for key, value in order["sysctls"].items():
         path = Path("/proc/sys") / key.replace(".", "/")
         # Older kernels lack some of the switches, and with them the behaviour that they switch off.
         if path.exists():
             path.write_text(str(value))
-    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", order["device"].encode(), IFF_TUN | IFF_NO_PI))
+    devices = []
+    for name in order["devices"]:
+        devices.append(os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK))
+        fcntl.ioctl(devices[-1], TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
     for command in order["commands"]:
         subprocess.run(command, check=True, capture_output=True, text=True)
     with socket.socket(fileno=order["socket"]) as channel:
-        socket.send_fds(channel, [b"device"], [device])
-    os.close(device)
+        socket.send_fds(channel, [b"devices"], devices)
+    for device in devices:
+        os.close(device)
     answer({"ready": True})
     wait_for_end()
 

@@ -17,6 +17,7 @@ from tcptrace_lab.scenario import Connection, Control, Scenario
 # One pair of addresses for every recording: they exist inside its namespaces only.
 ADDRESSES = {False: ("10.9.1.1", "10.9.2.1", 32), True: ("fd09:1::1", "fd09:2::1", 128)}
 CUBIC_HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
+OWN_CAN = "--sender own sends it from user space"
 # Control's default: no limit.
 NO_MAX_WINDOW = 100_000
 # Linux acknowledges every second segment, or after this time at the latest (TCP_DELACK_MIN).
@@ -32,13 +33,20 @@ class Settings:
     receiver_route: tuple[str, ...]
     flows: tuple[dict[str, Any], ...]
     departures: tuple[str, ...]
+    is_own: bool
 
 
-def settings(scenario: Scenario, *, first_port: int) -> Settings:
+def settings(scenario: Scenario, *, first_port: int, sender: str = "kernel") -> Settings:
     """The kernel's settings for a scenario. Those of a namespace must be the same for all its connections."""
+    if sender not in ("kernel", "own"):
+        raise ValueError(f"sender = {sender!r}: must be kernel or own")
+    is_own = sender == "own"
     for number, connection in enumerate(scenario.connections):
-        _check(connection, f"connections.{number}." if len(scenario.connections) > 1 else "")
-    _check_scenario(scenario)
+        at = f"connections.{number}." if len(scenario.connections) > 1 else ""
+        _check(connection, at)
+        if not is_own:
+            _check_kernel(connection.control, at)
+    _check_scenario(scenario, is_own=is_own)
     control = scenario.control
     for number, connection in enumerate(scenario.connections):
         if _shared(connection.control) != _shared(control):
@@ -46,15 +54,15 @@ def settings(scenario: Scenario, *, first_port: int) -> Settings:
                 f"connections.{number}.control: SACK, timestamps, initial_window, rto.min_s, "
                 "slow_start_after_idle and delayed_ack_segments belong to the namespace: the same for all connections"
             )
-    flows = tuple(
-        _flow(connection, scenario, first_port + number) for number, connection in enumerate(scenario.connections)
-    )
+    rows = tuple(enumerate(scenario.connections))
+    departures = [line for _, row in rows for line in _departures(row, is_own=is_own)]
     return Settings(
         sysctls=_sysctls(control, ipv6=scenario.ipv6),
-        sender_route=_sender_route(control),
+        sender_route=() if is_own else _sender_route(control),
         receiver_route=("quickack", "1") if control.delayed_ack_segments == 1 else (),
-        flows=flows,
-        departures=tuple(dict.fromkeys(line for row in scenario.connections for line in _departures(row))),
+        flows=tuple(_flow(row, scenario, first_port + number, is_own=is_own) for number, row in rows),
+        departures=tuple(dict.fromkeys(departures)),
+        is_own=is_own,
     )
 
 
@@ -71,7 +79,7 @@ def congestion(control: Control) -> str:
         return "cubic"
     raise ScenarioError(
         f"control: {control.slow_start} slow start with window {control.window!r} is not in the kernel, "
-        "which records reno (standard) and cubic"
+        f"which records reno (standard) and cubic; {OWN_CAN}"
     )
 
 
@@ -81,24 +89,36 @@ def _cubic_has_hystart() -> bool:
 
 
 def _check(connection: Connection, at: str) -> None:
-    control = connection.control
-    congestion(control)
-    if control.recovery not in ("newreno", "sack"):
-        raise ScenarioError(
-            f"{at}control.recovery = {control.recovery!r}: the kernel has newreno (without SACK) and sack (with it)"
-        )
     if connection.reverse:
         raise ScenarioError(f"{at}reverse: recorded connections run from the sender to the receiver")
     if connection.extra_delay_s > 0:
         raise ScenarioError(f"{at}extra_delay_s = {connection.extra_delay_s}: the recorder has one way back for all")
+
+
+def _check_kernel(control: Control, at: str) -> None:
+    congestion(control)
+    if control.recovery not in ("newreno", "sack"):
+        raise ScenarioError(
+            f"{at}control.recovery = {control.recovery!r}: the kernel has newreno (without SACK) and sack (with it); "
+            f"{OWN_CAN}"
+        )
     if control.initial_ssthresh < math.inf:
-        raise ScenarioError(f"{at}control.initial_ssthresh = {control.initial_ssthresh}: the kernel starts without one")
+        raise ScenarioError(
+            f"{at}control.initial_ssthresh = {control.initial_ssthresh}: the kernel starts without one; {OWN_CAN}"
+        )
     if control.max_window < NO_MAX_WINDOW:
         # A route's `cwnd lock` counts only after an earlier connection has left metrics behind.
-        raise ScenarioError(f"{at}control.max_window = {control.max_window}: the kernel has none; use receiver.rwnd")
+        raise ScenarioError(
+            f"{at}control.max_window = {control.max_window}: the kernel has none; use receiver.rwnd, or {OWN_CAN}"
+        )
 
 
-def _check_scenario(scenario: Scenario) -> None:
+def _check_scenario(scenario: Scenario, *, is_own: bool) -> None:
+    if is_own and len(scenario.connections) > 1:
+        raise ScenarioError(f"connections: {len(scenario.connections)}, the own sender has one")
+    kind = scenario.connections[0].application.kind
+    if is_own and kind not in ("bulk", "bytes"):
+        raise ScenarioError(f"application.kind = {kind!r}: the own sender writes bulk or bytes")
     least = 1280 if scenario.ipv6 else 128
     if scenario.path.packet_bytes < least:
         raise ScenarioError(f"path.packet_bytes = {scenario.path.packet_bytes}: the kernel's MTU must be >= {least}")
@@ -144,13 +164,16 @@ def _sender_route(control: Control) -> tuple[str, ...]:
     return ("initcwnd", str(control.initial_window), "rto_min", f"{round(control.rto.min_s * 1000)}ms")
 
 
-def _flow(connection: Connection, scenario: Scenario, port: int) -> dict[str, Any]:
-    application, receiver = connection.application, connection.receiver
+def _flow(connection: Connection, scenario: Scenario, port: int, *, is_own: bool) -> dict[str, Any]:
+    application, receiver, control = connection.application, connection.receiver, connection.control
+    own_name = f"{control.window}-{control.recovery}"
+    if control.slow_start != "standard":
+        own_name = f"{control.slow_start}-{own_name}"
     return {
         "address": ADDRESSES[scenario.ipv6][1],
         "port": port,
         "start_s": connection.start_s,
-        "congestion": congestion(connection.control),
+        "congestion": own_name if is_own else congestion(control),
         "rwnd": receiver.rwnd if receiver.rwnd < 1 << 30 else 0,
         "reader_bps": receiver.reader_bps if receiver.reader_bps < math.inf else 0,
         "application": {
@@ -163,18 +186,18 @@ def _flow(connection: Connection, scenario: Scenario, port: int) -> dict[str, An
     }
 
 
-def _departures(connection: Connection) -> list[str]:
+def _departures(connection: Connection, *, is_own: bool) -> list[str]:
     """Where the kernel does not do what the scenario says, and has no switch for it."""
     control, receiver = connection.control, connection.receiver
-    lines = (
-        ["the first segments are acknowledged at once (Linux's quick ACKs)"]
-        if control.delayed_ack_segments == 2 and not receiver.quickack_segments
-        else []
-    )
+    lines = []
+    if control.delayed_ack_segments == 2 and not receiver.quickack_segments:
+        lines.append("the first segments are acknowledged at once (Linux's quick ACKs)")
     if control.delayed_ack_segments == 2 and receiver.delayed_ack_timer_s != LINUX_DELAYED_ACK_S:
         lines.append(
             f"delayed_ack_timer_s = {receiver.delayed_ack_timer_s}: Linux adapts its own, >= {LINUX_DELAYED_ACK_S} s"
         )
+    if is_own:
+        return [*lines, "the sender is this project's own, in user space; the receiver is the kernel's"]
     if not control.limited_transmit:
         lines.append("limited_transmit = false: Linux sends new data on the first duplicate ACKs (RFC 3042)")
     if not control.byte_counting:

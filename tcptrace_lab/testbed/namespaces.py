@@ -23,6 +23,13 @@ from tcptrace_lab.testbed.requirements import program
 
 ENDPOINT = Path(__file__).with_name("endpoint.py")
 DEVICE = "tun0"
+APP_DEVICE = "app0"
+FORWARDING = {
+    "net.ipv4.ip_forward": "1",
+    "net.ipv6.conf.all.forwarding": "1",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+}
 # No queue between kernel and path may drop: losses are the path's.
 TXQUEUELEN = 20_000
 _PATIENCE_S = 10.0
@@ -87,23 +94,36 @@ def reap(process: subprocess.Popen[str]) -> None:
 
 
 class Namespace:
-    """A network namespace with one TUN device, up, with an address and a route to the peer."""
+    """A network namespace with one TUN device, up, with an address and a route to the peer.
+
+    With `forwards` the address is that of a program behind a second device (`app_fd`), for which the kernel forwards.
+    """
 
     def __init__(
-        self, *, address: str, peer: str, prefix: int, mtu: int, route: Sequence[str], sysctls: dict[str, str]
+        self,
+        *,
+        address: str,
+        peer: str,
+        prefix: int,
+        mtu: int,
+        route: Sequence[str],
+        sysctls: dict[str, str],
+        forwards: bool = False,
     ) -> None:
         ours, theirs = socket.socketpair()
         ip = program("ip")
         version = "-6" if ":" in address else "-4"
-        words = [
-            f"link set {DEVICE} mtu {mtu} txqueuelen {TXQUEUELEN} gso_max_segs 1",
-            f"address add {address}/{prefix} dev {DEVICE}",
-            f"link set {DEVICE} up",
-            " ".join([f"{version} route add {peer}/{prefix} dev {DEVICE}", *route]),
-        ]
+        devices = [DEVICE, APP_DEVICE] if forwards else [DEVICE]
+        words = [f"link set {name} mtu {mtu} txqueuelen {TXQUEUELEN} gso_max_segs 1 up" for name in devices]
+        if forwards:
+            words.append(f"{version} route add {address}/{prefix} dev {APP_DEVICE}")
+            sysctls = sysctls | FORWARDING
+        else:
+            words.append(f"address add {address}/{prefix} dev {DEVICE}")
+        words.append(" ".join([f"{version} route add {peer}/{prefix} dev {DEVICE}", *route]))
         order = {
             "sysctls": sysctls,
-            "device": DEVICE,
+            "devices": devices,
             "commands": [[ip, *line.split()] for line in words],
             "socket": theirs.fileno(),
         }
@@ -113,10 +133,20 @@ class Namespace:
             theirs.close()
             try:
                 self._keeper.answer()
-                self.device_fd = socket.recv_fds(ours, 16, 1)[1][0]
+                self._fds = socket.recv_fds(ours, 16, 2)[1]
             except BaseException:
                 self._keeper.close()
                 raise
+
+    @property
+    def device_fd(self) -> int:
+        """The other end of the device towards the peer."""
+        return self._fds[0]
+
+    @property
+    def app_fd(self) -> int:
+        """The other end of the device of the program for which the kernel forwards."""
+        return self._fds[1]
 
     @property
     def prefix(self) -> tuple[str, ...]:
@@ -134,7 +164,8 @@ class Namespace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.device_fd)
+        for descriptor in self._fds:
+            os.close(descriptor)
         self._keeper.close()
 
 

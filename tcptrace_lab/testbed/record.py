@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
 import platform
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -23,6 +21,7 @@ from tcptrace_lab.scenario_spec import nodes_before, to_json, to_spec
 from tcptrace_lab.testbed import truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings, settings
 from tcptrace_lab.testbed.namespaces import Dump, Namespace, Program
+from tcptrace_lab.testbed.realtime import RealTime
 from tcptrace_lab.testbed.recording import (
     DROP_COLUMNS,
     QUEUE_COLUMNS,
@@ -34,25 +33,26 @@ from tcptrace_lab.testbed.recording import (
     write_csv,
     write_json,
 )
-from tcptrace_lab.testbed.requirements import program, require
+from tcptrace_lab.testbed.requirements import require
+from tcptrace_lab.testbed.senders import KernelSenders, OwnSender
 
 SNAPLEN = 96
 FIRST_PORT = 5001
-# After the last write: what is still queued or lost is delivered in this time, or the connection is left as it is.
-DRAIN_S = 20.0
 # The last ACKs and FINs are on their way when the senders have ended.
 SETTLE_S = 0.2
-_TRACE_BUFFER_KB = 16384
 
 
-def record(scenario: Scenario, *, output: Path, snaplen: int = SNAPLEN, attempts: int = 1) -> Recording:
+def record(
+    scenario: Scenario, *, output: Path, sender: str = "kernel", snaplen: int = SNAPLEN, attempts: int = 1
+) -> Recording:
     """Run a scenario on this machine's kernel; files are `output` with suffixes (.pcap.gz, .truth.csv.gz, ...).
 
+    `sender` is "kernel", or "own": the simulator's sender, any row of the table, against the kernel's receiver.
     With `attempts` a run that the machine has disturbed (`Recording.is_clean`) is made again, so often at most, and
     the least disturbed is kept. Needs root and /dev/net/tun; LabError says in one line what is missing, ScenarioError
     what this kernel cannot do.
     """
-    settings(scenario, first_port=FIRST_PORT)  # refused before anything is set up
+    settings(scenario, first_port=FIRST_PORT, sender=sender)  # refused before anything is set up
     require()
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
@@ -60,7 +60,7 @@ def record(scenario: Scenario, *, output: Path, snaplen: int = SNAPLEN, attempts
         for attempt in range(attempts):
             part = Path(folder) / str(attempt)
             part.mkdir()
-            recording = _record(scenario, output=part / output.name, snaplen=snaplen)
+            recording = _record(scenario, output=part / output.name, sender=sender, snaplen=snaplen)
             if best is None or _disturbance(recording) < _disturbance(best):
                 best = recording
             if recording.is_clean:
@@ -74,11 +74,11 @@ def _disturbance(recording: Recording) -> tuple[int, float]:
     return recording.missed, recording.longest_freeze_ms
 
 
-def _record(scenario: Scenario, *, output: Path, snaplen: int) -> Recording:
+def _record(scenario: Scenario, *, output: Path, sender: str, snaplen: int) -> Recording:
     with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder, _ports(len(scenario.connections)) as port:
-        plan = settings(scenario, first_port=port)
+        plan = settings(scenario, first_port=port, sender=sender)
         with contextlib.ExitStack() as stack:
-            run = _run(scenario, plan, port=port, snaplen=snaplen, folder=Path(folder), stack=stack)
+            run = _run(scenario, plan, snaplen=snaplen, folder=Path(folder), stack=stack)
         return _write(scenario, plan, run, output=output, snaplen=snaplen, folder=Path(folder))
 
 
@@ -100,100 +100,48 @@ def _ports(count: int) -> Iterator[int]:
 
 
 def _run(
-    scenario: Scenario, plan: Settings, *, port: int, snaplen: int, folder: Path, stack: contextlib.ExitStack
+    scenario: Scenario, plan: Settings, *, snaplen: int, folder: Path, stack: contextlib.ExitStack
 ) -> dict[str, Any]:
     """Everything between the first namespace and the end of the last program; the stack takes it down again."""
     path = scenario.path
     sender, receiver, prefix = ADDRESSES[scenario.ipv6]
     make = functools.partial(Namespace, prefix=prefix, mtu=path.packet_bytes, sysctls=plan.sysctls)
-    near = stack.enter_context(make(address=sender, peer=receiver, route=plan.sender_route))
+    near = stack.enter_context(make(address=sender, peer=receiver, route=plan.sender_route, forwards=plan.is_own))
     far = stack.enter_context(make(address=receiver, peer=sender, route=plan.receiver_route))
-    tracer = _tracer(plan, port=port, folder=folder, stack=stack)
-    emulator = _Path(_core.Emulator(to_json(scenario), near.device_fd, far.device_fd))
-    stack.callback(emulator.close)
+    senders = (
+        OwnSender(scenario, plan, near, stack=stack)
+        if plan.is_own
+        else KernelSenders(scenario, plan, near, folder=folder, stack=stack)
+    )
+    emulator = _core.Emulator(to_json(scenario), near.device_fd, far.device_fd)
+    carrier = RealTime("path", emulator.run, emulator.stop, priority=50)
+    stack.callback(carrier.close)
     dumps = {}
     for tap in scenario.taps:
         place = near if tap == "sender" else far
         dumps[tap] = dump = Dump(place, folder / f"{tap}.pcap", snaplen=snaplen)
         stack.callback(dump.close)
-    shared = {"flows": plan.flows, "ipv6": scenario.ipv6}
-    receivers = Program("receivers", shared, prefix=far.prefix)
+    receivers = Program("receivers", {"flows": plan.flows, "ipv6": scenario.ipv6}, prefix=far.prefix)
     stack.callback(receivers.close)
     receivers.answer()
-    order = {**shared, "duration_s": scenario.duration_s, "drain_s": DRAIN_S}
-    senders = Program("senders", order, prefix=near.prefix)
-    stack.callback(senders.close)
-    sent = senders.answer()["flows"]
-    unfinished = any("bytes" not in flow for flow in sent)
-    received = [] if unfinished else receivers.answer()["flows"]
+    sent = senders.send()
+    for number, flow in enumerate(sent):
+        if "error" in flow:
+            raise LabError(f"recording: connections.{number}: {flow['error']}")
+    # A connection that has not come to its end in time has no count of bytes, and its receiver still waits.
+    received = receivers.answer()["flows"] if all("bytes" in flow for flow in sent) else []
     time.sleep(SETTLE_S)
     counts = {tap: dump.finish() for tap, dump in dumps.items()}
-    tracer_said = tracer()
+    senders.finish()
     return {
         "sent": sent,
         "received": received,
         "tcpdump": counts,
-        "tracer": tracer_said,
-        "emulator": emulator.close(),
-        "scheduling": emulator.scheduling,
+        "rows": senders.rows(),
+        "account": senders.account,
+        "emulator": carrier.close(),
+        "scheduling": carrier.scheduling,
     }
-
-
-def _tracer(plan: Settings, *, port: int, folder: Path, stack: contextlib.ExitStack) -> Any:
-    """Starts the kernel's tracer; the function that ends it and says what it has. Without tracefs, why not."""
-    order = {
-        "name": f"tcptrace-lab-{port}",
-        "events": truth.EVENTS,
-        "first_port": port,
-        "last_port": port + len(plan.flows) - 1,
-        "buffer_kb": _TRACE_BUFFER_KB,
-        "output": str(folder / "trace"),
-    }
-    tracer = Program("tracer", order, prefix=(str(program("unshare")), "--mount", "--"))
-    stack.callback(tracer.close)
-    try:
-        tracer.answer()
-    except LabError as error:
-        reason = str(error)
-        return lambda: {"unavailable": reason}
-
-    def finish() -> dict[str, Any]:
-        tracer.finish()
-        return tracer.answer()
-
-    return finish
-
-
-class _Path:
-    """The emulated path in a thread of its own, at real-time priority where that is allowed."""
-
-    def __init__(self, emulator: _core.Emulator) -> None:
-        self._emulator = emulator
-        self._report: dict[str, Any] = {}
-        self._error: BaseException | None = None
-        self.scheduling = "normal"
-        self._thread = threading.Thread(target=self._carry, name="path", daemon=True)
-        self._thread.start()
-
-    def _carry(self) -> None:
-        try:
-            # Of this thread alone; a packet delivered late is a longer path.
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-            self.scheduling = "SCHED_FIFO 50"
-        except PermissionError:
-            pass
-        try:
-            self._report = self._emulator.run()
-        except OSError as error:
-            self._error = error
-
-    def close(self) -> dict[str, Any]:
-        """Stops the path; what it reports."""
-        self._emulator.stop()
-        self._thread.join()
-        if self._error is not None:
-            raise LabError(f"recording: the path stopped: {self._error}")
-        return self._report
 
 
 def _write(
@@ -205,7 +153,7 @@ def _write(
         suffix = ".pcap.gz" if number == 0 else f".{tap}.pcap.gz"
         captures[tap] = output.with_name(output.name + suffix)
         compress(folder / f"{tap}.pcap", captures[tap])
-    rows = _truth_rows(run, folder)
+    rows = run["rows"]
     before = nodes_before(scenario.path)
     report = run["emulator"]
     files = {
@@ -216,26 +164,14 @@ def _write(
     write_csv(files["truth"], truth.COLUMNS, [row.text() for row in rows])
     write_csv(files["drops"], DROP_COLUMNS, drop_rows(report["drops"], nodes_before=before))
     write_csv(files["queue"], QUEUE_COLUMNS, queue_rows(report["queue"], nodes_before=before))
-    metadata = _metadata(scenario, plan, run, rows=rows, snaplen=snaplen)
+    metadata = _metadata(scenario, plan, run, snaplen=snaplen)
     description = output.with_name(output.name + ".json")
     write_json(description, metadata)
     return Recording(captures=captures, description=description, metadata=metadata, **files)
 
 
-def _truth_rows(run: Mapping[str, Any], folder: Path) -> list[truth.Row]:
-    rows = []
-    if "unavailable" not in run["tracer"]:
-        with (folder / "trace").open(encoding="utf-8", errors="replace") as lines:
-            rows = truth.from_trace(lines, tai_offset_s=run["tracer"]["tai_offset_s"])
-    for flow in run["sent"]:
-        rows += truth.from_samples(flow.get("samples", []), sport=flow.get("client_port", 0))
-    return sorted(rows, key=lambda row: row.time_ns)
-
-
-def _metadata(
-    scenario: Scenario, plan: Settings, run: Mapping[str, Any], *, rows: list[truth.Row], snaplen: int
-) -> dict[str, Any]:
-    report, tracer, path = run["emulator"], run["tracer"], scenario.path
+def _metadata(scenario: Scenario, plan: Settings, run: Mapping[str, Any], *, snaplen: int) -> dict[str, Any]:
+    report, rows, path = run["emulator"], run["rows"], scenario.path
     ports = [flow.get("client_port") for flow in run["sent"]]
     bottleneck = path.bottleneck
     drops: dict[str, int] = {}
@@ -244,6 +180,7 @@ def _metadata(
     sender, receiver, _ = ADDRESSES[scenario.ipv6]
     return {
         "title": scenario.title,
+        "sender": "own" if plan.is_own else "kernel",
         "kernel": f"{platform.system()} {platform.release()}",
         "scenario": json.loads(json.dumps(to_spec(scenario))),
         "departures": plan.departures,
@@ -261,16 +198,14 @@ def _metadata(
             "buffer_packets_waiting": path.waiting_places(bottleneck),
         },
         "result": {
-            "sent": [{key: value for key, value in flow.items() if key != "samples"} for flow in run["sent"]],
+            "sent": run["sent"],
             "received": run["received"],
         },
         "drops": drops,
         "tcpdump": run["tcpdump"],
         "truth": {
-            "tracepoints": list(truth.EVENTS) if "unavailable" not in tracer else [],
-            "unavailable": tracer.get("unavailable"),
-            "events_lost": tracer.get("lost", 0),
-            "rows": {ev: sum(row.ev == ev for row in rows) for ev in "ARCI"},
+            **run["account"],
+            "rows": {ev: sum(row.ev == ev for row in rows) for ev in "ASRCI"},
         },
         "emulator": {
             "scheduling": run["scheduling"],
@@ -279,6 +214,8 @@ def _metadata(
             **{key: report[key] for key in ("forward", "reverse", "is_conserved", "write_errors", "clock_drift_ns")},
         },
         "measured": {
-            str(port): asdict(truth.measure(rows, sport=port)) for port in ports if port and "unavailable" not in tracer
+            str(port): asdict(truth.measure(rows, sport=port, restarts=scenario.control.recovery == "tahoe"))
+            for port in ports
+            if port and run["account"]["unavailable"] is None
         },
     }

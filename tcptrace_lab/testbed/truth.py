@@ -10,6 +10,7 @@ where tracefs is not to be had.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -99,6 +100,25 @@ def _row(line: str, tai_offset_s: int) -> Row | None:
     )
 
 
+def settle_ssthresh(rows: Iterable[Row]) -> list[Row]:
+    """All rows by time, with the ssthresh that holds.
+
+    tcp_probe shows tcp_current_ssthresh(): outside a reduction at least 3/4 of cwnd, which may hide the value. The
+    samples show the value itself, as does every row above that bound; a hidden one is the last known.
+    """
+    ordered = sorted(rows, key=lambda row: row.time_ns)
+    known: dict[int, int] = {}
+    for row in ordered:
+        if row.ssthresh is None or row.cwnd is None:
+            continue
+        bound = (row.cwnd >> 1) + (row.cwnd >> 2)
+        is_shown = row.ev != "A" or row.ca_state in (CWR, RECOVERY) or row.ssthresh > bound
+        if not is_shown:
+            row.ssthresh = min(known.get(row.sport, row.ssthresh), row.ssthresh)
+        known[row.sport] = row.ssthresh
+    return ordered
+
+
 def from_samples(samples: Iterable[list[int]], *, sport: int) -> list[Row]:
     """The rows of one connection's TCP_INFO samples (endpoint.sample)."""
     rows = []
@@ -136,8 +156,11 @@ class Measured:
     states: tuple[str, ...] = field(default=())
 
 
-def measure(rows: Iterable[Row], *, sport: int) -> Measured:
-    """Loss events and slow starts of one connection; rows with tracepoints are needed."""
+def measure(rows: Iterable[Row], *, sport: int, restarts: bool = False) -> Measured:
+    """Loss events and slow starts of one connection, from A, C and R rows.
+
+    `restarts`: a fast retransmit is followed by a slow start from one segment (Tahoe).
+    """
     rows = [row for row in rows if row.sport == sport]
     mine = [row for row in rows if row.ev != "I"]
     events = []
@@ -158,7 +181,7 @@ def measure(rows: Iterable[Row], *, sport: int) -> Measured:
         sport=sport,
         retransmissions=sum(row.ev == "R" for row in mine),
         loss_events=tuple(events),
-        slow_starts_per_cycle=_slow_starts(events),
+        slow_starts_per_cycle=_slow_starts(events, restarts=restarts),
         cwnd_max=max((row.cwnd for row in rows if row.cwnd is not None), default=0),
         states=tuple(CA_STATES[row.ca_state] for row in mine if row.ev == "C" and row.ca_state is not None),
     )
@@ -179,15 +202,20 @@ def _loss_event(row: Row, before: Row, after: Row | None, *, is_recovering: bool
     )
 
 
-def _slow_starts(events: Iterable[LossEvent]) -> tuple[int, ...]:
+def _slow_starts(events: Iterable[LossEvent], *, restarts: bool) -> tuple[int, ...]:
     """Slow starts per loss cycle: the initial one, then one for each timeout; a cycle ends with a loss in avoidance.
 
-    A fast retransmit does not slow start: after one the next cycle begins in avoidance, with none.
+    A fast retransmit does not slow start unless the sender is Tahoe's: the next cycle begins in avoidance, with none.
+    After a slow start, a loss found at cwnd = ssthresh or one above is that slow start's: the lost segment was sent a
+    round trip before it was missed.
     """
     cycles = [1]
+    has_slow_start = True
     for event in events:
-        if event.phase == "avoidance":
+        ssthresh = math.inf if event.ssthresh_before is None else event.ssthresh_before
+        was_sent_in_slow_start = has_slow_start and event.cwnd_before <= ssthresh + 1
+        if event.phase == "avoidance" and not was_sent_in_slow_start:
             cycles.append(0)
-        if event.kind == "rto":
-            cycles[-1] += 1
+        has_slow_start = event.kind == "rto" or (restarts and event.kind == "fast_retransmit")
+        cycles[-1] += has_slow_start
     return tuple(cycles)

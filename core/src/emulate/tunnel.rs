@@ -1,39 +1,24 @@
 //! Two TUN devices joined by the path, in real time.
 
 use std::io;
-use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::{Errno, read, write};
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use rustix::thread::set_current_timer_slack;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::{Errno, write};
 
 use super::clock::{Freeze, VirtualClock};
+use super::device::{
+    LARGEST_PACKET, Stop, duplicate, monotonic, no_timer_slack, read_packet, wait_until,
+    wall_minus_monotonic,
+};
 use super::journal::{Bin, Drop, Journal};
 use super::lane::{Lane, Way};
 use super::packet::Packet;
 use crate::network::Random;
 use crate::simulate::{Spec, paths};
 
-/// The largest packet a TUN device without offload hands over.
-const READ_BYTES: usize = 65536;
-
 /// A timer wakes a thread some 40 us late: the last stretch before an event is spent looking at the clock.
 const SPIN_NS: i64 = 60_000;
-
-/// Ends a run from another thread.
-#[derive(Clone, Debug)]
-pub struct Stop(Arc<OwnedFd>);
-
-impl Stop {
-    pub fn stop(&self) -> io::Result<()> {
-        write(&self.0, &1u64.to_ne_bytes())?;
-        Ok(())
-    }
-}
 
 /// Packets of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +68,7 @@ impl Tunnel {
         Ok(Self {
             sender: duplicate(sender)?,
             receiver: duplicate(receiver)?,
-            stop: Stop(Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?)),
+            stop: Stop::new()?,
             spec,
         })
     }
@@ -94,16 +79,9 @@ impl Tunnel {
 
     /// Carries packets until stopped.
     pub fn run(&self) -> io::Result<Report> {
-        // The default slack of 50 us would make every delivery that much later.
-        set_current_timer_slack(NonZeroU64::new(1))?;
+        no_timer_slack()?;
         Run::new(self).carry()
     }
-}
-
-/// A second descriptor of the same open file, without an unsafe conversion from a number.
-fn duplicate(number: i32) -> io::Result<OwnedFd> {
-    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
-    Ok(pidfd_getfd(own, number, PidfdGetfdFlags::empty())?)
 }
 
 struct Run<'a> {
@@ -131,7 +109,7 @@ impl<'a> Run<'a> {
             journal: Journal::default(),
             wall_minus_monotonic_ns: wall_minus_monotonic(),
             write_errors: 0,
-            buffer: vec![0; READ_BYTES],
+            buffer: vec![0; LARGEST_PACKET],
         }
     }
 
@@ -158,22 +136,15 @@ impl<'a> Run<'a> {
 
     /// Sleeps until a packet comes, an event is due, or someone calls stop (then true).
     fn wait(&self) -> io::Result<bool> {
-        let timeout = self.next_event().map(|due| {
-            let left = (self.clock.to_real(due) - self.real() - SPIN_NS).max(0);
-            Timespec {
-                tv_sec: left / 1_000_000_000,
-                tv_nsec: left % 1_000_000_000,
-            }
-        });
+        let due = self.next_event().map(|due| self.clock.to_real(due));
+        let left = due.map(|due| due - self.real() - SPIN_NS);
         let mut watched = [
             PollFd::new(&self.tunnel.sender, PollFlags::IN),
             PollFd::new(&self.tunnel.receiver, PollFlags::IN),
-            PollFd::new(&*self.tunnel.stop.0, PollFlags::IN),
+            PollFd::new(&self.tunnel.stop, PollFlags::IN),
         ];
-        match poll(&mut watched, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(watched[2].revents().contains(PollFlags::IN)),
-            Err(error) => Err(error.into()),
-        }
+        wait_until(&mut watched, left)?;
+        Ok(watched[2].revents().contains(PollFlags::IN))
     }
 
     /// Takes every packet that waits in a device; each enters the path at the instant at which it is read.
@@ -243,34 +214,4 @@ impl<'a> Run<'a> {
             journal: self.journal,
         }
     }
-}
-
-/// The next packet of a device, `None` when none waits.
-fn read_packet(device: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<Vec<u8>>> {
-    match read(device, &mut *buffer) {
-        Ok(length) => Ok(Some(buffer[..length].to_vec())),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn monotonic() -> i64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
-}
-
-/// The clock of packet captures against the one that schedules; the closest of a few readings.
-fn wall_minus_monotonic() -> i64 {
-    (0..8)
-        .map(|_| {
-            let before = monotonic();
-            let wall = nanoseconds(clock_gettime(ClockId::Realtime));
-            let after = monotonic();
-            (after - before, wall - (before + after) / 2)
-        })
-        .min()
-        .map_or(0, |(_, offset)| offset)
-}
-
-fn nanoseconds(time: Timespec) -> i64 {
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

@@ -6,6 +6,7 @@ mod capture;
 mod control;
 mod emulate;
 mod follower;
+mod own_sender;
 mod simulate;
 mod sweep;
 mod tapped;
@@ -16,5 +17,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     capture::register(module)?;
     follower::register(module)?;
     simulate::register(module)?;
+    own_sender::register(module)?;
     emulate::register(module)
 }

@@ -495,7 +495,8 @@ fn agreed(spec: &Spec, given: &ConnectionSpec) -> Agreed {
     agreed
 }
 
-fn options(sender: &SenderSpec, smss: u32) -> Options {
+/// What `recovery::Sender` is told of a scenario's sender.
+pub fn options(sender: &SenderSpec, smss: u32) -> Options {
     Options {
         recovery: match sender.recovery {
             RecoveryKind::Tahoe => Recovery::Tahoe,

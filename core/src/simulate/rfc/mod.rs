@@ -4,6 +4,8 @@ mod connection;
 mod packet;
 mod receiver;
 
+pub use connection::options;
+
 use connection::Connection;
 use packet::Packet;
 

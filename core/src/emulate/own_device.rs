@@ -1,0 +1,98 @@
+//! Our own sender on a TUN device, in real time.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::{Errno, write};
+
+use super::device::{
+    LARGEST_PACKET, Stop, duplicate, monotonic, no_timer_slack, read_packet, wait_until,
+    wall_minus_monotonic,
+};
+use super::own_sender::OwnSender;
+use super::own_truth::Row;
+use crate::wire::{decode, encode};
+
+const LINKTYPE_RAW: u16 = 101;
+
+/// What a connection came to.
+#[derive(Debug)]
+pub struct Sent {
+    /// On the captures' clock.
+    pub rows: Vec<Row>,
+    pub acknowledged: u64,
+    pub has_ended: bool,
+    pub is_reset: bool,
+}
+
+/// Sends from `device` for `duration_ns`, then waits for the end for `drain_ns` at most, or until stopped.
+pub fn send(
+    sender: &mut OwnSender,
+    device: i32,
+    duration_ns: i64,
+    drain_ns: i64,
+    stop: &Stop,
+) -> io::Result<Sent> {
+    no_timer_slack()?;
+    let device = duplicate(device)?;
+    let wall = wall_minus_monotonic();
+    let mut buffer = vec![0; LARGEST_PACKET];
+    let began = monotonic();
+    sender.open(began);
+    loop {
+        while let Some(bytes) = read_packet(device.as_fd(), &mut buffer)? {
+            // What is not TCP is not for us.
+            if let Ok(segment) = decode(LINKTYPE_RAW, &bytes, bytes.len() as u32) {
+                sender.on_segment(monotonic(), &segment);
+                transmit(sender, &device)?;
+            }
+        }
+        let now = monotonic();
+        sender.on_time(now);
+        if now >= began + duration_ns {
+            sender.close(now);
+        }
+        transmit(sender, &device)?;
+        if sender.has_ended() || now >= began + duration_ns + drain_ns {
+            break;
+        }
+        let end = if now < began + duration_ns {
+            began + duration_ns
+        } else {
+            began + duration_ns + drain_ns
+        };
+        let due = sender.next_event().map_or(end, |due| due.min(end));
+        let mut watched = [
+            PollFd::new(&device, PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        wait_until(&mut watched, Some(due - now))?;
+        if watched[1].revents().contains(PollFlags::IN) {
+            break;
+        }
+    }
+    let on_the_wall = |row: &Row| Row {
+        time_ns: row.time_ns + wall,
+        ..*row
+    };
+    Ok(Sent {
+        rows: sender.rows().iter().map(on_the_wall).collect(),
+        acknowledged: sender.acknowledged(),
+        has_ended: sender.has_ended(),
+        is_reset: sender.is_reset(),
+    })
+}
+
+fn transmit(sender: &mut OwnSender, device: &OwnedFd) -> io::Result<()> {
+    let mut frame = Vec::new();
+    for segment in sender.outgoing() {
+        encode(&segment, &[], LINKTYPE_RAW, u32::MAX, &mut frame).map_err(io::Error::other)?;
+        match write(device, &frame) {
+            // A packet that the device would not take is lost, as on any link.
+            Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
