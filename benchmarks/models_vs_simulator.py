@@ -12,20 +12,18 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from markdown import SPREAD, percent, records, spread, table
+from random_loss import textbook
 from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 from tcptrace_lab.models.small_buffers import SmallBuffers
 from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
-from tcptrace_lab.models.textbook import pftk
-from tcptrace_lab.models.textbook.mathis import Mathis
-from tcptrace_lab.models.textbook.pftk import Pftk
 
 from tcptrace_lab._version import __version__
 from tcptrace_lab.reproduce.paper import simulated_slow_starts
@@ -63,31 +61,6 @@ def main() -> int:
     arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{arguments.output}", file=sys.stderr)
     return 0
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """A Markdown table."""
-    cells = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in rows]
-    return ["| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *cells)]
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a sweep."""
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
-
-
-def percent(part: int, whole: int) -> str:
-    return f"{part} of {whole} ({part / whole:.1%})" if whole else "none"
-
-
-def spread(errors: Sequence[float]) -> list[str]:
-    """Count, smallest, 5 %, median, 95 % and largest error, in percent."""
-    if not len(errors):
-        return ["0", *[""] * 5]
-    return [str(len(errors)), *(f"{100 * q:+.1f}" for q in np.quantile(errors, [0, 0.05, 0.5, 0.95, 1]))]
-
-
-SPREAD = ("runs", "min %", "5 %", "median %", "95 %", "max %")
 
 
 def tahoe(nodes: list[dict[str, object]], delay_s: float, duration_s: float) -> dict[str, Any]:
@@ -369,74 +342,6 @@ def _start(rate: float, delay: float, k: int, b: int) -> dict[str, Any]:
         "control": {"name": "tahoe", "initial_window": k, "rto": {"initial_s": 59, "min_s": 58, "granularity_s": 0.01}},
         "application": {"kind": "bytes", "bytes": 400 * 960},
     }
-
-
-def textbook(quick: bool) -> list[str]:
-    """Mathis and PFTK against senders under random loss."""
-    losses = (0.001, 0.01, 0.05) if quick else (3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1)
-    rows: list[tuple[object, ...]] = []
-    errors: dict[tuple[str, str], list[float]] = {}
-    for recovery in ("reno", "newreno", "sack"):
-        for segments in (1, 2):
-            for delay in (0.02, 0.1) if not quick else (0.05,):
-                rows += _lossy(recovery, segments, delay, losses, errors)
-    lines = [
-        f"{len(rows)} runs of ns-2's Reno, NewReno and SACK: random loss p from {losses[0]:g} to {losses[-1]:g} on "
-        "a link of 1 Gb/s, round trips of 20 and 100 ms, an ACK for each packet or for two; RTO at least 0.2 s; about "
-        "2000 losses each.",
-        "",
-    ]
-    lines += table(("model", "sender", *SPREAD), [(*key, *spread(values)) for key, values in sorted(errors.items())])
-    by_loss = [(loss, *(_by_loss(rows, loss, column) for column in (4, 5, 6))) for loss in losses]
-    lines += ["", "Median error by loss probability:", ""]
-    lines += table(("p", "Mathis", "PFTK full", "PFTK approximate"), by_loss)
-    lines += [
-        "",
-        "At small p every law is too low: losses far apart by chance let the window grow further than losses every 1/p "
-        "packets, and PFTK ends each round with its first loss. At large p timeouts decide: Mathis has none, PFTK has "
-        "them, and needs the timer's length (here 0.2 s at least).",
-    ]
-    return lines
-
-
-def _by_loss(rows: list[tuple[object, ...]], loss: float, column: int) -> str:
-    return f"{100 * float(np.median([float(str(row[column])) for row in rows if row[0] == loss])):+.1f} %"
-
-
-def _lossy(
-    recovery: str, segments: int, delay: float, losses: Sequence[float], errors: dict[tuple[str, str], list[float]]
-) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
-    for loss in losses:
-        rate = float(pftk.throughput(loss, delay, 0.2, segments))
-        base = {
-            "profile": "ns2",
-            "duration_s": 2000 / loss / rate,
-            "seed": 3,
-            "taps": [],
-            "path": {
-                "packet_bytes": 1000,
-                "nodes": [{"rate_bps": 1e9, "buffer": 100_000, "delay_s": delay / 2, "loss": loss}],
-                "return_delay_s": delay / 2,
-            },
-            "control": {"name": recovery, "delayed_ack_segments": segments, "rto": {"granularity_s": 0.01}},
-            "receiver": {"delayed_ack_timer_s": 0.1},
-        }
-        (run,) = records(sweep(base, [Over(key="seed", values=(3,))]))
-        scenario = parse(base)
-        # What the laws call the rate is what is sent; retransmissions count.
-        seen = float(run["packets_sent"]) / float(run["duration_s"])
-        found: list[float] = []
-        for name, model, quantity in (
-            ("Mathis", Mathis(), "throughput"),
-            ("PFTK full", Pftk(), "throughput"),
-            ("PFTK approximate", Pftk(), "throughput_approximate"),
-        ):
-            value = float(model.evaluate(**model.inputs(scenario.path, scenario.control))[quantity].value)
-            found.append(value / seen - 1)
-            errors.setdefault((name, recovery), []).append(value / seen - 1)
-        rows.append((loss, recovery, segments, delay, *found))
-    return rows
 
 
 if __name__ == "__main__":

@@ -336,9 +336,9 @@ def _is_last_queue_short(path: Path) -> Reason:
     places = path.waiting_places(path.nodes[-1]) + 1
     before = min((path.waiting_places(node) for node in path.nodes[:-1]), default=np.inf)
     return reason(
-        places <= PLACES.high and before >= 2 * places,
+        PLACES.low <= places <= PLACES.high and before >= 2 * places,
         f"the last queue holds b = {places:g} packets, the one in service included",
-        f"the last queue holds b = {places:g} packets: more than the {PLACES.high:g} followed"
-        if places > PLACES.high
+        f"the last queue holds b = {places:g} packets: must be {PLACES.range}"
+        if not PLACES.low <= places <= PLACES.high
         else f"a queue before the last has {before:g} places: it may overflow before the last one, with b = {places:g}",
     )

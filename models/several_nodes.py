@@ -272,7 +272,10 @@ def _has_upstream_node(path: Path) -> Reason:
 
 def _is_above_r_ca(path: Path) -> Reason:
     rates = [node.rate_bps / (8 * path.packet_bytes) for node in _slow_upstream(path)]
-    limit = float(r_ca(max(_pipe(path), 1.0), path.mu_pps))
+    pipe = _pipe(path)
+    if not np.isfinite(pipe) or path.mu_pps == np.inf:
+        return Reason(holds=False, text="the bottleneck has no rate")
+    limit = float(r_ca(max(pipe, 1.0), path.mu_pps))
     return reason(
         min(rates, default=limit) >= limit,
         f"every node before the bottleneck is faster than R_CA = {limit:.6g} packets/s",

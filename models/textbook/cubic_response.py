@@ -56,7 +56,7 @@ class CubicResponse:
     def applies_to(self, path: Path, control: Control) -> Applicability:
         """Random loss and a CUBIC window."""
         reasons = shared_reasons(path, control, "cubic")
-        if conditions.has_random_loss(path).holds:
+        if conditions.has_random_loss(path).holds and path.base_rtt_s > 0:
             values = self.inputs(path, control)
             size = float(window(**values))
             rate = size / values["round_trip"]

@@ -21,6 +21,7 @@ def shared_reasons(path: Path, control: Control, *windows: str) -> tuple[Reason,
     """Random loss, no slow start after every loss, and one of the named windows."""
     return (
         conditions.has_random_loss(path),
+        reason(path.base_rtt_s > 0, f"a round trip takes {path.base_rtt_s:.6g} s", "a round trip takes no time"),
         conditions.has_window(control, *windows),
         reason(
             control.recovery != "tahoe",

@@ -52,7 +52,7 @@ class Mathis:
     def applies_to(self, path: Path, control: Control) -> Applicability:
         """Random loss that keeps a Reno window below the path's and the receiver's limits."""
         reasons = shared_reasons(path, control, "reno")
-        if conditions.has_random_loss(path).holds:
+        if conditions.has_random_loss(path).holds and path.base_rtt_s > 0:
             values = self.inputs(path, control)
             peak = float(peak_window(values["loss"], values["ack_segments"]))
             rate = float(throughput(values["loss"], values["round_trip"], values["ack_segments"]))

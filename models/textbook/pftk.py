@@ -113,7 +113,7 @@ class Pftk:
     def applies_to(self, path: Path, control: Control) -> Applicability:
         """Random loss and a Reno window."""
         reasons = shared_reasons(path, control, "reno")
-        if conditions.has_random_loss(path).holds:
+        if conditions.has_random_loss(path).holds and path.base_rtt_s > 0:
             rate = float(throughput(**self.inputs(path, control)))
             reasons = (*reasons, is_below_link(path, rate))
         return Applicability(reasons)

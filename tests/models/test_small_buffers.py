@@ -93,6 +93,20 @@ def test_s_is_below_b_plus_2() -> None:
     assert np.all(model.burst_s(buffer) < buffer + 2)
 
 
+def test_parts_i_and_iii_cannot_overflow_at_three_halves_of_mu() -> None:
+    """Section 4: part (i) has fewer than 2 B packets and part (iii) fewer than 3 B, whole B."""
+    buffer = np.arange(2.0, 5000)
+    assert np.all(2 ** model.n_b(buffer) - 2 * (buffer - 1) < 2 * buffer)
+    assert np.all(2 * (buffer - 1) < 3 * buffer)
+
+
+def test_below_2_w_b_the_pipe_is_below_this() -> None:
+    """Section 6: W_th < 2 W_B "leads to mu tau + 1 < 2^(n_B + 1) + 3 B"."""
+    buffer, pipe = np.meshgrid(np.arange(1.0, 200), np.linspace(0.5, 3000, 500))
+    below = model.w_threshold(buffer, 1, pipe) < 2 * model.w_b(buffer)
+    np.testing.assert_array_equal(below, pipe + 1 < 2 ** (model.n_b(buffer) + 1) + 3 * buffer)
+
+
 def test_condition_10_holds_on_left_edges_and_fails_on_right_ones() -> None:
     """Section 5: (10) reads 2 (B - 1) + S > 2 B - 1, so S > 1, on the left; S > 2 B + 1, never, on the right."""
     buffer = np.arange(2, 4000).astype(float)
