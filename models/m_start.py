@@ -252,6 +252,11 @@ class MStart:
         inputs = self.inputs(path, control)
         found = self.evaluate(**inputs)
         is_m_start = inputs["step"] > 0
+        notes = ["cycles are taken apart: the queue is empty when a cycle begins, as long as W < cT"]
+        if control.initial_ssthresh < float(found["W_first_loss"].value):
+            notes.append(
+                f"ssthresh = {control.initial_ssthresh:g} at first: the first slow start ends before W_first_loss"
+            )
         return Prediction(
             model=self.name,
             paper=self.paper,
@@ -260,5 +265,5 @@ class MStart:
             equations=("eq. 3", "section 3") if is_m_start else ("eq. 1", "eq. 2", "section 3"),
             regime="overflow" if found["overflows"].value else "fits",
             margin=float(found["margin"].value),
-            notes=("cycles are taken apart: the queue is empty when a cycle begins, as long as W < cT",),
+            notes=tuple(notes),
         )

@@ -224,6 +224,8 @@ def test_prediction_says_overflow_and_why() -> None:
     found = model.predict(path, Control(slow_start="m-start"))
     assert found.regime == "overflow"
     assert found.quantities["growth"].value == 6.5
+    early = model.predict(path, Control(slow_start="m-start", initial_ssthresh=64))
+    assert early.notes[1] == "ssthresh = 64 at first: the first slow start ends before W_first_loss"
     assert not model.applies_to(path, Control(slow_start="hystart"))
     with pytest.raises(ValueError, match="hystart"):
         model.predict(path, Control(slow_start="hystart"))
