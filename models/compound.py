@@ -143,11 +143,13 @@ class Compound:
         }
 
     def predict(self, path: Path, control: Control) -> Prediction:
-        """Case 1 to 6 and the oscillation, real arithmetic for "compound-draft", the Linux module's for "compound"."""
+        """Case 1 to 6 and the oscillation, in the sender's arithmetic: real for "compound-draft", else ns-2.35's."""
         require_applies(self, path, control)
-        arithmetic = "float" if control.window == "compound-draft" else "linux"
-        model = replace(self, rule=replace(self.rule, arithmetic=arithmetic))
+        arithmetic = "float" if control.window == "compound-draft" else "ns2"
         inputs = self.inputs(path, control)
+        more = inputs["mu"] * (path.base_rtt_s - path.propagation_rtt_s)
+        rule = replace(self.rule, arithmetic=arithmetic, round_trip=path.base_rtt_s, transmission=more)
+        model = replace(self, rule=rule)
         found = model.evaluate(**inputs)
         number = int(found["case"].value)
         kind = f"{found['oscillation_m'].value:g}:{found['oscillation_n'].value:g}"

@@ -54,6 +54,10 @@ class Rounds:
     decreased: NDArray[np.bool_]
     delay_window: IntArray
 
+    def path(self, i: int) -> Rounds:
+        """The columns of one of several paths."""
+        return Rounds(window=self.window[:, i], decreased=self.decreased[:, i], delay_window=self.delay_window[:, i])
+
 
 def rounds(
     mu: ArrayLike, base_rtt: ArrayLike, gamma: ArrayLike = 30, *, start: ArrayLike | None = None, count: int = 200

@@ -139,11 +139,7 @@ def _oscillations(sources: Sources) -> Table:
     rows: list[Row] = []
     agree: dict[str, list[bool]] = {"the model (linux)": [], "its rounds": [], "the simulator": []}
     for i, bdp in enumerate(bdps):
-        stepped = by_rounds.cycles_of(
-            by_rounds.Rounds(
-                window=run.window[:, i], decreased=run.decreased[:, i], delay_window=run.delay_window[:, i]
-            )
-        )
+        stepped = by_rounds.cycles_of(run.path(i))
         simulated = _simulated_oscillation(sources, bdp)
         kinds = (
             type_name(float(model.rises[i]), float(model.falls[i])),

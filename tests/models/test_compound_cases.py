@@ -220,7 +220,9 @@ def test_prediction_names_case_phases_and_oscillation() -> None:
     found = model.predict(path, Control(window="compound", recovery="sack"))
     assert found.case == 4
     assert found.notes == ("phases 1, 2, 3, 4; oscillation 3:1 in phase 3",)
-    assert found.quantities["theta_max"].value == 476
+    # ns-2.35's module over a link of 100 Mb/s and nothing else: 475; over the reference run's it is 476.
+    assert found.quantities["theta_max"].value == 475
+    assert found.quantities["oscillation_margin"].value == 1
     draft = model.predict(path, Control(window="compound-draft", recovery="sack"))
     assert draft.quantities["theta_max"].value == pytest.approx(477.3, abs=0.05)
     with pytest.raises(ValueError, match="reno"):
@@ -239,7 +241,7 @@ def test_delayed_acks_double_the_slow_phases() -> None:
     path = Path(nodes=(Node(rate_bps=100e6, buffer=79, delay_s=0.025),), return_delay_s=0.025)
     ack_counting = Control(window="compound", recovery="sack", delayed_ack_segments=2)
     found = Compound().predict(path, ack_counting)
-    assert float(found.quantities["period"].value) == pytest.approx(27.44, abs=0.01)
+    assert float(found.quantities["period"].value) == pytest.approx(27.4, abs=0.05)
     assert "acknowledges every packet" in found.notes[1]
     # The draft's window counts what an ACK acknowledges.
     draft = Control(window="compound-draft", recovery="sack", delayed_ack_segments=2)

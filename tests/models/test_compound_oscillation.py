@@ -178,6 +178,23 @@ def test_ns2_windows_of_phase_3_within_3_packets(name: str, agree: int, differ: 
     assert found.theta_min[same] == pytest.approx(column["theta_min"][same], abs=3)
 
 
+def test_ns2_arithmetic_shows_the_types_of_ns2() -> None:
+    """gamma = 30, the pipe a packet and its ACK longer than mu tau: 2:1 at 550-585, which the paper's module lacks.
+
+    Not 535-543 and 600 (two types alternate) and 1320-1360, where 4:2 and 3:2 can both live.
+    """
+    table = rows("compound_phase3.csv")
+    bdp = np.array([float(row["bdp_pkts"]) for row in table])
+    found = oscillation(bdp, 30, Rule(arithmetic="ns2", transmission=1 + 40 / 1500))
+    kinds = [f"{m:g}:{n:g}" for m, n in zip(found.rises, found.falls, strict=True)]
+    differ = [at for at, kind, row in zip(bdp, kinds, table, strict=True) if kind != row["oscillation_m_n"]]
+    assert set(differ) <= {60, 80, 535, 540, 543, 600, 1320, 1340, 1345, 1360}
+    same = np.array([at not in differ for at in bdp])
+    assert found.theta_max[same] == pytest.approx(
+        np.array([float(row["theta_max_pkts"]) for row in table])[same], abs=1.5
+    )
+
+
 def test_samples_are_those_of_equation_14() -> None:
     """Equation (14) as meant: after an increase w_(i-2) + 1, after a decrease w_i."""
     assert float(in_flight_seen(np.array(476.0), np.array(464.0), np.array(452.0))) == 453

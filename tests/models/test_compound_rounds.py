@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import pytest
-from tcptrace_lab.models.compound_rounds import Rounds, cycles_of, increase, quartic_root, rounds
+from tcptrace_lab.models.compound_rounds import cycles_of, increase, quartic_root, rounds
 
 from tests.conftest import shared
 
@@ -19,10 +19,6 @@ def rows(name: str) -> list[dict[str, str]]:
 def base_rtt(mu: np.ndarray) -> np.ndarray:
     """Propagation, a packet and its ACK over the bottleneck, both over the 10 Gb/s access link."""
     return TAU + (1 + 40 / 1500) / mu + 8 * 1540 / 10e9
-
-
-def column(run: Rounds, i: int) -> Rounds:
-    return Rounds(window=run.window[:, i], decreased=run.decreased[:, i], delay_window=run.delay_window[:, i])
 
 
 def test_integer_root_is_within_one_of_the_root() -> None:
@@ -46,7 +42,7 @@ def test_type_and_extremes_of_phase_3(name: str, types: int, exact: int) -> None
     table = rows(name)
     bdp, gamma = (np.array([float(row[key]) for row in table]) for key in ("bdp_pkts", "gamma_pkts"))
     run = rounds(bdp / TAU, base_rtt(bdp / TAU), gamma, start=np.floor(bdp / 2))
-    found = [cycles_of(column(run, i)) for i in range(bdp.size)]
+    found = [cycles_of(run.path(i)) for i in range(bdp.size)]
     same = [
         seen and f"{seen.rises}:{seen.falls}" == row["oscillation_m_n"] for seen, row in zip(found, table, strict=True)
     ]
