@@ -11,7 +11,7 @@ use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::{Counts, Decoder, Plain, Segment};
 
 /// Packets handed over at a time: enough that waiting costs nothing per packet, few enough to stay in the cache.
-const BATCH: usize = 2048;
+const BATCH: u32 = 2048;
 /// Batches under way between the two threads.
 const BATCHES: usize = 4;
 
@@ -116,31 +116,33 @@ fn fill(
     batch: &mut Batch,
     next: &mut u64,
 ) -> Result<bool, CaptureError> {
-    batch.packets.reserve(BATCH);
-    for record in 0..BATCH as u32 {
-        let Some(found) = reader.next_record()? else {
-            return Ok(false);
-        };
-        *next += 1;
-        let time_ns = found.time_ns;
-        if let Some(plain) = decoder.decode_plain(found.link_type, found.data) {
-            batch.packets.push(Decoded {
-                time_ns,
-                plain,
-                record,
-            });
-        } else if let Ok(segment) = decoder.decode(found.link_type, found.data, found.orig_len) {
-            let plain = Plain {
-                seq: batch.others.len() as u32,
-                ..Plain::default()
-            };
-            batch.packets.push(Decoded {
-                time_ns,
-                plain,
-                record: record | OTHER,
-            });
-            batch.others.push(segment);
-        }
+    let mut record = 0;
+    let mut more = true;
+    while more && record < BATCH {
+        more = reader.next_records(|found| {
+            let time_ns = found.time_ns;
+            if let Some(plain) = decoder.decode_plain(found.link_type, found.data) {
+                batch.packets.push(Decoded {
+                    time_ns,
+                    plain,
+                    record,
+                });
+            } else if let Ok(segment) = decoder.decode(found.link_type, found.data, found.orig_len)
+            {
+                let plain = Plain {
+                    seq: batch.others.len() as u32,
+                    ..Plain::default()
+                };
+                batch.packets.push(Decoded {
+                    time_ns,
+                    plain,
+                    record: record | OTHER,
+                });
+                batch.others.push(segment);
+            }
+            record += 1;
+        })?;
     }
-    Ok(true)
+    *next += u64::from(record);
+    Ok(more)
 }

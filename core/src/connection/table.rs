@@ -82,7 +82,11 @@ impl Table {
     pub fn push_record(&mut self, time_ns: i64, index: u64, segment: &Segment) {
         self.segments += 1;
         let packet = Packet::new(time_ns, index, segment);
-        self.follow(segment.src, segment.dst, &packet, Some(&segment.options));
+        let options = Some(&segment.options);
+        let pair = plain_pair(segment.src, segment.dst);
+        if pair.is_none_or(|pair| !self.push_known(pair, &packet, options)) {
+            self.follow(segment.src, segment.dst, &packet, options);
+        }
     }
 
     /// The next segment, of the usual form.
@@ -90,40 +94,46 @@ impl Table {
     pub fn push_plain(&mut self, time_ns: i64, index: u64, plain: &Plain) {
         self.segments += 1;
         let packet = Packet::plain(time_ns, index, plain);
-        let there = (plain.addresses, plain.ports);
-        let back = (plain.addresses.rotate_left(32), plain.ports.rotate_left(16));
-        let place = shortcut(there, back);
-        if let Some(found) = self
-            .shortcuts
-            .get(place)
-            .filter(|_| !packet.is_syn() && there != (0, 0))
-        {
-            let pair = (found.addresses, found.ports);
-            if pair == there || pair == back {
-                // The shortcut holds the pair as `ends` has it.
-                let from = usize::from(pair != there);
-                self.connections[found.id as usize].push(from, &packet, None);
-                return;
-            }
+        if !self.push_known((plain.addresses, plain.ports), &packet, None) {
+            self.push_found(plain, &packet);
         }
-        self.push_found(plain, &packet, place);
+    }
+
+    /// By the shortcut, if it holds the pair; a SYN may open a connection and goes through the map.
+    #[inline]
+    fn push_known(
+        &mut self,
+        there: (u64, u32),
+        packet: &Packet<'_>,
+        options: Option<&TcpOptions>,
+    ) -> bool {
+        let back = reversed(there);
+        let Some(found) = self.shortcuts.get(shortcut(there, back)) else {
+            return false;
+        };
+        let pair = (found.addresses, found.ports);
+        if packet.is_syn() || (pair != there && pair != back) || there == (0, 0) {
+            return false;
+        }
+        // The shortcut holds the pair as `ends` has it.
+        let from = usize::from(pair != there);
+        self.connections[found.id as usize].push(from, packet, options);
+        true
     }
 
     /// Through the map, and noted in the shortcut.
     #[cold]
-    fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>, place: usize) {
+    fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>) {
         self.follow(plain.src(), plain.dst(), packet, None);
         let id = self.last.expect("a segment was followed").1;
+        let there = (plain.addresses, plain.ports);
+        let back = reversed(there);
         let is_there = self.connections[id as usize].ends[0] == plain.src();
-        let (addresses, ports) = if is_there {
-            (plain.addresses, plain.ports)
-        } else {
-            (plain.addresses.rotate_left(32), plain.ports.rotate_left(16))
-        };
+        let (addresses, ports) = if is_there { there } else { back };
         if self.shortcuts.is_empty() {
             self.shortcuts = vec![Found::default(); SHORTCUTS];
         }
-        self.shortcuts[place] = Found {
+        self.shortcuts[shortcut(there, back)] = Found {
             addresses,
             ports,
             id,
@@ -167,13 +177,18 @@ impl Table {
         self.newest.insert(key, id);
         // A new connection on a known pair: the shortcut would still lead to the old one.
         if let Some(pair) = plain_pair(src, dst) {
-            let back = (pair.0.rotate_left(32), pair.1.rotate_left(16));
-            if let Some(found) = self.shortcuts.get_mut(shortcut(pair, back)) {
+            if let Some(found) = self.shortcuts.get_mut(shortcut(pair, reversed(pair))) {
                 *found = Found::default();
             }
         }
         id
     }
+}
+
+/// The pair as the other direction has it.
+#[inline]
+fn reversed((addresses, ports): (u64, u32)) -> (u64, u32) {
+    (addresses.rotate_left(32), ports.rotate_left(16))
 }
 
 /// A place that both directions of a pair share.
