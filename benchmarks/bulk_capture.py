@@ -8,6 +8,7 @@ jumps over the repaired hole. One loss cycle is laid out in plain Python; a capt
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -148,3 +149,7 @@ def _encode(
     put(options + 20, ">u4", np.where(has_sack, CLIENT_ISN + 1 + right * MSS, 0))
     keep = np.arange(RECORD + SACKED)[None, :] < (RECORD + captured)[:, None]
     return header[keep]
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), packets=int(sys.argv[2]), connections=int(sys.argv[3]))
