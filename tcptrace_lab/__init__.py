@@ -1,8 +1,9 @@
 """tcptrace_lab: trace-driven TCP analysis. A capture goes in; a verdict with its evidence comes out."""
 
-from typing import TYPE_CHECKING
-
 from tcptrace_lab._version import __version__
+
+# Type checkers take the name for true; importing it from typing would cost every start of the command line.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture as Capture

@@ -59,6 +59,15 @@ def _complain(message: str) -> int:
 class _Parser(argparse.ArgumentParser):
     """One line for bad usage, as for every other error."""
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # Asked for with every argument. Left to itself it imports shutil, and with it all compression modules, for the
+        # width of the terminal.
+        try:
+            width = os.get_terminal_size().columns - 2
+        except OSError:
+            width = 98
+        return self.formatter_class(prog=self.prog, width=max(width, 40))  # type: ignore[call-arg]
+
     def error(self, message: str) -> None:  # type: ignore[override]
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 

@@ -6,17 +6,18 @@ EXAMPLES
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     import pandas as pd
 
     from tcptrace_lab.capture import Capture
@@ -187,6 +188,8 @@ def _cells(row: Any) -> tuple[str, ...]:
 
 
 def _number(value: float) -> float:
+    import math
+
     return 0.0 if math.isnan(value) else value
 
 
