@@ -67,7 +67,9 @@ fn simulate(kernel: &Kernel, sender: &str) -> Output {
 }
 
 /// (window in segments at the loss event, packets dropped since the last one), in order of time.
-fn kernel_cycles(kernel: &Kernel) -> Vec<(f64, usize)> {
+type LossCycles = Vec<(f64, usize)>;
+
+fn kernel_cycles(kernel: &Kernel) -> LossCycles {
     let measured = kernel.json["measured"].as_object().expect("measured");
     let flow = measured
         .values()
@@ -95,7 +97,7 @@ fn kernel_cycles(kernel: &Kernel) -> Vec<(f64, usize)> {
         .collect()
 }
 
-fn our_cycles(output: &Output) -> Vec<(f64, usize)> {
+fn our_cycles(output: &Output) -> LossCycles {
     let smss = f64::from(output.smss[0]);
     let mut from = 0;
     output
@@ -139,7 +141,7 @@ fn is_close(ours: f64, kernel: f64) -> bool {
 }
 
 /// Both sides' cycles, `None` where the captures are absent.
-fn both(name: &str, sender: &str) -> Option<(Vec<(f64, usize)>, Vec<(f64, usize)>)> {
+fn both(name: &str, sender: &str) -> Option<(LossCycles, LossCycles)> {
     let kernel = kernel(name)?;
     let output = simulate(&kernel, sender);
     let (ours, theirs) = (our_cycles(&output), kernel_cycles(&kernel));

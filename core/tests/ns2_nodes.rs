@@ -1,0 +1,201 @@
+//! Several bottleneck nodes (paper 004) as ns-2 runs them (`../shared/oracles/ns2/multinode_*`).
+
+mod oracle;
+
+use oracle::{Csv, read_csv, run};
+use tcptrace_core::simulate::Output;
+
+const MU: f64 = 1.5e6;
+
+/// S - N1 ... Nn - N_mu - D: upstream nodes of (rate, ns limit) over links without delay, then 1.5 Mbit/s.
+fn nodes(
+    upstream: &[(f64, u64)],
+    limit: u64,
+    one_way_ms: f64,
+    tick_s: f64,
+    seconds: u64,
+) -> Output {
+    let mut there = vec![r#"{"rate_bps": 1e7}"#.to_owned()];
+    let mut back = vec![r#"{"rate_bps": 1e7}"#.to_owned()];
+    for (rate, limit) in upstream {
+        there.push(format!(
+            r#"{{"rate_bps": {rate}, "buffer": {limit}, "counts_in_service": true}}"#
+        ));
+        back.push(format!(r#"{{"rate_bps": {rate}}}"#));
+    }
+    let delay_ns = one_way_ms * 1e6;
+    there.push(format!(
+        r#"{{"rate_bps": {MU}, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay_ns}}}"#
+    ));
+    back.push(format!(r#"{{"rate_bps": {MU}, "delay_ns": {delay_ns}}}"#));
+    back.reverse();
+    run(&format!(
+        r#"{{"profile": "ns2", "duration_ns": {seconds}000000000, "record_truth": false,
+        "path": {{"packet_bytes": 512, "nodes": [{}], "reverse": [{}]}},
+        "connections": [{{"sender": {{"recovery": "tahoe",
+            "rto": {{"initial_ns": 3000000000, "granularity_ns": {:.0}}}}}, "receiver": {{"sack": false}}}}]}}"#,
+        there.join(", "),
+        back.join(", "),
+        tick_s * 1e9
+    ))
+}
+
+/// Mbit/s of newly acknowledged packets.
+fn throughput(output: &Output) -> f64 {
+    (output.totals[0].acked - 1) as f64 * 4096.0 / (output.duration_ns as f64 / 1e9) / 1e6
+}
+
+/// Whether a row's run agrees: throughput of the whole run and of 500 s, timeouts, the node that lost the
+/// first packet.
+fn agrees(
+    table: &Csv,
+    row: &[String],
+    upstream: &[(f64, u64)],
+    limit: u64,
+    one_way_ms: f64,
+) -> bool {
+    let tick_s = table.number(row, "tcpTick_s");
+    let output = nodes(upstream, limit, one_way_ms, tick_s, 600);
+    let shorter = nodes(upstream, limit, one_way_ms, tick_s, 500);
+    let is_close =
+        |ours: &Output, name| (throughput(ours) / table.number(row, name) - 1.0).abs() < 1e-5;
+    let first = output
+        .drops
+        .first()
+        .map_or(String::new(), |drop| drop.node.to_string());
+    let holds = is_close(&output, "throughput_whole_run_Mbps")
+        && is_close(&shorter, "throughput_0_500s_Mbps")
+        && first == table.get(row, "first_drop_of_run_node")
+        && output.totals[0].timeouts as f64 == table.number(row, "timeouts");
+    if !holds {
+        println!(
+            "{} Mbit/s, first drop at {first}: {row:?}",
+            throughput(&output)
+        );
+    }
+    holds
+}
+
+#[test]
+fn figure_2_s_two_nodes() {
+    let Some(table) = read_csv("multinode_fig2.csv") else {
+        return;
+    };
+    for row in &table.rows {
+        let number = |name| table.number(row, name);
+        let upstream = [(number("mu1_bps"), number("B1_ns_limit_pkts") as u64)];
+        agrees(
+            &table,
+            row,
+            &upstream,
+            number("B_ns_limit_pkts") as u64,
+            280.0,
+        );
+    }
+}
+
+/// The propagation that leaves 560 ms for propagation and all transmission, of data and of its ACK.
+fn one_way_of_total(rates: impl Iterator<Item = f64>) -> f64 {
+    let transmission_s: f64 = rates.map(|rate| 8.0 * (512.0 + 40.0) / rate).sum();
+    (560.0 - transmission_s * 1e3) / 2.0
+}
+
+/// Rates reached ns as text with six decimals. With eleven nodes of nearly equal rates the last digits decide ties.
+fn as_given(rate: f64) -> f64 {
+    format!("{rate:.6}").parse().expect("a number")
+}
+
+/// (rows that agree, rows looked at)
+fn figure_4(takes: impl Fn(usize) -> bool) -> (usize, usize) {
+    let (mut agreed, mut all) = (0, 0);
+    let Some(table) = read_csv("multinode_fig4.csv") else {
+        return (0, 0);
+    };
+    for (_, row) in table
+        .rows
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| takes(*number))
+    {
+        let buffers: Vec<u64> = table
+            .get(row, "upstream_buffers_used_pkts")
+            .split('/')
+            .filter_map(|b| b.parse().ok())
+            .collect();
+        let n = table.number(row, "n_upstream");
+        let rates: Vec<f64> = match table.get(row, "model") {
+            "single" => Vec::new(),
+            "equivalent2" => vec![as_given(MU + MU / (n + 1.0))],
+            _ => (1..=n as u64)
+                .map(|i| as_given(2.0 * MU - i as f64 * MU / (n + 1.0)))
+                .collect(),
+        };
+        let delay = match table.get(row, "delay_variant") {
+            "prop" => 280.0,
+            _ => one_way_of_total(rates.iter().copied().chain([1e7, MU])),
+        };
+        let upstream: Vec<_> = rates
+            .into_iter()
+            .zip(buffers.iter().map(|b| b + 1))
+            .collect();
+        agreed += usize::from(agrees(
+            &table,
+            row,
+            &upstream,
+            table.number(row, "B_pkts") as u64 + 1,
+            delay,
+        ));
+        all += 1;
+    }
+    (agreed, all)
+}
+
+#[test]
+fn figure_4_s_rows_of_nodes() {
+    let (agreed, all) = figure_4(|number| number % 9 == 0);
+    assert_eq!(agreed, all);
+}
+
+#[test]
+#[ignore = "all 84 runs, twice"]
+fn all_of_figure_4_s_rows_of_nodes() {
+    let (agreed, all) = figure_4(|_| true);
+    println!("{agreed} of {all}");
+    assert_eq!(agreed, all);
+}
+
+fn figure_7(takes: impl Fn(usize) -> bool) {
+    let Some(table) = read_csv("multinode_fig7.csv") else {
+        return;
+    };
+    for (_, row) in table
+        .rows
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| takes(*number))
+    {
+        let rate = MU * table.number(row, "mu_prime_over_mu");
+        let upstream = [(rate, table.number(row, "Bprime_pkts") as u64 + 1)];
+        assert!(
+            agrees(
+                &table,
+                row,
+                &upstream,
+                table.number(row, "B_pkts") as u64 + 1,
+                280.0
+            ),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn figure_7_s_node_rates() {
+    figure_7(|number| number % 25 == 0);
+}
+
+#[test]
+#[ignore = "all 252 runs, twice"]
+fn all_of_figure_7_s_node_rates() {
+    figure_7(|_| true);
+}
