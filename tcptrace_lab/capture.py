@@ -11,7 +11,6 @@ import importlib
 import os
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from tcptrace_lab import _core
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-# Name -> module with `read(source, detail) -> _core.Capture`.
+# Name -> module with `follow_file(path, name, *, detail) -> _core.Capture`.
 BACKENDS: dict[str, str] = {
     "native": "tcptrace_lab.capture",
     "tshark": "tcptrace_lab.backends.tshark",
@@ -43,18 +42,56 @@ def read(source: Source, *, backend: str = "native", detail: bool | list[int] | 
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
-    again: Reader
-    if backend == "native":
-        again = _native(source)
-    else:
-        module = importlib.import_module(BACKENDS[backend])
+    module = importlib.import_module(BACKENDS[backend])
+    if backend == "scapy" and not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
+        again: Reader = module.follower_of(source)
+        return Capture(again(detail), reread=again)
+    file = _File(source)
 
-        def again(wanted: bool | list[int] | None) -> _core.Capture:
-            followed: _core.Capture = module.read(source, detail=wanted)
-            return followed
+    def reread(wanted: bool | list[int] | None) -> _core.Capture:
+        followed: _core.Capture = module.follow_file(file.path, file.name, detail=wanted)
+        return followed
 
-    path = Path(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else None
-    return Capture(again(detail), reread=again, path=path)
+    return Capture(reread(detail), reread=reread, file=file)
+
+
+def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
+    """The native backend: the core reads the file itself."""
+    return _core.read_path(path, detail, None, name)
+
+
+class _File:
+    """A source as a file that can be read as often as needed, and the name that stands for it.
+
+    Standard input and file objects are copied to a temporary file, not to memory, however long they are; it goes when
+    the capture does.
+    """
+
+    def __init__(self, source: Source) -> None:
+        if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
+            self.path = self.name = os.fspath(source)
+            return
+        if isinstance(source, (str, os.PathLike)):
+            import sys
+
+            stream: Any = sys.stdin.buffer
+            self.name = "standard input"
+        else:
+            stream = source
+            self.name = str(getattr(source, "name", "") or "file object")
+        if not hasattr(stream, "read"):
+            raise ValueError(f"cannot read a {type(source).__name__}; wanted a path or a binary file object")
+        import shutil
+        import tempfile
+
+        # It lives as long as this object, and no shorter.
+        self._copy = tempfile.NamedTemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115
+        self.path = self._copy.name
+        try:
+            shutil.copyfileobj(stream, self._copy, 1 << 20)
+        except TypeError:
+            raise ValueError(f"{self.name}: opened as text; a capture is read in binary mode") from None
+        self._copy.flush()
 
 
 class Reader(Protocol):
@@ -63,33 +100,13 @@ class Reader(Protocol):
     def __call__(self, wanted: bool | list[int] | None, /) -> _core.Capture: ...
 
 
-def _native(source: Source) -> Reader:
-    if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
-        path = os.fspath(source)
-        return lambda wanted: _core.read_path(path, wanted)
-    if isinstance(source, (str, os.PathLike)):
-        import sys
-
-        stream: Any = sys.stdin.buffer
-        name = "standard input"
-    else:
-        stream = source
-        name = str(getattr(source, "name", "") or "file object")
-    if not hasattr(stream, "read"):
-        raise ValueError(f"cannot read a {type(source).__name__}; wanted a path or a binary file object")
-    data = stream.read()
-    if not isinstance(data, bytes):
-        raise ValueError(f"{name}: opened as text; a capture is read in binary mode")
-    return lambda wanted: _core.read_bytes(data, name, wanted)
-
-
 class Capture:
     """All connections of a capture, in order of their first packet."""
 
-    def __init__(self, core: _core.Capture, *, reread: Reader | None = None, path: Path | None = None) -> None:
+    def __init__(self, core: _core.Capture, *, reread: Reader | None = None, file: _File | None = None) -> None:
         self._core = core
         self._reread = reread
-        self.path = path
+        self._file = file
         self._flows: dict[int, tuple[Flow, Flow]] = {}
 
     @property
@@ -178,24 +195,24 @@ class Capture:
 
     def to_scapy(self, *, connection: int | None = None) -> Any:
         """The packets as a scapy PacketList; only those of one connection if named."""
-        if self.path is None:
+        if self._file is None:
             raise CaptureError(f"{self.name}: only a capture read from a file can be handed to scapy")
         from tcptrace_lab.backends.scapy import to_scapy
 
         if connection is None:
-            return to_scapy(self.path)
+            return to_scapy(self._file.path)
         row = self[connection].summary
         ends = (row["client"], int(row["client_port"]), row["server"], int(row["port"]))
         during = (int(row["start_ns"]), int(row["start_ns"] + row["duration_ns"]))
-        return to_scapy(self.path, endpoints=ends, during=during)
+        return to_scapy(self._file.path, endpoints=ends, during=during)
 
     def dissect(self, packet: int) -> Any:
         """Wireshark's full dissection of one packet (its number as in the `packet` column), as pyshark gives it."""
-        if self.path is None:
+        if self._file is None:
             raise CaptureError(f"{self.name}: only a capture read from a file can be dissected")
         from tcptrace_lab.backends.pyshark import dissect
 
-        return dissect(self.path, packet)
+        return dissect(self._file.path, packet)
 
 
 class Connection:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -24,31 +24,35 @@ GZIP = b"\x1f\x8b"
 Packet = tuple[int, int, int, bytes]
 
 
-def read(source: Any, *, detail: bool | list[int] | None = None) -> _core.Capture:
-    """Follow the connections in scapy packets (a PacketList, a list, any iterable) or in a file that scapy reads."""
-    packets: Iterator[Packet]
-    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
-        name = (
-            os.fspath(source) if isinstance(source, (str, os.PathLike)) else str(getattr(source, "name", "file object"))
+def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
+    """Follow the connections in a file that scapy reads; `name` stands for it."""
+    return _follow(_packets_of_file(path, name), name, detail)
+
+
+def follower_of(packets: Any) -> Callable[[bool | list[int] | None], _core.Capture]:
+    """What follows the connections in scapy packets (a PacketList, a list, any iterable), as often as it is called."""
+    if not isinstance(packets, Iterable):
+        raise ValueError(
+            f"cannot read a {type(packets).__name__}; wanted scapy packets, a path or a binary file object"
         )
-        packets = _packets_of_file(source, name)
-    elif isinstance(source, Iterable):
-        name = str(getattr(source, "listname", "") or "scapy packets")
-        packets = map(_packet, source)
-    else:
-        raise ValueError(f"cannot read a {type(source).__name__}; wanted scapy packets, a path or a binary file object")
+    name = str(getattr(packets, "listname", "") or "scapy packets")
+    kept = [_packet(packet) for packet in packets]
+    return lambda detail: _follow(kept, name, detail)
+
+
+def _follow(packets: Iterable[Packet], name: str, detail: bool | list[int] | None) -> _core.Capture:
     follower = _core.Follower(name, detail)
     for time_ns, link_type, orig_len, data in packets:
         follower.push_packet(time_ns, link_type, orig_len, data)
     return follower.capture()
 
 
-def _packets_of_file(source: Any, name: str) -> Iterator[Packet]:
+def _packets_of_file(path: str, name: str) -> Iterator[Packet]:
     from scapy.error import Scapy_Exception
     from scapy.utils import RawPcapNgReader, RawPcapReader
 
     try:
-        with _open(source) as stream, RawPcapReader(stream) as reader:
+        with _open(path) as stream, RawPcapReader(stream) as reader:
             is_pcapng = isinstance(reader, RawPcapNgReader)
             meta: Any
             for data, meta in reader:
@@ -65,12 +69,9 @@ def _packets_of_file(source: Any, name: str) -> Iterator[Packet]:
 
 
 @contextmanager
-def _open(source: Any) -> Iterator[Any]:
-    """A binary stream; scapy itself would see through gzip in a path only, and leave the file open on an error."""
-    if hasattr(source, "read"):
-        yield source
-        return
-    with open(source, "rb") as stream:
+def _open(path: str) -> Iterator[Any]:
+    """A binary stream; scapy itself would go by the file's name, and leave it open on an error."""
+    with open(path, "rb") as stream:
         is_gzip = stream.read(len(GZIP)) == GZIP
         stream.seek(0)
         yield gzip.GzipFile(fileobj=stream) if is_gzip else stream

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import IO, Any
 
 from tcptrace_lab import _core
@@ -94,17 +93,18 @@ NUMBERS = (
 FLAGS = ("sack_permitted", "has_tfo", "has_mptcp")
 
 
-def read(source: Any, *, detail: bool | list[int] | None = None) -> _core.Capture:
-    """Follow a capture's connections as tshark dissects its packets: a path, or a binary file object."""
-    with _as_file(source) as (path, name):
-        follower = _core.Follower(name, detail)
-        with _tshark(path, name) as lines:
-            while batch := list(islice(lines, BATCH)):
-                push(follower, (line.rstrip("\n").split("\t") for line in batch))
-        if lines.cut:
-            # tshark says that the file is cut, and not where: after all that it has read.
-            follower.set_truncated(path.stat().st_size, lines.cut)
-        return follower.capture()
+def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
+    """Follow a capture's connections as tshark dissects its packets; `name` stands for the file."""
+    # tshark's own message would not say which file is missing; the system's does.
+    size = os.stat(path).st_size
+    follower = _core.Follower(name, detail)
+    with _tshark(path, name) as lines:
+        while batch := list(islice(lines, BATCH)):
+            push(follower, (line.rstrip("\n").split("\t") for line in batch))
+    if lines.cut:
+        # tshark says that the file is cut, and not where: after all that it has read.
+        follower.set_truncated(size, lines.cut)
+    return follower.capture()
 
 
 def push(follower: _core.Follower, packets: Iterable[list[str]]) -> None:
@@ -233,9 +233,9 @@ class _Lines:
 
 
 @contextmanager
-def _tshark(path: Path, name: str) -> Iterator[_Lines]:
+def _tshark(path: str, name: str) -> Iterator[_Lines]:
     """tshark's lines for each packet of a file; CaptureError if it cannot read it at all."""
-    command = [executable(), "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=,"]
+    command = [executable(), "-n", "-r", path, "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=,"]
     for preference in PREFERENCES:
         command += ["-o", preference]
     for field_name in FIELDS:
@@ -270,27 +270,3 @@ def executable() -> str:
     if found is None:
         raise CaptureError("tshark is not installed (apt install tshark); backend native reads pcap and pcapng without")
     return found
-
-
-@contextmanager
-def _as_file(source: Any) -> Iterator[tuple[Path, str]]:
-    """The source as a file that tshark can open, and its name for errors."""
-    if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
-        path = Path(os.fspath(source))
-        # tshark's own message would not say which file; the system's does.
-        path.open("rb").close()
-        yield path, str(path)
-        return
-    if isinstance(source, (str, os.PathLike)):
-        import sys
-
-        stream: Any = sys.stdin.buffer
-        name = "standard input"
-    else:
-        stream, name = source, str(getattr(source, "name", "") or "file object")
-    if not hasattr(stream, "read"):
-        raise ValueError(f"cannot read a {type(source).__name__}; wanted a path or a binary file object")
-    with tempfile.NamedTemporaryFile(suffix=".pcap") as copy:
-        shutil.copyfileobj(stream, copy)
-        copy.flush()
-        yield Path(copy.name), name

@@ -84,10 +84,17 @@ pub fn open(path: impl AsRef<Path>) -> Result<Reader, CaptureError> {
     if path.as_os_str() == "-" {
         return Reader::new(io::stdin(), "standard input");
     }
-    let name = path.display().to_string();
+    open_as(path, &path.display().to_string())
+}
+
+/// Opens a capture by path; `name` stands for it in errors.
+pub fn open_as(path: impl AsRef<Path>, name: &str) -> Result<Reader, CaptureError> {
     match File::open(path) {
-        Ok(file) => Reader::new(file, &name),
-        Err(source) => Err(CaptureError::Io { file: name, source }),
+        Ok(file) => Reader::new(file, name),
+        Err(source) => Err(CaptureError::Io {
+            file: name.to_owned(),
+            source,
+        }),
     }
 }
 

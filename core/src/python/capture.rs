@@ -1,11 +1,10 @@
 //! Captures and connections for Python.
 
-use std::io::Cursor;
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 
 use crate::capture::{self, Reader};
 use crate::connection::filter::Filter;
@@ -19,7 +18,6 @@ pyo3::import_exception!(tcptrace_lab.errors, LabError);
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Capture>()?;
     module.add_function(wrap_pyfunction!(read_path, module)?)?;
-    module.add_function(wrap_pyfunction!(read_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(analyze_json, module)?)?;
     module.add_function(wrap_pyfunction!(check_filter, module)?)?;
     let causes: Vec<&str> = Cause::ALL.iter().map(|(_, name)| *name).collect();
@@ -248,36 +246,22 @@ pub fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
     }
 }
 
-/// Reads a capture file; `progress(bytes)` is called now and then.
+/// Reads a capture file; `progress(bytes)` is called now and then, `name` stands for the file in errors.
 #[pyfunction]
-#[pyo3(signature = (path, detail=None, progress=None))]
+#[pyo3(signature = (path, detail=None, progress=None, name=None))]
 fn read_path(
     py: Python<'_>,
     path: PathBuf,
     detail: Option<&Bound<'_, PyAny>>,
     progress: Option<Py<PyAny>>,
+    name: Option<&str>,
 ) -> PyResult<Capture> {
     let wanted = wanted(detail)?;
-    let reader = capture::open(path);
+    let reader = match name {
+        Some(name) => capture::open_as(path, name),
+        None => capture::open(path),
+    };
     run(py, reader, wanted, progress)
-}
-
-/// Reads a capture held in memory; `name` stands for it in errors.
-#[pyfunction]
-#[pyo3(signature = (data, name, detail=None))]
-fn read_bytes(
-    py: Python<'_>,
-    data: &Bound<'_, PyBytes>,
-    name: &str,
-    detail: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Capture> {
-    let wanted = wanted(detail)?;
-    run(
-        py,
-        Reader::new(Cursor::new(data.as_bytes().to_vec()), name),
-        wanted,
-        None,
-    )
 }
 
 /// Follows a capture and appends it to a JSON document (`analyze --json`): nothing else need be imported for it.
