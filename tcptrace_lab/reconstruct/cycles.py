@@ -57,8 +57,8 @@ def is_within_slow_start(timeline: Timeline, part: Stretch, rtt_ns: int) -> bool
     if part.episode is None or part.begin in ("recovery", "lost"):
         return False
     if part.peak is None:
-        # Restarted and lost again before it could grow.
-        return part.begin == "restart"
+        # Started, and lost a segment before it could grow.
+        return part.begin in ("restart", "connection")
     if part.begin == "connection" and not part.has_threshold:
         # RFC 5681 section 3.1: ssthresh starts arbitrarily high. Held back by the receiver's window or for want of
         # data, the sender is in slow start until its first loss.
@@ -92,7 +92,8 @@ def _counts(timeline: Timeline, part: Stretch) -> bool:
     if part.begin == "restart":
         # RFC 6298 section 5.6: a timer that backs off without an answer in between is one restart.
         return bool(np.any(timeline.newly_acked[part.first + 1 : part.last + 1] > 0))
-    return part.begin == "connection" and part.is_slow_start
+    # Lost again before it could grow, the first flight was a slow start all the same.
+    return part.begin == "connection" and (part.is_slow_start or part.episode is not None)
 
 
 def _ended_at(timeline: Timeline, part: Stretch, rtt_ns: int) -> int | None:

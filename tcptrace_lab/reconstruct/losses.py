@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -60,6 +61,10 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
     starts = _starts(timeline, again, silent)
     found = _episodes(timeline, starts, silent, base)
+    merged = {after.first_send for before, after in pairwise(found) if _carries_on(timeline, before, after)}
+    if merged:
+        starts = [start for start in starts if start not in merged]
+        found = _episodes(timeline, starts, silent, base)
     behind = [
         index for episode, bound in _bounded(timeline, found) for index in _steps_back(timeline, episode, bound, base)
     ]
@@ -95,7 +100,18 @@ def _steps_back(timeline: Timeline, episode: Episode, bound: int, base: int) -> 
     _, first, place = np.unique(timeline.send_offset[chosen], return_index=True, return_inverse=True)
     repeated = chosen[np.arange(len(chosen)) > first[place]]
     repeated = repeated[timeline.send_offset[repeated] <= _una_at(timeline, repeated)]
-    return [index for index in repeated.tolist() if episode.restarts or _sends_until_answer(timeline, index, base) <= 2]
+    if episode.restarts and not timeline.has_sack:
+        return [int(index) for index in repeated]
+    few = 1 if episode.restarts else 2
+    return [int(index) for index in repeated if _sends_until_answer(timeline, int(index), base) <= few]
+
+
+def _carries_on(timeline: Timeline, before: Episode, episode: Episode) -> bool:
+    """Whether a silent retransmission only goes on with a restart: its segment had not been sent again yet."""
+    if not before.restarts or episode.una >= before.recover:
+        return False
+    since = timeline.send_offset[before.first_send : episode.first_send]
+    return bool(timeline.send_offset[episode.first_send] not in since)
 
 
 def _sends_until_answer(timeline: Timeline, index: int, base: int) -> int:
