@@ -60,25 +60,29 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     silence = _silence_ns(timeline)
     silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
     starts = _starts(timeline, again, silent)
-    found = _episodes(timeline, starts, silent, base)
+    found = _episodes(timeline, starts, silent, base=base)
     merged = {after.first_send for before, after in pairwise(found) if _carries_on(timeline, before, after)}
     if merged:
         starts = [start for start in starts if start not in merged]
-        found = _episodes(timeline, starts, silent, base)
+        found = _episodes(timeline, starts, silent, base=base)
     behind = [
         index for episode, bound in _bounded(timeline, found) for index in _steps_back(timeline, episode, bound, base)
     ]
     if behind:
-        found = _episodes(timeline, sorted({*starts, *behind}), silent | np.isin(np.arange(len(silent)), behind), base)
+        found = _episodes(timeline, sorted({*starts, *behind}), silent, base=base, forced=frozenset(behind))
     return _by_habit(found)
 
 
-def _episodes(timeline: Timeline, starts: list[int], silent: Bools, base: int) -> tuple[Episode, ...]:
+def _episodes(
+    timeline: Timeline, starts: list[int], silent: Bools, *, base: int, forced: frozenset[int] = frozenset()
+) -> tuple[Episode, ...]:
+    """`forced`: the starts at which a timer is known to have expired, silent or not."""
     bounds = [*starts[1:], len(timeline.send_ns)]
-    return tuple(
-        _episode(timeline, start, bound, silent=bool(silent[start]), base=base)
-        for start, bound in zip(starts, bounds, strict=True)
-    )
+    found = []
+    for start, bound in zip(starts, bounds, strict=True):
+        episode = _episode(timeline, start, bound, silent=bool(silent[start]) or start in forced, base=base)
+        found.append(replace(episode, restarts=True, detected_by="rto") if start in forced else episode)
+    return tuple(found)
 
 
 def _bounded(timeline: Timeline, found: tuple[Episode, ...]) -> Iterator[tuple[Episode, int]]:
@@ -100,7 +104,8 @@ def _steps_back(timeline: Timeline, episode: Episode, bound: int, base: int) -> 
     _, first, place = np.unique(timeline.send_offset[chosen], return_index=True, return_inverse=True)
     repeated = chosen[np.arange(len(chosen)) > first[place]]
     repeated = repeated[timeline.send_offset[repeated] <= _una_at(timeline, repeated)]
-    if episode.restarts and not timeline.has_sack:
+    if not timeline.has_sack:
+        # RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
         return [int(index) for index in repeated]
     few = 1 if episode.restarts else 2
     return [int(index) for index in repeated if _sends_until_answer(timeline, int(index), base) <= few]

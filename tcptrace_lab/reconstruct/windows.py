@@ -170,6 +170,8 @@ def _is_exhausted(timeline: Timeline) -> Bools:
     """The ACKs after the last segment before a pause, or before the end: no data was left for them to release."""
     sent = timeline.sends_before_next_ack
     total = len(timeline.send_ns)
+    if not total or not len(timeline.ack_ns):
+        return np.ones(len(sent), dtype=bool)
     _, samples = timeline.rtt
     # The next segment leaves when all before it is acknowledged, and later than that ACK explains.
     wait = max(2_000_000, int(np.median(samples)) // 4) if len(samples) else 0
@@ -178,8 +180,8 @@ def _is_exhausted(timeline: Timeline) -> Bools:
     heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], timeline.send_ns)
     before = np.concatenate(([timeline.first_offset], timeline.snd_max[:-1]))
     resumes = (una >= before) & (timeline.send_ns - heard > wait)
-    following = np.minimum(sent, total - 1) if total else sent
-    return (sent >= total) | (resumes[following] if total else np.zeros(len(sent), dtype=bool))
+    found: Bools = (sent >= total) | resumes[np.minimum(sent, total - 1)]
+    return found
 
 
 def _burst(timeline: Timeline) -> int:

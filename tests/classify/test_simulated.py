@@ -1,0 +1,97 @@
+"""Round trip: simulate, tap at the sender, classify, compare with what the simulator knew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.simulate import Run, simulate
+
+# 1.5 Mbit/s and 512-byte packets as in Barakat & Altman 1998, at a tenth of their delay: a cycle takes seconds.
+SMALL = Path(nodes=(Node(rate_bps=1.5e6, buffer=8, delay_s=0.05),), return_delay_s=0.05, packet_bytes=512)
+WIDE = Path(nodes=(Node(rate_bps=10e6, buffer=30, delay_s=0.02),), return_delay_s=0.02)
+
+
+def run(path: Path, control: Control, *, profile: str = "ns2", duration_s: float = 30.0, **more: Any) -> Run:
+    sender = Connection(control=control, **more)
+    return simulate(Scenario(path=path, connections=(sender,), duration_s=duration_s, profile=profile))
+
+
+def verdict(of: Run) -> Verdict:
+    return next(iter(classify(of.capture(tap="sender"))))
+
+
+def restarts(of: Run) -> int:
+    """How often the sender's window fell to one segment."""
+    segments = (of.windows["cwnd"] / of.windows["smss"]).tolist()
+    return sum(before > 1 and after <= 1 for before, after in pairwise(segments))
+
+
+@pytest.mark.parametrize("buffer", [3, 5, 8, 12, 20])
+def test_tahoes_slow_starts_per_cycle_at_many_buffers(buffer: int) -> None:
+    """The steady number that the engine counts from its own window, and every restart."""
+    path = replace(SMALL, nodes=(replace(SMALL.nodes[0], buffer=buffer),))
+    done = run(path, Control(recovery="tahoe"), duration_s=60.0)
+    found = verdict(done)
+    # "1/2": the engine counted both in the steady state. The first cycle, without a threshold, is not in it.
+    wanted = {int(count) for count in str(done.summary["slow_starts_per_cycle"]).split("/")}
+    assert set(found.slow_starts.per_cycle[1:]) == wanted
+    if len(wanted) == 1:
+        assert found.slow_starts.regime == {1: "single", 2: "double", 3: "triple"}[wanted.pop()]
+    assert sum(episode.restarts for episode in found.seen.episodes) == restarts(done)
+    assert found.path.buffer_packets.value == pytest.approx(buffer, abs=1)
+
+
+@pytest.mark.parametrize("recovery", ["reno", "newreno", "sack"])
+@pytest.mark.parametrize("acks", [1, 2])
+def test_recovery_and_restarts_of_each_sender(recovery: str, acks: int) -> None:
+    """RFC 5681, 6582, 6675: fast recoveries are no restarts, timeouts are."""
+    done = run(replace(WIDE, packet_bytes=1000), Control(recovery=recovery, delayed_ack_segments=acks))
+    found = verdict(done)
+    assert sum(episode.restarts for episode in found.seen.episodes) == restarts(done)
+    assert found.as_dict()["sender_tcp"]["recovery"] == recovery
+    assert found.as_dict()["losses"]["total"] == pytest.approx(len(done.drops), abs=2)
+
+
+def test_window_of_a_modern_stack_is_the_senders() -> None:
+    """Before each ACK the flight is the simulator's cwnd, to a segment, at nine ACKs of ten."""
+    done = run(WIDE, Control(recovery="sack", initial_window=10), profile="rfc", duration_s=10.0)
+    table, truth = verdict(done).seen.windows, done.windows
+    limited = table[table["limited_by"] == "cwnd"]
+    at = truth["time_ns"].searchsorted(limited["time_ns"], side="right") - 1
+    error = (limited["cwnd"].to_numpy() - truth["cwnd"].to_numpy()[at]) / truth["smss"].to_numpy()[at]
+    assert (abs(error) <= 1.0).mean() > 0.9
+
+
+@pytest.mark.parametrize("loss", [0.003, 0.01])
+def test_random_losses_are_not_taken_for_a_full_buffer(loss: float) -> None:
+    """A lossy link behind a long queue."""
+    path = replace(WIDE, nodes=(replace(WIDE.nodes[0], buffer=500, loss=loss),))
+    found = verdict(run(path, Control(recovery="sack", initial_window=10), profile="rfc")).as_dict()
+    assert found["path"]["buffer_packets"]["value"] is None
+    assert "overflow" not in found["losses"]["by_cause"]
+
+
+def test_receivers_window_and_application_are_told_apart() -> None:
+    """The same path: held back by 20 kB of window, or by bursts of 60 kB with silence between."""
+    control = Control(recovery="sack", initial_window=10)
+    narrow = verdict(run(WIDE, control, profile="rfc", receiver=Receiver(rwnd=20_000)))
+    assert narrow.seen.limits["rwnd"] > 0.9
+    bursts = Application(kind="on_off", bytes=60_000, off_s=1.0, repeats=10)
+    idle = verdict(run(WIDE, control, profile="rfc", application=bursts))
+    assert idle.seen.limits["application"] > 0.5
+    assert idle.slow_starts.regime == "undecided"
+
+
+def test_m_start_is_detected_and_standard_slow_start_is_not() -> None:
+    """Patel & Ganatra 2017, equation 3: steps 10, 9, ... 1, and again 10."""
+    path = replace(WIDE, nodes=(replace(WIDE.nodes[0], buffer=400),))
+    fast = verdict(run(path, Control(slow_start="m-start", recovery="sack"), duration_s=5.0)).as_dict()
+    assert fast["m_start"] == {"detected": True, "step_cycle": list(range(10, 0, -1))}
+    plain = verdict(run(path, Control(recovery="sack"), duration_s=5.0)).as_dict()
+    assert plain["m_start"] == {"detected": False, "step_cycle": None}

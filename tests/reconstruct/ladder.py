@@ -1,0 +1,58 @@
+"""Hand-written timelines: segments and ACKs in milliseconds and whole segments, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import build
+
+SMSS = 1000
+MS = 1_000_000
+
+
+def ladder(
+    sent: Sequence[tuple[float, int]],
+    acks: Sequence[tuple[float, int]],
+    *,
+    sacked: dict[int, int] | None = None,
+    rwnd: int = 1 << 30,
+) -> Reconstruction:
+    """`sent`: (ms, segment number from 0); `acks`: (ms, next segment expected); `sacked`: ACK's index -> highest."""
+    top = sacked or {}
+    return Reconstruction(
+        build(
+            {
+                "send_ns": [round(time * MS) for time, _ in sent],
+                "send_offset": [number * SMSS for _, number in sent],
+                "send_end": [(number + 1) * SMSS for _, number in sent],
+                "ack_ns": [round(time * MS) for time, _ in acks],
+                "ack_offset": [number * SMSS for _, number in acks],
+                "rwnd": [rwnd] * len(acks),
+                "sack_high": [top.get(index, 0) * SMSS for index in range(len(acks))],
+                "sacked": [SMSS if index in top else 0 for index in range(len(acks))],
+            },
+            smss=SMSS,
+            has_sack=bool(top),
+        )
+    )
+
+
+def rounds(
+    windows: Sequence[int], *, rtt_ms: float = 100.0, first: int = 0, begin_ms: float = 0.0
+) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
+    """A sender that keeps each round trip's window; ACKs of every segment, a millisecond apart, release the next."""
+    last = [(begin_ms + 0.01 * index, first + index) for index in range(windows[0])]
+    sent, acks = list(last), list[tuple[float, int]]()
+    number, heard_ms = first + windows[0], begin_ms
+    for window, following in zip(windows, [*windows[1:], 0], strict=True):
+        now: list[tuple[float, int]] = []
+        for index, (time, segment) in enumerate(last):
+            heard_ms = max(heard_ms + 1.0, time + rtt_ms)
+            acks.append((heard_ms, segment + 1))
+            due = (following * (index + 1)) // window - (following * index) // window
+            now.extend((heard_ms + 0.01 * (extra + 1), number + extra) for extra in range(due))
+            number += due
+        sent.extend(now)
+        last = now
+    return sent, acks

@@ -1,0 +1,132 @@
+"""Loss events, slow starts and cycles of hand-written timelines: each family varies one thing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reconstruct.ladder import SMSS, ladder, rounds
+
+
+def test_slow_start_ends_where_growth_per_ack_ends() -> None:
+    """RFC 5681 section 3.1: one segment per ACK up to ssthresh, then one per round trip."""
+    seen = ladder(*rounds([1, 2, 4, 8, 16, 16, 17, 18, 19]))
+    (part,) = seen.stretches
+    assert part.begin == "connection"
+    assert part.grown_to == 16 * SMSS
+    assert part.has_threshold
+    assert [cycle.slow_starts for cycle in seen.cycles] == [1]
+
+
+def test_flight_before_the_next_ack_is_the_window() -> None:
+    """With data at hand, each ACK's segments are out before the next ACK comes: flight = cwnd."""
+    seen = ladder(*rounds([1, 2, 4, 8, 8]))
+    cwnd = seen.windows["cwnd"].to_numpy() // SMSS
+    # Slow start, after each ACK: 2; 3, 4; 5, 6, 7, 8; then as many as were acknowledged.
+    assert cwnd[:7].tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert set(cwnd[7:11].tolist()) == {8}
+
+
+def test_avoidance_alone_is_no_slow_start() -> None:
+    """A window that grows by one segment per round trip never looks like slow start."""
+    seen = ladder(*rounds([10, 10, 11, 12, 13, 14]))
+    assert not seen.stretches[0].is_slow_start
+
+
+def test_receivers_window_ends_slow_start_without_a_threshold() -> None:
+    """Growth that stops at rwnd says nothing of ssthresh."""
+    seen = ladder(*rounds([1, 2, 4, 8, 8, 8, 8]), rwnd=8 * SMSS)
+    assert not seen.stretches[0].has_threshold
+    assert seen.windows["ssthresh"].isna().all()
+    assert seen.limits["rwnd"] > 0.4
+
+
+# Ten segments at 0 ms, number 2 lost: ACKs 1 and 2 at 100 ms, then a duplicate for each of the other seven.
+FLIGHT = [(0.1 * number, number) for number in range(10)]
+HEARD = [(100.0, 1), (101.0, 2), *[(102.0 + index, 2) for index in range(7)]]
+
+
+def test_third_duplicate_ack_retransmits_and_half_the_window_goes_on() -> None:
+    """RFC 5681 section 3.2: fast retransmit, then new segments for the duplicates beyond half the window."""
+    sent = [*FLIGHT, (104.01, 2), (107.01, 10), (108.01, 11)]
+    seen = ladder(sent, [*HEARD, (204.1, 10), (207.2, 11), (208.2, 12)])
+    (event,) = seen.episodes
+    assert (event.detected_by, event.restarts, event.dupacks) == ("dupack", False, 3)
+    assert len(seen.losses) == 1
+    assert seen.losses["offset"].tolist() == [2 * SMSS]
+
+
+def test_one_segment_after_many_duplicates_is_a_restart() -> None:
+    """Tahoe: fast retransmit, then a window of one segment whatever the duplicates say."""
+    flight = [(0.1 * number, number) for number in range(20)]
+    heard = [(100.0, 1), (101.0, 2), *[(102.0 + index, 2) for index in range(17)]]
+    sent = [*flight, (104.01, 2), (204.11, 20), (204.12, 21), (304.3, 22), (304.31, 23), (304.5, 24), (304.51, 25)]
+    acks = [*heard, (204.1, 20), (304.2, 21), (304.4, 22), (404.5, 24)]
+    seen = ladder(sent, acks)
+    (event,) = seen.episodes
+    assert event.restarts
+    assert event.sure
+    assert [part.begin for part in seen.stretches] == ["connection", "restart"]
+
+
+def test_silence_before_a_retransmission_is_a_timeout() -> None:
+    """RFC 6298 section 5: nothing was heard, the timer expired; the first unacknowledged segment goes again."""
+    seen = ladder([*FLIGHT, (500.0, 2)], [(100.0, 1), (101.0, 2), (600.1, 10)])
+    (event,) = seen.episodes
+    assert (event.detected_by, event.restarts) == ("rto", True)
+
+
+def test_backing_off_twice_is_one_slow_start() -> None:
+    """RFC 6298 section 5.5: the timer doubles; no answer came in between, so no slow start did."""
+    sent = [*FLIGHT, (500.0, 2), (1300.0, 2), (1400.11, 10), (1400.12, 11), (1500.3, 12), (1500.31, 13)]
+    seen = ladder(sent, [(100.0, 1), (101.0, 2), (1400.1, 10), (1500.2, 11), (1500.4, 12), (1600.5, 14)])
+    assert [event.detected_by for event in seen.episodes] == ["rto", "rto"]
+    # The first cycle has the connection's own slow start and one restart.
+    assert sum(cycle.slow_starts for cycle in seen.cycles) == 2
+
+
+def test_probe_of_the_last_segment_is_no_restart() -> None:
+    """RFC 8985 section 7: the tail loss probe repeats the last segment, not the first unacknowledged one."""
+    seen = ladder([*FLIGHT, (350.0, 9)], [(100.0, 1), (101.0, 2), (450.1, 2), (451.0, 10)])
+    (event,) = seen.episodes
+    assert (event.detected_by, event.restarts) == ("tlp", False)
+
+
+@pytest.mark.parametrize(("pause_ms", "begins"), [(50.0, 1), (900.0, 2)])
+def test_long_pause_begins_a_new_stretch(pause_ms: float, begins: int) -> None:
+    """RFC 5681 section 4.1: idle for longer than an RTO, the sender may restart from its initial window."""
+    sent, acks = rounds([2, 4, 8])
+    again, heard = rounds([2, 4, 8], first=14, begin_ms=acks[-1][0] + pause_ms)
+    seen = ladder([*sent, *again], [*acks, *heard])
+    assert len(seen.stretches) == begins
+    # A pause is no loss: still one cycle.
+    assert len(seen.cycles) == 1
+
+
+def test_round_trips_across_a_retransmission_are_left_out() -> None:
+    """Karn; and an ACK that waited for a hole to be filled measures the recovery."""
+    sent = [*FLIGHT, (104.01, 2), (107.01, 10), (108.01, 11)]
+    seen = ladder(sent, [*HEARD, (204.1, 10), (207.2, 11), (208.2, 12)])
+    rows, samples = seen.timeline.rtt
+    assert rows.tolist() == [0, 1, 10, 11]
+    assert samples.max() < 105_000_000
+
+
+def test_selective_acknowledgement_tells_the_pipe() -> None:
+    """RFC 6675: below the highest SACKed segment all is received or lost; what was retransmitted is in the pipe."""
+    sacked = {2 + index: 4 + index for index in range(7)}
+    seen = ladder([*FLIGHT, (104.01, 2)], [*HEARD, (204.1, 10)], sacked=sacked)
+    # After the third duplicate ACK (SACKed up to 6): segments 6 to 9 and the retransmission.
+    assert int(seen.flight[4]) == 5 * SMSS
+
+
+def test_nothing_sent_is_nothing_found() -> None:
+    """An empty timeline gives empty tables."""
+    seen = ladder([], [])
+    assert seen.episodes == ()
+    assert seen.cycles == ()
+    assert {name: len(table) for name, table in seen.tables().items()} == {
+        "windows": 0,
+        "phases": 0,
+        "losses": 0,
+        "cycles": 0,
+    }
