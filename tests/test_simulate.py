@@ -106,14 +106,18 @@ def test_the_window_tells_what_limits_it():
     assert small.windows["limited_by"].iloc[-1] == "application"
 
 
-@pytest.mark.parametrize("tap", ["sender", "node0.in", "receiver"])
-def test_tshark_finds_nothing_malformed_and_the_same_packets(satellite, tmp_path, tap):
+@pytest.mark.parametrize("is_ipv6", [False, True], ids=["ipv4", "ipv6"])
+@pytest.mark.parametrize("name", ["small_buffers_B20", "compound_case1", "cubic_20M", "newreno_8M", "slow_reader"])
+def test_tshark_finds_nothing_malformed_and_the_same_packets(tmp_path, name, is_ipv6):
+    tap = "node0.out" if is_ipv6 else "sender"
+    scenario = load(SCENARIOS / f"{name}.toml")
+    run = simulate(replace(scenario, duration_s=2, ipv6=is_ipv6, taps=(tap,)))
     file = tmp_path / "run.pcapng"
-    satellite.write(file, tap=tap)
+    run.write(file, payload=name == "slow_reader")
     problems = tshark(file, "-Y", "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0")
     assert problems == []
     lengths = [int(line) for line in tshark(file, "-T", "fields", "-e", "tcp.len")]
-    assert lengths == list(satellite.packets(tap=tap)["payload_len"])
+    assert lengths == list(run.packets()["payload_len"])
 
 
 def tshark(file, *arguments: str) -> list[str]:
@@ -126,23 +130,28 @@ def tshark(file, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_tcptrace_counts_the_same(satellite, tmp_path):
+@pytest.mark.parametrize("name", ["small_buffers_B20", "reno_10M", "newreno_8M", "scheduled_drops"])
+def test_tcptrace_counts_the_same(tmp_path, name):
+    run = simulate(load(SCENARIOS / f"{name}.toml", overrides=["duration_s=10"]))
     file = tmp_path / "run.pcap"
-    satellite.write(file, payload=False)
+    run.write(file, payload=False)
     try:
         text = subprocess.run(["tcptrace", "-l", str(file)], capture_output=True, text=True, check=True).stdout
     except FileNotFoundError:
         pytest.skip("tcptrace is not installed")
     words = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     forward = {name.strip(): value.split()[0] for name, value in words.items() if value.split()}
-    packets = satellite.packets()
-    data = packets[packets["is_from_sender"]]
+    packets = run.packets()
+    data = packets[packets["is_from_sender"] & (packets["payload_len"] > 0)]
     assert int(forward["actual data pkts"]) == len(data)
     assert int(forward["actual data bytes"]) == data["payload_len"].sum()
-    assert int(forward["rexmt data pkts"]) == satellite.summary["retransmissions"]
+    assert int(forward["rexmt data pkts"]) == run.summary["retransmissions"]
     # From the first packet on: tcptrace takes a capture that begins at 0 for one without a clock.
     assert packets["time_ns"].iloc[0] == 0
     seconds = float(forward["elapsed time"].removeprefix("0:00:"))
+    ours = run.capture().connections.iloc[0]
+    assert int(forward["rexmt data bytes"]) == ours["retransmitted_bytes_client"]
+    assert int(forward["unique bytes sent"]) == ours["unique_bytes_client"]
     assert seconds == pytest.approx(packets["time_ns"].iloc[-1] / 1e9, abs=2e-6)
 
 

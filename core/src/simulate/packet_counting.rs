@@ -9,10 +9,19 @@
 use super::taps::Ends;
 use crate::wire::{SackBlocks, Segment, TcpFlags, TcpOptions};
 
-/// IPv4 and TCP without options.
+/// IPv4 and TCP without options: what ns-2's packets are taken to hold besides data.
 const HEADERS: u32 = 40;
 /// Nobody is ever limited by it: ns-2's receiver has no window.
 const WINDOW: u16 = u16::MAX;
+
+/// The headers shown: IPv6's is 20 bytes longer, so that a packet is shown longer than it is sent.
+fn headers(ends: &Ends) -> u32 {
+    if ends.sender.addr.is_ipv4() {
+        HEADERS
+    } else {
+        HEADERS + 20
+    }
+}
 
 /// Bytes of data in a packet of `wire_bytes`.
 pub fn payload(wire_bytes: u32) -> u32 {
@@ -35,7 +44,7 @@ pub fn data(ends: &Ends, number: i64, ip_id: u16, wire_bytes: u32) -> Segment {
         flags: TcpFlags::ACK,
         window: WINDOW,
         payload_len: payload(wire_bytes),
-        ip_len: payload(wire_bytes) + HEADERS,
+        ip_len: headers(ends) + payload(wire_bytes),
         ip_id,
         ttl: 64,
         ecn: 0,
@@ -70,7 +79,7 @@ pub fn ack(
         flags: TcpFlags::ACK,
         window: WINDOW,
         payload_len: 0,
-        ip_len: HEADERS + options,
+        ip_len: headers(ends) + options,
         ip_id,
         ttl: 64,
         ecn: 0,
