@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markdown import SPREAD, percent, records, spread, table
+from comparison_table import SPREAD, percent, records, spread, table
 from random_loss import textbook
 from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.several_nodes import SeveralNodes

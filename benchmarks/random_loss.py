@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from markdown import SPREAD, records, spread, table
+from comparison_table import SPREAD, records, spread, table
 from tcptrace_lab.models import Model
 from tcptrace_lab.models.textbook import cubic_response, pftk
 from tcptrace_lab.models.textbook.cubic_response import CubicResponse
