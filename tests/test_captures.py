@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tcptrace_lab
+from tcptrace_lab.cli import main
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.scenario_spec import to_spec
 from tests.conftest import ROOT
@@ -117,6 +118,17 @@ def test_the_window_at_a_loss_in_avoidance_is_bdp_plus_buffer_plus_one(entry: di
     path = entry["path"]
     w_max = path["bdp_packets"] + path["buffer_packets"] + 1
     assert all(abs(window - w_max) <= 2 for window in entry["expected"][0]["w_max"])
+
+
+@every_capture
+def test_the_verdict_finds_the_slow_starts_of_each_cycle(entry: dict[str, Any], capsys) -> None:
+    """What the packets alone tell against what the sender knew."""
+    assert main(["classify", "--json", str(CAPTURES / entry["file"])]) == 0
+    found = {
+        row["sender"].rpartition(":")[2]: row["slow_starts"]["per_cycle"] for row in json.loads(capsys.readouterr().out)
+    }
+    for expected in entry["expected"]:
+        assert found[str(expected["client_port"])] == expected["slow_starts_per_cycle"]
 
 
 @every_capture

@@ -174,6 +174,14 @@ def test_without_root_the_command_says_so_in_one_line(monkeypatch, tmp_path, cap
     assert not list(tmp_path.iterdir())
 
 
+def test_a_container_without_the_capabilities_is_told_which(monkeypatch) -> None:
+    """Root of a container is often not allowed to make namespaces."""
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(requirements, "capabilities", lambda: 1 << 12)
+    line = "recording needs the capabilities CAP_SYS_ADMIN, CAP_NET_RAW: a container must be started with them"
+    assert missing() == line
+
+
 # ---- with root
 
 

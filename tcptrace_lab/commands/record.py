@@ -12,8 +12,17 @@ the queue in bins of 10 ms, and a description of all of it. Everything else is g
       freezes    19, 24 ms in all, the longest 1.8 ms
 
 A freeze is the machine standing still: the path then stands still with it. `--attempts 4` records again while there is
-one above 4 ms. A scenario that the kernel cannot do (Tahoe, Compound) is refused; where the kernel does otherwise than
-the scenario says, the output lists it.
+one above 4 ms. A scenario that the kernel cannot do (Tahoe, Compound) is refused; `--sender own` sends it with the
+simulator's sender, from user space, against the kernel's receiver. Where the kernel does otherwise than the scenario
+says, the output lists it:
+
+    $ sudo tcptrace-lab record captures/scenarios/recorded/tahoe_small_buffer.toml --sender own
+    tahoe_small_buffer.pcap.gz: 19370 packets
+      path       9705 packets in, 9666 out; drops: 39 overflow
+      port 40000 86 retransmissions, cwnd up to 109; loss events: 5 fast_retransmit
+      deliveries 0.7 us late (median), 86.8 us (99th percentile)
+      freezes    29, 47 ms in all, the longest 3.0 ms
+      not as in the scenario: the sender is this project's own, in user space; the receiver is the kernel's
 """
 
 from __future__ import annotations

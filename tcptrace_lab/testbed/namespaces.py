@@ -46,6 +46,7 @@ class Program:
             [*prefix, sys.executable, "-S", "-E", "-s", str(ENDPOINT), role],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             pass_fds=pass_fds,
             # Ctrl-C is for us; we end our programs in order.
@@ -59,7 +60,9 @@ class Program:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise LabError(f"recording: the {self.role} ended unexpectedly (status {self.process.wait()})")
+            assert self.process.stderr is not None
+            said = self.process.stderr.read().strip().splitlines() or [f"status {self.process.wait()}"]
+            raise LabError(f"recording: the {self.role} ended unexpectedly: {said[-1]}")
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise LabError(f"recording: {self.role}: {reply['error']}")

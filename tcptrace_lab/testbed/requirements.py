@@ -11,6 +11,8 @@ from tcptrace_lab.errors import LabError
 
 # Program and the Debian package that brings it.
 PROGRAMS = {"ip": "iproute2", "tcpdump": "tcpdump", "unshare": "util-linux", "nsenter": "util-linux"}
+# linux/capability.h: namespaces; devices, addresses and routes; capturing.
+CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13}
 # Not in an ordinary user's search path on Debian.
 ADMIN_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -20,12 +22,23 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{ADMIN_PATHS}")
 
 
+def capabilities() -> int:
+    """This process's effective capabilities as bits; all, where the kernel does not say."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return -1
+
+
 def missing() -> str | None:
     """The first thing that is missing to record here, or None."""
     if sys.platform != "linux":
         return f"recording needs Linux (this is {sys.platform})"
     if os.geteuid() != 0:
         return "recording needs root (network namespaces): run it with sudo"
+    lacking = [name for name, bit in CAPABILITIES.items() if not capabilities() >> bit & 1]
+    if lacking:
+        return f"recording needs the capabilities {', '.join(lacking)}: a container must be started with them"
     if not Path("/dev/net/tun").exists():
         return "recording needs /dev/net/tun: modprobe tun, or start the container with --device /dev/net/tun"
     for name, package in PROGRAMS.items():
