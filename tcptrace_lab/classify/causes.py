@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -25,6 +26,13 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         "by_cause": {name: causes.count(name) for name in sorted(set(causes))},
         "possible_unseen": who.lost_before_tap + -(-who.missing_bytes // seen.timeline.smss),
     }
+
+
+def with_causes(seen: Reconstruction, path: PathEstimate) -> pd.DataFrame:
+    """The table `losses` with each segment's cause filled in."""
+    by_event = [_cause(queue, path) for queue in path.queue_at_loss]
+    table = seen.losses
+    return table.assign(cause=[by_event[event] for event in table["event"]]).drop(columns="event")
 
 
 def _cause(queue: float, path: PathEstimate) -> str:

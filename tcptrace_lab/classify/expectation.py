@@ -71,7 +71,9 @@ def expect(seen: Reconstruction, path: PathEstimate, tcp: SenderTcp, grown: Grow
             agreement="not_applicable",
             reasons=("no model of slow starts per cycle covers this sender and path",),
         )
-    agreement = verdicts[0] if len(set(verdicts)) == 1 else UNDECIDED
+    # A model whose answer depends on a packet of the buffer does not speak against one that fits.
+    decided = set(verdicts) - {UNDECIDED}
+    agreement = decided.pop() if len(decided) == 1 else UNDECIDED
     return Expectation(predictions=tuple(predictions), agreement=agreement, reasons=tuple(reasons))
 
 

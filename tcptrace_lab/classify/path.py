@@ -69,7 +69,7 @@ def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None, va
         bottleneck_bps=bps,
         bottleneck_pps=pps,
         bdp_packets=_product(base, pps),
-        buffer_packets=_buffer(at_loss, queue, longest, base, pps.value),
+        buffer_packets=_buffer(at_loss, queue, longest, base, pps),
         packet_bytes=packet_bytes,
         queue_at_loss=at_loss,
         queue_max=longest,
@@ -224,10 +224,7 @@ def _queues(seen: Reconstruction, pps: float | None) -> tuple[tuple[float, ...],
     return tuple(found), queue
 
 
-def _buffer(
-    at_loss: tuple[float, ...], queue: Floats, longest: float, base_rtt: Estimate, pps: float | None
-) -> Estimate:
-    base, base_low = base_rtt.value, base_rtt.low
+def _buffer(at_loss: tuple[float, ...], queue: Floats, longest: float, base_rtt: Estimate, pps: Estimate) -> Estimate:
     met = np.array([length for length in at_loss if not np.isnan(length)])
     if np.isnan(longest):
         return unknown("no rate, so no queue length")
@@ -248,8 +245,11 @@ def _buffer(
     # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
     value = float(np.ceil(np.percentile(met, 25) - 0.05))
     together = met[np.abs(met - np.median(met)) <= max(SPREAD_PACKETS, SPREAD_SHARE * float(np.median(met)))]
-    unseen = 0.0 if base_low is None or base is None or pps is None else (base - base_low) * pps
-    high = None if base_low is None else float(np.ceil(together.max()) + 1 + np.ceil(unseen))
+    # Where the rate is a lower bound (shared), so is a queue counted in packets; likewise where the round trip is high.
+    high = None
+    if base_rtt.value is not None and base_rtt.low is not None and pps.value is not None and pps.high is not None:
+        unseen = (base_rtt.value - base_rtt.low) * pps.value
+        high = float(np.ceil(together.max()) + 1 + np.ceil(unseen))
     return Estimate(
         value=value,
         low=min(float(np.floor(together.min())), value),

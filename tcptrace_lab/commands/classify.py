@@ -1,4 +1,33 @@
-"""Say what a sender's congestion control did: slow starts per cycle, path, losses, and whether theory agrees."""
+"""Say what a sender's congestion control did: slow starts per cycle, path, losses, and whether theory agrees.
+
+Every connection that carries data gets a verdict; where the capture cannot carry a claim it is "undecided", with the
+reason. With --json a list of objects, one for each connection. Exit 1 when --expect names another regime.
+
+    $ tcptrace-lab classify captures/tahoe_small_buffer.pcap.gz
+    captures/tahoe_small_buffer.pcap.gz  connection 0
+    10.9.1.1:40000 -> 10.9.2.1:5001, captured at the sender
+      slow starts  triple (3, 3 per cycle)
+      cycles       from s   to s  slow starts           up to  largest window  Mbit/s
+                     0.00  33.61            3  loss, loss, 13             109   0.676
+                    33.61  60.00            3    loss, 24, 12              81   0.515
+      path         round trip 283.2 ms [280.6, 283.2], bottleneck 1.499 Mbit/s [1.457, 1.502], pipe 103.6 packets
+                   [99.84, 103.9], buffer 8 packets waiting [8, 12]
+      sender       recovers as tahoe, initial window 1
+      losses       39 (39 overflow)
+      limited by   cwnd 99%, recovery 1%
+      theory       small_buffers: double (margin 0.23)
+      theory       small_buffers_packets: triple
+      theory       m_start: overflow (margin 2.1)
+      agreement    agrees
+      because      - which congestion control sent this is not decided: candidates are not yet replayed over the
+                   capture
+                   - 5 loss events with duplicate ACKs, each followed by a restart from one segment
+                   - small_buffers expects double; within the buffer's bounds also triple
+                   - small_buffers_packets expects triple; within the buffer's bounds also double
+
+    $ tcptrace-lab classify --expect double captures/tahoe_small_buffer.pcap.gz > /dev/null || echo "not double"
+    not double
+"""
 
 from __future__ import annotations
 
@@ -83,7 +112,7 @@ def _is_expected(found: list[dict[str, Any]], regime: str) -> bool:
 def _print(verdicts: list[Verdict], found: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False, soft_wrap=False)
     if not found:
         console.print("no connection carries data")
     elif len(found) > IN_FULL:

@@ -1,4 +1,8 @@
-"""Draw a connection: time-sequence graph with ACKs, window with slow starts shaded, round trip."""
+"""Draw a connection: time-sequence graph with ACKs, window with slow starts shaded, round trip.
+
+$ tcptrace-lab plot captures/tahoe_small_buffer.pcap.gz -o tahoe.png
+$ tcptrace-lab plot captures/tahoe_small_buffer.pcap.gz --from 33 --to 40 -o second_cycle.svg
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,31 @@
-"""What a sender's window did: a table of windows per ACK, phases, losses or cycles."""
+"""What a sender's window did: a table of windows per ACK, phases, losses or cycles.
+
+On the terminal times are seconds from the first packet and windows are segments; files and --json have nanoseconds
+and bytes.
+
+    $ tcptrace-lab reconstruct captures/tahoe_small_buffer.pcap.gz
+    captures/tahoe_small_buffer.pcap.gz connection 0: 10.9.1.1:40000 -> 10.9.2.1:5001, 472-byte segments
+      start_s      end_s  kind        cwnd_start  cwnd_end
+     0.000180   1.744274  slow_start         1.0      49.0
+     1.744274   1.752565  recovery          49.0      49.0
+     1.752565   4.044480  slow_start         1.0      25.0
+     4.044480   4.096299  avoidance         25.0      25.0
+     4.096299   4.328002  recovery          25.0      25.0
+     4.328002   5.744858  slow_start         1.0      13.0
+    ...
+    $ tcptrace-lab reconstruct captures/tahoe_small_buffer.pcap.gz --table cycles
+    captures/tahoe_small_buffer.pcap.gz connection 0: 10.9.1.1:40000 -> 10.9.2.1:5001, 472-byte segments
+      start_s      end_s  slow_starts  phases  w_max  throughput
+     0.000000  33.611940            3       8  109.0   6.755e+05
+    33.611940  60.000039            3       7   81.0   5.154e+05
+    $ tcptrace-lab reconstruct captures/reno_10M.pcap.gz -o windows.parquet
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,20 +50,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
+    from tcptrace_lab.classify.causes import with_causes
+    from tcptrace_lab.classify.path import infer_path
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-    from tcptrace_lab.tables import suffix_of, write_table
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.tables import SUFFIXES
 
-    if arguments.output:
-        suffix_of(arguments.output)
+    known = (*SUFFIXES, ".json")
+    if arguments.output and not arguments.output.endswith(known):
+        raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(known)}")
     who = chosen(arguments.capture, arguments.connection)
-    tables = Reconstruction(who.timeline).tables()
+    seen = Reconstruction(who.timeline)
+    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage)
+    tables = {**seen.tables(), "losses": with_causes(seen, path)}
     if arguments.output:
-        write_table(tables[arguments.table or "windows"], arguments.output)
+        _write(tables[arguments.table or "windows"], arguments.output)
     if arguments.json:
         print(json.dumps(_as_dict(arguments.capture, who, tables), indent=1, allow_nan=False))
     elif not arguments.output:
         _print(arguments.capture, who, tables[arguments.table or "phases"])
     return 0
+
+
+def _write(table: pd.DataFrame, path: str) -> None:
+    from tcptrace_lab.tables import replacing, write_table
+
+    if not path.endswith(".json"):
+        write_table(table, path)
+        return
+    with replacing(path) as temporary:
+        table.to_json(temporary, orient="records")
 
 
 def chosen(file: str, connection: int | None) -> Sender:
@@ -70,7 +108,7 @@ def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False, soft_wrap=False)
     console.print(
         f"{file} connection {who.connection}: {who.sender} -> {who.receiver}, {who.timeline.smss}-byte segments"
     )

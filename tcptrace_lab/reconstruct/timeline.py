@@ -18,6 +18,10 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
+# So many round trips of full segments make those of shorter ones unnecessary.
+ENOUGH_FULL = 8
+
+
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
     """One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
@@ -138,6 +142,10 @@ def _rtt_samples(timeline: Timeline) -> tuple[Ints, Ints]:
     again_ns = timeline.send_ns[~fresh]
     filled = np.searchsorted(again_ns, timeline.ack_ns[moves], side="right") > np.searchsorted(again_ns, sent[at])
     exact &= (sample >= 0) & ~filled
+    # A short segment is sent faster than a full one: it would make the path look shorter.
+    full = (timeline.send_end[fresh] - timeline.send_offset[fresh])[at] >= timeline.smss
+    if np.count_nonzero(exact & full) >= ENOUGH_FULL:
+        exact &= full
     return moves[exact], sample[exact]
 
 

@@ -23,6 +23,7 @@ UNKNOWN = -1
 # Two: a delayed ACK's worth that was read late.
 SLACK_SEGMENTS = 2
 CLOCKED_SHARE = 0.5
+OFFLOAD_ROOM_SEGMENTS = 3
 
 
 def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Stretch], flight: Ints) -> pd.DataFrame:
@@ -41,7 +42,7 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
         "time_ns": timeline.ack_ns,
         "cwnd": _last_at_work(flight, limited == APPLICATION),
         "cwnd_low": flight,
-        "cwnd_high": np.where((limited == CWND) | (limited == RECOVERY), flight + timeline.smss, UNKNOWN),
+        "cwnd_high": np.where((limited == CWND) | (limited == RECOVERY), flight + _room(timeline), UNKNOWN),
         "ssthresh": _thresholds(flight, parts),
         "limited_by": limited.astype(np.int64),
     }
@@ -182,6 +183,11 @@ def _is_exhausted(timeline: Timeline) -> Bools:
     resumes = (una >= before) & (timeline.send_ns - heard > wait)
     found: Bools = (sent >= total) | resumes[np.minimum(sent, total - 1)]
     return found
+
+
+def _room(timeline: Timeline) -> int:
+    """How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few."""
+    return timeline.smss if not _burst(timeline) else OFFLOAD_ROOM_SEGMENTS * timeline.smss
 
 
 def _burst(timeline: Timeline) -> int:

@@ -146,7 +146,7 @@ def _window(axes: Axes, seen: Reconstruction, span: Span) -> None:
         return
     x = seconds[drawn]
     cwnd = table["cwnd"].to_numpy()[drawn] / smss
-    flight = seen.flight[drawn] / smss
+    flight = table["cwnd_low"].to_numpy()[drawn] / smss
     top = float(cwnd.max())
     handles.extend(_slow_starts(axes, seen, span, top))
     axes.plot(*envelope(x, cwnd, bins=BINS), color=BLUE, drawstyle="steps-post", **STYLE)
@@ -158,7 +158,8 @@ def _window(axes: Axes, seen: Reconstruction, span: Span) -> None:
     if np.isfinite(threshold).any():
         axes.plot(x, threshold, color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
         handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh, where seen"))
-    rwnd = timeline.rwnd[drawn] / smss
+    heard = np.maximum(np.searchsorted(timeline.ack_ns, table["time_ns"].to_numpy()[drawn], side="right") - 1, 0)
+    rwnd = timeline.rwnd[heard] / smss
     if np.mean(rwnd < FRAME * top) > 0.02:
         # More than one ACK (the SYN's window is not scaled) told of a window that could limit.
         shown = np.minimum(rwnd, 4 * top)

@@ -1,0 +1,30 @@
+"""Fewer points, the same picture."""
+
+import numpy as np
+
+from tcptrace_lab.report.decimate import cells, envelope
+
+
+def test_envelope_keeps_every_extreme() -> None:
+    """A spike of one point among a million still shows."""
+    x = np.arange(1_000_000, dtype=np.float64)
+    y = np.sin(x / 5e4)
+    y[123_456], y[654_321] = 9.0, -9.0
+    few_x, few_y = envelope(x, y, bins=500)
+    assert len(few_x) <= 4 * 500
+    assert few_y.max() == 9.0
+    assert few_y.min() == -9.0
+    assert (few_x[0], few_x[-1]) == (x[0], x[-1])
+    assert (np.diff(few_x) > 0).all()
+
+
+def test_few_points_are_left_alone() -> None:
+    """Nothing to gain: the arrays themselves."""
+    x = np.arange(10, dtype=np.float64)
+    assert envelope(x, x, bins=500)[0] is x
+
+
+def test_cells_keep_one_mark_of_those_that_hide_each_other() -> None:
+    """Ten thousand marks on ten places are ten."""
+    x = np.repeat(np.arange(10, dtype=np.float64), 1000)
+    assert len(cells(x, x, bins=50)) == 10
