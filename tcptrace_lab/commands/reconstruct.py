@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
     from tcptrace_lab.classify.causes import with_causes
     from tcptrace_lab.classify.path import infer_path
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.errors import LabError
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.tables import SUFFIXES
 
     known = (*SUFFIXES, ".json")
