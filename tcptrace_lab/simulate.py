@@ -67,9 +67,12 @@ class Control(Protocol):
     def on_timeout(self, state: _core.ControlState, /) -> None: ...
 
 
-def simulate(scenario: Scenario, *, control: Control | None = None) -> Run:
-    """Run a scenario. With `control` the first connection's slow start and window are that object's."""
-    return Run(scenario, _core.simulate(to_json(scenario, external=control is not None), control))
+def simulate(scenario: Scenario, *, control: Control | None = None, truth: bool = True) -> Run:
+    """Run a scenario. With `control` the first connection's slow start and window are that object's.
+
+    Without `truth` the tables of windows and queues stay empty, and the run is a quarter faster.
+    """
+    return Run(scenario, _core.simulate(to_json(scenario, external=control is not None, truth=truth), control))
 
 
 class Run:

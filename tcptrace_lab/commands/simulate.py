@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise LabError(f"{file}: no such directory")
     if not arguments.output:
         scenario = replace(scenario, taps=())
-    done = simulate(scenario)
+    done = simulate(scenario, truth=bool(arguments.truth))
     written = []
     for tap in scenario.taps:
         file = _of_tap(Path(arguments.output), tap, len(scenario.taps))

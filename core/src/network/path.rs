@@ -237,10 +237,14 @@ impl<I: Instant> Node<I> {
         random.chance(self.loss).then_some(DropReason::Random)
     }
 
+    #[inline]
     fn count(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
-        if self.bin_ns == 0 {
-            return;
+        if self.bin_ns != 0 {
+            self.count_in_bin(at, is_drop, wait_ns);
         }
+    }
+
+    fn count_in_bin(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
         let bin = at.time.to_ns().div_euclid(self.bin_ns);
         if self.bins.last().is_none_or(|last| last.bin != bin) {
             self.bins.push(QueueBin {

@@ -29,9 +29,12 @@ pub struct Io<I, P> {
 impl<I: Instant, P: Carried> Io<I, P> {
     /// A packet leaves an endpoint along a direction (0 or 1).
     pub fn send(&mut self, direction: usize, mut packet: P) {
-        self.sent[direction] = self.sent[direction].wrapping_add(1);
-        packet.set_ip_id(self.sent[direction]);
-        self.taps.entered(direction, self.now.to_ns(), &packet);
+        if !self.taps.is_empty() {
+            // Only captures show it.
+            self.sent[direction] = self.sent[direction].wrapping_add(1);
+            packet.set_ip_id(self.sent[direction]);
+            self.taps.entered(direction, self.now.to_ns(), &packet);
+        }
         let mut watch = Watch {
             recorder: &mut self.recorder,
             taps: &mut self.taps,

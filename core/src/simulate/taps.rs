@@ -101,6 +101,10 @@ impl<P: Captured> Taps<P> {
         self.nodes[0] == self.nodes[1]
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.taps.is_empty()
+    }
+
     /// An endpoint sends.
     #[inline]
     pub fn entered(&mut self, direction: usize, at_ns: i64, packet: &P) {
