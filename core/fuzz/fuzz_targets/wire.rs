@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tcptrace_core::wire::{Decoder, ETHERNET, RAW, Segment, decode, encode};
+use tcptrace_core::wire::{Decoder, ETHERNET, Plain, RAW, Segment, decode, encode};
 
 /// The link types with a decoder, so that one byte of input chooses among them.
 const LINK_TYPES: [u16; 24] = [
@@ -19,6 +19,9 @@ fuzz_target!(|bytes: &[u8]| {
     // Several packets in a row, so that fragments meet.
     for data in bytes.get(3..).unwrap_or_default().chunks(120) {
         packets += 1;
+        if let Some(plain) = Plain::new(link_type, data) {
+            assert_eq!(decode(link_type, data, orig_len), Ok(plain.segment()), "the short way is the long way");
+        }
         if let Ok(segment) = decoder.decode(link_type, data, orig_len) {
             again(&segment);
         }

@@ -1,13 +1,13 @@
 //! IPv4 (RFC 791), IPv6 (RFC 8200) and the tunnels between them, down to TCP.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice};
 
 use super::bytes::Bytes;
 use super::fragments::{Fragments, Head, Key, Piece};
 use super::link::{self, Network};
-use super::{Endpoint, Segment, TcpFlags, Undecoded, tcp};
+use super::{Segment, Undecoded, tcp};
 
 const HOP_BY_HOP: u8 = 0;
 const IPV4: u8 = 4;
@@ -43,23 +43,31 @@ struct Datagram {
     tunnels: u8,
 }
 
-pub fn segment(network: Network<'_>, fragments: &mut Fragments) -> Result<Segment, Undecoded> {
-    ip(network, fragments, 0)
+/// Where a segment is written to, and the pieces of datagrams seen before.
+///
+/// A segment is two cache lines: handed up through these calls by value it took half the time of decoding.
+pub struct Target<'t> {
+    pub segment: &'t mut Segment,
+    pub fragments: &'t mut Fragments,
 }
 
-fn ip(network: Network<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Segment, Undecoded> {
+pub fn segment(network: Network<'_>, target: &mut Target<'_>) -> Result<(), Undecoded> {
+    ip(network, target, 0)
+}
+
+fn ip(network: Network<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), Undecoded> {
     match network {
-        Network::Ipv4(packet) => ipv4(packet, fragments, tunnels),
-        Network::Ipv6(packet) => ipv6(packet, fragments, tunnels),
+        Network::Ipv4(packet) => ipv4(packet, target, tunnels),
+        Network::Ipv6(packet) => ipv6(packet, target, tunnels),
         Network::Ip(packet) => match packet.u8(0)? >> 4 {
-            4 => ipv4(packet, fragments, tunnels),
-            6 => ipv6(packet, fragments, tunnels),
+            4 => ipv4(packet, target, tunnels),
+            6 => ipv6(packet, target, tunnels),
             _ => Err(Undecoded::NotIp),
         },
     }
 }
 
-fn ipv4(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Segment, Undecoded> {
+fn ipv4(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), Undecoded> {
     let first = packet.u8(0)?;
     let header_len = usize::from(first & 0xf) * 4;
     if first >> 4 != 4 || header_len < 20 {
@@ -99,12 +107,12 @@ fn ipv4(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Seg
             len: payload.wire_len,
             is_last: !header.more_fragments(),
         };
-        return fragment(key, piece, protocol, payload, datagram, fragments);
+        return fragment(key, piece, protocol, payload, &datagram, target);
     }
-    transport(protocol, payload, datagram, fragments)
+    transport(protocol, payload, &datagram, target)
 }
 
-fn ipv6(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Segment, Undecoded> {
+fn ipv6(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), Undecoded> {
     const HEADER: u32 = 40;
     if packet.u8(0)? >> 4 != 6 {
         return Err(Undecoded::Malformed);
@@ -138,7 +146,7 @@ fn ipv6(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Seg
             // RFC 4302: counted in four bytes, less two.
             AUTHENTICATION => usize::from(payload.u8(1)?) * 4 + 8,
             FRAGMENT => 8,
-            _ => return transport(next, payload, datagram, fragments),
+            _ => return transport(next, payload, &datagram, target),
         };
         let this = next;
         next = payload.u8(0)?;
@@ -154,8 +162,8 @@ fn ipv6(packet: Bytes<'_>, fragments: &mut Fragments, tunnels: u8) -> Result<Seg
                 len: payload.wire_len,
                 is_last: !has_more,
             };
-            datagram.ip_len = HEADER + payload.wire_len;
-            return fragment(key, piece, next, payload, datagram, fragments);
+            datagram.ip_len = HEADER.saturating_add(payload.wire_len);
+            return fragment(key, piece, next, payload, &datagram, target);
         }
     }
 }
@@ -187,37 +195,41 @@ fn fragment(
     piece: Piece,
     protocol: u8,
     payload: Bytes<'_>,
-    datagram: Datagram,
-    fragments: &mut Fragments,
-) -> Result<Segment, Undecoded> {
+    datagram: &Datagram,
+    target: &mut Target<'_>,
+) -> Result<(), Undecoded> {
     if protocol != TCP {
         return Err(Undecoded::NotTcp);
     }
     // RFC 791 section 3.2: all but the last are multiples of eight bytes; none reaches past 65,535.
-    if piece.len == 0 || (!piece.is_last && piece.len % 8 != 0) || piece.start + piece.len > 0xffff
-    {
+    let is_odd = !piece.is_last && piece.len % 8 != 0;
+    if piece.len == 0 || is_odd || piece.start.saturating_add(piece.len) > 0xffff {
         return Err(Undecoded::Malformed);
     }
-    let head = match piece.start {
-        0 => {
-            let segment = tcp_segment(payload, datagram)?;
-            let tcp_header = payload.wire_len - segment.payload_len;
-            Some(Head {
-                segment,
-                tcp_header,
-            })
-        }
-        _ => None,
+    let head = if piece.start == 0 {
+        tcp_segment(payload, datagram, target)?;
+        let segment = *target.segment;
+        let tcp_header = payload.wire_len - segment.payload_len;
+        Some(Head {
+            segment,
+            tcp_header,
+        })
+    } else {
+        None
     };
-    fragments.add(key, piece, head).ok_or(Undecoded::Fragment)
+    *target.segment = target
+        .fragments
+        .add(key, piece, head)
+        .ok_or(Undecoded::Fragment)?;
+    Ok(())
 }
 
 fn transport(
     protocol: u8,
     payload: Bytes<'_>,
-    datagram: Datagram,
-    fragments: &mut Fragments,
-) -> Result<Segment, Undecoded> {
+    datagram: &Datagram,
+    target: &mut Target<'_>,
+) -> Result<(), Undecoded> {
     let (protocol, payload) = match protocol {
         // RFC 4302 after IPv4; after IPv6 it was passed as an extension header.
         AUTHENTICATION => (
@@ -227,7 +239,7 @@ fn transport(
         other => (other, payload),
     };
     let network = match protocol {
-        TCP => return tcp_segment(payload, datagram),
+        TCP => return tcp_segment(payload, datagram, target),
         IPV4 => Network::Ipv4(payload),
         IPV6 => Network::Ipv6(payload),
         GRE => gre(payload)?,
@@ -238,7 +250,7 @@ fn transport(
     if datagram.tunnels == MAX_TUNNELS {
         return Err(Undecoded::Nested);
     }
-    ip(network, fragments, datagram.tunnels + 1)
+    ip(network, target, datagram.tunnels + 1)
 }
 
 /// GRE (RFC 2784, RFC 2890) and the enhanced version of PPTP (RFC 2637).
@@ -284,68 +296,18 @@ fn no_tcp_inside(cause: Undecoded) -> Undecoded {
     }
 }
 
-fn tcp_segment(payload: Bytes<'_>, datagram: Datagram) -> Result<Segment, Undecoded> {
-    let header = tcp::header(payload)?;
-    Ok(Segment {
-        src: Endpoint {
-            addr: datagram.src,
-            port: header.src_port,
-        },
-        dst: Endpoint {
-            addr: datagram.dst,
-            port: header.dst_port,
-        },
-        seq: header.seq,
-        ack: header.ack,
-        flags: header.flags,
-        window: header.window,
-        payload_len: payload.wire_len - header.len,
-        ip_len: datagram.ip_len,
-        ip_id: datagram.ip_id,
-        ttl: datagram.ttl,
-        ecn: datagram.ecn,
-        options: header.options,
-    })
-}
-
-/// Ethernet, IPv4 without options or fragments, TCP: nearly every packet of nearly every capture.
-///
-/// One bounds check, no intermediate views, and the segment written in its final place: a third of the general path's
-/// time, for the same segment (`fast_path_agrees_with_general_path`). False sends the packet there, with whatever is
-/// wrong with it; then `segment` holds nothing of use.
-#[inline]
-pub fn usual_segment(frame: &[u8], segment: &mut Segment) -> bool {
-    const LINK: usize = 14;
-    const IP: usize = 20;
-    let Some(head) = frame.first_chunk::<{ LINK + IP + tcp::MIN_HEADER }>() else {
-        return false;
-    };
-    let is_usual = head[12] == 0x08 && head[13] == 0x00 && head[14] == 0x45 && head[23] == TCP;
-    let is_fragment = (head[20] & 0x3f) | head[21] != 0;
-    let ip_len = u32::from(u16::from_be_bytes([head[16], head[17]]));
-    let header_len = usize::from(head[46] >> 4) * 4;
-    let headers = (IP + header_len) as u32;
-    if !is_usual || is_fragment || ip_len < headers {
-        return false;
-    }
-    let Some(options) = frame.get(LINK + IP + tcp::MIN_HEADER..LINK + IP + header_len) else {
-        return false;
-    };
-    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    segment.src.addr = IpAddr::V4(Ipv4Addr::from(word(26)));
-    segment.src.port = half(34);
-    segment.dst.addr = IpAddr::V4(Ipv4Addr::from(word(30)));
-    segment.dst.port = half(36);
-    segment.seq = word(38);
-    segment.ack = word(42);
-    segment.flags = TcpFlags(half(46) & 0x01ff);
-    segment.window = half(48);
-    segment.payload_len = ip_len - headers;
-    segment.ip_len = ip_len;
-    segment.ip_id = half(18);
-    segment.ttl = head[22];
-    segment.ecn = head[15] & 3;
-    tcp::read_options(options, &mut segment.options);
-    true
+fn tcp_segment(
+    payload: Bytes<'_>,
+    datagram: &Datagram,
+    target: &mut Target<'_>,
+) -> Result<(), Undecoded> {
+    let segment = &mut *target.segment;
+    tcp::read(payload, segment)?;
+    segment.src.addr = datagram.src;
+    segment.dst.addr = datagram.dst;
+    segment.ip_len = datagram.ip_len;
+    segment.ip_id = datagram.ip_id;
+    segment.ttl = datagram.ttl;
+    segment.ecn = datagram.ecn;
+    Ok(())
 }

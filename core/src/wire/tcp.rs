@@ -1,45 +1,31 @@
 //! The TCP header and its options (RFC 9293 section 3.1).
 
 use super::bytes::Bytes;
-use super::{SackBlocks, TcpFlags, TcpOptions, Undecoded};
+use super::{SackBlocks, Segment, TcpFlags, TcpOptions, Undecoded};
 
-/// The part of a segment that TCP's own header tells.
-pub struct Header {
-    pub src_port: u16,
-    pub dst_port: u16,
-    pub seq: u32,
-    pub ack: u32,
-    pub flags: TcpFlags,
-    pub window: u16,
-    /// With options.
-    pub len: u32,
-    pub options: TcpOptions,
-}
+const MIN_HEADER: usize = 20;
 
-pub const MIN_HEADER: usize = 20;
-
-/// Decodes a header of which at least the fixed part was captured.
-pub fn header(packet: Bytes<'_>) -> Result<Header, Undecoded> {
+/// Reads a header of which at least the fixed part was captured; leaves alone what the IP header tells.
+#[inline]
+pub fn read(packet: Bytes<'_>, segment: &mut Segment) -> Result<(), Undecoded> {
     let fixed = packet.chunk::<MIN_HEADER>(0)?;
     let len = usize::from(fixed[12] >> 4) * 4;
     if len < MIN_HEADER || len as u32 > packet.wire_len {
         return Err(Undecoded::Malformed);
     }
+    let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    segment.src.port = half(0);
+    segment.dst.port = half(2);
+    segment.seq = word(&fixed, 4);
+    segment.ack = word(&fixed, 8);
+    segment.flags = TcpFlags(half(12) & 0x01ff);
+    segment.window = half(14);
+    segment.payload_len = packet.wire_len - len as u32;
     let captured = packet.data.len().min(len);
-    let mut options = TcpOptions::default();
-    read_options(&packet.data[MIN_HEADER..captured], &mut options);
+    read_options(&packet.data[MIN_HEADER..captured], &mut segment.options);
     // The snapshot length cut the options: those before the cut are kept, and the cut is told.
-    options.malformed |= captured < len;
-    Ok(Header {
-        src_port: u16::from_be_bytes([fixed[0], fixed[1]]),
-        dst_port: u16::from_be_bytes([fixed[2], fixed[3]]),
-        seq: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
-        ack: u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]),
-        flags: TcpFlags(u16::from_be_bytes([fixed[12], fixed[13]]) & 0x01ff),
-        window: u16::from_be_bytes([fixed[14], fixed[15]]),
-        len: len as u32,
-        options,
-    })
+    segment.options.malformed |= captured < len;
+    Ok(())
 }
 
 const END: u8 = 0;

@@ -2,8 +2,6 @@
 
 use proptest::prelude::*;
 
-use super::super::bytes::Bytes;
-use super::super::fragments::Fragments;
 use super::*;
 
 fn endpoints() -> impl Strategy<Value = (Endpoint, Endpoint)> {
@@ -102,23 +100,6 @@ proptest! {
         let decoded = decode(link_type, &frame, orig_len).unwrap();
         let link = if is_ethernet { 14 } else { 0 };
         prop_assert_eq!(decoded, Segment { ip_len: orig_len - link, ..segment });
-    }
-
-    #[test]
-    fn fast_path_agrees_with_general_path(
-        segment in segments(), cut in 0..120usize, at in 0..66usize, value: u8, mangle: bool
-    ) {
-        let (mut frame, orig_len) = frame_of(&segment, ETHERNET, 134);
-        if mangle && at < frame.len() {
-            frame[at] = value;
-        }
-        frame.truncate(frame.len().saturating_sub(cut));
-        let mut fast = Segment::BLANK;
-        if network::usual_segment(&frame, &mut fast) {
-            let general = link::network(ETHERNET, Bytes::new(&frame, orig_len))
-                .and_then(|network| network::segment(network, &mut Fragments::default()));
-            prop_assert_eq!(Ok(fast), general);
-        }
     }
 
     #[test]
