@@ -1,0 +1,184 @@
+//! Laws that hold for every sender: all data arrives in order, nothing is lost from the books, same seed same run.
+
+use tcptrace_core::simulate::{Controls, Output, Spec, run};
+
+const SLOW_STARTS: [&str; 4] = ["standard", "limited", "hystart", "m-start"];
+const WINDOWS: [&str; 5] = ["reno", "cubic", "cubic-linux", "compound", "compound-draft"];
+const RECOVERIES: [&str; 5] = ["tahoe", "reno", "newreno", "sack", "fack"];
+
+fn simulate(json: &str) -> Output {
+    let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
+    run(&spec, Controls::default()).expect("a valid scenario")
+}
+
+/// 300 kB over a lossy path of two nodes, with losses of data and ACKs.
+fn lossy(sender: &str, receiver: &str, seed: u64) -> String {
+    format!(
+        r#"{{"profile": "rfc", "duration_ns": 400000000000, "seed": {seed}, "record_events": true,
+        "path": {{"nodes": [{{"rate_bps": 2e7}},
+                            {{"rate_bps": 4e6, "buffer": 12, "delay_ns": 15e6, "loss": 0.02, "drop_packets": [3, 30, 31]}}],
+                  "return_delay_ns": 15e6, "ack_loss": 0.05}},
+        "connections": [{{"sender": {{"timestamps": true, {sender}}}, "receiver": {{{receiver}}},
+                          "application": {{"kind": "bytes", "bytes": 300001}}}}]}}"#
+    )
+}
+
+fn check_books(output: &Output, what: &str) {
+    for node in &output.nodes {
+        assert!(
+            node.is_conserved,
+            "{what}: packets in = out + queued + dropped"
+        );
+    }
+    for row in &output.truth {
+        assert!(
+            row.cwnd >= f64::from(output.smss[row.connection as usize]) * 0.999,
+            "{what}: {row:?}"
+        );
+        assert!(row.snd_una <= row.snd_nxt, "{what}: {row:?}");
+    }
+}
+
+#[test]
+fn every_sender_delivers_everything_over_a_lossy_path() {
+    for recovery in RECOVERIES {
+        for window in WINDOWS {
+            for slow_start in SLOW_STARTS {
+                let sender = format!(
+                    r#""recovery": "{recovery}", "window": "{window}", "slow_start": "{slow_start}", "initial_window": 4"#
+                );
+                let output = simulate(&lossy(&sender, r#""delayed_ack_segments": 2"#, 7));
+                let what = format!("{recovery} {window} {slow_start}");
+                assert_eq!(
+                    output.totals[0].delivered, 300_001,
+                    "{what}: {:?}",
+                    output.totals[0]
+                );
+                assert_eq!(
+                    output.totals[0].acked, 300_001,
+                    "{what}: {:?}",
+                    output.totals[0]
+                );
+                check_books(&output, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_seed_and_no_option_keeps_data_from_arriving() {
+    for seed in 0..30 {
+        for recovery in RECOVERIES {
+            let limited = seed % 2 == 0;
+            let prr = seed % 3 == 0;
+            let sender =
+                format!(r#""recovery": "{recovery}", "limited_transmit": {limited}, "prr": {prr}"#);
+            let receiver = match seed % 4 {
+                0 => r#""rwnd": 20000, "reader_bps": 2e6"#,
+                1 => r#""sack": false"#,
+                2 => r#""rwnd": 3000"#,
+                _ => r#""delayed_ack_segments": 2, "quickack_segments": 4"#,
+            };
+            let output = simulate(&lossy(&sender, receiver, seed));
+            let what = format!("{recovery}, seed {seed}");
+            assert_eq!(
+                output.totals[0].delivered, 300_001,
+                "{what}: {:?}",
+                output.totals[0]
+            );
+            check_books(&output, &what);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+    let text = |seed| {
+        format!(
+            "{:?}",
+            simulate(&lossy(r#""recovery": "sack""#, "", seed)).events
+        )
+    };
+    assert_eq!(text(1), text(1));
+    assert_ne!(text(1), text(2));
+}
+
+#[test]
+fn a_receiver_s_window_bounds_what_is_outstanding() {
+    let output = simulate(
+        r#"{"profile": "rfc", "duration_ns": 5000000000,
+        "path": {"nodes": [{"rate_bps": 1e7, "buffer": 100, "delay_ns": 40e6}], "return_delay_ns": 40e6},
+        "connections": [{"sender": {"recovery": "sack", "initial_window": 10}, "receiver": {"rwnd": 60000}}]}"#,
+    );
+    assert!(output.drops.is_empty());
+    for row in &output.truth {
+        assert!(
+            row.flight_size <= 65_535.0_f64.min(row.rwnd.max(60_000.0)),
+            "{row:?}"
+        );
+    }
+    // 60000 B per 81.2 ms.
+    let rate = output.totals[0].delivered as f64 / 5.0;
+    assert!((650_000.0..740_000.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn connections_there_and_back_share_the_nodes_with_each_other_s_acks() {
+    let output = simulate(
+        r#"{"profile": "rfc", "duration_ns": 20000000000,
+        "path": {"nodes": [{"rate_bps": 8e6, "buffer": 30, "delay_ns": 20e6}],
+                 "reverse": [{"rate_bps": 8e6, "buffer": 30, "delay_ns": 20e6}]},
+        "connections": [{"sender": {"recovery": "sack"}}, {"sender": {"recovery": "sack", "window": "cubic"}, "start_ns": 1000000000},
+                        {"sender": {"recovery": "newreno"}, "reverse": true, "extra_delay_ns": 10e6}]}"#,
+    );
+    check_books(&output, "there and back");
+    let rates: Vec<f64> = output
+        .totals
+        .iter()
+        .map(|totals| totals.delivered as f64 * 8.0 / 20.0)
+        .collect();
+    // The two that share a direction fill it, the third has the other to itself.
+    assert!((6e6..8e6).contains(&(rates[0] + rates[1])), "{rates:?}");
+    assert!(
+        rates[0] > 1e6 && rates[1] > 1e6 && rates[2] > 4e6,
+        "{rates:?}"
+    );
+}
+
+#[test]
+fn an_idle_sender_starts_again_from_the_restart_window() {
+    let cwnd_at_second_write = |restarts: bool| {
+        let output = simulate(&format!(
+            r#"{{"profile": "rfc", "duration_ns": 12000000000,
+            "path": {{"nodes": [{{"rate_bps": 1e7, "buffer": 200, "delay_ns": 30e6}}], "return_delay_ns": 30e6}},
+            "connections": [{{"sender": {{"recovery": "sack", "initial_window": 10, "slow_start_after_idle": {restarts}}},
+              "application": {{"kind": "on_off", "on_bytes": 150000, "off_ns": 5000000000, "repeats": 2}}}}]}}"#
+        ));
+        assert_eq!(output.totals[0].delivered, 300_000);
+        let last = output
+            .truth
+            .iter()
+            .rfind(|row| row.time_ns <= 5_000_000_001)
+            .expect("a row");
+        last.cwnd / f64::from(output.smss[0])
+    };
+    assert_eq!(cwnd_at_second_write(true), 10.0);
+    assert!(cwnd_at_second_write(false) > 50.0);
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_after_the_initial_timeout() {
+    let output = simulate(
+        r#"{"profile": "rfc", "duration_ns": 9000000000, "seed": 3, "record_events": true,
+        "path": {"nodes": [{"rate_bps": 1e7, "delay_ns": 10e6}], "return_delay_ns": 10e6, "ack_loss": 0.9},
+        "connections": [{"application": {"kind": "bytes", "bytes": 1000}}]}"#,
+    );
+    let sends: Vec<i64> = output
+        .events
+        .iter()
+        .filter(|e| e.connection == 0 && !e.is_data)
+        .map(|e| e.time_ns)
+        .collect();
+    assert_eq!(sends[0], 0);
+    assert!(output.drops.iter().all(|drop| !drop.is_data));
+}
