@@ -1,0 +1,210 @@
+//! Compound (paper 003) and CUBIC (paper 002) as ns-2's Linux agent runs them (`../shared/oracles/ns2`).
+
+mod oracle;
+
+use oracle::{Csv, read_csv, run};
+use tcptrace_core::simulate::Output;
+
+/// 10 Gbit/s access, a bottleneck of `limit` packets in the middle of a round trip of `tau_ms`.
+fn compound(mbps: f64, tau_ms: f64, limit: Option<u64>, duration_s: f64, more: &str) -> Output {
+    let limit = limit.map_or("null".to_owned(), |limit| limit.to_string());
+    let (rate, delay, duration) = (mbps * 1e6, tau_ms / 2.0 * 1e6, duration_s * 1e9);
+    run(&format!(
+        r#"{{"profile": "ns2", "duration_ns": {duration:.0},
+        "path": {{"packet_bytes": 1500,
+          "nodes": [{{"rate_bps": 1e10}}, {{"rate_bps": {rate}, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay}}}],
+          "reverse": [{{"rate_bps": {rate}, "delay_ns": {delay}}}, {{"rate_bps": 1e10}}]}},
+        "connections": [{{"sender": {{"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2,
+          "rto": {{"initial_ns": 3000000000, "max_ns": 120000000000}}{more}}}}}]}}"#
+    ))
+}
+
+/// Every change of the window at ns's time to ns's value.
+fn windows_agree(wanted: &Csv, output: &Output, what: &str) {
+    let mut got = output
+        .truth
+        .iter()
+        .filter(|row| row.cwnd > 0.0)
+        .map(|row| (row.time_ns as f64 / 1e9, row.cwnd));
+    let mut last = 0.0;
+    let mut next = || {
+        loop {
+            let (time, cwnd) = got.next()?;
+            if cwnd != last {
+                last = cwnd;
+                return Some((time, cwnd));
+            }
+        }
+    };
+    for (line, row) in wanted.rows.iter().enumerate() {
+        let (time, cwnd) = (wanted.number(row, "t_s"), wanted.number(row, "cwnd_pkts"));
+        let Some((our_time, our_cwnd)) = next() else {
+            panic!("{what}: ends before row {line} {row:?}")
+        };
+        assert!(
+            (our_time - time).abs() < 2e-5 && our_cwnd == cwnd,
+            "{what}: row {line} {row:?}, ours {our_time} {our_cwnd}"
+        );
+    }
+}
+
+#[test]
+fn every_case_has_ns_s_windows_and_drops() {
+    let (Some(cases), Some(drops)) = (
+        read_csv("compound_cases.csv"),
+        read_csv("compound_case_drops.csv"),
+    ) else {
+        return;
+    };
+    for row in &cases.rows {
+        let name = cases.get(row, "case");
+        let number = |column| cases.number(row, column);
+        let output = compound(
+            number("mu_Mbps"),
+            number("tau_ms"),
+            Some(number("b_pkts") as u64),
+            number("T_s"),
+            "",
+        );
+        let wanted: Vec<_> = drops
+            .rows
+            .iter()
+            .filter(|drop| drops.get(drop, "case") == name)
+            .collect();
+        for (line, (wanted, got)) in wanted.iter().zip(&output.drops).enumerate() {
+            let what = format!("case {name}, drop {line}: {wanted:?} ours {got:?}");
+            assert!(
+                (drops.number(wanted, "t_s") - got.time_ns as f64 / 1e9).abs() <= 1e-6,
+                "{what}"
+            );
+            assert_eq!(drops.number(wanted, "seq"), got.offset as f64, "{what}");
+        }
+        assert_eq!(wanted.len(), output.drops.len(), "case {name}");
+        assert_eq!(
+            output.totals[0].timeouts as f64,
+            number("timeouts"),
+            "case {name}"
+        );
+        if let Some(cwnd) = read_csv(&format!("compound_case{name}_cwnd.csv.gz")) {
+            windows_agree(&cwnd, &output, &format!("case {name}"));
+        }
+    }
+}
+
+/// Phase 3 without losses: slow start ends at half the BDP, the buffer has no end.
+fn phase_3(bdp: f64, duration_s: f64) -> Output {
+    let more = format!(r#", "initial_ssthresh": {}"#, (bdp / 2.0).floor());
+    compound(bdp * 12_000.0 / 0.05 / 1e6, 50.0, None, duration_s, &more)
+}
+
+#[test]
+fn phase_3_s_windows_after_each_round_are_ns_s() {
+    let Some(rounds) = read_csv("compound_phase3_rounds.csv") else {
+        return;
+    };
+    let mut bdps: Vec<&str> = rounds
+        .rows
+        .iter()
+        .map(|row| rounds.get(row, "bdp_pkts"))
+        .collect();
+    bdps.dedup();
+    for bdp in bdps {
+        let rows: Vec<_> = rounds
+            .rows
+            .iter()
+            .filter(|row| rounds.get(row, "bdp_pkts") == bdp)
+            .collect();
+        let end = rounds.number(rows.last().expect("rounds"), "t_s") + 0.01;
+        let output = phase_3(bdp.parse().expect("packets"), end);
+        for row in rows {
+            let time = rounds.number(row, "t_s");
+            // Times have five decimals.
+            let ours = output
+                .truth
+                .iter()
+                .rfind(|truth| truth.time_ns as f64 / 1e9 <= time + 6e-6)
+                .expect("a row");
+            assert_eq!(
+                ours.cwnd,
+                rounds.number(row, "w_after_update_pkts"),
+                "{row:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn phase_3_oscillates_as_ns_s_does() {
+    let Some(table) = read_csv("compound_phase3.csv") else {
+        return;
+    };
+    for row in table.rows.iter().step_by(6) {
+        let bdp = table.number(row, "bdp_pkts");
+        let (from, to) = (table.number(row, "from_t_s"), table.number(row, "to_t_s"));
+        let output = phase_3(bdp, to + 0.01);
+        let most = output
+            .truth
+            .iter()
+            .filter(|t| t.time_ns as f64 / 1e9 >= from)
+            .map(|t| t.cwnd);
+        let (high, low) = most.fold((0.0_f64, f64::MAX), |(high, low), w| {
+            (high.max(w), low.min(w))
+        });
+        let what = format!("{row:?}: ours {high} {low}");
+        // The window may grow by one within a round: theta is what a round's update leaves.
+        assert!(
+            (high - table.number(row, "max_w_any_cycle_pkts")).abs() <= 1.0,
+            "{what}"
+        );
+        assert!(
+            (low - table.number(row, "min_w_any_cycle_pkts")).abs() <= 1.0,
+            "{what}"
+        );
+    }
+}
+
+fn throughput_agrees(takes: impl Fn(f64) -> bool) {
+    let Some(table) = read_csv("compound_throughput.csv") else {
+        return;
+    };
+    for row in &table.rows {
+        let mbps = table.number(row, "mu_Mbps");
+        if !takes(mbps) {
+            continue;
+        }
+        let output = compound(mbps, 50.0, Some(100), 300.0, "");
+        let bins = &output
+            .nodes
+            .iter()
+            .find(|node| node.number == 1 && !node.is_reverse)
+            .expect("bottleneck")
+            .bins;
+        let after: Vec<_> = bins.iter().filter(|bin| bin.bin >= 500).collect();
+        let served: u32 = after.iter().map(|bin| bin.arrivals - bin.drops).sum();
+        let utilization = f64::from(served) * 12_000.0 / (mbps * 1e6) / 295.0;
+        let backlog = after.iter().map(|bin| bin.wait_ns).sum::<i64>() as f64 / 295e9;
+        let wanted = (
+            table.number(row, "utilization_from_5s"),
+            table.number(row, "mean_backlog_waiting_from_5s_pkts"),
+        );
+        assert!(
+            (utilization / wanted.0 - 1.0).abs() < 0.001,
+            "{mbps}: {utilization} {wanted:?}"
+        );
+        assert!(
+            (backlog / wanted.1 - 1.0).abs() < 0.01,
+            "{mbps}: {backlog} {wanted:?}"
+        );
+    }
+}
+
+#[test]
+fn utilization_and_backlog_are_ns_s() {
+    throughput_agrees(|mbps| mbps <= 40.0);
+}
+
+#[test]
+#[ignore = "all 44 rates, 300 s each: minutes without optimisation"]
+fn utilization_and_backlog_are_ns_s_at_every_rate() {
+    throughput_agrees(|_| true);
+}
