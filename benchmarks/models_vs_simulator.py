@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from comparison_table import SPREAD, percent, records, spread, table
+from compound_and_m_start import compound, m_start
 from random_loss import textbook
 from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.several_nodes import SeveralNodes
@@ -44,6 +45,8 @@ def main() -> int:
         ("One bottleneck, small buffers (000)", small_buffers),
         ("Several nodes (004)", several_nodes),
         ("Initial windows (001)", initial_window),
+        ("M-Start (002)", m_start),
+        ("Compound TCP (003)", compound),
         ("Random loss: the textbook laws", textbook),
     ]
     lines = [

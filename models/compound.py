@@ -143,9 +143,9 @@ class Compound:
         }
 
     def predict(self, path: Path, control: Control) -> Prediction:
-        """Case 1 to 6 and the oscillation, in the sender's arithmetic: real for "compound-draft", else ns-2.35's."""
+        """Case 1 to 6 and the oscillation, in the sender's arithmetic: the draft's or ns-2.35's."""
         require_applies(self, path, control)
-        arithmetic = "float" if control.window == "compound-draft" else "ns2"
+        arithmetic = "draft" if control.window == "compound-draft" else "ns2"
         inputs = self.inputs(path, control)
         more = inputs["mu"] * (path.base_rtt_s - path.propagation_rtt_s)
         rule = replace(self.rule, arithmetic=arithmetic, round_trip=path.base_rtt_s, transmission=more)

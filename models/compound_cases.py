@@ -42,7 +42,7 @@ def thresholds(
     grow = rule or Rule()
     return Thresholds(
         burst=grow.alpha * pipe**grow.k,
-        oscillation=top - pipe - (grow.transmission if grow.arithmetic == "ns2" else 0),
+        oscillation=top - pipe - (grow.transmission if grow.steps_rounds else 0),
         emptying=cut * pipe / (1 - cut),
         linear=(cut * pipe + limit) / (1 - cut),
     )

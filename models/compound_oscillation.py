@@ -5,10 +5,10 @@ one FIFO bottleneck. Windows, gamma and the bandwidth-delay product mu tau are i
 window grows by alpha w^k while the estimated queue Delta_i is below gamma, else it falls by Delta_i less the Reno
 part's 1.
 
-Three arithmetics: "float"; "linux", that of L. Andrew's Linux module 1.3 (April 2008), which the paper simulates: whole
+Four arithmetics: "float"; "linux", that of L. Andrew's Linux module 1.3 (April 2008), which the paper simulates: whole
 windows, Delta in half packets rounded up and its whole part subtracted, w^(3/4) as w / sqrt(sqrt(w)) with 8-bit
-fractions; and "ns2", ns-2.35's older module, whose types are taken from its rounds (`compound_rounds`), not from
-Table 1's conditions. Functions broadcast over bdp and gamma.
+fractions; and two whose types come from their rounds (`compound_rounds`), not from Table 1's conditions: "ns2",
+ns-2.35's older module, and "draft", real numbers in the rounds of the draft. Functions broadcast over bdp and gamma.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from tcptrace_lab.models.prediction import FloatArray, Parameter
 BDP = Parameter(name="bdp", unit="packets", meaning="mu tau, the bandwidth-delay product", example=5000 / 12)
 GAMMA = Parameter(name="gamma", unit="packets", meaning="the queue above which the window gives way", example=30)
 
-ARITHMETICS = ("float", "linux", "ns2")
+ARITHMETICS = ("float", "linux", "ns2", "draft")
+# What settles a free run of rounds (compound_rounds.draft_rounds).
+SETTLING_ROUNDS = 60
 # Figure 3's flow chart is not in the text. Section 3.3: 5:2 wins over 2:1 and 4:2; Figure 5's drop at 1340 and the
 # change at 320 Mb/s put 3:2 before 4:2; 3:1 ends where 2:1 begins; m:1 with m >= 4 is what is left.
 PRIORITY: tuple[tuple[int, int], ...] = ((3, 1), (5, 2), (3, 2), (4, 2), (2, 1))
@@ -48,8 +50,8 @@ TIE = 1e-9
 class Rule:
     """The window's rule: w + alpha w^k while Delta < gamma, in one of `ARITHMETICS`.
 
-    "ns2" counts real round trips: a lone packet's is `round_trip` s (it is rounded to microseconds) and exceeds tau by
-    `transmission` packets, its own and what else it meets on its way.
+    "ns2" and "draft" count real round trips: a lone packet's is `round_trip` s (ns-2 rounds it to microseconds) and
+    exceeds tau by `transmission` packets, its own and what else it meets on its way.
     """
 
     alpha: float = 0.125
@@ -66,14 +68,24 @@ class Rule:
             raise ValueError(f"k = {self.k:g}: must be > 0 and < 1")
         if not 0 < self.alpha < np.inf:
             raise ValueError(f"alpha = {self.alpha:g}: must be > 0")
-        if self.arithmetic != "float" and (self.k != 0.75 or np.frexp(self.alpha)[0] != 0.5):
+        if not self.is_real and (self.k != 0.75 or np.frexp(self.alpha)[0] != 0.5):
             raise ValueError(
                 f"alpha = {self.alpha:g}, k = {self.k:g}: must be a power of two and 3/4 in whole-number arithmetic"
             )
 
+    @property
+    def is_real(self) -> bool:
+        """Real numbers, or a module's whole ones."""
+        return self.arithmetic in ("float", "draft")
+
+    @property
+    def steps_rounds(self) -> bool:
+        """Types and extremes come from stepped rounds, over a pipe longer than mu tau by `transmission`."""
+        return self.arithmetic in ("ns2", "draft")
+
     def increase(self, window: FloatArray) -> FloatArray:
         """Packets added in a round trip: alpha w^k, of which the Reno part is 1 (so never less)."""
-        if self.arithmetic == "float":
+        if self.is_real:
             return np.asarray(np.maximum(self.alpha * window**self.k, 1.0))
         if self.arithmetic == "ns2":
             return np.asarray(np.maximum(np.floor(by_rounds.quartic_root(window**3) * self.alpha), 1.0))
@@ -82,7 +94,7 @@ class Rule:
 
     def delta(self, window: FloatArray, seen: FloatArray, bdp: FloatArray) -> FloatArray:
         """Equation (13): Delta = w (1 - tau / tau_i), packets, with `seen` packets in flight behind tau_i."""
-        if self.arithmetic == "float":
+        if self.is_real:
             return window * (1 - bdp / np.maximum(seen, bdp))
         # 2 w - floor(2 w tau / tau_i): half packets, rounded up.
         return (2 * window - np.floor(2 * window * bdp / np.maximum(seen, bdp) + TIE)) / 2
@@ -91,7 +103,7 @@ class Rule:
         """Packets by which a Delta shrinks the window; the Reno part still adds its 1."""
         if self.arithmetic == "ns2":
             return np.ceil(delta) - 1
-        return (delta if self.arithmetic == "float" else np.floor(delta)) - 1
+        return (delta if self.is_real else np.floor(delta)) - 1
 
 
 def in_flight_seen(window: FloatArray, before: FloatArray, before_that: FloatArray) -> FloatArray:
@@ -116,7 +128,7 @@ def forced_cycle(
     """
     pipe = np.asarray(bdp, dtype=np.float64)
     w = np.array(pipe if start is None else np.broadcast_to(np.asarray(start, dtype=np.float64), pipe.shape))
-    if rule.arithmetic != "float":
+    if not rule.is_real:
         w = np.floor(w + TIE)
     before, before_that = w, w
     windows: list[FloatArray] = []
@@ -160,7 +172,8 @@ class Oscillation:
     """What phase 3 does at each mu tau: the type m:n, its largest and smallest window, and how firmly it is settled.
 
     `margin` is the distance (fraction of gamma) of the nearest condition of Table 1 from failing; negative where no
-    type's conditions all hold and the least violated was taken. With "ns2" see `_of_rounds`.
+    type's conditions all hold and the least violated was taken. With "ns2" and "draft" see
+    `_of_rounds`.
     """
 
     rises: FloatArray
@@ -212,18 +225,21 @@ def oscillation(bdp: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None)
         margin[at] = score[better]
         open_ = open_[~settled]
     best["margin"] = margin
-    if rule and rule.arithmetic == "ns2":
+    if rule and rule.steps_rounds:
         _of_rounds(best, pipe, limit, rule)
     return Oscillation(**{name: value[place].reshape(shape) for name, value in best.items()})
 
 
 def _of_rounds(best: dict[str, FloatArray], pipe: FloatArray, gamma: FloatArray, rule: Rule) -> None:
-    """Put in what ns-2.35's rounds show wherever they oscillate long enough to be a type.
+    """Put in what the rounds show wherever they oscillate long enough to be a type.
 
     The margin is the share of the most frequent type's cycles less that of all others.
     """
     filled = pipe + rule.transmission
-    run = by_rounds.rounds(filled / rule.round_trip, rule.round_trip, gamma, start=np.floor(pipe / 2))
+    if rule.arithmetic == "ns2":
+        run = by_rounds.rounds(filled / rule.round_trip, rule.round_trip, gamma, start=np.floor(pipe / 2))
+    else:
+        run = by_rounds.draft_rounds(filled, gamma, alpha=rule.alpha, k=rule.k).after(SETTLING_ROUNDS)
     for i in range(pipe.size):
         seen = by_rounds.cycles_of(run.path(i))
         if seen is None:

@@ -1,4 +1,4 @@
-"""ns-2.35's Compound module, round by round: what whole numbers make of equations (13) and (14).
+"""Compound round by round: what ns-2.35's whole numbers, and the draft's own rounds, make of equations (13) and (14).
 
 Blanc et al. 2008 (INRIA RR-6778) section 3.1 describes the algorithm that A. Castellani and S. Hemminger's Linux module
 (the one in ns-2.35, 2006) carries out once a round, on the ACK of the first packet sent after the last update. While no
@@ -10,6 +10,9 @@ Differs from `compound_oscillation`, which has the paper's own model and L. Andr
 root is Newton's (stopped at a step of 1), Delta in half packets is subtracted rounded up, and the Reno part's gain is
 counted in ACKs. Round trips are rounded to microseconds, plus one, as the module does. Units: packets, packets/s,
 seconds. Functions take arrays of paths and step them together.
+
+A sender that follows the draft to the letter (draft-sridharan-tcpm-ctcp-02) ends its rounds one packet earlier, on the
+last packet sent before the update: `draft_rounds`.
 """
 
 from __future__ import annotations
@@ -50,9 +53,14 @@ def increase(sent: ArrayLike) -> IntArray:
 class Rounds:
     """A row per round: the window after the update, whether it was a decrease, and the delay window."""
 
-    window: IntArray
+    window: IntArray | FloatArray
     decreased: NDArray[np.bool_]
     delay_window: IntArray
+
+    def after(self, count: int) -> Rounds:
+        """Without the first rounds."""
+        rest = slice(count, None)
+        return Rounds(window=self.window[rest], decreased=self.decreased[rest], delay_window=self.delay_window[rest])
 
     def path(self, i: int) -> Rounds:
         """The columns of one of several paths."""
@@ -72,6 +80,29 @@ def rounds(
     rows = [state.step(limit) for _ in range(count)]
     window, decreased, delay_window = (np.stack(column) for column in zip(*rows, strict=True))
     return Rounds(window=window, decreased=decreased, delay_window=delay_window)
+
+
+def draft_rounds(
+    pipe: ArrayLike, gamma: ArrayLike = 30, *, alpha: float = 0.125, k: float = 0.75, count: int = 240
+) -> Rounds:
+    """`count` rounds of the draft in real numbers, from 0.8 of the pipe on; the delay window is taken as endless.
+
+    A round's samples are those of the packets sent before the last update, so a decrease shows only in the second round
+    after it and is made twice or three times: equation (14) with the conditions on w_(i-1), as printed. Real numbers
+    do not come to rest: neighbouring types (7:2, 8:2) take turns.
+    """
+    fill, limit = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (pipe, gamma)))
+    window = before = before_that = 0.8 * fill
+    rows = []
+    for _ in range(count):
+        seen = np.maximum(np.where(before > before_that, before_that, before), fill)
+        delta = before * (1 - fill / seen)
+        falls = delta >= limit
+        after = np.where(falls, window - delta + 1, window + np.maximum(alpha * window**k, 1))
+        window, before, before_that = after, window, before
+        rows.append((after, falls))
+    windows, decreased = (np.stack(column) for column in zip(*rows, strict=True))
+    return Rounds(window=windows, decreased=decreased, delay_window=np.ones(windows.shape, dtype=np.int64))
 
 
 class _State:
@@ -130,7 +161,7 @@ class Seen:
     counts: dict[tuple[int, int], int]
     theta_max: float
     theta_min: float
-    cycles: tuple[tuple[int, ...], ...]
+    cycles: tuple[tuple[float, ...], ...]
 
 
 def cycles_of(run: Rounds) -> Seen | None:
@@ -154,15 +185,15 @@ def cycles_of(run: Rounds) -> Seen | None:
     )
 
 
-def _cycles(run: Rounds) -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
+def _cycles(run: Rounds) -> Iterator[tuple[tuple[int, int], tuple[float, ...]]]:
     rises = falls = 0
-    windows: list[int] = []
+    windows: list[float] = []
     for window, decreased, delay in zip(run.window, run.decreased, run.delay_window, strict=True):
         if falls and not decreased:
             yield (rises, falls), tuple(windows)
             rises = falls = 0
             windows = []
         rises, falls = rises + (not decreased), falls + bool(decreased)
-        windows.append(int(window))
+        windows.append(float(window))
         if delay == 0 and falls:
             return

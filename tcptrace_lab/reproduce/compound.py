@@ -140,7 +140,7 @@ def _oscillations(sources: Sources) -> Table:
     agree: dict[str, list[bool]] = {"the model (linux)": [], "its rounds": [], "the simulator": []}
     for i, bdp in enumerate(bdps):
         stepped = by_rounds.cycles_of(run.path(i))
-        simulated = _simulated_oscillation(sources, bdp)
+        simulated = simulated_oscillation(sources, bdp)
         kinds = (
             type_name(float(model.rises[i]), float(model.falls[i])),
             type_name(stepped.rises, stepped.falls) if stepped else None,
@@ -184,9 +184,11 @@ def _oscillations(sources: Sources) -> Table:
     )  # fmt: skip
 
 
-def _simulated_oscillation(sources: Sources, bdp: int) -> by_rounds.Seen | None:
+def simulated_oscillation(
+    sources: Sources, bdp: int, *, profile: str = "ns2", **control: object
+) -> by_rounds.Seen | None:
     """Phase 3 of a run that never loses a packet, from the window's jumps (a Reno step is 1 packet)."""
-    table = scenario(bdp * 0.24, 50, None, 30, 6, initial_ssthresh=bdp // 2)
+    table = scenario(bdp * 0.24, 50, None, 30, 6, initial_ssthresh=bdp // 2, **control) | {"profile": profile}
     series = sources.windows(table)
     return None if series is None else by_rounds.cycles_of(_updates(np.asarray(series[0]), np.asarray(series[1]), bdp))
 

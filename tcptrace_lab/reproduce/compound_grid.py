@@ -36,7 +36,7 @@ def grid(sources: Sources) -> Table:
             if run is None:
                 rows.append((*row, None, None, None))
                 continue
-            linear, simulated = _linear_share(run, bdp), simulated_utilization(run.summary, mbps)
+            linear, simulated = linear_share(run, bdp), simulated_utilization(run.summary, mbps)
             is_same = None if linear is None else (linear > 0.5) == (model["case"] >= 4)
             same += [] if is_same is None else [is_same]
             errors.append((int(model["case"]), model["utilization"] - simulated))
@@ -70,7 +70,7 @@ def grid(sources: Sources) -> Table:
     )
 
 
-def _linear_share(run: Run, bdp: float) -> float | None:
+def linear_share(run: Run, bdp: float) -> float | None:
     """The share of losses before which the window grew by a packet a round trip for three of them, once settled."""
     at, window = window_of(run)
     losses = run.losses["time_ns"].to_numpy() / 1e9

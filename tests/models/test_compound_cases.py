@@ -224,7 +224,10 @@ def test_prediction_names_case_phases_and_oscillation() -> None:
     assert found.quantities["theta_max"].value == 475
     assert found.quantities["oscillation_margin"].value == 1
     draft = model.predict(path, Control(window="compound-draft", recovery="sack"))
-    assert draft.quantities["theta_max"].value == pytest.approx(477.3, abs=0.05)
+    # The draft's own rounds fall twice, and further: the simulator's rfc profile has 483 and 389.
+    assert draft.quantities["oscillation_n"].value == 2
+    assert draft.quantities["theta_max"].value == pytest.approx(483, rel=0.02)
+    assert draft.quantities["theta_min"].value == pytest.approx(389, rel=0.03)
     with pytest.raises(ValueError, match="reno"):
         model.predict(path, Control(window="reno"))
 

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import pytest
-from tcptrace_lab.models.compound_rounds import cycles_of, increase, quartic_root, rounds
+from tcptrace_lab.models.compound_rounds import cycles_of, draft_rounds, increase, quartic_root, rounds
 
 from tests.conftest import shared
 
@@ -76,3 +76,17 @@ def test_several_paths_at_once_are_the_paths_one_by_one() -> None:
     for i, one in enumerate(bdp):
         alone = rounds(one / TAU, base_rtt(np.array(one / TAU)))
         assert (alone.window == together.window[:, i]).all()
+
+
+@pytest.mark.parametrize(
+    ("bdp", "kind", "largest", "smallest"),
+    [(200, (10, 2), 246, 177.5), (417, (8, 2), 483, 389), (600, (8, 3), 670, 549), (1200, (6, 3), 1291.5, 1138)],
+)
+def test_the_drafts_rounds_are_the_simulators(bdp: int, kind: tuple[int, int], largest: float, smallest: float) -> None:
+    """draft-sridharan-tcpm-ctcp-02 in the simulator's rfc profile, 50 ms, no loss: type and extremes seen there."""
+    seen = cycles_of(draft_rounds([bdp + 1.03]).path(0).after(60))
+    assert seen is not None
+    # Types take turns: the one seen there is among the frequent ones here.
+    assert seen.counts.get(kind, 0) >= 0.15 * sum(seen.counts.values())
+    assert seen.falls == kind[1]
+    assert (seen.theta_max, seen.theta_min) == (pytest.approx(largest, rel=0.01), pytest.approx(smallest, rel=0.01))
