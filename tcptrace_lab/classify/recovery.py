@@ -37,7 +37,9 @@ def identify_recovery(seen: Reconstruction) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it."""
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     restarted = [episode for episode in seen.episodes if episode.restarts and episode.dupacks >= 3]
-    reasons = ["which congestion control sent this is not decided: candidates are not yet replayed over the capture"]
+    reasons = [
+        "congestion control, and Compound's case, are not decided: candidates are not yet replayed over the capture"
+    ]
     if not told and not restarted:
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):

@@ -19,8 +19,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
       theory       small_buffers_packets: triple
       theory       m_start: overflow (margin 2.1)
       agreement    agrees
-      because      - which congestion control sent this is not decided: candidates are not yet replayed over the
-                   capture
+      because      - congestion control, and Compound's case, are not decided: candidates are not yet replayed
+                   over the capture
                    - 5 loss events with duplicate ACKs, each followed by a restart from one segment
                    - small_buffers expects double; within the buffer's bounds also triple
                    - small_buffers_packets expects triple; within the buffer's bounds also double
@@ -34,10 +34,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
     from rich.table import Table
 
     from tcptrace_lab.classify.verdict import Verdict
@@ -46,6 +49,7 @@ REGIMES = ("single", "double", "triple", "mixed", "undecided")
 # More connections than this are one line each.
 IN_FULL = 4
 SHOWN_CYCLES = 8
+PATIENCE_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,10 +101,32 @@ def _classify(file: str, connection: int | None) -> list[Verdict]:
 
     capture = read(file)
     if connection is None:
-        return list(classify(capture, file=file))
+        total = int((capture.connections["bytes"] > 0).sum())
+        return list(_told(classify(capture, file=file), total, file))
     if not 0 <= connection < len(capture):
         raise LabError(f"{file}: no connection {connection}; it has {len(capture)}")
     return [judge(sender(capture[connection]), file=file)]
+
+
+def _told(verdicts: Iterator[Verdict], total: int, file: str) -> Iterator[Verdict]:
+    """The same verdicts; work beyond two seconds shows a bar on a terminal's standard error."""
+    begun = time.monotonic()
+    bar: Progress | None = None
+    try:
+        for number, verdict in enumerate(verdicts, start=1):
+            yield verdict
+            if bar is None and sys.stderr.isatty() and time.monotonic() - begun > PATIENCE_S and number < total:
+                from rich.console import Console
+                from rich.progress import Progress
+
+                bar = Progress(console=Console(stderr=True), transient=True)
+                bar.add_task(file.rpartition("/")[2], total=total)
+                bar.start()
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=number)
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
 def _is_expected(found: list[dict[str, Any]], regime: str) -> bool:

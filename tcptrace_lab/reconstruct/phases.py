@@ -88,7 +88,7 @@ def stretches(timeline: Timeline, episodes: Sequence[Episode], flight: Ints) -> 
 
 
 def _cuts(timeline: Timeline, episodes: Sequence[Episode]) -> list[_Cut]:
-    if not len(timeline.ack_ns):
+    if not len(timeline.ack_ns) or not len(timeline.send_ns):
         return []
     cuts = [_Cut(first=0, begin="connection" if timeline.has_start else "capture")]
     for number, episode in enumerate(episodes):

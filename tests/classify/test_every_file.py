@@ -15,7 +15,7 @@ CAPTURE = (".pcap", ".pcap.gz", ".pcapng", ".dmp.gz", ".trace")
 FOLDERS = [SHARED / "captures" / "public", SHARED / "captures" / "kernel"]
 FILES = [path for folder in FOLDERS for path in sorted(folder.rglob("*")) if path.name.endswith(CAPTURE)]
 # Above this a verdict takes the best part of a second.
-BIG_BYTES = 500_000
+BIG_BYTES = 300_000
 
 
 def each() -> list[object]:
