@@ -94,6 +94,8 @@ pub struct Evidence {
 pub struct Smoothed {
     pub srtt: i64,
     pub rttvar: i64,
+    /// From the tap to the sender and back: what passes between an ACK at the tap and the sender's answer there.
+    pub to_sender: i64,
 }
 
 impl Smoothed {
@@ -105,6 +107,12 @@ impl Smoothed {
             self.rttvar += ((self.srtt - sample).abs() - self.rttvar) / 4;
             self.srtt = (self.srtt + (sample - self.srtt) / 8).max(1);
         }
+    }
+
+    /// How soon after an ACK at the tap a segment still counts as its answer.
+    fn answer(&self) -> i64 {
+        // A sender answers within a millisecond; 20 ms allow for a busy host and for pacing.
+        self.to_sender + self.to_sender / 4 + 20_000_000
     }
 
     /// The shortest timeout in use: Linux waits 200 ms beyond `srtt`, BSD and Windows a tick or more.
@@ -172,7 +180,7 @@ impl Recovery {
                 };
                 (cause, confidence)
             }
-            Phase::Fast { .. } => {
+            Phase::Fast { recover: until } => {
                 // RFC 6582 section 4: without progress the timer runs out in recovery as well.
                 if is_first_hole && quiet >= timeout && waited >= timeout && rtt.srtt > 0 {
                     self.phase = Phase::Loss { recover };
@@ -182,11 +190,15 @@ impl Recovery {
                     let is_known = seen.sacked_above > 0;
                     return (Cause::SackRecovery, if is_known { 0.95 } else { 0.6 });
                 }
-                let at_once = self.moved_at != 0 && seen.now - self.moved_at <= rtt.srtt / 2;
-                (
-                    Cause::PartialAck,
-                    if is_first_hole && at_once { 0.9 } else { 0.6 },
-                )
+                if !is_first_hole {
+                    // A partial ACK asks for one segment, the first hole: more of them is Tahoe's slow start over again.
+                    self.phase = Phase::Loss {
+                        recover: until.max(recover),
+                    };
+                    return (Cause::GoBackN, 0.8);
+                }
+                let at_once = self.moved_at != 0 && seen.now - self.moved_at <= rtt.answer();
+                (Cause::PartialAck, if at_once { 0.8 } else { 0.6 })
             }
             Phase::Loss { recover: until } => {
                 if is_first_hole && quiet >= timeout && waited >= timeout && rtt.srtt > 0 {
@@ -223,7 +235,9 @@ impl Recovery {
         let is_late = waited >= timeout && quiet >= timeout.min(rtt.srtt + 200_000_000);
         // RFC 5681: three duplicate ACKs; RFC 6675: as much reported above the hole.
         if seen.dup_count >= 3 || seen.sacked_above > 2 * seen.smss {
-            return match (quiet < timeout, is_first_hole) {
+            // An ACK asks for it at once; a sender that waits on is one whose timer ran out (or that knows no fast
+            // retransmission).
+            return match (quiet < rtt.answer(), is_first_hole) {
                 (true, true) => (Cause::FastRetransmit, 0.95),
                 (true, false) => (Cause::SackRecovery, 0.8),
                 (false, _) => (Cause::Rto, 0.8),

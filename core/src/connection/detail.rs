@@ -14,6 +14,7 @@ pub struct Detail {
     pub acks: AckColumns,
     recovery: Recovery,
     smoothed: Smoothed,
+    smallest_rtt: i64,
     /// The handshake's whole round trip: below it no sender's RTT lies, wherever the tap is.
     pub handshake_rtt: i64,
     pipe: i64,
@@ -37,6 +38,7 @@ impl Default for Detail {
             },
             recovery: Recovery::default(),
             smoothed: Smoothed::default(),
+            smallest_rtt: 0,
             handshake_rtt: 0,
             pipe: 0,
             uses_sack: false,
@@ -57,8 +59,14 @@ impl Detail {
 
     /// The smoothed RTT as the sender must at least see it.
     fn rtt(&self) -> Smoothed {
+        let (to_receiver, srtt) = (self.smallest_rtt, self.smoothed.srtt);
         Smoothed {
-            srtt: self.smoothed.srtt.max(self.handshake_rtt),
+            srtt: srtt.max(self.handshake_rtt),
+            // Without a handshake it is anyone's guess: a quarter of what is seen on the other side.
+            to_sender: match self.handshake_rtt {
+                0 => srtt / 4,
+                whole => (whole - to_receiver).max(0),
+            },
             ..self.smoothed
         }
     }
@@ -266,6 +274,11 @@ impl Detail {
         snd_una: i64,
     ) {
         if let Some(sample) = rtt.or(ts_rtt) {
+            self.smallest_rtt = if self.smoothed.srtt == 0 {
+                sample
+            } else {
+                self.smallest_rtt.min(sample)
+            };
             self.smoothed.add(sample);
         }
         if newly_acked > 0 {

@@ -317,6 +317,40 @@ fn silence_makes_a_timeout_and_what_follows_goes_back_n() {
 }
 
 #[test]
+fn partial_ack_asks_for_one_hole_and_tahoe_sends_all_again() {
+    let lose_two = || {
+        let mut wire = Wire::open();
+        for index in 0..8 {
+            wire.data(60 * MS, index * 1000, 1000);
+        }
+        for _ in 0..4 {
+            wire.ack(110 * MS, 0, &[]);
+        }
+        wire.data(110 * MS, 0, 1000);
+        wire.ack(160 * MS, 3000, &[]);
+        wire.data(160 * MS, 3000, 1000);
+        wire
+    };
+    assert_eq!(lose_two().causes()[8..], ["fast_retransmit", "partial_ack"]);
+    let mut tahoe = lose_two();
+    tahoe.data(160 * MS, 4000, 1000);
+    assert_eq!(tahoe.causes().last(), Some(&"go_back_n"));
+}
+
+#[test]
+fn silence_after_duplicate_acks_is_a_timeout() {
+    let mut wire = Wire::open();
+    for index in 0..6 {
+        wire.data(60 * MS, index * 1000, 1000);
+    }
+    for _ in 0..4 {
+        wire.ack(110 * MS, 0, &[]);
+    }
+    wire.data(200 * MS, 0, 1000);
+    assert_eq!(wire.causes().last(), Some(&"rto"));
+}
+
+#[test]
 fn last_segment_again_after_two_round_trips_is_a_probe() {
     let mut wire = Wire::open();
     for index in 0..4 {
