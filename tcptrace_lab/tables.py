@@ -75,7 +75,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield target
         except OSError as error:
-            raise LabError(f"{path}: {error.strerror or error}") from error
+            raise LabError(f"{path}: {_reason(error)}") from error
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -85,6 +85,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(written.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise LabError(f"{path}: {error.strerror or error}") from error
+        raise LabError(f"{path}: {_reason(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _reason(error: OSError) -> str:
+    """Why, without the name of the temporary file; an error of the core has no `strerror`."""
+    return error.strerror or str(error).partition(" (os error")[0]

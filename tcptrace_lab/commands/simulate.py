@@ -1,4 +1,32 @@
-"""Run a scenario and write what its taps saw, and the truth beside it."""
+"""Run a scenario and write what its taps saw, and the truth beside it.
+
+    $ cd captures/scenarios
+    $ tcptrace-lab simulate reno_10M.toml --set path.nodes.0.buffer=20 -o reno.pcap --truth reno.truth.csv
+    Reno, 10 Mbit/s
+      duration s                  24
+      throughput bps              9.622e+06
+      throughput pps              801.833
+      packets sent                19320
+      retransmissions             36
+      timeouts                    0
+      losses                      9
+      drops                       36
+      drops per node              36
+      utilization                 0.963904
+      backlog packets             8.32028
+      cycles                      7
+      slow starts per cycle       0
+      slow starts mean            0
+      cycle s                     2.9484
+      throughput full cycles pps  806.878
+      wrote reno.pcap
+      wrote reno.truth.csv
+      wrote reno.drops.csv
+      wrote reno.queue.csv
+
+A run begins at 1000000000 s (2001-09-09) in its files. The truth has the columns of the kernel captures' truth: ev S,
+the sender's variables after a change; ev C, a loss noticed. Of several --tap each has its own file: reno.node0.in.pcap.
+"""
 
 from __future__ import annotations
 

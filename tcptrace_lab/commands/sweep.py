@@ -1,6 +1,16 @@
 """Run a scenario over ranges of its keys, in parallel, one row for each run.
 
-Ctrl-C loses nothing finished: with -o the same command again runs only what is missing.
+Ctrl-C loses nothing finished: with -o the same command again runs only what is missing. --json and -o have more
+columns than what is printed.
+
+    $ tcptrace-lab sweep captures/scenarios/small_buffers_B20.toml --over path.nodes.0.buffer=19:22
+     path.nodes.0.buffer  throughput_pps  utilization  backlog_packets  losses  timeouts  cycles slow_starts_per_cycle
+                      19         218.065      0.59716          1.23862      11         0       4                     2
+                      20          193.93     0.531206          1.11145      14         0       3                     3
+                      21         221.687     0.607014          1.56007      11         0       4                     2
+                      22         223.097     0.610827          1.67543      11         0       4                     2
+
+The paper's triple slow start at B = 20 (000, Figure 4): a larger buffer, and less throughput.
 """
 
 from __future__ import annotations
@@ -14,6 +24,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# What fits a terminal.
+SHOWN = (
+    *("throughput_pps", "utilization", "backlog_packets", "losses", "timeouts"),
+    *("cycles", "slow_starts_per_cycle"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(frame: pd.DataFrame) -> str:
-    shown = frame.drop(columns="run")
+    swept = list(frame.columns[: list(frame.columns).index("duration_s")])
+    shown = frame[swept + [name for name in SHOWN if name in frame and name not in swept]]
     return str(shown.to_string(index=False, float_format=lambda value: f"{value:.6g}"))
 
 
