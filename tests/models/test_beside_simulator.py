@@ -9,6 +9,7 @@ import pytest
 from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
+from tcptrace_lab.models.textbook.pftk import Pftk
 
 from tcptrace_lab.scenario_file import parse
 from tcptrace_lab.simulate import simulate
@@ -91,3 +92,24 @@ def test_starts_lose_what_the_simulator_loses() -> None:
             if found["duplicate_acks"].value >= 3:
                 again = run.losses["time_ns"].iloc[0] / 1e9
                 assert again == pytest.approx(float(found["retransmitted_at"].value), abs=1e-6)
+
+
+@pytest.mark.parametrize("profile", ["ns2", "rfc"])
+@pytest.mark.parametrize("loss", [0.003, 0.03, 0.1])
+def test_random_loss_leaves_pftks_rate(profile: str, loss: float) -> None:
+    """SACK under random loss, one in ten included: PFTK's approximation within 30 % (timers must not grow for ever)."""
+    table = {
+        "profile": profile,
+        "duration_s": 400,
+        "taps": [],
+        "path": {
+            "packet_bytes": 1000,
+            "nodes": [{"rate_bps": 1e9, "buffer": 100_000, "delay_s": 0.01, "loss": loss}],
+            "return_delay_s": 0.01,
+        },
+        "control": {"name": "sack", "delayed_ack_segments": 2, "rto": {"granularity_s": 0.01}},
+    }
+    run = simulate(parse(table))
+    answer = Pftk().predict(run.scenario.path, run.scenario.control)
+    sent = float(str(run.summary["packets_sent"])) / 400
+    assert answer.quantities["throughput_approximate"].value == pytest.approx(sent, rel=0.3)

@@ -227,12 +227,17 @@ impl Sender {
     /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
     fn take_sample(&mut self, now_ns: i64, arrived: &Arrived<'_>) -> Option<i64> {
         let mut newest: Option<Sent> = None;
+        let mut fills_hole = false;
         while let Some(sent) = self.sent.front().filter(|sent| sent.end <= arrived.ack) {
+            fills_hole |= sent.is_retransmitted;
             newest = Some(*sent);
             self.sent.pop_front();
         }
         let sample = match newest {
-            Some(sent) if !sent.is_retransmitted => Some(now_ns - sent.at_ns),
+            // What came in behind a hole has waited at the receiver until the timer filled it: no round trip.
+            Some(sent) if !sent.is_retransmitted && !(fills_hole && self.phase == Phase::Loss) => {
+                Some(now_ns - sent.at_ns)
+            }
             Some(_) => arrived.echo_rtt_ns,
             None => None,
         };
