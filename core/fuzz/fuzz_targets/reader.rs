@@ -1,15 +1,25 @@
 //! Any bytes as a capture file: an end, or one error; each record inside the file, both ways of reading the same.
 #![no_main]
 
-use std::io::Cursor;
+use std::io::{self, Cursor, Read};
 
 use libfuzzer_sys::fuzz_target;
 use tcptrace_core::capture::Reader;
 
 type Owned = (i64, u16, u32, u32, u64, Vec<u8>);
 
+/// A source that gives a byte at a time: no record is ever found whole in the buffer by chance.
+struct Dribble(Cursor<Vec<u8>>);
+
+impl Read for Dribble {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let one = bytes.len().min(1);
+        self.0.read(&mut bytes[..one])
+    }
+}
+
 fn one_by_one(bytes: &[u8]) -> Option<Vec<Owned>> {
-    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "fuzz").ok()?;
+    let mut reader = Reader::new(Dribble(Cursor::new(bytes.to_vec())), "fuzz").ok()?;
     let mut records = Vec::new();
     let mut last = None;
     while let Some(record) = reader.next_record().expect("the source cannot fail") {

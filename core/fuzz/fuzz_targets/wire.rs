@@ -20,7 +20,11 @@ fuzz_target!(|bytes: &[u8]| {
     for data in bytes.get(3..).unwrap_or_default().chunks(120) {
         packets += 1;
         if let Some(plain) = Plain::new(link_type, data) {
-            assert_eq!(decode(link_type, data, orig_len), Ok(plain.segment()), "the short way is the long way");
+            assert_eq!(
+                decode(link_type, data, orig_len),
+                Ok(plain.segment()),
+                "the short way is the long way"
+            );
         }
         if let Ok(segment) = decoder.decode(link_type, data, orig_len) {
             again(&segment);

@@ -41,6 +41,8 @@ struct Found {
     /// Place and length in the buffer, as `Buffer::at` takes them.
     at: usize,
     len: usize,
+    /// Bytes that the whole record takes in the file, headers and padding included.
+    record_len: usize,
     offset: u64,
 }
 
@@ -119,14 +121,15 @@ impl Reader {
     /// The next record, or `None` at the end; then `truncated` says whether the end came too early.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
-        let ready = match &self.format {
-            Format::Pcap(parser) => parser.whole(self.buffer.available()),
-            Format::Pcapng(_) => None,
+        let bytes = self.buffer.available();
+        let ready = match &mut self.format {
+            Format::Pcap(parser) => parser.whole(bytes),
+            Format::Pcapng(parser) => parser.whole(bytes),
         };
         let found = match ready {
             Some(mut found) => {
                 found.offset = self.buffer.offset();
-                found.at += self.buffer.consume(found.at + found.len);
+                found.at += self.buffer.consume(found.record_len);
                 found
             }
             None => match self.find()? {
@@ -146,25 +149,13 @@ impl Reader {
         &mut self,
         mut each: impl FnMut(&Record<'_>),
     ) -> Result<bool, CaptureError> {
-        const AT_ONCE: usize = 1024;
-        let Format::Pcap(parser) = &self.format else {
-            for _ in 0..AT_ONCE {
-                match self.next_record()? {
-                    Some(record) => each(&record),
-                    None => return Ok(false),
-                }
-            }
-            return Ok(true);
-        };
         let (bytes, base) = (self.buffer.available(), self.buffer.offset());
-        let mut at = 0;
-        while let Some(found) = parser.whole(&bytes[at..]) {
-            let data = &bytes[at + found.at..at + found.at + found.len];
-            each(&found.record(data, base + at as u64));
-            at += found.at + found.len;
-        }
-        self.buffer.consume(at);
-        // The next one is not all there, or there is none: the careful way moves the buffer on, or says why not.
+        let passed = match &mut self.format {
+            Format::Pcap(parser) => pass(bytes, base, |rest| parser.whole(rest), &mut each),
+            Format::Pcapng(parser) => pass(bytes, base, |rest| parser.whole(rest), &mut each),
+        };
+        self.buffer.consume(passed);
+        // The next one is not all there, or unusual, or there is none: the careful way moves on, or says why not.
         match self.next_record()? {
             Some(record) => each(&record),
             None => return Ok(false),
@@ -204,6 +195,23 @@ impl Reader {
     pub fn name(&self) -> &str {
         self.buffer.file()
     }
+}
+
+/// Gives the records at the start of `bytes` to `each`, as long as `whole` finds them; how many bytes they took.
+#[inline(always)]
+fn pass(
+    bytes: &[u8],
+    base: u64,
+    mut whole: impl FnMut(&[u8]) -> Option<Found>,
+    each: &mut impl FnMut(&Record<'_>),
+) -> usize {
+    let mut at = 0;
+    while let Some(found) = whole(&bytes[at..]) {
+        let data = &bytes[at + found.at..at + found.at + found.len];
+        each(&found.record(data, base + at as u64));
+        at += found.record_len;
+    }
+    at
 }
 
 /// The end of the stream where `wanted` bytes of something were due: clean when nothing at all is left.

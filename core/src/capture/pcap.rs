@@ -119,6 +119,7 @@ impl Parser {
             orig_len,
             at: self.record_header,
             len: caplen as usize,
+            record_len: end,
             offset: 0,
         })
     }

@@ -66,7 +66,23 @@ impl Parser {
         Ok(parser)
     }
 
-    #[inline]
+    /// An enhanced packet at the start of `bytes`, if all of it is there and right; all else is left to `next`.
+    #[inline(always)]
+    pub fn whole(&mut self, bytes: &[u8]) -> Option<Found> {
+        let head = bytes.get(..FRAME)?;
+        let len = word(head, 4, self.is_big_endian) as usize;
+        if word(head, 0, self.is_big_endian) != ENHANCED_PACKET || len % 4 != 0 || len > MAX_BLOCK {
+            return None;
+        }
+        let block = bytes.get(..len).filter(|block| block.len() >= FRAME)?;
+        if word(block, len - 4, self.is_big_endian) as usize != len {
+            return None;
+        }
+        let found = self.packet(block, false).ok()??;
+        self.last_time_ns = found.time_ns;
+        Some(found)
+    }
+
     pub fn next(&mut self, buffer: &mut Buffer) -> Result<Step, CaptureError> {
         loop {
             let block = match self.next_block(buffer)? {
@@ -214,6 +230,7 @@ impl Parser {
             orig_len,
             at: HEADER,
             len: caplen as usize,
+            record_len: bytes.len(),
             offset: 0,
         }))
     }
@@ -239,6 +256,7 @@ impl Parser {
             orig_len,
             at: HEADER,
             len: (orig_len.min(snaplen) as usize).min(room),
+            record_len: bytes.len(),
             offset: 0,
         }))
     }

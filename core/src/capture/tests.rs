@@ -15,8 +15,8 @@ fn read_all(bytes: &[u8]) -> (Vec<Owned>, Option<Truncated>) {
     (records, reader.truncated().cloned())
 }
 
-fn read_at_once(bytes: &[u8]) -> Vec<Owned> {
-    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "test").unwrap();
+fn read_at_once(source: impl Read + Send + 'static) -> Vec<Owned> {
+    let mut reader = Reader::new(source, "test").unwrap();
     let mut records = Vec::new();
     while reader
         .next_records(|record| {
@@ -310,6 +310,16 @@ fn compressed_captures_are_seen_through_and_may_be_cut() {
     }
 }
 
+/// A byte at a time: no record is ever found whole in the buffer by chance.
+struct Dribble(Cursor<Vec<u8>>);
+
+impl Read for Dribble {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let one = bytes.len().min(1);
+        self.0.read(&mut bytes[..one])
+    }
+}
+
 struct Failing;
 
 impl Read for Failing {
@@ -355,7 +365,8 @@ proptest! {
             .map(|(time, orig_len, data)| (time, orig_len, data[..data.len().min(snaplen as usize)].to_vec()))
             .collect();
         prop_assert_eq!(&read, &expected);
-        prop_assert_eq!(read_at_once(&written), expected);
+        prop_assert_eq!(read_at_once(Cursor::new(written.clone())), expected.clone());
+        prop_assert_eq!(read_at_once(Dribble(Cursor::new(written))), expected);
         prop_assert_eq!(truncated, None);
     }
 
