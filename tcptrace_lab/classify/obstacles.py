@@ -46,6 +46,7 @@ def find_obstacles(seen: Reconstruction, *, vantage: str, handshake_rtt_s: float
         )
     hides_window = [
         *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s),
+        *(_nearer_receiver(seen) if vantage == "unknown" else ()),
         *_too_few(seen),
         *_not_clocked(seen),
         *_coarse(seen),
@@ -66,6 +67,23 @@ def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) ->
             "the sender is not near the tap"
         ]
     return []
+
+
+def _nearer_receiver(seen: Reconstruction) -> list[str]:
+    """Without a handshake: at a sender ACKs release segments at once, at a receiver segments are ACKed at once."""
+    timeline = seen.timeline
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+    if not known.any():
+        return []
+    release = float(np.median(timeline.send_ns[following[known]] - timeline.ack_ns[known])) / 1e9
+    answer = seen.typical_rtt_ns / 1e9
+    if answer > release:
+        return []
+    return [
+        f"no handshake, and segments are ACKed {_ms(answer)} after they pass the tap, ACKs followed by segments after "
+        f"{_ms(release)}: the tap is not near the sender"
+    ]
 
 
 def _too_few(seen: Reconstruction) -> list[str]:
