@@ -270,7 +270,7 @@ impl Flow {
         let fin = u32::from(packet.is_fin());
         let base = *self.base.get_or_insert(packet.seq.wrapping_add(syn));
         let start = unwrap(packet.seq, base, self.snd_max());
-        let len = packet.len + syn + fin;
+        let len = packet.len.saturating_add(syn + fin);
         let end = start + i64::from(len);
         let data = start + i64::from(syn);
         if fin == 1 {
