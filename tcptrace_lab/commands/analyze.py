@@ -3,10 +3,10 @@
 examples:
   tcptrace-lab analyze captures/two_reno.pcap.gz
 
-    captures/two_reno.pcap.gz: 18549 packets, 2 TCP connections
-    #  client          server         seconds  packets  bytes out  bytes in  retr out  retr in  RTT min   median  bit/s ...
-    0  10.9.1.1:55622  10.9.2.1:5001   14.336    11763   10813440         0        86        -  40.2 ms  62.2 ms  6.03M ...
-    1  10.9.1.1:33188  10.9.2.1:5002   11.312     6786    6160384         0        37        -  40.2 ms  63.7 ms  4.36M ...
+  captures/two_reno.pcap.gz: 18549 packets, 2 TCP connections
+  #  client          server         seconds  packets  bytes out  bytes in  retr out  retr in  RTT min   median  bit/s ..
+  0  10.9.1.1:55622  10.9.2.1:5001   14.336    11763   10813440         0        86        -  40.2 ms  62.2 ms  6.03M ..
+  1  10.9.1.1:33188  10.9.2.1:5002   11.312     6786    6160384         0        37        -  40.2 ms  63.7 ms  4.36M ..
 
   tcptrace-lab analyze --json --filter 'bytes > 1e7 and retransmissions > 0' captures/*.pcap.gz
   tcptrace-lab analyze -o connections.parquet captures/*.pcap.gz
