@@ -11,6 +11,8 @@ pub trait Instant: Copy + PartialOrd + std::fmt::Debug {
     /// For columns: the nearest nanosecond.
     fn to_ns(self) -> i64;
     fn plus(self, length: Self) -> Self;
+    /// Orders points in time as the times themselves; no time is negative.
+    fn key(self) -> u64;
     fn service(link: &Link, bytes: u32) -> Self;
     fn propagation(link: &Link) -> Self;
 }
@@ -33,6 +35,10 @@ impl Instant for Nanos {
 
     fn plus(self, length: Self) -> Self {
         Self(self.0 + length.0)
+    }
+
+    fn key(self) -> u64 {
+        self.0 as u64
     }
 
     fn service(link: &Link, bytes: u32) -> Self {
@@ -64,6 +70,11 @@ impl Instant for Seconds {
 
     fn plus(self, length: Self) -> Self {
         Self(self.0 + length.0)
+    }
+
+    fn key(self) -> u64 {
+        // Doubles that are not negative are ordered as their bits.
+        self.0.to_bits()
     }
 
     fn service(link: &Link, bytes: u32) -> Self {

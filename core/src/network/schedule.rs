@@ -5,34 +5,18 @@
 
 use super::{Instant, Stamp};
 
-#[derive(Clone, Copy, Debug)]
-struct Entry<I> {
-    at: Stamp<I>,
-    order: u64,
-}
+/// Time, when it was decided, and the order of setting: compared as plain integers.
+type Key = (u64, u64, u64);
 
-impl<I: Instant> Entry<I> {
-    fn none() -> Self {
-        Self {
-            at: Stamp {
-                time: I::NEVER,
-                scheduled: I::NEVER,
-            },
-            order: u64::MAX,
-        }
-    }
-
-    fn pending(&self) -> Option<Stamp<I>> {
-        (self.at.time < I::NEVER).then_some(self.at)
-    }
-}
+const NEVER: Key = (u64::MAX, u64::MAX, u64::MAX);
 
 /// The earliest of the sources' times; of equal ones the one decided first, then the one set first.
 #[derive(Debug)]
 pub struct Schedule<I> {
     /// Leaves per source, padded to a power of two.
-    entries: Vec<Entry<I>>,
-    /// winners[1] is the earliest source of all, winners[n]'s children are 2n and 2n + 1.
+    keys: Vec<Key>,
+    times: Vec<Option<Stamp<I>>>,
+    /// winners[1] is the earliest source of all, winners[n]'s children are 2n and 2n + 1; leaves follow.
     winners: Vec<u32>,
     order: u64,
 }
@@ -40,67 +24,43 @@ pub struct Schedule<I> {
 impl<I: Instant> Schedule<I> {
     pub fn new(sources: usize) -> Self {
         let leaves = sources.next_power_of_two().max(2);
-        let mut schedule = Self {
-            entries: vec![Entry::none(); leaves],
-            winners: vec![0; leaves],
-            order: 0,
-        };
+        let mut winners: Vec<u32> = vec![0; 2 * leaves];
+        for leaf in 0..leaves {
+            winners[leaves + leaf] = leaf as u32;
+        }
         for inner in (1..leaves).rev() {
-            schedule.winners[inner] = schedule.child(2 * inner);
+            winners[inner] = winners[2 * inner];
         }
-        schedule
-    }
-
-    fn child(&self, node: usize) -> u32 {
-        let leaves = self.entries.len();
-        if node >= leaves {
-            (node - leaves) as u32
-        } else {
-            self.winners[node]
+        Self {
+            keys: vec![NEVER; leaves],
+            times: vec![None; leaves],
+            winners,
+            order: 0,
         }
-    }
-
-    fn is_before(&self, left: u32, right: u32) -> bool {
-        let (a, b) = (&self.entries[left as usize], &self.entries[right as usize]);
-        // Nearly always told by the first.
-        if a.at.time != b.at.time {
-            return a.at.time < b.at.time;
-        }
-        a.at < b.at || (a.at == b.at && a.order < b.order)
     }
 
     /// Sets or clears a source's time.
     pub fn set(&mut self, source: usize, at: Option<Stamp<I>>) {
         self.order += 1;
-        self.entries[source] = at.map_or(Entry::none(), |at| Entry {
-            at,
-            order: self.order,
-        });
-        let mut node = (source + self.entries.len()) / 2;
+        self.times[source] = at;
+        self.keys[source] = at.map_or(NEVER, |at| (at.time.key(), at.scheduled.key(), self.order));
+        let mut node = (source + self.keys.len()) / 2;
         while node >= 1 {
-            let (left, right) = (self.child(2 * node), self.child(2 * node + 1));
-            let winner = if self.is_before(right, left) {
-                right
-            } else {
-                left
-            };
-            let before = std::mem::replace(&mut self.winners[node], winner);
-            if before != source as u32 && winner == before {
-                // Another source wins here as before: nothing changes above.
-                return;
-            }
+            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+            let is_right = self.keys[right as usize] < self.keys[left as usize];
+            self.winners[node] = if is_right { right } else { left };
             node /= 2;
         }
     }
 
     pub fn get(&self, source: usize) -> Option<Stamp<I>> {
-        self.entries[source].pending()
+        self.times[source]
     }
 
     /// The next source and its time.
     pub fn next(&self) -> Option<(usize, Stamp<I>)> {
         let source = self.winners[1] as usize;
-        self.entries[source].pending().map(|at| (source, at))
+        self.times[source].map(|at| (source, at))
     }
 }
 

@@ -33,7 +33,9 @@ impl<I: Instant, P: Carried> Io<I, P> {
             // Only captures show it.
             self.sent[direction] = self.sent[direction].wrapping_add(1);
             packet.set_ip_id(self.sent[direction]);
-            self.taps.entered(direction, self.now.to_ns(), &packet);
+            if !self.taps.is_empty() {
+                self.taps.entered(direction, self.now.to_ns(), &packet);
+            }
         }
         let mut watch = Watch {
             recorder: &mut self.recorder,
@@ -43,6 +45,13 @@ impl<I: Instant, P: Carried> Io<I, P> {
         let path = &mut self.paths[direction];
         if path.enter(self.now, packet, &mut self.random, &mut watch) {
             self.schedule.set(direction, path.next());
+        }
+    }
+
+    /// A packet reaches the end of a direction.
+    pub fn delivered(&mut self, direction: usize, packet: &P) {
+        if !self.taps.is_empty() {
+            self.taps.delivered(direction, self.now.to_ns(), packet);
         }
     }
 
@@ -62,18 +71,25 @@ struct Watch<'a, I, P> {
 }
 
 impl<I: Instant, P: Carried> Observer<I, P> for Watch<'_, I, P> {
+    #[inline]
     fn arrived(&mut self, node: usize, at: Stamp<I>, packet: &P, _waiting: usize) {
-        self.taps
-            .arrived(self.direction, node, at.time.to_ns(), packet);
+        if !self.taps.is_empty() {
+            self.taps
+                .arrived(self.direction, node, at.time.to_ns(), packet);
+        }
         self.event(node, at, packet, EventKind::Arrive);
     }
 
+    #[inline]
     fn started(&mut self, node: usize, at: Stamp<I>, packet: &P) {
         self.event(node, at, packet, EventKind::StartTx);
     }
 
+    #[inline]
     fn left(&mut self, node: usize, at: I, packet: &P) {
-        self.taps.left(self.direction, node, at.to_ns(), packet);
+        if !self.taps.is_empty() {
+            self.taps.left(self.direction, node, at.to_ns(), packet);
+        }
     }
 
     fn dropped(

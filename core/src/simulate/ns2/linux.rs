@@ -68,7 +68,7 @@ impl Linux {
             now - self.sent_at[packet.number as usize & (self.sent_at.len() - 1)]
         };
         // The module sees whole microseconds.
-        let rtt_us = (sample * 1e6).round() as i64;
+        let rtt_us = (sample * 1e6 + 0.5) as i64;
         if self.has_started {
             base.control.on_rtt(io.now.to_ns(), rtt_us * 1000);
         }

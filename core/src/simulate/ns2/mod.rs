@@ -170,7 +170,7 @@ fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: St
     io.schedule.set(direction, io.paths[direction].next());
     let connection = &mut connections[packet.connection as usize];
     if packet.is_data {
-        io.taps.delivered(direction, io.now.to_ns(), &packet);
+        io.delivered(direction, &packet);
         io.event(at, Place::Receiver, EventKind::Recv, &packet);
         match connection.sink.receive(&packet) {
             Answer::Delay => {
@@ -248,8 +248,7 @@ impl Connection {
     }
 
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {
-        io.taps
-            .delivered(1 - self.base.direction, io.now.to_ns(), packet);
+        io.delivered(1 - self.base.direction, packet);
         io.event(at, Place::Sender, EventKind::RecvAck, packet);
         self.agent.on_ack(&mut self.base, io, packet);
         self.record(io);

@@ -264,7 +264,7 @@ impl Connection {
     }
 
     fn at_sender(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &Packet) {
-        io.taps.delivered(1 - self.direction, io.now.0, packet);
+        io.delivered(1 - self.direction, packet);
         io.event(at, Place::Sender, EventKind::RecvAck, packet);
         self.sender_echo_ns = Some(packet.ts_ns);
         if packet.is_syn() {

@@ -78,7 +78,7 @@ fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: St
     io.schedule.set(direction, io.paths[direction].next());
     let connection = &mut connections[packet.connection as usize];
     if packet.is_from_sender {
-        io.taps.delivered(direction, io.now.0, &packet);
+        io.delivered(direction, &packet);
         io.event(at, Place::Receiver, EventKind::Recv, &packet);
         connection.at_receiver(io, at, &packet);
     } else {
