@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tcptrace_lab.reconstruct.losses import Episode
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 COLUMNS = ("time_ns", "offset", "detected_by", "cause", "cwnd_before", "ssthresh_after", "spurious", "event")
 
@@ -39,6 +39,7 @@ def _rows(timeline: Timeline, episodes: Sequence[Episode], number: int, flight: 
     answer_ns = timeline.ack_ns[np.minimum(answers, len(timeline.ack_ns) - 1)]
     # RFC 3522 by time alone: an answer sooner than any round trip is the first copy's.
     spurious = known & (answer_ns - timeline.send_ns[index] < base_rtt_ns // 2)
+    spurious |= _received_twice(timeline, index)
     over = int(np.searchsorted(timeline.snd_una, episode.recover, side="left"))
     after = int(flight[over]) if not episode.restarts and over < len(flight) else None
     return pd.DataFrame(
@@ -53,6 +54,14 @@ def _rows(timeline: Timeline, episodes: Sequence[Episode], number: int, flight: 
             "event": number,
         }
     )
+
+
+def _received_twice(timeline: Timeline, index: Ints) -> Bools:
+    """RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did)."""
+    found = np.zeros(len(index), dtype=bool)
+    for left, right in timeline.dsacks:
+        found |= (timeline.send_offset[index] >= left) & (timeline.send_end[index] <= right)
+    return found
 
 
 def window_before(timeline: Timeline, episode: Episode, flight: Ints) -> int:

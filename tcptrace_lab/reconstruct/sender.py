@@ -77,7 +77,8 @@ def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
     sent = (lengths > 0) & ~segments["cause"].isin(NOT_SENT).to_numpy()
     offsets = segments["offset"].to_numpy()[sent]
     ack_offset = acks["ack_offset"].to_numpy()
-    sack_high, sacked = _sacked(acks["sack_blocks"].to_numpy(), ack_offset)
+    blocks = acks["sack_blocks"].to_numpy()
+    sack_high, sacked = _sacked(blocks, ack_offset)
     flags = acks["flags"].to_numpy()
     # SYN, FIN and RST bits: not an answer to data alone.
     bare = (acks["length"].to_numpy() == 0) & ((flags & 0x7) == 0)
@@ -97,6 +98,7 @@ def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
         has_start=knows_scale or _starts_quiet(offsets, ack_offset),
         has_sack=bool(row["sack"]) or bool(sacked.any()),
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
+        dsacks=_twice(blocks, ack_offset),
         notes=() if knows_scale else ("no SYN in the capture: window scale unknown, receiver's window not used",),
     )
 
@@ -116,6 +118,17 @@ def _sacked(blocks: Any, ack_offset: Ints) -> tuple[Ints, Ints]:
             high[index] = max(right for _, right in above)
             total[index] = sum(right - left for left, right in above)
     return high, total
+
+
+def _twice(blocks: Any, ack_offset: Ints) -> tuple[tuple[int, int], ...]:
+    """D-SACK (RFC 2883 section 4): a first block at or below the ACK, or within the second, was received twice."""
+    found = []
+    for index in np.flatnonzero([len(each) > 0 for each in blocks]):
+        first, *others = blocks[index]
+        inside = bool(others) and others[0][0] <= first[0] and first[1] <= others[0][1]
+        if first[1] <= ack_offset[index] or inside:
+            found.append((int(first[0]), int(first[1])))
+    return tuple(found)
 
 
 def _smss(lengths: Ints, row: Any) -> int:

@@ -27,7 +27,8 @@ class Timeline:
     """One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
 
     `sends` are segments with payload (or FIN), `acks` the segments of the other side that carry an ACK number.
-    `sack_high` is the highest byte SACKed above the ACK number (0 without), `sacked` how many bytes are SACKed there.
+    `sack_high` is the highest byte SACKed above the ACK number (0 without), `sacked` how many bytes are SACKed there;
+    `dsacks` are the ranges reported as received twice (RFC 2883).
     """
 
     send_ns: Ints
@@ -44,6 +45,7 @@ class Timeline:
     has_sack: bool = False
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
+    dsacks: tuple[tuple[int, int], ...] = field(default=())
 
     @cached_property
     def snd_max(self) -> Ints:
@@ -149,7 +151,14 @@ def _rtt_samples(timeline: Timeline) -> tuple[Ints, Ints]:
     return moves[exact], sample[exact]
 
 
-def build(columns: dict[str, Any], *, smss: int, has_start: bool = True, has_sack: bool = False) -> Timeline:
+def build(
+    columns: dict[str, Any],
+    *,
+    smss: int,
+    has_start: bool = True,
+    has_sack: bool = False,
+    dsacks: tuple[tuple[int, int], ...] = (),
+) -> Timeline:
     """A timeline from plain sequences (tests, synthetic cases); columns not given are filled with "nothing seen"."""
     arrays = {name: np.asarray(values, dtype=np.int64) for name, values in columns.items()}
     count = len(arrays["ack_ns"])
@@ -170,4 +179,5 @@ def build(columns: dict[str, Any], *, smss: int, has_start: bool = True, has_sac
         smss=smss,
         has_start=has_start,
         has_sack=has_sack,
+        dsacks=dsacks,
     )

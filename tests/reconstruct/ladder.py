@@ -17,6 +17,7 @@ def ladder(
     *,
     sacked: dict[int, int] | None = None,
     rwnd: int = 1 << 30,
+    dsacks: tuple[tuple[int, int], ...] = (),
 ) -> Reconstruction:
     """`sent`: (ms, segment number from 0); `acks`: (ms, next segment expected); `sacked`: ACK's index -> highest."""
     top = sacked or {}
@@ -34,6 +35,7 @@ def ladder(
             },
             smss=SMSS,
             has_sack=bool(top),
+            dsacks=tuple((left * SMSS, right * SMSS) for left, right in dsacks),
         )
     )
 

@@ -119,6 +119,14 @@ def test_selective_acknowledgement_tells_the_pipe() -> None:
     assert int(seen.flight[4]) == 5 * SMSS
 
 
+@pytest.mark.parametrize(("dsacks", "spurious"), [((), False), (((2, 3),), True)])
+def test_a_segment_received_twice_was_not_lost(dsacks: tuple[tuple[int, int], ...], spurious: bool) -> None:
+    """RFC 2883, 3708: reordered, not lost; the D-SACK for the retransmission says so."""
+    sacked = {2 + index: 4 + index for index in range(7)}
+    seen = ladder([*FLIGHT, (104.01, 2)], [*HEARD, (204.1, 10)], sacked=sacked, dsacks=dsacks)
+    assert seen.losses["spurious"].tolist() == [spurious]
+
+
 def test_nothing_sent_is_nothing_found() -> None:
     """An empty timeline gives empty tables."""
     seen = ladder([], [])
