@@ -148,6 +148,11 @@ class Run:
         """Each connection's ports: its sender's and its receiver's."""
         return self._core.ports()
 
+    @functools.cached_property
+    def first_seqs(self) -> list[int]:
+        """Each connection's sequence number on the wire of the first byte of data."""
+        return self._core.first_seqs()
+
     def capture(self, *, tap: str | None = None) -> Capture:
         """What a tap saw, followed as `tcptrace_lab.read` follows a file, without a file."""
         number = self._tap(tap)

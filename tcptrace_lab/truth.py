@@ -37,8 +37,8 @@ def truth_table(run: Run) -> pd.DataFrame:
             "connection": windows["connection"],
             "cwnd": windows["cwnd"] / smss,
             "ssthresh": windows["ssthresh"] / smss,
-            "snd_una": windows["snd_una"],
-            "snd_nxt": windows["snd_nxt"],
+            "snd_una": _wire(run, windows, "snd_una"),
+            "snd_nxt": _wire(run, windows, "snd_nxt"),
             "packets_out": windows["flight_size"] / smss,
             "ca_state": windows["state"],
             "snd_wnd": windows["rwnd"],
@@ -69,6 +69,11 @@ def drop_table(run: Run) -> pd.DataFrame:
     rows = _for_file(run, drops)
     rows["dir"] = drops["is_reverse"].map({False: "fwd", True: "rev"})
     return rows.reindex(columns=list(DROP_COLUMNS))
+
+
+def _wire(run: Run, rows: pd.DataFrame, name: str) -> pd.Series[int]:
+    """Offsets as the capture's sequence numbers."""
+    return (rows[name] + rows["connection"].map(lambda number: run.first_seqs[number])) % 2**32
 
 
 def queue_table(run: Run) -> pd.DataFrame:

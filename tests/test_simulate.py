@@ -91,6 +91,26 @@ def test_the_truth_file_has_the_columns_of_the_kernel_captures(satellite, tmp_pa
     assert len(drops) == len(satellite.drops)
 
 
+@pytest.mark.parametrize("name", ["small_buffers_B20", "newreno_8M", "reno_loss"])
+def test_the_numbers_of_the_truth_are_those_of_the_capture(name, tmp_path):
+    run = simulate(load(SCENARIOS / f"{name}.toml", overrides=["duration_s=5", "seed=2"]))
+    truth, drops = (pd.read_csv(file) for file in run.write_truth(tmp_path / "run.truth.csv")[:2])
+    packets = run.packets()
+    from_sender = packets["is_from_sender"]
+    data = packets[from_sender & (packets["payload_len"] > 0)]
+    assert len(drops) > 0
+    # Each was captured at the sender before the path lost it: the same number, length and IP identification.
+    keys = ["tcp_seq", "payload_len", "ip_id"]
+    seen = data.rename(columns={"seq": "tcp_seq"})
+    assert len(drops.merge(seen[["tcp_seq", "payload_len"]].drop_duplicates())) == len(drops)
+    assert drops[keys].notna().all(axis=None)
+    # snd_una is always a number that has been acknowledged, the last of them the last.
+    acks = set(packets.loc[~from_sender, "ack"])
+    changes = truth[truth["ev"] == "S"]
+    assert set(changes["snd_una"].iloc[1:]) <= acks
+    assert changes["snd_una"].iloc[-1] == packets.loc[~from_sender, "ack"].iloc[-1]
+
+
 def test_parquet_truth_is_the_csv_truth(satellite, tmp_path):
     satellite.write_truth(tmp_path / "a.parquet")
     satellite.write_truth(tmp_path / "a.truth.csv")

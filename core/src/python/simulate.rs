@@ -68,6 +68,11 @@ impl Simulation {
             .collect()
     }
 
+    /// The wire's number of each connection's first byte of data.
+    fn first_seqs(&self) -> Vec<u32> {
+        self.output.taps.first_seqs()
+    }
+
     /// The run as one row of a sweep.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         sweep::dict(py, summary(&self.spec, &self.output))
@@ -166,6 +171,9 @@ impl Simulation {
         column(&table, "offset", rows, |row| row.offset)?;
         column(&table, "bytes", rows, |row| row.bytes)?;
         column(&table, "waiting", rows, |row| row.waiting)?;
+        column(&table, "tcp_seq", rows, |row| row.tcp_seq)?;
+        column(&table, "payload_len", rows, |row| row.payload_len)?;
+        column(&table, "ip_id", rows, |row| row.ip_id)?;
         Ok(table)
     }
 

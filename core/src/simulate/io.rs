@@ -100,6 +100,7 @@ impl<I: Instant, P: Carried> Observer<I, P> for Watch<'_, I, P> {
         reason: DropReason,
         waiting: usize,
     ) {
+        let segment = self.taps.segment(packet);
         self.recorder.drops.push(DropRow {
             time_ns: at.time.to_ns(),
             node: node as u32,
@@ -110,6 +111,9 @@ impl<I: Instant, P: Carried> Observer<I, P> for Watch<'_, I, P> {
             offset: packet.offset(),
             bytes: packet.bytes(),
             waiting: waiting as u32,
+            tcp_seq: segment.seq,
+            payload_len: segment.payload_len,
+            ip_id: segment.ip_id,
         });
         self.event(node, at, packet, EventKind::Drop);
     }

@@ -64,6 +64,10 @@ pub struct DropRow {
     pub offset: u64,
     pub bytes: u32,
     pub waiting: u32,
+    /// As a capture shows it.
+    pub tcp_seq: u32,
+    pub payload_len: u32,
+    pub ip_id: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,6 +43,8 @@ impl Place {
 pub trait Captured: Copy {
     /// `packet_bytes`: of a full packet of the path, which the `ns2` profile's numbers count.
     fn segment(&self, ends: &[Ends], packet_bytes: u32) -> Segment;
+    /// The wire's number of a connection's first byte of data.
+    fn first_seq(connection: u32) -> u32;
 }
 
 /// What one tap saw.
@@ -103,6 +105,11 @@ impl<P: Captured> Taps<P> {
 
     pub fn is_empty(&self) -> bool {
         self.taps.is_empty()
+    }
+
+    /// A packet as any tap would show it.
+    pub fn segment(&self, packet: &P) -> Segment {
+        packet.segment(&self.ends, self.packet_bytes)
     }
 
     /// An endpoint sends.
@@ -195,6 +202,8 @@ impl<P: Captured> Taps<P> {
 pub trait Seen: Send + Sync + std::fmt::Debug {
     fn count(&self) -> usize;
     fn ends(&self) -> &[Ends];
+    /// The wire's number of each connection's first byte of data.
+    fn first_seqs(&self) -> Vec<u32>;
     /// What a tap saw, in order of time.
     fn segments(&self, tap: usize) -> Box<dyn Iterator<Item = (i64, Segment)> + '_>;
 }
@@ -206,6 +215,10 @@ impl<P: Captured + Send + Sync + std::fmt::Debug> Seen for Taps<P> {
 
     fn ends(&self) -> &[Ends] {
         &self.ends
+    }
+
+    fn first_seqs(&self) -> Vec<u32> {
+        (0..self.ends.len() as u32).map(P::first_seq).collect()
     }
 
     fn segments(&self, tap: usize) -> Box<dyn Iterator<Item = (i64, Segment)> + '_> {
@@ -268,6 +281,10 @@ mod tests {
     impl Captured for Numbered {
         fn segment(&self, ends: &[Ends], _packet_bytes: u32) -> Segment {
             packet_counting::data(&ends[0], self.0, self.0 as u16, 512)
+        }
+
+        fn first_seq(_connection: u32) -> u32 {
+            1
         }
     }
 

@@ -65,6 +65,10 @@ impl Carried for Packet {
 }
 
 impl Captured for Packet {
+    fn first_seq(_connection: u32) -> u32 {
+        1
+    }
+
     fn segment(&self, ends: &[Ends], packet_bytes: u32) -> Segment {
         let ends = &ends[self.connection as usize];
         if self.is_data {

@@ -128,6 +128,11 @@ fn ts_val(ns: i64) -> u32 {
 }
 
 impl Captured for Packet {
+    fn first_seq(connection: u32) -> u32 {
+        // The SYN takes the first number.
+        isn(connection, true).wrapping_add(1)
+    }
+
     fn segment(&self, ends: &[Ends], _packet_bytes: u32) -> Segment {
         let ends = &ends[self.connection as usize];
         let (src, dst) = if self.is_from_sender {
