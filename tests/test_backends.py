@@ -63,6 +63,10 @@ DIFFERENCES: dict[tuple[str, str], tuple[set[str], str]] = {
 }
 
 
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+TSHARK = pytest.param("tshark", marks=needs_tshark)
+
+
 def differences(native: tcptrace_lab.Capture, other: tcptrace_lab.Capture) -> dict[str, Any]:
     """What is not equal, by the table it stands in, with the first place."""
     found: dict[str, Any] = {}
@@ -94,7 +98,12 @@ def cases() -> list[Any]:
         return row["file"] in QUICK or (backend == "scapy" and int(row["packets"] or 0) < 1000)
 
     return [
-        pytest.param(row["file"], backend, marks=[] if is_quick(row, backend) else pytest.mark.slow)
+        pytest.param(
+            row["file"],
+            backend,
+            marks=([] if is_quick(row, backend) else [pytest.mark.slow])
+            + ([needs_tshark] if backend == "tshark" else []),
+        )
         for row in ROWS
         for backend in ("tshark", "scapy")
     ]
@@ -103,8 +112,6 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("file", "backend"), cases())
 def test_backend_gives_the_same_columns(file: str, backend: str) -> None:
     path = shared("captures", "public", file)
-    if backend == "tshark" and shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
     native = tcptrace_lab.read(path, detail=True)
     found = differences(native, tcptrace_lab.read(path, backend=backend, detail=True))
     allowed, reason = DIFFERENCES.get((file, backend), (set(), ""))
@@ -161,7 +168,7 @@ def test_scapy_packets_made_by_hand_are_followed() -> None:
         assert row["duration_ns"] == 250_000_000
 
 
-@pytest.mark.parametrize("backend", ["native", "tshark", "scapy"])
+@pytest.mark.parametrize("backend", ["native", TSHARK, "scapy"])
 def test_backend_reads_a_file_object(backend: str) -> None:
     with dsack().open("rb") as stream:
         found = tcptrace_lab.read(io.BytesIO(stream.read()), backend=backend)
@@ -170,7 +177,7 @@ def test_backend_reads_a_file_object(backend: str) -> None:
     assert len(found[0].flows[0].segments) == len(tcptrace_lab.read(dsack())[0].flows[0].segments) > 0
 
 
-@pytest.mark.parametrize("backend", ["tshark", "scapy"])
+@pytest.mark.parametrize("backend", [TSHARK, "scapy"])
 def test_backend_says_what_it_cannot_read(backend: str, tmp_path: Path) -> None:
     text = tmp_path / "notes.pcap"
     text.write_text("no capture at all, but a text of some length\n")
@@ -182,6 +189,7 @@ def test_backend_says_what_it_cannot_read(backend: str, tmp_path: Path) -> None:
         tcptrace_lab.read(7, backend=backend)
 
 
+@needs_tshark
 def test_tshark_reads_what_the_native_reader_does_not() -> None:
     snoop = shared("captures", "public", "malformed", "tcptrace-all.snoop.gz")
     with pytest.raises(CaptureError, match="Solaris snoop"):
@@ -189,6 +197,7 @@ def test_tshark_reads_what_the_native_reader_does_not() -> None:
     assert len(tcptrace_lab.read(snoop, backend="tshark")) > 0
 
 
+@needs_tshark
 def test_tshark_tells_a_cut_capture(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     whole = shared("captures", "public", "zeek-tcp_timestamp.pcap").read_bytes()
@@ -206,6 +215,7 @@ def test_times_keep_their_nanoseconds() -> None:
     assert tshark.nanoseconds("-1.25") == -1_250_000_000
 
 
+@needs_tshark
 def test_dissect_shows_every_field_of_one_packet() -> None:
     capture = tcptrace_lab.read(shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap"))
     packet = capture.dissect(1)
@@ -214,6 +224,7 @@ def test_dissect_shows_every_field_of_one_packet() -> None:
         capture.dissect(3)
 
 
+@needs_tshark
 def test_live_refuses_an_interface_that_is_not_there() -> None:
     done = live("nowhere0", "--count", "1")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)

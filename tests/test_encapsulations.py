@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 import tcptrace_lab
-from tests.test_backends import differences
+from tests.test_backends import differences, needs_tshark
 
 Frames = Iterator[tuple[str, int, Any]]
 
@@ -193,7 +192,7 @@ def pcapng(frames: Frames) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs_tshark
 @pytest.mark.parametrize(
     ("kind", "segments", "undecoded"),
     [
