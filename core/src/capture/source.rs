@@ -13,6 +13,9 @@ use super::CaptureError;
 /// shrinks under a map kills the process.
 const BUFFER: usize = 256 << 10;
 
+/// Bytes asked of a decompressor at a time: what it had made of a damaged stream in the call that fails is lost.
+const UNPACKED: usize = 4 << 10;
+
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -47,6 +50,8 @@ pub struct Buffer {
     end: usize,
     /// Stream offset of `bytes[0]`.
     base: u64,
+    /// Most bytes asked of `source` at a time.
+    at_once: usize,
     ended: bool,
     /// Why the decompressor stopped before the end of its data.
     damage: Option<String>,
@@ -94,6 +99,11 @@ impl Buffer {
             start: 0,
             end: 0,
             base: 0,
+            at_once: if is_gzip || is_zstd {
+                UNPACKED
+            } else {
+                usize::MAX
+            },
             ended: false,
             damage: None,
             file: file.to_owned(),
@@ -163,7 +173,8 @@ impl Buffer {
                 self.bytes
                     .resize((self.bytes.len() * 2).min(count.max(BUFFER)), 0);
             }
-            match self.source.read(&mut self.bytes[self.end..]) {
+            let room = self.bytes.len().min(self.end.saturating_add(self.at_once));
+            match self.source.read(&mut self.bytes[self.end..room]) {
                 Ok(0) => self.ended = true,
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),

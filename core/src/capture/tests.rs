@@ -320,6 +320,32 @@ impl Read for Dribble {
     }
 }
 
+#[test]
+fn damage_in_the_middle_of_a_compressed_capture_costs_little_before_it() {
+    let records: Vec<Owned> = (0..8000u32)
+        .map(|n| {
+            (
+                i64::from(n) * 1000,
+                1000,
+                n.wrapping_mul(2_654_435_761).to_le_bytes().repeat(9),
+            )
+        })
+        .collect();
+    let plain = written(Layout::new(FileFormat::PcapMicros, 1), &records);
+    let mut packed = gzip(&plain);
+    let middle = packed.len() / 2;
+    packed[middle..middle + 64].fill(0xff);
+    let (some, truncated) = read_all(&packed);
+    assert!(
+        some.len() > records.len() / 3,
+        "{} of {}",
+        some.len(),
+        records.len()
+    );
+    assert_eq!(some[..1000], records[..1000]);
+    assert!(truncated.is_some());
+}
+
 struct Failing;
 
 impl Read for Failing {
