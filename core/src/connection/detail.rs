@@ -25,7 +25,8 @@ pub struct Detail {
     gap_ip_id: u16,
     ack_at: Option<i64>,
     dup_count: u32,
-    highest_sacked: i64,
+    /// Every segment that ends at or below this has been marked lost or SACKed.
+    lost_below: i64,
 }
 
 impl Default for Detail {
@@ -47,7 +48,7 @@ impl Default for Detail {
             gap_ip_id: 0,
             ack_at: None,
             dup_count: 0,
-            highest_sacked: i64::MIN,
+            lost_below: i64::MIN,
         }
     }
 }
@@ -210,17 +211,20 @@ impl Detail {
     ) {
         if cause == Cause::Rto {
             // RFC 6298 (5.4) to (5.7) with RFC 5681: everything in flight counts as lost.
-            for sent in outstanding.iter_mut() {
-                if sent.time < packet.time {
-                    sent.marks = (sent.marks | Sent::LOST) & !Sent::RESENT;
-                }
+            for index in 0..outstanding.len() {
+                outstanding.change(index, |sent| {
+                    if sent.time < packet.time {
+                        sent.marks = (sent.marks | Sent::LOST) & !Sent::RESENT;
+                    }
+                });
             }
         }
         for index in outstanding.range(data, data + i64::from(packet.len)) {
-            let sent = outstanding.get_mut(index);
-            if sent.transmissions > 1 {
-                sent.marks |= Sent::LOST | Sent::RESENT;
-            }
+            outstanding.change(index, |sent| {
+                if sent.transmissions > 1 {
+                    sent.marks |= Sent::LOST | Sent::RESENT;
+                }
+            });
         }
         self.row(
             packet,
@@ -243,23 +247,31 @@ impl Detail {
         for (left, right) in blocks {
             edges.extend([left, right]);
             for index in outstanding.range(left, right) {
-                let sent = outstanding.get_mut(index);
-                if left <= sent.start && sent.end() <= right {
-                    sent.marks |= Sent::SACKED;
-                    self.highest_sacked = self.highest_sacked.max(sent.end());
-                }
+                outstanding.change(index, |sent| {
+                    if left <= sent.start && sent.end() <= right {
+                        sent.marks |= Sent::SACKED;
+                    }
+                });
             }
         }
         // RFC 6675 section 4 `IsLost`: DupThresh segments, or more than (DupThresh - 1) * SMSS bytes, SACKed above.
+        // What lies below the highest one found before was marked then.
         let (mut segments, mut bytes) = (0, 0);
-        for sent in outstanding.iter_mut().rev() {
+        let mut lost_below = self.lost_below;
+        for index in (0..outstanding.len()).rev() {
+            let sent = *outstanding.get(index);
+            if sent.end() <= self.lost_below {
+                break;
+            }
             if sent.is(Sent::SACKED) {
                 segments += 1;
                 bytes += i64::from(sent.len);
             } else if segments >= DUP_THRESH || bytes > (DUP_THRESH - 1) * self.smss {
-                sent.marks |= Sent::LOST;
+                outstanding.change(index, |sent| sent.marks |= Sent::LOST);
+                lost_below = lost_below.max(sent.end());
             }
         }
+        self.lost_below = lost_below;
     }
 
     #[expect(clippy::too_many_arguments, reason = "a row")]
@@ -336,7 +348,7 @@ impl Detail {
 
     fn pipe_now(&self, flight_size: i64, outstanding: &Outstanding) -> i64 {
         if self.uses_sack || self.recovery.is_after_timeout() {
-            return outstanding.iter().map(Sent::in_pipe).sum();
+            return outstanding.pipe();
         }
         // Without SACK each duplicate ACK stands for one segment that has left (RFC 5681 section 3.2 step 4).
         (flight_size - i64::from(self.dup_count) * self.smss).max(0)

@@ -444,19 +444,20 @@ impl Flow {
         let mut next = start.max(self.snd_una);
         let mut new = [None; 2];
         for index in self.outstanding.range(start, end) {
-            let sent = self.outstanding.get_mut(index);
-            if sent.start > next {
-                // The hole before it. Holes between two more are rare: they keep no RTT sample.
-                new[0].get_or_insert((next, sent.start));
-            }
-            next = sent.end();
-            sent.transmissions = sent.transmissions.saturating_add(1);
-            sent.time = packet.time;
-            sent.ts_val = packet.ts_val;
-            sent.ip_id = packet.ip_id;
-            if sent.is(Sent::LOST) {
-                sent.marks |= Sent::RESENT;
-            }
+            self.outstanding.change(index, |sent| {
+                if sent.start > next {
+                    // The hole before it. Holes between two more are rare: they keep no RTT sample.
+                    new[0].get_or_insert((next, sent.start));
+                }
+                next = sent.end();
+                sent.transmissions = sent.transmissions.saturating_add(1);
+                sent.time = packet.time;
+                sent.ts_val = packet.ts_val;
+                sent.ip_id = packet.ip_id;
+                if sent.is(Sent::LOST) {
+                    sent.marks |= Sent::RESENT;
+                }
+            });
         }
         if next < end {
             new[1] = Some((next, end));
@@ -543,7 +544,7 @@ impl Flow {
     fn acknowledge(&mut self, packet: &Packet<'_>, offset: i64) -> (Option<i64>, Option<i64>) {
         let mut rtt = None;
         let mut ts_rtt = None;
-        while let Some(front) = self.outstanding.front_mut() {
+        while let Some(&front) = self.outstanding.front() {
             if front.start >= offset {
                 break;
             }
@@ -556,7 +557,7 @@ impl Flow {
                 ts_rtt = Some(packet.time - front.time);
             }
             if front.end() > offset {
-                front.marks |= Sent::PARTLY_ACKED;
+                self.outstanding.mark_partly_acked();
                 self.acked_sent_at = self.acked_sent_at.max(front.time);
                 break;
             }

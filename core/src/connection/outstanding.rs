@@ -51,6 +51,8 @@ impl Sent {
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     ring: VecDeque<Sent>,
+    /// RFC 6675 `pipe`: the sum of `in_pipe`, kept up to date.
+    pipe: i64,
 }
 
 impl Outstanding {
@@ -59,8 +61,9 @@ impl Outstanding {
     pub fn push(&mut self, sent: Sent, is_acked_ever: bool) {
         debug_assert!(self.ring.back().is_none_or(|last| last.end() <= sent.start));
         if self.ring.len() >= LIMIT_UNACKED && (!is_acked_ever || self.ring.len() >= LIMIT) {
-            self.ring.pop_front();
+            self.pop();
         }
+        self.pipe += sent.in_pipe();
         self.ring.push_back(sent);
     }
 
@@ -69,14 +72,23 @@ impl Outstanding {
         self.ring.front()
     }
 
-    #[inline]
-    pub fn front_mut(&mut self) -> Option<&mut Sent> {
-        self.ring.front_mut()
+    /// The first segment has been acknowledged in part.
+    pub fn mark_partly_acked(&mut self) {
+        if let Some(front) = self.ring.front_mut() {
+            front.marks |= Sent::PARTLY_ACKED;
+        }
     }
 
     #[inline]
     pub fn pop(&mut self) -> Option<Sent> {
-        self.ring.pop_front()
+        let sent = self.ring.pop_front()?;
+        self.pipe -= sent.in_pipe();
+        Some(sent)
+    }
+
+    pub fn pipe(&self) -> i64 {
+        debug_assert_eq!(self.pipe, self.ring.iter().map(Sent::in_pipe).sum::<i64>());
+        self.pipe
     }
 
     pub fn last(&self) -> Option<&Sent> {
@@ -95,10 +107,6 @@ impl Outstanding {
         self.ring.iter()
     }
 
-    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Sent> {
-        self.ring.iter_mut()
-    }
-
     /// The segments that overlap `[start, end)`, as indices.
     pub fn range(&self, start: i64, end: i64) -> std::ops::Range<usize> {
         let first = self.ring.partition_point(|sent| sent.end() <= start);
@@ -110,16 +118,21 @@ impl Outstanding {
         &self.ring[index]
     }
 
-    pub fn get_mut(&mut self, index: usize) -> &mut Sent {
-        &mut self.ring[index]
+    /// Changes one segment; not its place or length.
+    pub fn change(&mut self, index: usize, change: impl FnOnce(&mut Sent)) {
+        let sent = &mut self.ring[index];
+        let before = sent.in_pipe();
+        change(sent);
+        self.pipe += sent.in_pipe() - before;
     }
 
     /// Puts a segment into a hole; rare.
     pub fn insert(&mut self, sent: Sent) {
         let index = self.ring.partition_point(|other| other.start < sent.start);
+        self.pipe += sent.in_pipe();
         self.ring.insert(index, sent);
         if self.ring.len() > LIMIT {
-            self.ring.pop_front();
+            self.pop();
         }
     }
 
