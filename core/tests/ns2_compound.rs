@@ -208,3 +208,66 @@ fn utilization_and_backlog_are_ns_s() {
 fn utilization_and_backlog_are_ns_s_at_every_rate() {
     throughput_agrees(|_| true);
 }
+
+/// Paper 002's path: four links of 1 Gbit/s with `limit` packets each, CUBIC of Linux 2.6.
+fn four_links(table: &Csv, row: &[String], duration_s: f64) -> Output {
+    let ms = |name| {
+        let text = table.get(row, name);
+        text.strip_suffix("ms")
+            .and_then(|ms| ms.parse::<f64>().ok())
+            .expect("milliseconds")
+            * 1e6
+    };
+    let (lan, first, second) = (ms("delay_LAN"), ms("delay_R1R2"), ms("delay_R2R3"));
+    let limit = table.number(row, "q_ns_limit_pkts");
+    let link = |delay: f64| {
+        format!(
+            r#"{{"rate_bps": 1e9, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay}}}"#
+        )
+    };
+    let there = [link(lan), link(first), link(second), link(lan)].join(", ");
+    let back = [link(lan), link(second), link(first), link(lan)].join(", ");
+    run(&format!(
+        r#"{{"profile": "ns2", "duration_ns": {:.0}, "path": {{"packet_bytes": 1000, "nodes": [{there}], "reverse": [{back}]}},
+        "connections": [{{"sender": {{"window": "cubic-linux", "recovery": "sack", "timestamps": true, "initial_window": {},
+          "rto": {{"initial_ns": 3000000000, "max_ns": 120000000000}}}}}}]}}"#,
+        duration_s * 1e9,
+        table.get(row, "initial_window_pkts")
+    ))
+}
+
+#[test]
+fn cubic_s_first_epoch_is_ns_s() {
+    let Some(table) = read_csv("mstart_cubic_summary.csv") else {
+        return;
+    };
+    for row in &table.rows {
+        let is_plain = table.get(row, "cc") == "cubic" && table.get(row, "syn_packet") == "0";
+        if !is_plain || table.get(row, "first_drop_t_s").is_empty() {
+            continue;
+        }
+        let peak_s = table.number(row, "t_of_max_cwnd_s");
+        let output = four_links(&table, row, peak_s + 0.05);
+        let what = format!("{row:?}");
+        let first = output.drops.first().expect("a drop");
+        assert!(
+            (first.time_ns as f64 / 1e9 - table.number(row, "first_drop_t_s")).abs() < 1e-6,
+            "{what}: {first:?}"
+        );
+        assert_eq!(
+            f64::from(first.node),
+            table.number(row, "first_drop_link_0_is_S1R1"),
+            "{what}"
+        );
+        let most = output
+            .truth
+            .iter()
+            .map(|truth| truth.cwnd)
+            .fold(0.0, f64::max);
+        assert_eq!(
+            most,
+            table.number(row, "max_cwnd_first_epoch_pkts"),
+            "{what}"
+        );
+    }
+}

@@ -152,11 +152,9 @@ impl<I: Instant> Node<I> {
     /// Ends and starts every service that lies before `at`: at equal times the one decided first comes first.
     fn advance(&mut self, at: Stamp<I>) {
         while let Some(service) = self.serving {
-            if (Stamp {
-                time: service.end,
-                scheduled: service.start,
-            }) > at
-            {
+            let is_later =
+                service.end > at.time || (service.end == at.time && service.start > at.scheduled);
+            if is_later {
                 return;
             }
             self.queue.end_service();
@@ -316,10 +314,21 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         random: &mut Random,
         observer: &mut impl Observer<I, P>,
     ) -> bool {
-        let mut at = Stamp {
+        let at = Stamp {
             time: now,
             scheduled: now,
         };
+        self.enter_at(at, packet, random, observer)
+    }
+
+    /// The same for a packet sent in answer to an event: the event's stamp says what it finds at the first node.
+    pub fn enter_at(
+        &mut self,
+        mut at: Stamp<I>,
+        packet: P,
+        random: &mut Random,
+        observer: &mut impl Observer<I, P>,
+    ) -> bool {
         for (number, node) in self.nodes.iter_mut().enumerate() {
             match node.arrive(number, at, &packet, random, observer) {
                 Fate::Through(next) => at = next,

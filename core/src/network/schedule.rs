@@ -48,7 +48,12 @@ impl<I: Instant> Schedule<I> {
         while node >= 1 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
             let is_right = self.keys[right as usize] < self.keys[left as usize];
-            self.winners[node] = if is_right { right } else { left };
+            let winner = if is_right { right } else { left };
+            if self.winners[node] == winner && winner as usize != source {
+                // Neither was nor is the winner here: nothing changes further up.
+                return;
+            }
+            self.winners[node] = winner;
             node /= 2;
         }
     }

@@ -16,6 +16,8 @@ pub trait Carried: Traveller + Captured {
 /// One direction's path, and everything an agent may touch besides itself.
 pub struct Io<I, P> {
     pub now: I,
+    /// When the present event was decided.
+    pub decided: I,
     /// Towards the receivers of forward connections, and back.
     pub paths: [Path<I, P>; 2],
     pub schedule: Schedule<I>,
@@ -43,7 +45,11 @@ impl<I: Instant, P: Carried> Io<I, P> {
             direction,
         };
         let path = &mut self.paths[direction];
-        if path.enter(self.now, packet, &mut self.random, &mut watch) {
+        let at = Stamp {
+            time: self.now,
+            scheduled: self.decided,
+        };
+        if path.enter_at(at, packet, &mut self.random, &mut watch) {
             self.schedule.set(direction, path.next());
         }
     }

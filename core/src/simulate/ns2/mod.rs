@@ -49,6 +49,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
     let sources = 2 + PER_CONNECTION * spec.connections.len();
     let mut io = Io {
         now: Seconds(0.0),
+        decided: Seconds(0.0),
         paths: super::build::paths(spec),
         schedule: Schedule::new(sources),
         random: Random::new(spec.seed),
@@ -83,6 +84,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             break;
         }
         io.now = at.time;
+        io.decided = at.scheduled;
         if source < 2 {
             deliver(&mut connections, &mut io, source, at);
         } else {

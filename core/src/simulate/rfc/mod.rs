@@ -26,6 +26,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
     let count = spec.connections.len();
     let mut io = Io {
         now: Nanos(0),
+        decided: Nanos(0),
         paths: build::paths(spec),
         schedule: Schedule::new(PATHS + connection::SOURCES * count),
         random: Random::new(spec.seed),
@@ -48,6 +49,8 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             break;
         }
         io.now = at.time;
+        // A real sender answers a little later: a place freed at this very moment is free.
+        io.decided = at.time;
         if source < PATHS {
             deliver(&mut connections, &mut io, source, at);
         } else {
