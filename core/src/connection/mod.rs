@@ -1,5 +1,6 @@
 //! Following TCP: the connection table and, per direction, what the sender did.
 
+mod acking;
 mod cause;
 mod columns;
 #[expect(
@@ -18,6 +19,7 @@ mod outstanding;
 mod packet;
 mod pipeline;
 mod samples;
+mod sending;
 mod sequence;
 pub mod summary;
 mod table;

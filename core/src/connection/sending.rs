@@ -1,0 +1,229 @@
+//! What a flow's sender sent: new data, data sent again, data in gaps, and copies of the capture.
+
+use super::flow::Flow;
+use super::outstanding::Sent;
+use super::packet::Packet;
+use super::sequence::unwrap;
+
+impl Flow {
+    /// The short way for new data in order.
+    #[inline]
+    pub fn extend(&mut self, packet: &Packet<'_>) {
+        self.pass_time(packet.time);
+        self.offer(packet.window);
+        let counts = &mut self.counts;
+        counts.data_packets += 1;
+        counts.unique_bytes += u64::from(packet.len);
+        counts.max_segment = counts.max_segment.max(packet.len);
+        let start = self.snd_max();
+        self.seen.insert(start, start + i64::from(packet.len));
+        self.next_seq = packet.seq.wrapping_add(packet.len);
+        self.outstanding
+            .push(Self::sent(packet, start, packet.len), true);
+    }
+
+    /// A segment of this side that takes sequence space; `peer_window` is what the other side last offered.
+    #[inline]
+    pub fn on_segment(&mut self, packet: &Packet<'_>, peer_window: Option<u64>) {
+        let syn = u32::from(packet.is_syn());
+        let fin = u32::from(packet.is_fin());
+        let base = *self.base.get_or_insert(packet.seq.wrapping_add(syn));
+        let start = unwrap(packet.seq, base, self.snd_max());
+        let len = packet.len.saturating_add(syn + fin);
+        let end = start + i64::from(len);
+        let data = start + i64::from(syn);
+        if fin == 1 {
+            self.fin_at = Some(end - 1);
+        }
+        if start == self.seen.end() && !self.seen.is_empty() {
+            self.seen.insert(start, end);
+            self.on_new(packet, start, len, peer_window);
+        } else {
+            self.on_elsewhere(packet, start, data, len, peer_window);
+        }
+    }
+
+    /// New data in order.
+    #[inline]
+    fn on_new(&mut self, packet: &Packet<'_>, start: i64, len: u32, peer_window: Option<u64>) {
+        self.counts.unique_bytes += u64::from(packet.len);
+        if packet.len == 1 && peer_window == Some(0) {
+            self.counts.window_probes += 1;
+            self.probe_end = start + 1;
+        }
+        if packet.len > 0 && !self.is_data_acked {
+            self.counts.initial_window_bytes += u64::from(packet.len);
+            self.counts.initial_window_segments += 1;
+        }
+        self.outstanding
+            .push(Self::sent(packet, start, len), self.has_una);
+        if let Some(detail) = &mut self.detail {
+            let is_probe = packet.len == 1 && peer_window == Some(0);
+            detail.on_new(
+                packet,
+                start,
+                self.snd_una,
+                self.seen.end(),
+                &self.outstanding,
+                is_probe,
+            );
+        }
+    }
+
+    fn sent(packet: &Packet<'_>, start: i64, len: u32) -> Sent {
+        Sent {
+            start,
+            time: packet.time,
+            len,
+            ts_val: packet.ts_val,
+            ip_id: packet.ip_id,
+            transmissions: 1,
+            marks: if packet.has_ts { Sent::HAS_TS } else { 0 },
+        }
+    }
+
+    /// First data, data beyond a gap, data in a gap, or data sent before.
+    #[cold]
+    fn on_elsewhere(
+        &mut self,
+        packet: &Packet<'_>,
+        start: i64,
+        data: i64,
+        len: u32,
+        peer_window: Option<u64>,
+    ) {
+        let end = start + i64::from(len);
+        if self.seen.is_empty() || start > self.seen.end() {
+            self.seen.insert(start, end);
+            if !self.has_una && start < self.snd_una {
+                self.snd_una = start;
+            }
+            return self.on_new(packet, start, len, peer_window);
+        }
+        let data_end = data + i64::from(packet.len);
+        let again = self.seen.overlap(data, data_end);
+        self.counts.repeated_bytes += again as u64;
+        self.counts.unique_bytes += u64::from(packet.len) - again as u64;
+        // RFC 9293 section 3.8.4: one byte below SND.NXT, or none, when nothing is outstanding.
+        let is_keep_alive =
+            packet.len == 1 && end == self.snd_max() && !packet.is_fin() && self.is_quiet();
+        let is_copy = self.is_second_capture(packet, start, len);
+        self.seen.insert(start, end);
+        if is_copy || is_keep_alive {
+            self.counts.duplicate_packets += u64::from(is_copy);
+            self.counts.keep_alives += u64::from(!is_copy);
+            if let Some(detail) = &mut self.detail {
+                detail.on_copy(
+                    packet,
+                    data,
+                    self.snd_una,
+                    self.seen.end(),
+                    &self.outstanding,
+                    is_copy,
+                );
+            }
+            return;
+        }
+        // The byte of a window probe may come again inside the segment that follows it.
+        let probed = i64::from(
+            again > 0 && data < self.probe_end && self.probe_end <= data_end && packet.len > 1,
+        );
+        let again_bytes = (again - probed).max(0) as u64;
+        let is_again = again_bytes > 0;
+        self.counts.retransmissions += u64::from(is_again);
+        self.counts.retransmitted_bytes += again_bytes;
+        let fills = packet.len > 0 && again == 0 && end < self.snd_max();
+        self.counts.out_of_order += u64::from(fills);
+        if packet.len > 0 && !is_again && !self.is_data_acked {
+            self.counts.initial_window_bytes += u64::from(packet.len);
+            self.counts.initial_window_segments += 1;
+        }
+        let verdict = self.detail.as_mut().map(|detail| {
+            detail.judge(
+                packet,
+                start,
+                end,
+                is_again,
+                (self.snd_una, self.seen.end()),
+                self.dup_count,
+                &self.outstanding,
+            )
+        });
+        self.send_again(packet, start, len);
+        if let (Some(detail), Some(verdict)) = (&mut self.detail, verdict) {
+            detail.on_again(
+                packet,
+                data,
+                verdict,
+                self.snd_una,
+                self.seen.end(),
+                &mut self.outstanding,
+            );
+        }
+    }
+
+    /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where
+    /// that is always 0, one sooner than any answer could have asked for.
+    fn is_second_capture(&self, packet: &Packet<'_>, start: i64, len: u32) -> bool {
+        let range = self.outstanding.range(start, start + i64::from(len));
+        if range.len() != 1 {
+            return false;
+        }
+        let sent = self.outstanding.get(range.start);
+        let is_same = sent.start == start
+            && sent.len == len
+            && (!packet.has_ts || sent.ts_val == packet.ts_val);
+        if !is_same {
+            return false;
+        }
+        let waited = packet.time - sent.time;
+        if packet.ip_id != 0 || sent.ip_id != 0 {
+            return packet.ip_id == sent.ip_id && waited < 1_000_000_000;
+        }
+        let soonest = if self.counts.rtt.count() > 0 {
+            self.counts.rtt.min() / 2
+        } else {
+            1_000_000
+        };
+        waited < soonest.min(1_000_000)
+    }
+
+    /// Notes the new transmission in what is outstanding; adds what was never seen.
+    fn send_again(&mut self, packet: &Packet<'_>, start: i64, len: u32) {
+        let end = start + i64::from(len);
+        if start < self.snd_una
+            || self
+                .outstanding
+                .front()
+                .is_none_or(|front| start < front.start)
+        {
+            // Among acknowledged bytes (or forgotten ones): an ACK from now on may be for this copy.
+            self.acked_sent_at = self.acked_sent_at.max(packet.time);
+        }
+        let mut next = start.max(self.snd_una);
+        let mut new = [None; 2];
+        for index in self.outstanding.range(start, end) {
+            self.outstanding.change(index, |sent| {
+                if sent.start > next {
+                    // The hole before it. Holes between two more are rare: they keep no RTT sample.
+                    new[0].get_or_insert((next, sent.start));
+                }
+                next = sent.end();
+                sent.transmissions = sent.transmissions.saturating_add(1);
+                sent.time = packet.time;
+                sent.ts_val = packet.ts_val;
+                sent.ip_id = packet.ip_id;
+                if sent.is(Sent::LOST) {
+                    sent.marks |= Sent::RESENT;
+                }
+            });
+        }
+        if next < end {
+            new[1] = Some((next, end));
+        }
+        for (from, to) in new.into_iter().flatten() {
+            let len = u32::try_from(to - from).expect("a part of one segment");
+            self.outstanding.insert(Self::sent(packet, from, len));
+        }
+    }
+}
