@@ -58,13 +58,13 @@ fuzz_target!(|bytes: &[u8]| {
         let both: u64 = connection
             .flows
             .iter()
-            .map(|flow| flow.counts.packets)
+            .map(|flow| flow.counts.packets())
             .sum();
-        assert_eq!(connection.packets, both);
+        assert_eq!(connection.packets(), both);
         followed += both;
         for flow in &connection.flows {
             let counts = &flow.counts;
-            assert!(counts.unique_bytes <= counts.bytes, "{counts:?}");
+            assert!(counts.unique_bytes <= counts.bytes(), "{counts:?}");
             assert!(counts.retransmissions <= counts.data_packets, "{counts:?}");
         }
     }
