@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -32,20 +31,24 @@ UNREADABLE = {
     "tcptrace-eth.erf.gz": "begins with 00115318",
 }
 
+# A process of its own between the tests and the command: ru_maxrss begins at what the process that forked had resident.
+METER = f"""
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[2:], timeout={LIMIT_S}).returncode
+with open(sys.argv[1], "w") as peak:
+    peak.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(status)
+"""
+
 
 def analyze(path: Path) -> tuple[int, str, str, int]:
     """Exit status, standard output and error, and the most memory that was resident (KB)."""
     command = [sys.executable, "-m", "tcptrace_lab", "analyze", "--json", str(path)]
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err)
-        timer = threading.Timer(LIMIT_S, process.kill)
-        timer.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        timer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        return process.returncode, out.read(), err.read(), usage.ru_maxrss
+    with tempfile.NamedTemporaryFile("r") as peak:
+        done = subprocess.run(
+            [sys.executable, "-c", METER, peak.name, *command], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout, done.stderr, int(peak.read())
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -41,7 +41,7 @@ def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: i
     for part in parts:
         cause = part.started_by
         previous = groups[-1][-1] if groups else None
-        same = previous is not None and (cause is None or is_within_slow_start(timeline, previous, rtt_ns))
+        same = previous is not None and (cause is None or is_within_slow_start(timeline, previous, flight, rtt_ns))
         if same:
             groups[-1].append(part)
         else:
@@ -52,18 +52,25 @@ def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: i
     )
 
 
-def is_within_slow_start(timeline: Timeline, part: Stretch, rtt_ns: int) -> bool:
+def is_within_slow_start(timeline: Timeline, part: Stretch, flight: Ints, rtt_ns: int) -> bool:
     """Whether the loss that ended a stretch was made by its slow start: sent before, or a round trip after, its end."""
     if part.episode is None or part.begin in ("recovery", "lost"):
         return False
     if part.peak is None:
-        # Started, and lost a segment before it could grow.
-        return part.begin in ("restart", "connection")
+        # Started, and lost a segment before it could grow; or ssthresh was so low that its growth cannot be told.
+        return part.begin in ("restart", "connection") and not _outlasts_slow_start(timeline, part, flight)
     if part.begin == "connection" and not part.has_threshold:
         # RFC 5681 section 3.1: ssthresh starts arbitrarily high. Held back by the receiver's window or for want of
         # data, the sender is in slow start until its first loss.
         return True
     return part.episode.lost_sent_ns <= int(timeline.ack_ns[part.peak]) + rtt_ns
+
+
+def _outlasts_slow_start(timeline: Timeline, part: Stretch, flight: Ints) -> bool:
+    """Whether more was acknowledged than slow start needs to the window that was reached."""
+    # Half as much again per round trip, with an ACK for every second segment: 1 + 2/3 + 4/9 + ... = 3 windows.
+    acked = int(timeline.snd_una[part.last] - timeline.snd_una[part.first])
+    return acked > 3 * int(flight[part.first : part.last + 1].max())
 
 
 def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, following: Stretch | None) -> Cycle:

@@ -1,1 +1,0 @@
-//! Inference: a capture's ACKs and losses through congestion and recovery.
