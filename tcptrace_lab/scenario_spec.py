@@ -1,4 +1,4 @@
-"""A scenario as the engine reads it (core/src/simulate/spec.rs): nanoseconds, and every value said."""
+"""A scenario as the engine reads it (core/src/simulate/spec): nanoseconds, and every value said."""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 //! One connection of the `rfc` profile: handshake, sender, receiver, application, timers.
 
+mod books;
+mod new;
+
+pub use new::options;
+
 use std::collections::VecDeque;
 
 use super::Io;
@@ -7,11 +12,8 @@ use super::packet::{Agreed, Blocks, Packet};
 use super::receiver::{Answer, Receiver};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos, Stamp, Traveller};
-use crate::recovery::{Arrived, Detection, Options, Phase, Recovery, Rto, Send, Sender};
-use crate::simulate::record::{
-    DetectedBy, EventKind, LossRow, Place, SenderState, Totals, TruthRow,
-};
-use crate::simulate::spec::{ConnectionSpec, RecoveryKind, SenderSpec, Spec};
+use crate::recovery::{Arrived, Options, Rto, Send, Sender};
+use crate::simulate::record::{EventKind, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 use crate::wire::TcpFlags;
@@ -58,61 +60,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(spec: &Spec, number: usize, first_source: usize, control: Box<dyn Control>) -> Self {
-        let given = &spec.connections[number];
-        let agreed = agreed(spec, given);
-        let smss = given.sender.mss.unwrap_or_else(|| {
-            spec.path
-                .packet_bytes
-                .saturating_sub(agreed.header_bytes(false, 0))
-                .max(1)
-        });
-        let sender = &given.sender;
-        let state = State {
-            cwnd: f64::from(sender.initial_window) * f64::from(smss),
-            ssthresh: sender
-                .initial_ssthresh
-                .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
-            smss: f64::from(smss),
-        };
-        let rto = &sender.rto;
-        Self {
-            number: number as u32,
-            direction: usize::from(given.reverse),
-            agreed,
-            first_source,
-            sender: None,
-            seed: Some((options(sender, smss), control, state)),
-            rto: Rto::new(
-                rto.initial_ns,
-                rto.min_ns,
-                rto.max_ns,
-                rto.granularity_ns,
-                rto.backoff,
-            ),
-            syn_sent: None,
-            written: 1,
-            is_closing: false,
-            receiver: Receiver::new(
-                &given.receiver,
-                agreed.max_blocks(),
-                u64::from(smss),
-                agreed.wscale,
-            ),
-            has_closed: false,
-            sender_rcv_nxt: 0,
-            sender_echo_ns: None,
-            writes: Writes::new(&given.application, given.start_ns),
-            timer: Timer::new(first_source + RTO),
-            delayed_ack: Timer::new(first_source + DELAYED_ACK),
-            delayed_ack_ns: given.receiver.delayed_ack_timer_ns,
-            extra_delay: Nanos::from_ns(given.extra_delay_ns),
-            last_stretch: VecDeque::new(),
-            last_truth: None,
-            totals: Totals::default(),
-        }
-    }
-
     /// Schedules the first write: the handshake goes before it.
     pub fn begin(&mut self, io: &mut Io) {
         let next = self.writes.next().map(|ns| stamp(Nanos(ns), Nanos(0)));
@@ -332,20 +279,7 @@ impl Connection {
                 .set(&mut io.schedule, io.now, Nanos(ns - io.now.0)),
             None => self.timer.cancel(),
         }
-        for reduction in sender.reductions.drain(..) {
-            io.recorder.loss(LossRow {
-                time_ns: io.now.0,
-                connection: self.number,
-                offset: reduction.offset - 1,
-                detected_by: match reduction.detection {
-                    Detection::DupAck => DetectedBy::DupAck,
-                    Detection::Sack => DetectedBy::Sack,
-                    Detection::Timeout => DetectedBy::Rto,
-                },
-                cwnd_before: reduction.cwnd_before,
-                ssthresh_after: reduction.ssthresh_after,
-            });
-        }
+        self.record_losses(io);
         self.record(io);
     }
 
@@ -418,99 +352,8 @@ impl Connection {
         io.event(at, place, kind, &packet);
         io.send(direction, packet);
     }
-
-    /// A row of truth if window, threshold or state have changed.
-    fn record(&mut self, io: &mut Io) {
-        let Some(sender) = &self.sender else { return };
-        let state = match sender.phase {
-            Phase::Open => SenderState::Open,
-            Phase::Disorder => SenderState::Disorder,
-            Phase::Recovery => SenderState::Recovery,
-            Phase::Loss => SenderState::Loss,
-        };
-        let now = (sender.state.cwnd, sender.state.ssthresh, state);
-        if self.last_truth == Some(now) {
-            return;
-        }
-        self.last_truth = Some(now);
-        io.recorder.window(TruthRow {
-            time_ns: io.now.0,
-            connection: self.number,
-            cwnd: sender.state.cwnd,
-            ssthresh: sender.state.ssthresh,
-            flight_size: sender.pipe() as f64,
-            state,
-            snd_una: sender.snd_una - 1,
-            snd_nxt: sender.snd_nxt - 1,
-            rwnd: sender.rwnd as f64,
-        });
-    }
-
-    pub fn totals(&self) -> Totals {
-        let acked = self.sender.as_ref().map_or(0, |sender| sender.snd_una - 1);
-        let fin = u64::from(self.is_closing && acked + 1 == self.written);
-        Totals {
-            acked: acked - fin,
-            delivered: self.receiver.delivered,
-            ..self.totals
-        }
-    }
-
-    pub fn smss(&self) -> u32 {
-        let options = self.sender.as_ref().map(|sender| &sender.options);
-        let options = options.or(self.seed.as_ref().map(|(options, ..)| options));
-        options.map_or(0, |options| options.smss as u32)
-    }
 }
 
 fn stamp(time: Nanos, scheduled: Nanos) -> Stamp<Nanos> {
     Stamp { time, scheduled }
-}
-
-fn agreed(spec: &Spec, given: &ConnectionSpec) -> Agreed {
-    // RFC 7323 section 2.3: the smallest shift that lets 16 bits say the window.
-    let wscale = (0..14)
-        .find(|&shift| given.receiver.rwnd >> shift <= u64::from(u16::MAX))
-        .unwrap_or(14);
-    let mut agreed = Agreed {
-        mss: 0,
-        has_timestamps: given.sender.timestamps,
-        has_sack: given.receiver.sack
-            && matches!(
-                given.sender.recovery,
-                RecoveryKind::Sack | RecoveryKind::Fack
-            ),
-        wscale,
-        is_ipv6: spec.ipv6,
-    };
-    // RFC 6691: the MSS option counts fixed headers only.
-    let fixed = if spec.ipv6 { 60 } else { 40 };
-    let mss = given
-        .sender
-        .mss
-        .map(|mss| mss + if agreed.has_timestamps { 12 } else { 0 });
-    agreed.mss = mss
-        .unwrap_or(spec.path.packet_bytes.saturating_sub(fixed))
-        .min(u32::from(u16::MAX)) as u16;
-    agreed
-}
-
-/// What `recovery::Sender` is told of a scenario's sender.
-pub fn options(sender: &SenderSpec, smss: u32) -> Options {
-    Options {
-        recovery: match sender.recovery {
-            RecoveryKind::Tahoe => Recovery::Tahoe,
-            RecoveryKind::Reno => Recovery::Reno,
-            RecoveryKind::Newreno => Recovery::NewReno,
-            RecoveryKind::Sack => Recovery::Sack,
-            RecoveryKind::Fack => Recovery::Fack,
-        },
-        smss: u64::from(smss),
-        initial_window: u64::from(sender.initial_window) * u64::from(smss),
-        limited_transmit: sender.limited_transmit,
-        is_impatient: sender.impatient,
-        has_prr: sender.prr,
-        restarts_after_idle: sender.slow_start_after_idle,
-        max_window: sender.max_window.saturating_mul(u64::from(smss)),
-    }
 }

@@ -3,6 +3,8 @@
 //! The simulator gives it events as they happen, a replay gives it a capture's. What differs between Tahoe, Reno,
 //! NewReno, SACK and FACK stands in `fast.rs`; the timer in `rto.rs`; growth and reduction in `congestion`.
 
+mod next;
+
 use std::collections::VecDeque;
 
 use super::{Prr, Rto, Scoreboard};
@@ -332,149 +334,9 @@ impl Sender {
         self.written = self.written.max(written);
     }
 
-    /// The next range to send now, if any; call until `None`. What is returned counts as sent.
-    pub fn next_send(&mut self, now_ns: i64) -> Option<Send> {
-        let send = self.choose()?;
-        let is_new = send.end > self.snd_max;
-        if is_new {
-            self.sent.push_back(Sent {
-                end: send.end,
-                at_ns: now_ns,
-                is_retransmitted: false,
-            });
-            self.snd_max = send.end;
-        }
-        if send.is_retransmission {
-            let first = self.sent.partition_point(|sent| sent.end <= send.start);
-            for sent in self
-                .sent
-                .iter_mut()
-                .skip(first)
-                .take_while(|sent| sent.end <= send.end)
-            {
-                sent.is_retransmitted = true;
-                sent.at_ns = now_ns;
-            }
-        }
-        if let Some(prr) = &mut self.prr {
-            prr.on_sent(send.end - send.start);
-        }
-        self.last_sent_ns = now_ns;
-        if self.rto_at_ns.is_none() {
-            self.restart_timer(now_ns);
-        }
-        Some(send)
-    }
-
-    fn choose(&mut self) -> Option<Send> {
-        if let Some((start, end)) = self.due.take() {
-            self.snd_nxt = self.snd_nxt.max(end);
-            self.board.on_retransmitted(start, end);
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: true,
-            });
-        }
-        if std::mem::take(&mut self.probes) {
-            let end = (self.snd_nxt + 1).min(self.written);
-            let start = self.snd_nxt;
-            self.snd_nxt = end;
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: false,
-            });
-        }
-        if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
-            return self.choose_by_pipe();
-        }
-        let (start, end) = self.next_segment()?;
-        // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
-        let window = self.cwnd() + self.limited_transmit;
-        let is_new = start >= self.snd_max;
-        if self.flight_size() + (end - start) > window || end > self.right_edge() {
-            self.arm_persist();
-            return None;
-        }
-        self.snd_nxt = end;
-        Some(Send {
-            start,
-            end,
-            is_retransmission: !is_new,
-        })
-    }
-
     /// Whether recovery is by a pipe.
     pub(super) fn has_pipe(&self) -> bool {
         matches!(self.options.recovery, Recovery::Sack | Recovery::Fack)
-    }
-
-    /// RFC 6675 section 5 (C): while cwnd - pipe >= 1 SMSS.
-    fn choose_by_pipe(&mut self) -> Option<Send> {
-        if self.pipe() + self.options.smss > self.cwnd() {
-            return None;
-        }
-        // Rules (1), (2), (3), (4) of NextSeg.
-        if let Some((start, end)) = self.board.next_lost() {
-            self.board.on_retransmitted(start, end);
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: true,
-            });
-        }
-        if let Some((start, end)) = self
-            .next_segment()
-            .filter(|&(_, end)| end <= self.right_edge())
-        {
-            self.snd_nxt = end;
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: false,
-            });
-        }
-        if self.phase == Phase::Loss {
-            return None;
-        }
-        let suspect = self.board.next_suspect(self.snd_una);
-        let (start, end) = suspect.or_else(|| {
-            self.board
-                .next_rescue(self.snd_una, self.snd_max, self.recover)
-        })?;
-        self.board.on_retransmitted(start, end);
-        Some(Send {
-            start,
-            end,
-            is_retransmission: true,
-        })
-    }
-
-    /// The segment at `snd_nxt`: new, or again after a timeout.
-    fn next_segment(&self) -> Option<(u64, u64)> {
-        let start = self.snd_nxt;
-        let mut end = self.written.min(start + self.options.smss);
-        if start < self.snd_max {
-            end = end.min(self.snd_max);
-        } else if end < start + self.options.smss && self.snd_una < self.snd_max && !self.is_closing
-        {
-            // Nagle (RFC 9293 section 3.7.4): a short segment waits for what is outstanding.
-            return None;
-        }
-        (end > start).then_some((start, end))
-    }
-
-    fn right_edge(&self) -> u64 {
-        self.snd_una + self.rwnd
-    }
-
-    /// A closed window with nothing outstanding: the timer probes it.
-    fn arm_persist(&mut self) {
-        if self.snd_una == self.snd_max && self.rto_at_ns.is_none() && self.last_sent_ns > i64::MIN
-        {
-            self.rto_at_ns = Some(self.last_sent_ns.max(0) + self.rto.timeout_ns());
-        }
     }
 
     pub fn is_done(&self) -> bool {

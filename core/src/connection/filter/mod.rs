@@ -1,0 +1,100 @@
+//! A condition on a row of the connections table: `port == 443 and bytes > 1e6`.
+//!
+//! `or`, `and`, `not`, comparisons, `+ - * /`, parentheses; column names, numbers, quoted texts, true and false. A
+//! comparison with a missing value is false.
+
+mod evaluate;
+mod parse;
+mod tokens;
+
+use super::connection::Connection;
+use super::summary::{self, Value};
+
+/// What is wrong with an expression, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("filter: {reason} at column {column} of {text:?}")]
+pub struct FilterError {
+    pub reason: String,
+    pub column: usize,
+    pub text: String,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Column(usize),
+    Constant(Value),
+    Not(Box<Node>),
+    Binary(&'static str, Box<Node>, Box<Node>),
+}
+
+/// A checked expression.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Node,
+}
+
+const COMPARISONS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
+impl Filter {
+    pub fn new(text: &str) -> Result<Self, FilterError> {
+        Ok(Self {
+            root: parse::parse(text)?,
+        })
+    }
+
+    pub fn accepts(&self, connection: &Connection) -> bool {
+        let row: Vec<Value> = summary::row(connection).collect();
+        evaluate::is_true(&evaluate::evaluate(&self.root, &row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Endpoint;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn accepts(text: &str) -> bool {
+        let end = |port| Endpoint {
+            addr: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port,
+        };
+        let mut connection = Connection::new(3, [end(5000), end(443)], false);
+        connection.flows[0].counts.pure_acks = 1000;
+        Filter::new(text).unwrap().accepts(&connection)
+    }
+
+    #[test]
+    fn conditions_read_as_they_are_written() {
+        assert!(accepts("port==443 and packets>=1e3"));
+        assert!(accepts("port == 80 or client_port == 5_000"));
+        assert!(!accepts("not (id == 3)"));
+        assert!(accepts("server == '127.0.0.1' and end != \"fin\""));
+        assert!(accepts("packets / 2 - 1 > 498.5 && packets*2 == 2000"));
+        assert!(accepts("packets > -1"));
+        assert!(!accepts("sack"));
+    }
+
+    #[test]
+    fn comparison_with_a_missing_value_is_false() {
+        assert!(!accepts("rtt_min_ns_client > 0"));
+        assert!(!accepts("rtt_min_ns_client <= 0"));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_place() {
+        fn error(text: &str) -> String {
+            Filter::new(text).unwrap_err().to_string()
+        }
+        assert!(error("prot == 443").contains("no column \"prot\""));
+        assert!(error("port = 443").contains("written =="));
+        assert!(error("port == ").contains("missing"));
+        assert!(error("(port == 1").contains("parenthesis"));
+        assert!(error("port == 'x").contains("quote"));
+        assert!(error("port ; 1").contains("at column 6"));
+        assert!(error("1 2").contains("unexpected"));
+        assert!(error(&"(".repeat(10_000)).contains("deeply"));
+        assert!(error(&"-".repeat(10_000)).contains("deeply"));
+        assert!(error("1.2.3 > 0").contains("not a number"));
+        assert!(error("é").contains("unexpected character"));
+    }
+}

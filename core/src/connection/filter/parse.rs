@@ -1,0 +1,194 @@
+//! From the words of a condition to its tree.
+
+use super::tokens::{Token, tokens};
+use super::{COMPARISONS, FilterError, Node};
+use crate::connection::summary::{self, Value};
+
+/// Deeper nesting than this is refused rather than recursed into.
+const MAX_DEPTH: usize = 100;
+
+/// The tree of a whole text.
+pub fn parse(text: &str) -> Result<Node, FilterError> {
+    let names = summary::columns().map(|(name, _)| name).collect();
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        next: 0,
+        names,
+        depth: 0,
+    };
+    let root = parser.any()?;
+    match parser.token() {
+        Token::End => Ok(root),
+        _ => Err(parser.error("unexpected text")),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, usize)>,
+    next: usize,
+    names: Vec<String>,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn token(&self) -> &Token {
+        &self.tokens[self.next].0
+    }
+
+    fn take(&mut self) -> Token {
+        let token = self.tokens[self.next].0.clone();
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn error(&self, reason: &str) -> FilterError {
+        let column = self.tokens[self.next].1 + 1;
+        FilterError {
+            reason: reason.to_owned(),
+            column,
+            text: self.text.to_owned(),
+        }
+    }
+
+    fn is_word(&self, word: &str, sign: &str) -> bool {
+        match self.token() {
+            Token::Name(name) => name == word,
+            Token::Sign(found) => *found == sign,
+            _ => false,
+        }
+    }
+
+    fn any(&mut self) -> Result<Node, FilterError> {
+        let mut left = self.all()?;
+        while self.is_word("or", "||") {
+            self.take();
+            left = Node::Binary("or", Box::new(left), Box::new(self.all()?));
+        }
+        Ok(left)
+    }
+
+    fn all(&mut self) -> Result<Node, FilterError> {
+        let mut left = self.inverted()?;
+        while self.is_word("and", "&&") {
+            self.take();
+            left = Node::Binary("and", Box::new(left), Box::new(self.inverted()?));
+        }
+        Ok(left)
+    }
+
+    fn inverted(&mut self) -> Result<Node, FilterError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.error("nested too deeply"));
+        }
+        let node = if self.is_word("not", "!") {
+            self.take();
+            Node::Not(Box::new(self.inverted()?))
+        } else {
+            self.comparison()?
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn comparison(&mut self) -> Result<Node, FilterError> {
+        let left = self.sum()?;
+        let Token::Sign(sign) = *self.token() else {
+            return Ok(left);
+        };
+        if sign == "=" {
+            return Err(self.error("a comparison is written =="));
+        }
+        if !COMPARISONS.contains(&sign) {
+            return Ok(left);
+        }
+        self.take();
+        Ok(Node::Binary(sign, Box::new(left), Box::new(self.sum()?)))
+    }
+
+    fn sum(&mut self) -> Result<Node, FilterError> {
+        let mut left = self.product()?;
+        while let Token::Sign(sign @ ("+" | "-")) = *self.token() {
+            self.take();
+            left = Node::Binary(sign, Box::new(left), Box::new(self.product()?));
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Node, FilterError> {
+        let mut left = self.operand()?;
+        while let Token::Sign(sign @ ("*" | "/")) = *self.token() {
+            self.take();
+            left = Node::Binary(sign, Box::new(left), Box::new(self.operand()?));
+        }
+        Ok(left)
+    }
+
+    fn operand(&mut self) -> Result<Node, FilterError> {
+        let at = self.error("a column, a number or a text is missing");
+        match self.take() {
+            Token::Number(number) => Ok(Node::Constant(Value::Float(number))),
+            Token::Text(text) => Ok(Node::Constant(Value::Text(text))),
+            Token::Sign("-") => {
+                let zero = Box::new(Node::Constant(Value::Float(0.0)));
+                self.depth += 1;
+                if self.depth > MAX_DEPTH {
+                    return Err(self.error("nested too deeply"));
+                }
+                let node = Node::Binary("-", zero, Box::new(self.operand()?));
+                self.depth -= 1;
+                Ok(node)
+            }
+            Token::Sign("(") => {
+                let node = self.any()?;
+                match self.token() {
+                    Token::Sign(")") => {
+                        self.take();
+                        Ok(node)
+                    }
+                    _ => Err(self.error("a closing parenthesis is missing")),
+                }
+            }
+            Token::Name(name) if name == "true" || name == "True" => {
+                Ok(Node::Constant(Value::Bool(true)))
+            }
+            Token::Name(name) if name == "false" || name == "False" => {
+                Ok(Node::Constant(Value::Bool(false)))
+            }
+            Token::Name(name) => match self.names.iter().position(|known| *known == name) {
+                Some(place) => Ok(Node::Column(place)),
+                None => Err(FilterError {
+                    reason: self.unknown(&name),
+                    ..at
+                }),
+            },
+            _ => Err(at),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        // The names that share the most letters at their beginning, as a hint.
+        let shared = |known: &String| {
+            known
+                .bytes()
+                .zip(name.bytes())
+                .take_while(|(a, b)| a == b)
+                .count()
+        };
+        let best = self.names.iter().map(shared).max().unwrap_or(0);
+        let near: Vec<&str> = self
+            .names
+            .iter()
+            .filter(|known| shared(known) == best)
+            .map(String::as_str)
+            .take(6)
+            .collect();
+        if best >= 2 {
+            format!("no column {name:?} (perhaps {})", near.join(", "))
+        } else {
+            format!("no column {name:?} (columns are the keys of a connection in analyze --json)")
+        }
+    }
+}

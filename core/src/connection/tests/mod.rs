@@ -1,0 +1,138 @@
+//! Timelines through the whole table: who sends what when, and what the flows say about it.
+
+mod causes;
+mod counts;
+mod life;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::{Cause, Connection, End, Table, Vantage, Wanted};
+use crate::wire::{Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
+
+const MS: i64 = 1_000_000;
+const SYN: TcpFlags = TcpFlags::SYN;
+const ACK: TcpFlags = TcpFlags::ACK;
+const FIN_ACK: TcpFlags = TcpFlags(TcpFlags::FIN.0 | ACK.0);
+const SYN_ACK: TcpFlags = TcpFlags(SYN.0 | ACK.0);
+const CLIENT_ISN: u32 = 0xffff_f000;
+const SERVER_ISN: u32 = 7_000;
+
+fn end(host: u8, port: u16) -> Endpoint {
+    Endpoint {
+        addr: IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)),
+        port,
+    }
+}
+
+/// A wire between client 10.0.0.1:4000 and server 10.0.0.2:80, tapped at the client.
+struct Wire {
+    table: Table,
+    ip_id: u16,
+}
+
+impl Wire {
+    fn new() -> Self {
+        Self {
+            table: Table::new(Wanted::All),
+            ip_id: 1,
+        }
+    }
+
+    fn open() -> Self {
+        let mut wire = Self::new();
+        wire.client(0, SYN, CLIENT_ISN, 0, 0);
+        wire.server(50 * MS, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0);
+        wire.client(
+            50 * MS + 100,
+            ACK,
+            CLIENT_ISN.wrapping_add(1),
+            SERVER_ISN + 1,
+            0,
+        );
+        wire
+    }
+
+    fn segment(
+        &mut self,
+        is_client: bool,
+        flags: TcpFlags,
+        seq: u32,
+        ack: u32,
+        len: u32,
+    ) -> Segment {
+        let (src, dst) = (end(1, 4000), end(2, 80));
+        let (src, dst) = if is_client { (src, dst) } else { (dst, src) };
+        self.ip_id = self.ip_id.wrapping_add(1);
+        let options = TcpOptions {
+            mss: flags.has(SYN).then_some(1000),
+            wscale: flags.has(SYN).then_some(3),
+            sack_permitted: flags.has(SYN),
+            ..TcpOptions::default()
+        };
+        Segment {
+            src,
+            dst,
+            seq,
+            ack,
+            flags,
+            window: 1000,
+            payload_len: len,
+            ip_len: len + 40,
+            ip_id: self.ip_id,
+            ttl: 64,
+            ecn: 0,
+            options,
+        }
+    }
+
+    fn client(&mut self, time: i64, flags: TcpFlags, seq: u32, ack: u32, len: u32) {
+        let segment = self.segment(true, flags, seq, ack, len);
+        self.table.push(time, &segment);
+    }
+
+    fn server(&mut self, time: i64, flags: TcpFlags, seq: u32, ack: u32, len: u32) {
+        let segment = self.segment(false, flags, seq, ack, len);
+        self.table.push(time, &segment);
+    }
+
+    /// Client data at an offset.
+    fn data(&mut self, time: i64, offset: u32, len: u32) {
+        self.client(
+            time,
+            ACK,
+            CLIENT_ISN.wrapping_add(offset.wrapping_add(1)),
+            SERVER_ISN + 1,
+            len,
+        );
+    }
+
+    /// The server's ACK up to an offset, with SACK blocks as offsets.
+    fn ack(&mut self, time: i64, offset: u32, sack: &[(u32, u32)]) {
+        let wire = |offset: u32| CLIENT_ISN.wrapping_add(offset.wrapping_add(1));
+        let mut segment = self.segment(false, ACK, SERVER_ISN + 1, wire(offset), 0);
+        let mut edges = [(0, 0); 4];
+        for (edge, &(left, right)) in edges.iter_mut().zip(sack) {
+            *edge = (wire(left), wire(right));
+        }
+        segment.options.sack = SackBlocks {
+            count: u8::try_from(sack.len()).unwrap(),
+            edges,
+        };
+        self.table.push(time, &segment);
+    }
+
+    fn only(&self) -> &Connection {
+        assert_eq!(self.table.connections().len(), 1);
+        &self.table.connections()[0]
+    }
+
+    fn causes(&self) -> Vec<&'static str> {
+        let [flow, _] = self.only().client_and_server();
+        let (segments, _) = flow.columns().unwrap();
+        segments
+            .cause
+            .iter()
+            .map(|&cause| Cause::ALL[usize::from(cause)].1)
+            .collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! What a connection of the `rfc` profile tells of itself: rows of truth, losses, totals.
+
+use super::Connection;
+use crate::recovery::{Detection, Phase};
+use crate::simulate::record::{DetectedBy, LossRow, SenderState, Totals, TruthRow};
+use crate::simulate::rfc::Io;
+
+impl Connection {
+    /// A row for each reduction since the last look.
+    pub(super) fn record_losses(&mut self, io: &mut Io) {
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        for reduction in sender.reductions.drain(..) {
+            io.recorder.loss(LossRow {
+                time_ns: io.now.0,
+                connection: self.number,
+                offset: reduction.offset - 1,
+                detected_by: match reduction.detection {
+                    Detection::DupAck => DetectedBy::DupAck,
+                    Detection::Sack => DetectedBy::Sack,
+                    Detection::Timeout => DetectedBy::Rto,
+                },
+                cwnd_before: reduction.cwnd_before,
+                ssthresh_after: reduction.ssthresh_after,
+            });
+        }
+    }
+
+    /// A row of truth if window, threshold or state have changed.
+    pub(super) fn record(&mut self, io: &mut Io) {
+        let Some(sender) = &self.sender else { return };
+        let state = match sender.phase {
+            Phase::Open => SenderState::Open,
+            Phase::Disorder => SenderState::Disorder,
+            Phase::Recovery => SenderState::Recovery,
+            Phase::Loss => SenderState::Loss,
+        };
+        let now = (sender.state.cwnd, sender.state.ssthresh, state);
+        if self.last_truth == Some(now) {
+            return;
+        }
+        self.last_truth = Some(now);
+        io.recorder.window(TruthRow {
+            time_ns: io.now.0,
+            connection: self.number,
+            cwnd: sender.state.cwnd,
+            ssthresh: sender.state.ssthresh,
+            flight_size: sender.pipe() as f64,
+            state,
+            snd_una: sender.snd_una - 1,
+            snd_nxt: sender.snd_nxt - 1,
+            rwnd: sender.rwnd as f64,
+        });
+    }
+
+    pub fn totals(&self) -> Totals {
+        let acked = self.sender.as_ref().map_or(0, |sender| sender.snd_una - 1);
+        let fin = u64::from(self.is_closing && acked + 1 == self.written);
+        Totals {
+            acked: acked - fin,
+            delivered: self.receiver.delivered,
+            ..self.totals
+        }
+    }
+
+    pub fn smss(&self) -> u32 {
+        let options = self.sender.as_ref().map(|sender| &sender.options);
+        let options = options.or(self.seed.as_ref().map(|(options, ..)| options));
+        options.map_or(0, |options| options.smss as u32)
+    }
+}

@@ -1,0 +1,119 @@
+//! A connection of the `rfc` profile as a scenario asks for it: what both ends agree on, and what is assumed.
+
+use std::collections::VecDeque;
+
+use super::{Connection, DELAYED_ACK, RTO};
+use crate::congestion::{Control, State};
+use crate::network::{Instant, Nanos};
+use crate::recovery::{Options, Recovery, Rto};
+use crate::simulate::record::Totals;
+use crate::simulate::rfc::packet::Agreed;
+use crate::simulate::rfc::receiver::Receiver;
+use crate::simulate::spec::{ConnectionSpec, RecoveryKind, SenderSpec, Spec};
+use crate::simulate::timer::Timer;
+use crate::simulate::writes::Writes;
+
+impl Connection {
+    pub fn new(spec: &Spec, number: usize, first_source: usize, control: Box<dyn Control>) -> Self {
+        let given = &spec.connections[number];
+        let agreed = agreed(spec, given);
+        let smss = given.sender.mss.unwrap_or_else(|| {
+            spec.path
+                .packet_bytes
+                .saturating_sub(agreed.header_bytes(false, 0))
+                .max(1)
+        });
+        let sender = &given.sender;
+        let state = State {
+            cwnd: f64::from(sender.initial_window) * f64::from(smss),
+            ssthresh: sender
+                .initial_ssthresh
+                .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
+            smss: f64::from(smss),
+        };
+        let rto = &sender.rto;
+        Self {
+            number: number as u32,
+            direction: usize::from(given.reverse),
+            agreed,
+            first_source,
+            sender: None,
+            seed: Some((options(sender, smss), control, state)),
+            rto: Rto::new(
+                rto.initial_ns,
+                rto.min_ns,
+                rto.max_ns,
+                rto.granularity_ns,
+                rto.backoff,
+            ),
+            syn_sent: None,
+            written: 1,
+            is_closing: false,
+            receiver: Receiver::new(
+                &given.receiver,
+                agreed.max_blocks(),
+                u64::from(smss),
+                agreed.wscale,
+            ),
+            has_closed: false,
+            sender_rcv_nxt: 0,
+            sender_echo_ns: None,
+            writes: Writes::new(&given.application, given.start_ns),
+            timer: Timer::new(first_source + RTO),
+            delayed_ack: Timer::new(first_source + DELAYED_ACK),
+            delayed_ack_ns: given.receiver.delayed_ack_timer_ns,
+            extra_delay: Nanos::from_ns(given.extra_delay_ns),
+            last_stretch: VecDeque::new(),
+            last_truth: None,
+            totals: Totals::default(),
+        }
+    }
+}
+
+fn agreed(spec: &Spec, given: &ConnectionSpec) -> Agreed {
+    // RFC 7323 section 2.3: the smallest shift that lets 16 bits say the window.
+    let wscale = (0..14)
+        .find(|&shift| given.receiver.rwnd >> shift <= u64::from(u16::MAX))
+        .unwrap_or(14);
+    let mut agreed = Agreed {
+        mss: 0,
+        has_timestamps: given.sender.timestamps,
+        has_sack: given.receiver.sack
+            && matches!(
+                given.sender.recovery,
+                RecoveryKind::Sack | RecoveryKind::Fack
+            ),
+        wscale,
+        is_ipv6: spec.ipv6,
+    };
+    // RFC 6691: the MSS option counts fixed headers only.
+    let fixed = if spec.ipv6 { 60 } else { 40 };
+    let mss = given
+        .sender
+        .mss
+        .map(|mss| mss + if agreed.has_timestamps { 12 } else { 0 });
+    agreed.mss = mss
+        .unwrap_or(spec.path.packet_bytes.saturating_sub(fixed))
+        .min(u32::from(u16::MAX)) as u16;
+    agreed
+}
+
+/// What `recovery::Sender` is told of a scenario's sender.
+pub fn options(sender: &SenderSpec, smss: u32) -> Options {
+    Options {
+        recovery: match sender.recovery {
+            RecoveryKind::Tahoe => Recovery::Tahoe,
+            RecoveryKind::Reno => Recovery::Reno,
+            RecoveryKind::Newreno => Recovery::NewReno,
+            RecoveryKind::Sack => Recovery::Sack,
+            RecoveryKind::Fack => Recovery::Fack,
+        },
+        smss: u64::from(smss),
+        initial_window: u64::from(sender.initial_window) * u64::from(smss),
+        limited_transmit: sender.limited_transmit,
+        is_impatient: sender.impatient,
+        has_prr: sender.prr,
+        restarts_after_idle: sender.slow_start_after_idle,
+        max_window: sender.max_window.saturating_mul(u64::from(smss)),
+    }
+}
