@@ -59,7 +59,7 @@ def expect(seen: Reconstruction, path: PathEstimate, tcp: SenderTcp, grown: Grow
                 "margin": plain["margin"],
             }
         )
-        if predicted.regime in REGIMES.values():
+        if predicted.regime is not None and predicted.regime in REGIMES.values():
             within = {_regime_at(model, _path(path, places), control) for places in _places(path)} - {None}
             verdicts.append(_agree(predicted.regime, within, regime))
             words = f"{predicted.model} expects {predicted.regime}"
