@@ -36,8 +36,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError, ScenarioError
@@ -93,6 +91,8 @@ class Run:
 
         `limited_by` says what kept it from sending more: recovery, cwnd, rwnd, or application.
         """
+        import numpy as np
+
         frame = self._frame(self._core.truth(), "cwnd", "ssthresh", "flight_size", "snd_una", "snd_nxt", "rwnd")
         room = frame["smss"] + frame["flight_size"]
         limits = [frame["state"] == RECOVERY, room > frame["rwnd"], room > frame["cwnd"]]
@@ -102,6 +102,8 @@ class Run:
     @functools.cached_property
     def losses(self) -> pd.DataFrame:
         """Every loss a sender noticed, and by what: dupack, sack, rto, partial."""
+        import numpy as np
+
         frame = self._frame(self._core.losses(), "offset", "cwnd_before", "ssthresh_after")
         frame["detected_by"] = np.take(DETECTED_BY, frame["detected_by"])
         return frame
@@ -112,6 +114,8 @@ class Run:
 
         `node` counts `path.nodes` (or, with `is_reverse`, `path.reverse`) from 0, the access link being -1.
         """
+        import numpy as np
+
         frame = self._frame(self._core.drops(), "offset").rename(columns={"bytes": "ip_len", "waiting": "queue_len"})
         frame["reason"] = np.take(REASONS, frame["reason"])
         frame["node"] = frame["node"].astype("int64") - self._access * ~frame["is_reverse"]
@@ -212,6 +216,7 @@ class Run:
 
     def _frame(self, columns: dict[str, Any], *counted: str) -> pd.DataFrame:
         """A table with the columns counted in the profile's unit turned into bytes, and each row's segment size."""
+        import numpy as np
         import pandas as pd
 
         frame = pd.DataFrame(columns)
