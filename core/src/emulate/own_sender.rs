@@ -6,7 +6,9 @@
 use super::own_truth::{Row, Truth};
 use crate::congestion::{Control, State};
 use crate::recovery::{Arrived, Options, Rto, Send, Sender};
-use crate::simulate::{Application, RecoveryKind, Spec, control, sender_options};
+use crate::simulate::{
+    Application, RecoveryKind, Spec, control, initial_state, rto, sender_options,
+};
 use crate::wire::{Endpoint, Segment, TcpFlags, TcpOptions};
 
 /// Everything a bulk transfer will ever send.
@@ -75,15 +77,7 @@ impl OwnSender {
             _ => return Err(NotSendable::Application),
         };
         let sender = &given.sender;
-        let state = State {
-            cwnd: f64::from(sender.initial_window) * f64::from(smss),
-            ssthresh: sender
-                .initial_ssthresh
-                .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
-            smss: f64::from(smss),
-        };
         let control = control(sender).ok_or(NotSendable::Control)?;
-        let rto = &sender.rto;
         Ok(Self {
             source,
             destination,
@@ -92,14 +86,12 @@ impl OwnSender {
                 && matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack),
             has_timestamps: sender.timestamps,
             isn: 1_000_000_007,
-            seed: Some((sender_options(sender, smss), control, state)),
-            rto: Rto::new(
-                rto.initial_ns,
-                rto.min_ns,
-                rto.max_ns,
-                rto.granularity_ns,
-                rto.backoff,
-            ),
+            seed: Some((
+                sender_options(sender, smss),
+                control,
+                initial_state(sender, smss),
+            )),
+            rto: rto(&sender.rto),
             sender: None,
             written,
             is_closing,

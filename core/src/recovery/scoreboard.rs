@@ -113,16 +113,8 @@ impl Scoreboard {
         self.sacked.covered()
     }
 
-    pub fn sacked_ranges(&self) -> usize {
-        self.sacked.len()
-    }
-
     pub fn is_lost(&self, offset: u64) -> bool {
         offset < self.judged && !self.sacked.contains(offset)
-    }
-
-    pub fn is_sacked(&self, offset: u64) -> bool {
-        self.sacked.contains(offset)
     }
 
     /// The first offset from `at` on that is not SACKed, and where the next SACKed range begins.

@@ -19,7 +19,7 @@ pub use build::{QUEUE_BIN_NS, control, paths};
 pub use cycles::{Cycle, Cycles};
 pub use output::{NodeTotals, Output, OutputEvent};
 pub use record::{DetectedBy, DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
-pub use rfc::options as sender_options;
+pub use rfc::{initial_state, options as sender_options, rto};
 pub use spec::*;
 
 use std::sync::Arc;

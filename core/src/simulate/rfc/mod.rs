@@ -4,7 +4,7 @@ mod connection;
 mod packet;
 mod receiver;
 
-pub use connection::options;
+pub use connection::{initial_state, options, rto};
 
 use connection::Connection;
 use packet::Packet;

@@ -3,7 +3,7 @@
 mod books;
 mod new;
 
-pub use new::options;
+pub use new::{initial_state, options, rto};
 
 use std::collections::VecDeque;
 

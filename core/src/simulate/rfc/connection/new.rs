@@ -9,7 +9,7 @@ use crate::recovery::{Options, Recovery, Rto};
 use crate::simulate::record::Totals;
 use crate::simulate::rfc::packet::Agreed;
 use crate::simulate::rfc::receiver::Receiver;
-use crate::simulate::spec::{ConnectionSpec, RecoveryKind, SenderSpec, Spec};
+use crate::simulate::spec::{ConnectionSpec, RecoveryKind, RtoSpec, SenderSpec, Spec};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 
@@ -24,28 +24,14 @@ impl Connection {
                 .max(1)
         });
         let sender = &given.sender;
-        let state = State {
-            cwnd: f64::from(sender.initial_window) * f64::from(smss),
-            ssthresh: sender
-                .initial_ssthresh
-                .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
-            smss: f64::from(smss),
-        };
-        let rto = &sender.rto;
         Self {
             number: number as u32,
             direction: usize::from(given.reverse),
             agreed,
             first_source,
             sender: None,
-            seed: Some((options(sender, smss), control, state)),
-            rto: Rto::new(
-                rto.initial_ns,
-                rto.min_ns,
-                rto.max_ns,
-                rto.granularity_ns,
-                rto.backoff,
-            ),
+            seed: Some((options(sender, smss), control, initial_state(sender, smss))),
+            rto: rto(&sender.rto),
             syn_sent: None,
             written: 1,
             is_closing: false,
@@ -116,4 +102,26 @@ pub fn options(sender: &SenderSpec, smss: u32) -> Options {
         restarts_after_idle: sender.slow_start_after_idle,
         max_window: sender.max_window.saturating_mul(u64::from(smss)),
     }
+}
+
+/// Window and threshold before the first ACK.
+pub fn initial_state(sender: &SenderSpec, smss: u32) -> State {
+    State {
+        cwnd: f64::from(sender.initial_window) * f64::from(smss),
+        ssthresh: sender
+            .initial_ssthresh
+            .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
+        smss: f64::from(smss),
+    }
+}
+
+/// The timer as a scenario asks for it.
+pub fn rto(spec: &RtoSpec) -> Rto {
+    Rto::new(
+        spec.initial_ns,
+        spec.min_ns,
+        spec.max_ns,
+        spec.granularity_ns,
+        spec.backoff,
+    )
 }
