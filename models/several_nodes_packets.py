@@ -22,19 +22,16 @@ from tcptrace_lab.models.prediction import (
     Prediction,
     Quantity,
     checked,
-    named,
-    reason,
-    require_applies,
 )
 from tcptrace_lab.models.several_nodes import UPSTREAM_BUFFER, UPSTREAM_RATE
-from tcptrace_lab.models.small_buffers import MU, REGIMES
+from tcptrace_lab.models.small_buffers import MU
 from tcptrace_lab.models.small_buffers_packets import (
     BUFFER,
     FEED_RATE,
-    LARGEST,
     ROUND_TRIP,
     cycle_quantities,
-    near_buffers,
+    is_third_of_pipe,
+    predict_cycle,
 )
 
 from tcptrace_lab.scenario import Control, Path
@@ -51,17 +48,11 @@ class SeveralNodesPackets:
     def applies_to(self, path: Path, control: Control) -> Applicability:
         """The paper's model, with queues so short that mini-cycles do not overlap."""
         answer = several_nodes.SeveralNodes().applies_to(path, control)
-        pipe = path.mu_pps * path.base_rtt_s
-        places = path.waiting_places(path.bottleneck)
         return Applicability(
             (
                 *answer.reasons,
                 conditions.no_limited_transmit(control),
-                reason(
-                    3 * places <= pipe <= LARGEST,
-                    f"B is at most a third of the pipe ({pipe:.6g} packets): bursts do not overlap",
-                    f"B = {places:g} is more than a third of the pipe ({pipe:.6g} packets), or the pipe too large",
-                ),
+                is_third_of_pipe(path),
             )
         )
 
@@ -81,18 +72,4 @@ class SeveralNodesPackets:
 
     def predict(self, path: Path, control: Control) -> Prediction:
         """Single, double or triple."""
-        require_applies(self, path, control)
-        inputs = self.inputs(path, control)
-        found = self.evaluate(**inputs)
-        count = int(found["slow_starts"].value)
-        near = near_buffers(self, inputs)
-        notes = () if near == {count} else (f"one packet more or less of buffer: {sorted(near)} slow starts per cycle",)
-        return Prediction(
-            model=self.name,
-            paper=self.paper,
-            inputs=named(self, inputs),
-            quantities=found,
-            equations=("recurrence",),
-            regime=REGIMES.get(count, "more"),
-            notes=notes,
-        )
+        return predict_cycle(self, path, control)

@@ -30,6 +30,7 @@ from tcptrace_lab.models.prediction import (
     Parameter,
     Prediction,
     Quantity,
+    Reason,
     checked,
     named,
     reason,
@@ -271,11 +272,7 @@ class SmallBuffersPackets:
                 conditions.no_random_loss(path),
                 conditions.has_delay(path),
                 conditions.window_is_free(control, places + pipe),
-                reason(
-                    3 * places <= pipe <= LARGEST,
-                    f"B is at most a third of the pipe ({pipe:.6g} packets): bursts do not overlap",
-                    f"B = {places:g} is more than a third of the pipe ({pipe:.6g} packets), or the pipe too large",
-                ),
+                is_third_of_pipe(path),
             )
         )
 
@@ -297,21 +294,36 @@ class SmallBuffersPackets:
 
     def predict(self, path: Path, control: Control) -> Prediction:
         """Single, double or triple."""
-        require_applies(self, path, control)
-        inputs = self.inputs(path, control)
-        found = self.evaluate(**inputs)
-        count = int(found["slow_starts"].value)
-        near = near_buffers(self, inputs)
-        notes = () if near == {count} else (f"one packet more or less of buffer: {sorted(near)} slow starts per cycle",)
-        return Prediction(
-            model=self.name,
-            paper=self.paper,
-            inputs=named(self, inputs),
-            quantities=found,
-            equations=("recurrence",),
-            regime=REGIMES.get(count, "more"),
-            notes=notes,
-        )
+        return predict_cycle(self, path, control)
+
+
+def is_third_of_pipe(path: Path) -> Reason:
+    """Bursts shorter than a round trip, so that mini-cycles do not overlap (equation 3); a pipe that can be counted."""
+    places, pipe = path.waiting_places(path.bottleneck), path.mu_pps * path.base_rtt_s
+    return reason(
+        3 * places <= pipe <= LARGEST,
+        f"B is at most a third of the pipe ({pipe:.6g} packets): bursts do not overlap",
+        f"B = {places:g} is more than a third of the pipe ({pipe:.6g} packets), or the pipe too large",
+    )
+
+
+def predict_cycle(model: Model, path: Path, control: Control) -> Prediction:
+    """What the count says of a path: single, double or triple, and what a packet more or less of buffer changes."""
+    require_applies(model, path, control)
+    inputs = model.inputs(path, control)
+    found = model.evaluate(**inputs)
+    count = int(found["slow_starts"].value)
+    near = near_buffers(model, inputs)
+    notes = () if near == {count} else (f"one packet more or less of buffer: {sorted(near)} slow starts per cycle",)
+    return Prediction(
+        model=model.name,
+        paper=model.paper,
+        inputs=named(model, inputs),
+        quantities=found,
+        equations=("recurrence",),
+        regime=REGIMES.get(count, "more"),
+        notes=notes,
+    )
 
 
 def near_buffers(model: Model, inputs: dict[str, float]) -> set[int]:

@@ -232,8 +232,3 @@ def simulated_slow_starts(row: Mapping[str, Any]) -> int | None:
     """Slow starts per full cycle of a simulated run; None without a full cycle or where cycles differ."""
     text = str(row["slow_starts_per_cycle"])
     return int(text) if text.isdigit() else None
-
-
-def by_column(rows: Sequence[Mapping[str, str]], key: str, value: str) -> dict[float, float]:
-    """One numeric column of ns-2 rows by another."""
-    return {float(row[key]): float(row[value]) for row in rows}
