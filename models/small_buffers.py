@@ -23,6 +23,7 @@ from tcptrace_lab.models.prediction import (
     Parameter,
     Prediction,
     Quantity,
+    Reason,
     checked,
     named,
     require_applies,
@@ -220,6 +221,22 @@ def _smallest(guess: FloatArray, holds: Callable[[FloatArray], NDArray[np.bool_]
     return n
 
 
+def section_2(path: Path, control: Control) -> tuple[Reason, ...]:
+    """Section 2's model: one Tahoe sender, one bottleneck fed by bursts at 2 mu or faster, no other loss."""
+    return (
+        conditions.is_tahoe(control),
+        conditions.is_standard_slow_start(control),
+        conditions.has_window(control, "reno"),
+        conditions.acks_every_packet(control),
+        conditions.no_limited_transmit(control),
+        conditions.has_finite_buffer(path, path.bottleneck),
+        conditions.is_fed_by_bursts(path),
+        conditions.is_return_free(path),
+        conditions.no_random_loss(path),
+        conditions.has_delay(path),
+    )
+
+
 @dataclass(frozen=True)
 class SmallBuffers:
     """The paper as a model: slow starts per cycle, their windows, and the throughput."""
@@ -229,20 +246,11 @@ class SmallBuffers:
     parameters: tuple[Parameter, ...] = (BUFFER, MU, TAU)
 
     def applies_to(self, path: Path, control: Control) -> Applicability:
-        """Section 2's model: one Tahoe sender, one bottleneck fed by bursts at 2 mu or faster, no other loss."""
+        """Section 2's model, with a window that nothing else limits."""
         places = path.waiting_places(path.bottleneck)
         return Applicability(
             (
-                conditions.is_tahoe(control),
-                conditions.is_standard_slow_start(control),
-                conditions.has_window(control, "reno"),
-                conditions.acks_every_packet(control),
-                conditions.no_limited_transmit(control),
-                conditions.has_finite_buffer(path, path.bottleneck),
-                conditions.is_fed_by_bursts(path),
-                conditions.is_return_free(path),
-                conditions.no_random_loss(path),
-                conditions.has_delay(path),
+                *section_2(path, control),
                 conditions.window_is_free(control, places + path.mu_pps * path.propagation_rtt_s + 1),
             )
         )

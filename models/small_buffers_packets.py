@@ -36,7 +36,7 @@ from tcptrace_lab.models.prediction import (
     reason,
     require_applies,
 )
-from tcptrace_lab.models.small_buffers import MU, REGIMES
+from tcptrace_lab.models.small_buffers import MU, REGIMES, section_2
 
 from tcptrace_lab.scenario import Control, Path
 
@@ -261,16 +261,7 @@ class SmallBuffersPackets:
         places, pipe = path.waiting_places(path.bottleneck), path.mu_pps * path.base_rtt_s
         return Applicability(
             (
-                conditions.is_tahoe(control),
-                conditions.is_standard_slow_start(control),
-                conditions.has_window(control, "reno"),
-                conditions.acks_every_packet(control),
-                conditions.no_limited_transmit(control),
-                conditions.has_finite_buffer(path, path.bottleneck),
-                conditions.is_fed_by_bursts(path),
-                conditions.is_return_free(path),
-                conditions.no_random_loss(path),
-                conditions.has_delay(path),
+                *section_2(path, control),
                 conditions.window_is_free(control, places + pipe),
                 is_third_of_pipe(path),
             )

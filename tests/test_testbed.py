@@ -191,6 +191,18 @@ def undisturbed(recording: Recording) -> None:
         pytest.skip(f"the machine stood still for {recording.longest_freeze_ms} ms during the recording")
 
 
+def loses_at_bdp_plus_buffer_plus_one(recording: Recording) -> None:
+    """cwnd at each loss of avoidance, to two segments."""
+    derived = recording.metadata["derived"]
+    w_max = derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
+    (measured,) = recording.metadata["measured"].values()
+    losses = [event for event in measured["loss_events"] if event["phase"] == "avoidance"]
+    undisturbed(recording)
+    assert losses
+    for event in losses:
+        assert abs(event["cwnd_before"] - w_max) <= 2, (event, w_max)
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     """One short recording, from both ends, that several tests look at."""
@@ -223,14 +235,7 @@ class TestARealRecording:
         The kernel learns of the loss a round trip after the buffer overflowed, in which avoidance has added one
         segment; and the round trip of real packets is a few tens of microseconds above the nominal one: 2 in all.
         """
-        derived = recording.metadata["derived"]
-        w_max = derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
-        (measured,) = recording.metadata["measured"].values()
-        losses = [event for event in measured["loss_events"] if event["phase"] == "avoidance"]
-        undisturbed(recording)
-        assert losses
-        for event in losses:
-            assert abs(event["cwnd_before"] - w_max) <= 2, (event, w_max)
+        loses_at_bdp_plus_buffer_plus_one(recording)
 
     def test_every_drop_is_retransmitted(self, recording) -> None:
         """SACK recovery repairs what was lost and nothing else: the kernel's count and the path's are one."""
@@ -369,14 +374,8 @@ def test_our_own_reno_does_as_the_kernels(recording, tmp_path) -> None:
     """The simulator's SACK sender on the path of the kernel's recording: the same window at each loss."""
     scenario = dataclasses.replace(with_control(byte_counting=True, limited_transmit=True), duration_s=2.5)
     own = record(scenario, output=tmp_path / "own", sender="own", attempts=3)
-    derived = own.metadata["derived"]
-    w_max = derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
+    loses_at_bdp_plus_buffer_plus_one(own)
     (measured,) = own.metadata["measured"].values()
-    losses = [event for event in measured["loss_events"] if event["phase"] == "avoidance"]
-    undisturbed(own)
-    assert losses
-    for event in losses:
-        assert abs(event["cwnd_before"] - w_max) <= 2, (event, w_max)
     # Both leave the initial slow start at the same window: it is the path that ends it.
     (kernels,) = recording.metadata["measured"].values()
     assert abs(measured["cwnd_max"] - kernels["cwnd_max"]) <= 2
