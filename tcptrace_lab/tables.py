@@ -14,7 +14,7 @@ from tcptrace_lab.errors import LabError
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = (".parquet", ".csv", ".csv.gz")
+SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json")
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -26,12 +26,26 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     return found
 
 
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that cannot be written, before the work whose result is to go there."""
+    target = Path(path)
+    if target.is_dir():
+        raise LabError(f"{path}: Is a directory")
+    if not target.absolute().parent.is_dir():
+        raise LabError(f"{path}: No such directory")
+    if not os.access(target if target.exists() and not target.is_file() else target.absolute().parent, os.W_OK):
+        raise LabError(f"{path}: Permission denied")
+
+
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a DataFrame by the suffix of the path."""
     suffix = suffix_of(path)
     with replacing(path) as temporary:
         if suffix == ".parquet":
             frame.to_parquet(temporary, index=False)
+        elif suffix == ".json":
+            # A list of rows; what is not a number is null.
+            frame.to_json(temporary, orient="records", double_precision=15)
         else:
             with open(temporary, "wb") as file:
                 if suffix == ".csv.gz":
@@ -50,6 +64,8 @@ def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> p
     try:
         if suffix == ".parquet":
             return pd.read_parquet(path)
+        if suffix == ".json":
+            return pd.read_json(path, orient="records", dtype=False, precise_float=True)
         names = pd.read_csv(path, nrows=0).columns
         frame = pd.read_csv(path, dtype={name: str for name in names if name.startswith(text)} if text else None)
         for name in names:

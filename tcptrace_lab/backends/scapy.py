@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import CaptureError
@@ -19,6 +20,9 @@ from tcptrace_lab.errors import CaptureError
 LINK_TYPES = {"IP": 228, "IPv6": 229, "Ether": 1, "CookedLinux": 113, "CookedLinuxV2": 276}
 
 GZIP = b"\x1f\x8b"
+PCAPNG = b"\x0a\x0d\x0d\x0a"
+# pcap's magic number as a little-endian machine writes it: microseconds, nanoseconds.
+LITTLE = (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
 
 # Time, link type, length on the wire, bytes captured.
 Packet = tuple[int, int, int, bytes]
@@ -26,7 +30,7 @@ Packet = tuple[int, int, int, bytes]
 
 def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
     """Follow the connections in a file that scapy reads; `name` stands for it."""
-    return _follow(_packets_of_file(path, name), name, detail)
+    return _follow(_packets_of_file(path, name), name, detail, _cut(path))
 
 
 def follower_of(packets: Any) -> Callable[[bool | list[int] | None], _core.Capture]:
@@ -40,10 +44,14 @@ def follower_of(packets: Any) -> Callable[[bool | list[int] | None], _core.Captu
     return lambda detail: _follow(kept, name, detail)
 
 
-def _follow(packets: Iterable[Packet], name: str, detail: bool | list[int] | None) -> _core.Capture:
+def _follow(
+    packets: Iterable[Packet], name: str, detail: bool | list[int] | None, cut: tuple[int, str] | None = None
+) -> _core.Capture:
     follower = _core.Follower(name, detail)
     for time_ns, link_type, orig_len, data in packets:
         follower.push_packet(time_ns, link_type, orig_len, data)
+    if cut is not None:
+        follower.set_truncated(*cut)
     return follower.capture()
 
 
@@ -66,6 +74,46 @@ def _packets_of_file(path: str, name: str) -> Iterator[Packet]:
                     yield time_ns, reader.linktype, meta.wirelen, data
     except (Scapy_Exception, EOFError) as error:
         raise CaptureError(f"{name}: scapy: {error}") from error
+
+
+def _cut(path: str) -> tuple[int, str] | None:
+    """Where a file ends within a record, and how: scapy stops there and does not say so."""
+    with _open(path) as stream:
+        try:
+            magic = stream.read(4)
+            if magic == PCAPNG:
+                return _cut_of_pcapng(stream)
+            return _cut_of_pcap(stream, "little" if magic in LITTLE else "big")
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return os.stat(path).st_size, "compressed data ends too early"
+
+
+def _cut_of_pcap(stream: Any, order: Literal["little", "big"]) -> tuple[int, str] | None:
+    at = 24
+    while head := _at(stream, at, 16):
+        captured = int.from_bytes(head[8:12], order)
+        if len(head) < 16 or captured and not _at(stream, at + 15 + captured, 1):
+            return at, f"file ends within a packet {'record' if len(head) == 16 else 'header'}"
+        at += 16 + captured
+    return None
+
+
+def _cut_of_pcapng(stream: Any) -> tuple[int, str] | None:
+    at, order = 0, "little"
+    while head := _at(stream, at, 12):
+        if head[:4] == PCAPNG:
+            # Each section says its byte order.
+            order = "little" if head[8:12] == b"\x4d\x3c\x2b\x1a" else "big"
+        length = int.from_bytes(head[4:8], "little" if order == "little" else "big")
+        if len(head) < 12 or length < 12 or not _at(stream, at + length - 1, 1):
+            return at, "file ends within a block"
+        at += length
+    return None
+
+
+def _at(stream: Any, offset: int, length: int) -> bytes:
+    stream.seek(offset)
+    return bytes(stream.read(length))
 
 
 @contextmanager

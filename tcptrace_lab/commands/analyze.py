@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Work beyond this shows a progress bar on a terminal.
 PATIENCE_S = 2.0
-SUFFIXES = (".csv", ".parquet", ".json")
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", metavar="FILE", help="pcap or pcapng, gzip or zstd too; - for standard input"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the whole table: .csv, .parquet or .json")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the whole table: .csv, .csv.gz, .parquet or .json"
+    )
     parser.add_argument("--filter", metavar="EXPR", help="only these connections, e.g. 'port==443 and bytes>1e6'")
 
 
@@ -55,6 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     output: str | None = arguments.output
     if output is not None and not output.endswith(SUFFIXES):
         raise LabError(f"{output}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if output is not None:
+        from tcptrace_lab.tables import check_output
+
+        check_output(output)
     if arguments.filter is not None:
         _core.check_filter(arguments.filter)
     is_json = arguments.json or (output is not None and output.endswith(".json"))
@@ -89,8 +95,10 @@ def _as_json(arguments: argparse.Namespace, output: str | None) -> int:
     if arguments.json:
         sys.stdout.write(text)
     if output is not None:
-        with open(output, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        from tcptrace_lab.tables import replacing
+
+        with replacing(output) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     return status
 
 
@@ -118,14 +126,13 @@ def _chosen(capture: Capture, expression: str | None) -> pd.DataFrame:
 def _write(tables: list[pd.DataFrame], captures: list[Capture], output: str) -> None:
     import pandas as pd
 
+    from tcptrace_lab.tables import write_table
+
     if not tables:
         return
     names = [capture.name for capture, table in zip(captures, tables, strict=True) for _ in range(len(table))]
     whole = pd.concat([pd.Series(names, name="file", dtype=str), pd.concat(tables, ignore_index=True)], axis=1)
-    if output.endswith(".csv"):
-        whole.to_csv(output, index=False)
-    else:
-        whole.to_parquet(output, index=False)
+    write_table(whole, output)
 
 
 def _show(results: list[tuple[Capture, pd.DataFrame]]) -> None:

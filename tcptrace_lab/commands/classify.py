@@ -58,16 +58,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--connection", type=int, metavar="N", help="only connection N of each capture")
     parser.add_argument("--expect", choices=REGIMES, help="exit with 1 unless this is the regime")
     parser.add_argument("--json", action="store_true", help="a JSON list on standard output, one object per connection")
-    parser.add_argument("-o", "--output", metavar="X.json", help="write the JSON list to a file")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write .json (the list), or .csv, .csv.gz, .parquet (flat)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Classify every file; 1 if `--expect` names another regime, 2 if a file cannot be read."""
     from tcptrace_lab.errors import LabError
-    from tcptrace_lab.tables import replacing
+    from tcptrace_lab.tables import check_output, suffix_of
 
-    if arguments.output and not arguments.output.endswith(".json"):
-        raise LabError(f"{arguments.output}: the suffix must be .json")
+    if arguments.output:
+        suffix_of(arguments.output)
+        check_output(arguments.output)
     verdicts: list[Verdict] = []
     unread = 0
     for file in arguments.captures:
@@ -82,8 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = [verdict.as_dict() for verdict in verdicts]
     text = json.dumps(found, indent=1, allow_nan=False)
     if arguments.output:
-        with replacing(arguments.output) as temporary:
-            temporary.write_text(text + "\n")
+        _write(found, text, arguments.output)
     if arguments.json:
         print(text)
     elif not arguments.output:
@@ -91,6 +93,24 @@ def run(arguments: argparse.Namespace) -> int:
     if unread:
         return 2
     return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
+
+
+def _write(found: list[dict[str, Any]], text: str, output: str) -> None:
+    """The JSON list as it is printed, or a row for each connection with a column for each key (`slow_starts.count`)."""
+    import pandas as pd
+
+    from tcptrace_lab.tables import replacing, write_table
+
+    if output.endswith(".json"):
+        with replacing(output) as temporary:
+            temporary.write_text(text + "\n")
+        return
+    frame = pd.json_normalize(found)
+    for name in frame.columns:
+        # A list has no cell of its own.
+        if frame[name].map(lambda value: isinstance(value, (list, dict))).any():
+            frame[name] = frame[name].map(lambda value: json.dumps(value, allow_nan=False))
+    write_table(frame, output)
 
 
 def _classify(file: str, connection: int | None) -> list[Verdict]:

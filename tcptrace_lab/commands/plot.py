@@ -29,10 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.report.connection_figure import connection_figure
-    from tcptrace_lab.tables import replacing
+    from tcptrace_lab.tables import check_output, replacing
 
     if not arguments.output.endswith(SUFFIXES):
         raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(SUFFIXES)}")
+    check_output(arguments.output)
     who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
     if not len(seen.timeline.send_ns):

@@ -52,34 +52,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
     from tcptrace_lab.classify.causes import with_causes
     from tcptrace_lab.classify.path import infer_path
-    from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-    from tcptrace_lab.tables import SUFFIXES
+    from tcptrace_lab.tables import check_output, suffix_of, write_table
 
-    known = (*SUFFIXES, ".json")
-    if arguments.output and not arguments.output.endswith(known):
-        raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(known)}")
+    if arguments.output:
+        suffix_of(arguments.output)
+        check_output(arguments.output)
     who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
     path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage)
     tables = {**seen.tables(), "losses": with_causes(seen, path)}
     if arguments.output:
-        _write(tables[arguments.table or "windows"], arguments.output)
+        write_table(tables[arguments.table or "windows"], arguments.output)
     if arguments.json:
         print(json.dumps(_as_dict(arguments.capture, who, tables), indent=1, allow_nan=False))
     elif not arguments.output:
         _print(arguments.capture, who, tables[arguments.table or "phases"])
     return 0
-
-
-def _write(table: pd.DataFrame, path: str) -> None:
-    from tcptrace_lab.tables import replacing, write_table
-
-    if not path.endswith(".json"):
-        write_table(table, path)
-        return
-    with replacing(path) as temporary:
-        table.to_json(temporary, orient="records")
 
 
 def chosen(file: str, connection: int | None) -> Sender:

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`simulate SCENARIO -o run.pcap --truth run.truth.csv`."""
     parser.add_argument("scenario", help="scenario file (TOML)")
     parser.add_argument("-o", "--output", metavar="FILE", help="capture: .pcap (nanoseconds) or .pcapng")
-    parser.add_argument("--truth", metavar="FILE", help="truth side-car: .parquet, .csv or .csv.gz")
+    parser.add_argument("--truth", metavar="FILE", help="truth side-car: .parquet, .csv, .csv.gz or .json")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key")
     parser.add_argument("--tap", action="append", metavar="PLACE", help="sender, receiver, node0.in, node0.out, ...")
     parser.add_argument("--snaplen", type=int, default=65535, metavar="BYTES", help="bytes kept of each packet")
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.scenario_file import load
     from tcptrace_lab.simulate import CAPTURE_SUFFIXES, simulate
-    from tcptrace_lab.tables import suffix_of
+    from tcptrace_lab.tables import check_output, suffix_of
 
     scenario = load(arguments.scenario, overrides=arguments.set)
     if arguments.tap:
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.snaplen < 1:
         raise LabError(f"--snaplen {arguments.snaplen}: must be > 0")
     for file in (arguments.output, arguments.truth):
-        if file and not Path(file).absolute().parent.is_dir():
-            raise LabError(f"{file}: no such directory")
+        if file:
+            check_output(file)
     if not arguments.output:
         scenario = replace(scenario, taps=())
     done = simulate(scenario, truth=bool(arguments.truth))
@@ -103,7 +103,9 @@ def _text(title: str, summary: dict[str, object], written: list[Path]) -> str:
     width = max(len(name) for name, _ in rows)
     lines = [title] if title else []
     lines += [
-        f"  {name:{width}}  {value:.6g}" if isinstance(value, float) else f"  {name:{width}}  {value}"
+        f"  {name:{width}}  {value:.6g}"
+        if isinstance(value, float) and not _is_nan(value)
+        else f"  {name:{width}}  {'-' if value is None or _is_nan(value) else value}"
         for name, value in rows
     ]
     return "\n".join(lines + [f"  wrote {file}" for file in written])

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="swept key: 3:70 (both ends run), 0:1:0.25 (step), tahoe,reno (list); may be given again",
     )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key in every run")
-    parser.add_argument("-o", "--output", metavar="FILE", help="keep the rows: .parquet, .csv or .csv.gz")
+    parser.add_argument("-o", "--output", metavar="FILE", help="keep the rows: .parquet, .csv, .csv.gz or .json")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
 
 
@@ -53,10 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import ScenarioError
     from tcptrace_lab.scenario_file import parse, set_key, split_override, table_of
     from tcptrace_lab.sweep import over, sweep
-    from tcptrace_lab.tables import suffix_of
+    from tcptrace_lab.tables import check_output, suffix_of
 
     if arguments.output:
         suffix_of(arguments.output)
+        check_output(arguments.output)
     table = table_of(arguments.scenario)
     for override in arguments.set:
         table = set_key(table, *split_override(override))

@@ -135,7 +135,7 @@ def _losses(seen: Reconstruction, truth: Truth) -> tuple[int, float | None, floa
 def _first_sequence(seen: Reconstruction, truth: Truth) -> int | None:
     """The wire's number of offset 0: what most ACKs agree on."""
     acks = seen.timeline.ack_ns
-    known = np.flatnonzero(truth.before_ack & (truth.acked >= 0))
+    known = np.flatnonzero(truth.acked >= 0)
     if not len(known) or not len(acks):
         return None
     at = np.searchsorted(acks, truth.time_ns[known], side="right") - 1

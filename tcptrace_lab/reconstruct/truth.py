@@ -54,18 +54,40 @@ def read_truth(path: str | Path, *, port: int) -> Truth:
     if has_acks:
         states = states[states["ev"] == "A"]
     state = states["ca_state"].fillna(0).astype(np.int64).to_numpy() if "ca_state" in states else np.zeros(len(states))
-    acked = states["snd_una"].fillna(-1) + states["arg"].fillna(0) if has_acks else pd.Series(-1, index=states.index)
+    acked = _acked(states, has_acks)
+    cwnd = states["cwnd"].to_numpy(dtype=np.float64)
+    if "detected_by" in table and not (table["detected_by"] == "sack").any():
+        # The simulator's own, without SACK: RFC 6582 inflates cwnd by the segments that have left the network, and
+        # ssthresh is what may be outstanding. With SACK nothing is inflated, and cwnd comes down to ssthresh by steps.
+        ssthresh = states["ssthresh"].to_numpy(dtype=np.float64, na_value=np.inf)
+        cwnd = np.where(state == RECOVERY, np.minimum(cwnd, ssthresh), cwnd)
     drops, drop_ns = _drops(path, port)
     return Truth(
-        time_ns=_ns(states["time"]),
-        cwnd=states["cwnd"].to_numpy(dtype=np.float64),
+        time_ns=_times(states),
+        cwnd=cwnd,
         before_ack=np.full(len(states), has_acks),
         in_recovery=np.isin(state, (CWR, RECOVERY)),
-        acked=np.asarray(acked.to_numpy(), dtype=np.int64),
+        acked=acked,
         restarts=_restarts(table),
         drops=drops,
         drop_ns=drop_ns,
     )
+
+
+def _acked(states: pd.DataFrame, has_acks: bool) -> Ints:
+    """The ACK number on the wire: of the ACK that comes (A: what it acknowledges is `arg`), or of the last one (S)."""
+    if "snd_una" not in states or not (has_acks or "time_ns" in states):
+        return np.full(len(states), -1, dtype=np.int64)
+    known = pd.to_numeric(states["snd_una"]).astype("Float64")
+    more = states["arg"].fillna(0) if has_acks else 0
+    return np.asarray((known + more).fillna(-1).to_numpy(dtype=np.float64), dtype=np.int64)
+
+
+def _times(table: pd.DataFrame) -> Ints:
+    """Exact where the table has integers: two ACKs may lie closer than the float's resolution."""
+    if "time_ns" in table:
+        return np.asarray(table["time_ns"].to_numpy(), dtype=np.int64)
+    return _ns(table["time"])
 
 
 def _ns(seconds: pd.Series[float]) -> Ints:
@@ -99,5 +121,5 @@ def _drops(path: str | Path, port: int) -> tuple[Ints | None, Ints]:
             continue
         table = read_table(beside)
         table = table[(table["dir"] == "fwd") & (table["sport"] == port) & (table["payload_len"] > 0)]
-        return table["tcp_seq"].to_numpy(dtype=np.int64), _ns(table["time"])
+        return table["tcp_seq"].to_numpy(dtype=np.int64), _times(table)
     return None, np.zeros(0, dtype=np.int64)

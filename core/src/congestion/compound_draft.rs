@@ -15,7 +15,6 @@ pub struct CompoundDraft {
     dwnd: f64,
     base_rtt_ns: i64,
     round_min_rtt_ns: i64,
-    rtt_samples: u32,
     round_end: u64,
     /// Window at the start of the round whose ACKs are now coming in.
     round_win: f64,
@@ -29,7 +28,6 @@ impl CompoundDraft {
             dwnd: 0.0,
             base_rtt_ns: i64::MAX,
             round_min_rtt_ns: i64::MAX,
-            rtt_samples: 0,
             round_end: 0,
             round_win: 0.0,
         }
@@ -59,7 +57,6 @@ impl Window for CompoundDraft {
     fn on_rtt(&mut self, _now_ns: i64, rtt_ns: i64) {
         self.base_rtt_ns = self.base_rtt_ns.min(rtt_ns);
         self.round_min_rtt_ns = self.round_min_rtt_ns.min(rtt_ns);
-        self.rtt_samples += 1;
     }
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
@@ -70,13 +67,13 @@ impl Window for CompoundDraft {
         // Section 3.1: cwnd = cwnd + 1 / (cwnd + dwnd) per segment acknowledged.
         self.wc += (ack.newly_acked / state.smss) / win;
         if ack.snd_una >= self.round_end {
-            if self.rtt_samples > 2 && self.round_min_rtt_ns < i64::MAX {
+            // One sample is enough: the Linux module's "more than two" is not the draft's.
+            if self.round_min_rtt_ns < i64::MAX {
                 self.update_dwnd(win);
             }
             self.round_end = ack.snd_nxt;
             self.round_win = win;
             self.round_min_rtt_ns = i64::MAX;
-            self.rtt_samples = 0;
         }
         state.cwnd = (self.wc + self.dwnd) * state.smss;
     }
@@ -99,7 +96,6 @@ impl Window for CompoundDraft {
         self.round_end = snd_nxt;
         self.round_win = state.cwnd / state.smss;
         self.round_min_rtt_ns = i64::MAX;
-        self.rtt_samples = 0;
     }
 }
 

@@ -187,8 +187,15 @@ impl Base {
             self.rtt_active = false;
             if takes_sample {
                 self.rto.update(now, now - self.rtt_ts, Sample::Timed);
+                self.tell_rtt(now, now - self.rtt_ts);
             }
         }
+    }
+
+    /// The control hears what the timer hears, before the timer's ticks round it.
+    pub fn tell_rtt(&mut self, now: f64, sample: f64) {
+        self.control
+            .on_rtt(Seconds(now).to_ns(), Seconds(sample).to_ns());
     }
 
     /// Bookkeeping of an ACK of new data; the window is opened apart.
@@ -200,6 +207,7 @@ impl Base {
         if self.has_timestamps {
             self.rto
                 .update(io.now.0, io.now.0 - packet.ts, Sample::Timestamp);
+            self.tell_rtt(io.now.0, io.now.0 - packet.ts);
         }
         self.end_timing(io.now.0, packet.number, !self.has_timestamps);
         self.new_timer(io, packet.number);

@@ -98,6 +98,7 @@ impl Fack {
         base.new_timer(io, packet.number);
         base.end_timing(io.now.0, packet.number, false);
         let sample = io.now.0 - packet.ts;
+        base.tell_rtt(io.now.0, sample);
         base.rto.update(
             io.now.0,
             sample,

@@ -1,0 +1,63 @@
+"""Simulate, write a capture, read it, reconstruct, and score against the simulator's own truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.score import Score, score
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.truth import read_truth
+from tcptrace_lab.scenario_file import load
+from tcptrace_lab.simulate import simulate
+from tests.conftest import ROOT
+
+SCENARIOS = ("reno_10M", "newreno_8M", "cubic_20M", "compound_20M", "tahoe_small", "reno_loss")
+
+
+def round_trip(name: str, folder: Path, suffix: str) -> Score:
+    """Through the files that `simulate -o x.pcap --truth x.truth.SUFFIX` writes."""
+    run = simulate(load(ROOT / "captures" / "scenarios" / f"{name}.toml"))
+    run.write(folder / "x.pcap", payload=False)
+    run.write_truth(folder / f"x.truth{suffix}")
+    who = sender(read(folder / "x.pcap")[0])
+    return score(Reconstruction(who.timeline), read_truth(folder / f"x.truth{suffix}", port=run.ports[0][0]))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_reconstruction_finds_what_the_simulator_did(name: str, tmp_path: Path) -> None:
+    """Window within a segment, every loss, every slow start.
+
+    The sender's window is a real number and only whole segments of it can be seen: half a segment of bias is what
+    cannot be known, one segment the tolerance. Random loss (reno_loss) may also take a retransmission's ACK, and then
+    a needless retransmission cannot always be told from a loss: one such in a hundred.
+    """
+    found = round_trip(name, tmp_path, ".parquet")
+    assert found.window.bias is not None and abs(found.window.bias) < 1
+    assert found.limited.median is not None and found.limited.median < 0.03
+    assert found.recovery.bias is not None and abs(found.recovery.bias) < 1
+    assert found.within is not None and found.within > 0.99
+    assert found.drops and found.recall == 1.0
+    assert found.precision is not None and found.precision > (0.985 if name == "reno_loss" else 0.9999)
+    assert found.slow_starts == found.slow_starts_truth
+
+
+def test_csv_and_parquet_score_alike(tmp_path: Path) -> None:
+    """Sequence numbers and nanoseconds survive text."""
+    assert round_trip("newreno_8M", tmp_path, ".csv") == round_trip("newreno_8M", tmp_path, ".parquet")
+
+
+def test_a_wrong_reconstruction_scores_badly(tmp_path: Path) -> None:
+    """The truth of another run: neither losses nor windows agree."""
+    scenario = load(ROOT / "captures" / "scenarios" / "reno_10M.toml")
+    run = simulate(scenario)
+    run.write(tmp_path / "x.pcap", payload=False)
+    other = simulate(load(ROOT / "captures" / "scenarios" / "reno_10M.toml", overrides=["path.nodes.0.buffer=12"]))
+    other.write_truth(tmp_path / "x.truth.parquet")
+    who = sender(read(tmp_path / "x.pcap")[0])
+    found = score(Reconstruction(who.timeline), read_truth(tmp_path / "x.truth.parquet", port=run.ports[0][0]))
+    assert found.window.median is not None and found.window.median > 0.05
+    assert found.recall is None or found.recall < 0.5

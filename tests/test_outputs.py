@@ -1,0 +1,90 @@
+"""Every command's -o: the three formats, one line for what cannot be written, and no half-written file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.cli import main
+from tests.conftest import ROOT
+
+SHORT = str(ROOT / "captures" / "short_reno.pcap.gz")
+SCENARIOS = ROOT / "captures" / "scenarios"
+SWEEP = (str(SCENARIOS / "small_buffers_B20.toml"), "--over", "path.nodes.0.buffer=19,20", "--set", "duration_s=20")
+WRITERS = {
+    "analyze": ("analyze", SHORT),
+    "reconstruct": ("reconstruct", SHORT),
+    "classify": ("classify", SHORT),
+    "sweep": ("sweep", *SWEEP),
+}
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_each_suffix_holds_the_same_rows(command: str, tmp_path: Path) -> None:
+    """.csv, .csv.gz, .parquet and .json: one row each for the same things."""
+    counts = set()
+    for suffix in (".csv", ".csv.gz", ".parquet", ".json"):
+        path = tmp_path / f"x{suffix}"
+        assert main([*WRITERS[command], "-o", str(path)]) == 0
+        if suffix == ".json":
+            found = json.loads(path.read_text())
+            counts.add(len(found["captures"][0]["connections"]) if command == "analyze" else len(found))
+        else:
+            counts.add(len(pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)))
+    assert len(counts) == 1 and counts.pop() > 0
+
+
+def test_sweep_resumes_from_json(tmp_path: Path) -> None:
+    """The rows in the file are taken as they are: a second run leaves the same bytes."""
+    path = tmp_path / "x.json"
+    assert main(["sweep", *SWEEP, "-o", str(path)]) == 0
+    before = path.stat().st_mtime_ns
+    assert main(["sweep", *SWEEP, "-o", str(path)]) == 0
+    assert path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("command", [*WRITERS, "plot", "simulate"])
+@pytest.mark.parametrize("name", ["x.txt", "absent/x.SUFFIX", "folder.SUFFIX"])
+def test_unwritable_path_is_one_line_and_leaves_nothing(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong suffix, a missing folder, a folder of that name: exit 2."""
+    suffix = {"plot": "png", "simulate": "pcap"}.get(command, "csv")
+    (tmp_path / f"folder.{suffix}").mkdir()
+    others = {"plot": ("plot", SHORT), "simulate": ("simulate", str(SCENARIOS / "reno_10M.toml"))}
+    path = tmp_path / name.replace("SUFFIX", suffix)
+    assert main([*{**WRITERS, **others}[command], "-o", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and str(path) in error
+    assert [entry.name for entry in tmp_path.iterdir()] == [f"folder.{suffix}"]
+
+
+def test_what_a_short_run_has_not_is_a_dash_or_null(capsys: pytest.CaptureFixture[str]) -> None:
+    """No cycle is complete within a second: no number stands for its length."""
+    command = ["simulate", str(SCENARIOS / "reno_10M.toml"), "--set", "duration_s=0.2"]
+    assert main(command) == 0
+    lines = {line.rpartition(" ")[0].strip(): line.split()[-1] for line in capsys.readouterr().out.splitlines()}
+    assert (lines["cycle s"], lines["slow starts mean"]) == ("-", "-")
+    assert "nan" not in lines.values()
+    assert main([*command, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
+    assert summary["cycle_s"] is None and not any(isinstance(x, float) and math.isnan(x) for x in summary.values())
+
+
+@pytest.mark.parametrize("suffix", ["pcap", "pcapng"])
+def test_scapy_says_that_a_file_is_cut(suffix: str, tmp_path: Path) -> None:
+    """scapy stops silently within a record; where it starts is what the native reader says too."""
+    pytest.importorskip("scapy")
+    whole = tmp_path / f"whole.{suffix}"
+    assert main(["simulate", str(SCENARIOS / "reno_10M.toml"), "--set", "duration_s=0.2", "-o", str(whole)]) == 0
+    assert read(whole, backend="scapy").truncated is None
+    for less in (1, 700, 1550):
+        cut = tmp_path / f"cut.{suffix}"
+        cut.write_bytes(whole.read_bytes()[:-less])
+        native, found = read(cut).truncated, read(cut, backend="scapy").truncated
+        assert native is not None and found is not None and found[0] == native[0]
