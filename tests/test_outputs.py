@@ -36,7 +36,8 @@ def test_each_suffix_holds_the_same_rows(command: str, tmp_path: Path) -> None:
             counts.add(len(found["captures"][0]["connections"]) if command == "analyze" else len(found))
         else:
             counts.add(len(pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)))
-    assert len(counts) == 1 and counts.pop() > 0
+    assert len(counts) == 1
+    assert counts.pop() > 0
 
 
 def test_sweep_resumes_from_json(tmp_path: Path) -> None:
@@ -60,7 +61,8 @@ def test_unwritable_path_is_one_line_and_leaves_nothing(
     path = tmp_path / name.replace("SUFFIX", suffix)
     assert main([*{**WRITERS, **others}[command], "-o", str(path)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and str(path) in error
+    assert error.count("\n") == 1
+    assert str(path) in error
     assert [entry.name for entry in tmp_path.iterdir()] == [f"folder.{suffix}"]
 
 
@@ -72,8 +74,9 @@ def test_what_a_short_run_has_not_is_a_dash_or_null(capsys: pytest.CaptureFixtur
     assert (lines["cycle s"], lines["slow starts mean"]) == ("-", "-")
     assert "nan" not in lines.values()
     assert main([*command, "--json"]) == 0
-    summary = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
-    assert summary["cycle_s"] is None and not any(isinstance(x, float) and math.isnan(x) for x in summary.values())
+    summary = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert summary["cycle_s"] is None
+    assert not any(isinstance(x, float) and math.isnan(x) for x in summary.values())
 
 
 @pytest.mark.parametrize("suffix", ["pcap", "pcapng"])
@@ -87,4 +90,6 @@ def test_scapy_says_that_a_file_is_cut(suffix: str, tmp_path: Path) -> None:
         cut = tmp_path / f"cut.{suffix}"
         cut.write_bytes(whole.read_bytes()[:-less])
         native, found = read(cut).truncated, read(cut, backend="scapy").truncated
-        assert native is not None and found is not None and found[0] == native[0]
+        assert native is not None
+        assert found is not None
+        assert found[0] == native[0]

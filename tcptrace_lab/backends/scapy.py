@@ -92,7 +92,7 @@ def _cut_of_pcap(stream: Any, order: Literal["little", "big"]) -> tuple[int, str
     at = 24
     while head := _at(stream, at, 16):
         captured = int.from_bytes(head[8:12], order)
-        if len(head) < 16 or captured and not _at(stream, at + 15 + captured, 1):
+        if len(head) < 16 or (captured and not _at(stream, at + 15 + captured, 1)):
             return at, f"file ends within a packet {'record' if len(head) == 16 else 'header'}"
         at += 16 + captured
     return None

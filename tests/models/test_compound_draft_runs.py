@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from tcptrace_lab.models.compound import Compound
+
 from tcptrace_lab.scenario import Scenario
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
