@@ -108,7 +108,14 @@ def _steps_back(timeline: Timeline, episode: Episode, bound: int, base: int) -> 
         # RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
         return [int(index) for index in repeated]
     few = 1 if episode.restarts else 2
-    return [int(index) for index in repeated if _sends_until_answer(timeline, int(index), base) <= few]
+    expired: list[int] = []
+    for index in repeated.tolist():
+        # Once the timer has expired the sender goes through what is lost from its window of one segment on: only what
+        # has been sent again since then, and is sent once more, is a second expiry.
+        goes_on = expired and timeline.send_offset[index] not in timeline.send_offset[expired[-1] : index]
+        if not goes_on and _sends_until_answer(timeline, index, base) <= few:
+            expired.append(index)
+    return expired
 
 
 def _carries_on(timeline: Timeline, before: Episode, episode: Episode) -> bool:

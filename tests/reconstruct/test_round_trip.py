@@ -68,3 +68,15 @@ def test_a_wrong_reconstruction_scores_badly(tmp_path: Path) -> None:
     assert found.window.median is not None
     assert found.window.median > 0.05
     assert found.recall is None or found.recall < 0.5
+
+
+def test_what_follows_a_timeout_within_recovery_is_no_second_one(tmp_path: Path) -> None:
+    """RFC 6675 section 5.1: after the timer the sender goes through the lost segments again from a window of one."""
+    run = simulate(load(ROOT / "captures" / "scenarios" / "recorded" / "cubic_v6_two_nodes.toml"))
+    assert list(run.losses["detected_by"]).count("rto") == 1
+    run.write(tmp_path / "x.pcap", tap="sender", payload=False)
+    run.write_truth(tmp_path / "x.truth.parquet")
+    who = sender(read(tmp_path / "x.pcap")[0])
+    found = score(Reconstruction(who.timeline), read_truth(tmp_path / "x.truth.parquet", port=run.ports[0][0]))
+    assert (found.slow_starts, found.slow_starts_truth) == (2, 2)
+    assert (found.precision, found.recall) == (1.0, 1.0)
