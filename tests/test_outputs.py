@@ -93,3 +93,12 @@ def test_scapy_says_that_a_file_is_cut(suffix: str, tmp_path: Path) -> None:
         assert native is not None
         assert found is not None
         assert found[0] == native[0]
+
+
+def test_reproduce_tells_a_folder_that_cannot_be_before_it_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file stands where the folder should: exit 2, one line."""
+    (tmp_path / "file").write_text("x")
+    assert main(["reproduce", "compound", "-o", str(tmp_path / "file")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

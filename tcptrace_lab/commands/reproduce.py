@@ -56,6 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     name = _module(arguments.paper, PAPERS)
     folder = Path(arguments.output or Path("reproduced") / name)
+    if not arguments.json:
+        # A folder that cannot be is told before the minutes of work, not after them.
+        folder.mkdir(parents=True, exist_ok=True)
     with _status(f"reproducing {name}") as tell:
         sources = Sources(oracles=find_oracles(arguments.oracles), simulate=not arguments.no_simulate, tell=tell)
         found = importlib.import_module(f"tcptrace_lab.reproduce.{name}").reproduce(sources)
