@@ -3,6 +3,7 @@
 mod drop_tail;
 mod instant;
 mod link;
+mod node;
 mod path;
 mod random;
 mod schedule;
@@ -10,6 +11,7 @@ mod schedule;
 pub use drop_tail::{Arrival, Counters, DropTail, Limit};
 pub use instant::{Instant, Nanos, Seconds, Stamp};
 pub use link::Link;
-pub use path::{Blind, DropReason, Node, Observer, Path, QueueBin, Traveller};
+pub use node::{Blind, DropReason, Node, Observer, QueueBin, Traveller};
+pub use path::Path;
 pub use random::Random;
 pub use schedule::Schedule;

@@ -30,26 +30,33 @@ pub struct Io<I, P> {
 
 impl<I: Instant, P: Carried> Io<I, P> {
     /// A packet leaves an endpoint along a direction (0 or 1).
-    pub fn send(&mut self, direction: usize, mut packet: P) {
-        if !self.taps.is_empty() {
-            // Only captures show it.
-            self.sent[direction] = self.sent[direction].wrapping_add(1);
-            packet.set_ip_id(self.sent[direction]);
-            if !self.taps.is_empty() {
-                self.taps.entered(direction, self.now.to_ns(), &packet);
-            }
-        }
-        let mut watch = Watch {
-            recorder: &mut self.recorder,
-            taps: &mut self.taps,
-            direction,
-        };
-        let path = &mut self.paths[direction];
+    pub fn send(&mut self, direction: usize, packet: &P) {
         let at = Stamp {
             time: self.now,
             scheduled: self.decided,
         };
-        if path.enter_at(at, packet, &mut self.random, &mut watch) {
+        let path = &mut self.paths[direction];
+        let is_next = if self.taps.is_empty() && !self.recorder.keeps_events {
+            let mut watch = DropsOnly(Watch {
+                recorder: &mut self.recorder,
+                taps: &mut self.taps,
+                direction,
+            });
+            path.enter_at(at, packet, &mut self.random, &mut watch)
+        } else {
+            // Only captures show it.
+            self.sent[direction] = self.sent[direction].wrapping_add(1);
+            let mut packet = *packet;
+            packet.set_ip_id(self.sent[direction]);
+            self.taps.entered(direction, self.now.to_ns(), &packet);
+            let mut watch = Watch {
+                recorder: &mut self.recorder,
+                taps: &mut self.taps,
+                direction,
+            };
+            path.enter_at(at, &packet, &mut self.random, &mut watch)
+        };
+        if is_next {
             self.schedule.set(direction, path.next());
         }
     }
@@ -74,6 +81,23 @@ struct Watch<'a, I, P> {
     recorder: &'a mut Recorder<I>,
     taps: &'a mut Taps<P>,
     direction: usize,
+}
+
+/// The same of a run without taps and events: nothing is asked per node and packet.
+struct DropsOnly<'a, I, P>(Watch<'a, I, P>);
+
+impl<I: Instant, P: Carried> Observer<I, P> for DropsOnly<'_, I, P> {
+    #[cold]
+    fn dropped(
+        &mut self,
+        node: usize,
+        at: Stamp<I>,
+        packet: &P,
+        reason: DropReason,
+        waiting: usize,
+    ) {
+        self.0.dropped(node, at, packet, reason, waiting);
+    }
 }
 
 impl<I: Instant, P: Carried> Observer<I, P> for Watch<'_, I, P> {

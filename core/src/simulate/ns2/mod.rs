@@ -246,7 +246,7 @@ impl Connection {
         let ack = self.sink.ack(self.base.connection);
         self.base.totals.acks_sent += 1;
         io.event(at, Place::Receiver, EventKind::SendAck, &ack);
-        io.send(1 - self.base.direction, ack);
+        io.send(1 - self.base.direction, &ack);
     }
 
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {

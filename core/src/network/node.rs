@@ -1,0 +1,277 @@
+//! A node of a path: a drop-tail queue, its link, the losses behind it, and who may watch.
+
+use std::collections::VecDeque;
+
+use super::{Arrival, Counters, DropTail, Instant, Limit, Link, Random, Stamp};
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The buffer was full.
+    Overflow,
+    /// Random loss behind the node.
+    Random,
+    /// On the node's list of packets to lose.
+    Scheduled,
+    /// Random loss of an ACK on the way back.
+    AckLoss,
+}
+
+impl DropReason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Overflow => "overflow",
+            Self::Random => "random",
+            Self::Scheduled => "scheduled",
+            Self::AckLoss => "ackloss",
+        }
+    }
+}
+
+/// What a node needs to know of a packet.
+pub trait Traveller: Copy {
+    fn bytes(&self) -> u32;
+    fn is_data(&self) -> bool;
+}
+
+/// What can be seen on the way, with times that may lie ahead of the event loop's.
+pub trait Observer<I: Instant, P> {
+    fn arrived(&mut self, _node: usize, _at: Stamp<I>, _packet: &P, _waiting: usize) {}
+    fn started(&mut self, _node: usize, _at: Stamp<I>, _packet: &P) {}
+    /// The last bit has left the node; it is at the far end of its link later by the propagation delay.
+    fn left(&mut self, _node: usize, _at: I, _packet: &P) {}
+    fn dropped(
+        &mut self,
+        _node: usize,
+        _at: Stamp<I>,
+        _packet: &P,
+        _reason: DropReason,
+        _waiting: usize,
+    ) {
+    }
+}
+
+/// Sees nothing.
+pub struct Blind;
+
+impl<I: Instant, P> Observer<I, P> for Blind {}
+
+/// One bin of a node's queue record, as emulators and kernels log it: bins without an arrival are absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBin {
+    pub bin: i64,
+    pub arrivals: u32,
+    pub drops: u32,
+    /// Packets waiting, the one in service not counted: the most that an arrival left or found, and the last.
+    pub waiting_max: u32,
+    pub waiting_last: u32,
+    /// Sum over the bin's arrivals of the time each waits: over the bin's length, the mean queue (Little).
+    pub wait_ns: i64,
+}
+
+/// When a packet is in service.
+#[derive(Clone, Copy, Debug)]
+struct Service<I> {
+    start: I,
+    end: I,
+}
+
+/// A drop-tail queue, its link, and the losses behind it.
+#[derive(Debug)]
+pub struct Node<I> {
+    link: Link,
+    propagation: I,
+    queue: DropTail<Service<I>>,
+    serving: Option<Service<I>>,
+    last: Service<I>,
+    loss: f64,
+    /// Data packets to lose, ascending; `served` counts data packets from 1.
+    drop_packets: VecDeque<u64>,
+    served: u64,
+    bin_ns: i64,
+    bins: Vec<QueueBin>,
+    /// Sum of all packets' waiting times: over a length of time, the mean queue (Little).
+    waited_ns: i64,
+    /// The last packet's size and serialisation time: nearly always those of the next.
+    sized: (u32, I),
+}
+
+pub(super) enum Fate<I> {
+    Through(Stamp<I>),
+    Lost,
+}
+
+impl<I: Instant> Node<I> {
+    pub fn new(link: Link, limit: Limit, counts_in_service: bool) -> Self {
+        Self {
+            link,
+            propagation: I::propagation(&link),
+            queue: DropTail::new(limit, counts_in_service),
+            serving: None,
+            last: Service {
+                start: I::ZERO,
+                end: I::ZERO,
+            },
+            loss: 0.0,
+            drop_packets: VecDeque::new(),
+            served: 0,
+            bin_ns: 0,
+            bins: Vec::new(),
+            waited_ns: 0,
+            sized: (0, I::service(&link, 0)),
+        }
+    }
+
+    fn service_length(&mut self, bytes: u32) -> I {
+        if self.sized.0 != bytes {
+            self.sized = (bytes, I::service(&self.link, bytes));
+        }
+        self.sized.1
+    }
+
+    /// Independent loss behind the node, and data packets lost by number of service from 1.
+    pub fn with_loss(mut self, loss: f64, drop_packets: &[u64]) -> Self {
+        let mut numbers = drop_packets.to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        self.loss = loss;
+        self.drop_packets = numbers.into();
+        self
+    }
+
+    /// Records the queue in bins of this length; 0: not at all.
+    pub fn with_bins(mut self, bin_ns: i64) -> Self {
+        self.bin_ns = bin_ns;
+        self
+    }
+
+    /// Ends and starts every service that lies before `at`: at equal times the one decided first comes first.
+    pub(super) fn advance(&mut self, at: Stamp<I>) {
+        while let Some(service) = self.serving {
+            let is_later =
+                service.end > at.time || (service.end == at.time && service.start > at.scheduled);
+            if is_later {
+                return;
+            }
+            self.queue.end_service();
+            self.serving = self.queue.start_service().map(|(next, _)| next);
+        }
+    }
+
+    pub(super) fn arrive<P: Traveller>(
+        &mut self,
+        number: usize,
+        at: Stamp<I>,
+        packet: &P,
+        random: &mut Random,
+        observer: &mut impl Observer<I, P>,
+    ) -> Fate<I> {
+        self.advance(at);
+        let waiting = self.queue.waiting();
+        observer.arrived(number, at, packet, waiting);
+        let starts = match self.serving {
+            None => at,
+            Some(_) => Stamp {
+                time: self.last.end,
+                scheduled: self.last.start,
+            },
+        };
+        let length = self.service_length(packet.bytes());
+        let service = Service {
+            start: starts.time,
+            end: starts.time.plus(length),
+        };
+        if self.queue.pass(packet.bytes()) {
+            self.serving = Some(service);
+        } else {
+            if let Arrival::Dropped(_) = self.queue.arrive(service, packet.bytes()) {
+                self.count(at, true, 0);
+                observer.dropped(number, at, packet, DropReason::Overflow, waiting);
+                return Fate::Lost;
+            }
+            if self.serving.is_none() {
+                self.serving = self.queue.start_service().map(|(service, _)| service);
+            }
+        }
+        self.last = service;
+        let wait_ns = if starts.time > at.time {
+            starts.time.to_ns() - at.time.to_ns()
+        } else {
+            0
+        };
+        self.waited_ns += wait_ns;
+        self.count(at, false, wait_ns);
+        observer.started(number, starts, packet);
+        observer.left(number, service.end, packet);
+        if let Some(reason) = self.loss_behind(packet, random) {
+            let end = Stamp {
+                time: service.end,
+                scheduled: service.start,
+            };
+            observer.dropped(number, end, packet, reason, waiting);
+            return Fate::Lost;
+        }
+        // ns-2 adds the delay to the transmission time before it adds both to the clock.
+        let arrival = service.start.plus(length.plus(self.propagation));
+        Fate::Through(Stamp {
+            time: arrival,
+            scheduled: service.start,
+        })
+    }
+
+    fn loss_behind<P: Traveller>(&mut self, packet: &P, random: &mut Random) -> Option<DropReason> {
+        if !packet.is_data() {
+            return None;
+        }
+        self.served += 1;
+        if self.drop_packets.front() == Some(&self.served) {
+            self.drop_packets.pop_front();
+            return Some(DropReason::Scheduled);
+        }
+        random.chance(self.loss).then_some(DropReason::Random)
+    }
+
+    #[inline]
+    fn count(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
+        if self.bin_ns != 0 {
+            self.count_in_bin(at, is_drop, wait_ns);
+        }
+    }
+
+    fn count_in_bin(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
+        let bin = at.time.to_ns().div_euclid(self.bin_ns);
+        if self.bins.last().is_none_or(|last| last.bin != bin) {
+            self.bins.push(QueueBin {
+                bin,
+                ..QueueBin::default()
+            });
+        }
+        let waiting = self.queue.waiting() as u32;
+        let last = self.bins.last_mut().expect("just pushed");
+        last.arrivals += 1;
+        last.drops += u32::from(is_drop);
+        last.waiting_max = last.waiting_max.max(waiting);
+        last.waiting_last = waiting;
+        last.wait_ns += wait_ns;
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.queue.counters()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    pub fn is_conserved(&self) -> bool {
+        self.queue.is_conserved()
+    }
+
+    pub fn waited_ns(&self) -> i64 {
+        self.waited_ns
+    }
+
+    pub fn bins(&self) -> &[QueueBin] {
+        &self.bins
+    }
+}
