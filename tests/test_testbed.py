@@ -191,20 +191,14 @@ def undisturbed(recording: Recording) -> None:
         pytest.skip(f"the machine stood still for {recording.longest_freeze_ms} ms during the recording")
 
 
-def loses_at_bdp_plus_buffer_plus_one(recording: Recording) -> None:
-    """The path holds no more than that at any loss of avoidance, and is filled so far, to two segments.
-
-    Where the sender's own process had to wait for a processor, the burst after it may lose earlier: a lower loss says
-    nothing of the path.
-    """
+def windows_at_losses(recording: Recording) -> tuple[list[int], float]:
+    """cwnd at each loss of avoidance, and what the path holds: BDP + B + 1."""
     derived = recording.metadata["derived"]
-    w_max = derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
     (measured,) = recording.metadata["measured"].values()
-    losses = [event for event in measured["loss_events"] if event["phase"] == "avoidance"]
     undisturbed(recording)
-    assert losses
-    windows = [event["cwnd_before"] for event in losses]
-    assert abs(max(windows) - w_max) <= 2, (windows, w_max)
+    windows = [event["cwnd_before"] for event in measured["loss_events"] if event["phase"] == "avoidance"]
+    assert windows
+    return windows, derived["bdp_packets"] + derived["buffer_packets_waiting"] + 1
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +233,9 @@ class TestARealRecording:
         The kernel learns of the loss a round trip after the buffer overflowed, in which avoidance has added one
         segment; and the round trip of real packets is a few tens of microseconds above the nominal one: 2 in all.
         """
-        loses_at_bdp_plus_buffer_plus_one(recording)
+        windows, w_max = windows_at_losses(recording)
+        for window in windows:
+            assert abs(window - w_max) <= 2, (windows, w_max)
 
     def test_every_drop_is_retransmitted(self, recording) -> None:
         """SACK recovery repairs what was lost and nothing else: the kernel's count and the path's are one."""
@@ -378,7 +374,10 @@ def test_our_own_reno_does_as_the_kernels(recording, tmp_path) -> None:
     """The simulator's SACK sender on the path of the kernel's recording: the same window at each loss."""
     scenario = dataclasses.replace(with_control(byte_counting=True, limited_transmit=True), duration_s=2.5)
     own = record(scenario, output=tmp_path / "own", sender="own", attempts=3)
-    loses_at_bdp_plus_buffer_plus_one(own)
+    windows, w_max = windows_at_losses(own)
+    # Never more than the path holds. Less where the sender's own process had to wait for a processor, which the path's
+    # freezes do not show: the burst after it loses early. The largest is what the path did.
+    assert abs(max(windows) - w_max) <= 2, (windows, w_max)
     (measured,) = own.metadata["measured"].values()
     # Both leave the initial slow start at the same window: it is the path that ends it.
     (kernels,) = recording.metadata["measured"].values()
