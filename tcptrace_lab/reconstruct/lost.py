@@ -3,6 +3,7 @@
 With SACK, and in NewReno's recovery, a sender retransmits holes only. After a restart it goes back over everything:
 there a segment counts as lost when the cumulative ACK stopped in front of it, for an ACK jumps over what had arrived.
 Errs low where a receiver delays ACKs while holes are being filled (RFC 5681 section 4.2 asks for an ACK at once).
+`spurious` are retransmissions whose segment, or an earlier copy, the answer shows to have arrived.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _rows(timeline: Timeline, episodes: Sequence[Episode], number: int, flight: 
     answer_ns = timeline.ack_ns[np.minimum(answers, len(timeline.ack_ns) - 1)]
     # RFC 3522 by time alone: an answer sooner than any round trip is the first copy's.
     spurious = known & (answer_ns - timeline.send_ns[index] < base_rtt_ns // 2)
-    spurious |= _received_twice(timeline, index)
+    spurious |= _received_twice(timeline, index) | _answered_before(timeline, index, answers)
     over = int(np.searchsorted(timeline.snd_una, episode.recover, side="left"))
     after = int(flight[over]) if not episode.restarts and over < len(flight) else None
     return pd.DataFrame(
@@ -61,6 +62,29 @@ def _received_twice(timeline: Timeline, index: Ints) -> Bools:
     found = np.zeros(len(index), dtype=bool)
     for left, right in timeline.dsacks:
         found |= (timeline.send_offset[index] >= left) & (timeline.send_end[index] <= right)
+    return found
+
+
+def _answered_before(timeline: Timeline, index: Ints, answers: Ints) -> Bools:
+    """Whether an earlier copy filled the hole: the answer lacks a segment that was sent before this copy and arrived.
+
+    Segments stay in order on the path, and an ACK tells of all that arrived in order (RFC 9293 section 3.10.7.4). Errs
+    to "not lost" where the path reorders.
+    """
+    again = np.flatnonzero(timeline.is_retransmission)
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    found = np.zeros(len(index), dtype=bool)
+    known = np.flatnonzero(answers < len(timeline.ack_ns))
+    if not len(known) or not len(fresh):
+        return found
+    missing = timeline.snd_una[answers[known]]
+    held_by = fresh[np.maximum(np.searchsorted(timeline.send_offset[fresh], missing, side="right") - 1, 0)]
+    arrives = (timeline.send_end[held_by] > missing) & (missing < timeline.snd_una[-1]) & (held_by < index[known])
+    # Sent once: what was sent again may have been lost.
+    by_offset = again[np.argsort(timeline.send_offset[again], kind="stable")]
+    last = np.searchsorted(timeline.send_offset[by_offset], missing, side="right")
+    covered = np.concatenate(([missing.min()], np.maximum.accumulate(timeline.send_end[by_offset])))
+    found[known] = arrives & (covered[last] <= missing)
     return found
 
 

@@ -32,8 +32,7 @@ def test_reconstruction_finds_what_the_simulator_did(name: str, tmp_path: Path) 
     """Window within a segment, every loss, every slow start.
 
     The sender's window is a real number and only whole segments of it can be seen: half a segment of bias is what
-    cannot be known, one segment the tolerance. Random loss (reno_loss) may also take a retransmission's ACK, and then
-    a needless retransmission cannot always be told from a loss: one such in a hundred.
+    cannot be known, one segment the tolerance.
     """
     found = round_trip(name, tmp_path, ".parquet")
     assert found.window.bias is not None
@@ -47,7 +46,7 @@ def test_reconstruction_finds_what_the_simulator_did(name: str, tmp_path: Path) 
     assert found.drops
     assert found.recall == 1.0
     assert found.precision is not None
-    assert found.precision > (0.985 if name == "reno_loss" else 0.9999)
+    assert found.precision == 1.0
     assert found.slow_starts == found.slow_starts_truth
 
 

@@ -127,6 +127,29 @@ def test_a_segment_received_twice_was_not_lost(dsacks: tuple[tuple[int, int], ..
     assert seen.losses["spurious"].tolist() == [spurious]
 
 
+# Number 2 goes again at 104 ms and once more at 140 ms, with segments 10 and 11 sent between.
+TWICE = [*FLIGHT, (104.01, 2), (107.01, 10), (108.01, 11), (140.0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "lost_twice"),
+    [
+        # 10 arrives after the hole is filled: the second copy, sent later, cannot have filled it.
+        ([(204.1, 10), (207.2, 12), (240.1, 12)], [False, True]),
+        # 10 and 11 were there already: the first copy was lost as well.
+        ([(207.2, 2), (208.2, 2), (240.1, 12)], [False, False]),
+        # 10 was sent again too: it may have been lost, so nothing is known of the order.
+        ([(230.0, 10), (330.1, 12)], [False, False, False]),
+    ],
+)
+def test_a_copy_that_others_would_have_overtaken_did_not_fill_the_hole(
+    answer: list[tuple[float, int]], lost_twice: list[bool]
+) -> None:
+    """RFC 9293 section 3.10.7.4: an ACK tells of all that arrived in order; paths keep the order."""
+    sent = [*TWICE, (230.01, 10)] if len(lost_twice) == 3 else TWICE
+    assert ladder(sent, [*HEARD, *answer]).losses["spurious"].tolist() == lost_twice
+
+
 def test_nothing_sent_is_nothing_found() -> None:
     """An empty timeline gives empty tables."""
     seen = ladder([], [])
