@@ -1,6 +1,8 @@
 //! Reading the oracles, running a scenario, comparing row by row.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod rounds;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -59,9 +61,13 @@ pub fn read_csv(name: &str) -> Option<Csv> {
 }
 
 pub fn run(json: &str) -> Output {
+    run_with(json, Controls::default())
+}
+
+/// The same with controls written by the test.
+pub fn run_with(json: &str, controls: Controls) -> Output {
     let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
-    let output =
-        tcptrace_core::simulate::run(&spec, Controls::default()).expect("a valid scenario");
+    let output = tcptrace_core::simulate::run(&spec, controls).expect("a valid scenario");
     for node in &output.nodes {
         assert!(
             node.is_conserved,
