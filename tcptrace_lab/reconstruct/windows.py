@@ -8,9 +8,11 @@ nothing bounds the window from above, and the value is the last one seen at work
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
@@ -24,6 +26,9 @@ UNKNOWN = -1
 SLACK_SEGMENTS = 2
 CLOCKED_SHARE = 0.5
 OFFLOAD_ROOM_SEGMENTS = 3
+# RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
+# fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
+SPREAD_SEGMENTS = 4
 
 
 def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Stretch], flight: Ints) -> pd.DataFrame:
@@ -35,13 +40,15 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
     if not on_the_whole:
         limited[:] = APPLICATION
     limited[(flight + slack < held) & ~is_clocked] = APPLICATION
-    limited[(flight < held) & _is_exhausted(timeline)] = APPLICATION
+    exhausted = _is_exhausted(timeline)
+    limited[(flight < held) & exhausted] = APPLICATION
     limited[flight + timeline.smss > timeline.rwnd] = RWND
+    drained = _drained_to(timeline, episodes, flight, limited, exhausted)
     limited[_in_recovery(timeline, episodes)] = RECOVERY
     columns: dict[str, Ints] = {
         "time_ns": timeline.ack_ns,
-        "cwnd": _last_at_work(flight, limited == APPLICATION),
-        "cwnd_low": flight,
+        "cwnd": np.minimum(_last_at_work(flight, limited == APPLICATION), drained),
+        "cwnd_low": np.minimum(flight, drained),
         "cwnd_high": np.where((limited == CWND) | (limited == RECOVERY), flight + _room(timeline), UNKNOWN),
         "ssthresh": _thresholds(flight, parts),
         "limited_by": limited.astype(np.int64),
@@ -57,6 +64,30 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
             "limited_by": pd.Categorical.from_codes(columns["limited_by"], categories=pd.Index(LIMITS)),
         }
     )
+
+
+def _drained_to(
+    timeline: Timeline, episodes: Sequence[Episode], flight: Ints, limited: NDArray[np.int8], exhausted: Bools
+) -> Ints:
+    """For each ACK: what was outstanding when a sender silent in recovery went on sending; huge where it was not silent.
+
+    The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be
+    when it sends again. No claim where the window was not its limit before, or no data was left to send.
+    """
+    found = np.full(len(flight), np.iinfo(np.int64).max, dtype=np.int64)
+    # Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the window allows.
+    telling = np.ones(len(timeline.send_ns), dtype=bool) if timeline.has_sack else ~timeline.is_retransmission
+    total = np.concatenate(([0], np.cumsum(telling)))[timeline.sends_before_next_ack]
+    for episode in episodes:
+        first = int(timeline.acks_before_send[episode.first_send]) - 1
+        if episode.restarts or episode.detected_by == "tlp" or limited[max(first - episode.dupacks, 0)] != CWND:
+            continue
+        over = int(np.searchsorted(timeline.ack_ns, episode.end_ns, side="right"))
+        goes_on = np.flatnonzero(np.diff(total[first:over]) > 0) + first + 1
+        for begin, end in pairwise([first, *goes_on.tolist()]):
+            if flight[begin] - flight[end] > SPREAD_SEGMENTS * timeline.smss and not exhausted[begin:end].any():
+                found[begin:end] = flight[end]
+    return found
 
 
 def _with_restarts(columns: dict[str, Ints], timeline: Timeline, episodes: Sequence[Episode]) -> dict[str, Ints]:
