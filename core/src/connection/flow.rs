@@ -160,7 +160,8 @@ impl Flow {
             counts.window_sum += window;
             counts.zero_windows += u64::from(window == 0);
         }
-        if let Some(sack) = packet.sack {
+        // As in tcptrace, an option of which a part was not captured is not counted.
+        if let Some(sack) = packet.sack.filter(|sack| !sack.is_cut) {
             counts.sack_packets += 1;
             counts.sack_blocks += u64::from(sack.count);
         }

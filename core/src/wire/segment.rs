@@ -34,10 +34,12 @@ impl TcpFlags {
     }
 }
 
-/// Up to four SACK blocks as (left edge, right edge) wire sequence numbers (RFC 2018 section 3).
+/// Up to four SACK blocks as (left edge, right edge) wire sequence numbers (RFC 2018 section 3); `is_cut` when the
+/// capture has not all of the option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     pub count: u8,
+    pub is_cut: bool,
     pub edges: [(u32, u32); 4],
 }
 
@@ -70,6 +72,7 @@ impl TcpOptions {
         sack_permitted: false,
         sack: SackBlocks {
             count: 0,
+            is_cut: false,
             edges: [(0, 0); 4],
         },
         timestamps: None,

@@ -22,9 +22,12 @@ pub fn read(packet: Bytes<'_>, segment: &mut Segment) -> Result<(), Undecoded> {
     segment.window = half(14);
     segment.payload_len = packet.wire_len - len as u32;
     let captured = packet.data.len().min(len);
-    read_options(&packet.data[MIN_HEADER..captured], &mut segment.options);
-    // The snapshot length cut the options: those before the cut are kept, and the cut is told.
-    segment.options.malformed |= captured < len;
+    let rest = read_options(&packet.data[MIN_HEADER..captured], &mut segment.options);
+    if captured < len {
+        // The snapshot length cut the options: what stands before the cut is kept, and the cut is told.
+        segment.options.malformed = true;
+        read_cut_sack(rest, &mut segment.options);
+    }
     Ok(())
 }
 
@@ -47,21 +50,22 @@ const EXPERIMENT_ACCECN: [u16; 3] = [0xacce, 0xacc0, 0xacc1];
 /// No operation twice, then timestamps: what RFC 7323 appendix A recommends and nearly every segment carries.
 pub const USUAL_TIMESTAMPS: u32 = 0x0101_080a;
 
-/// Options of a segment; unknown ones are skipped by their length.
+/// Options of a segment; unknown ones are skipped by their length. Returns what could not be read.
 ///
 /// Differs: etherparse's iterator ends at the first option that it does not know, and it knows no TFO, MPTCP, AccECN.
 #[inline]
-pub fn read_options(bytes: &[u8], options: &mut TcpOptions) {
+pub fn read_options<'a>(bytes: &'a [u8], options: &mut TcpOptions) -> &'a [u8] {
     *options = TcpOptions::default();
     match <&[u8; 12]>::try_from(bytes) {
         Ok(usual) if word(usual, 0) == USUAL_TIMESTAMPS => {
             options.timestamps = Some((word(usual, 4), word(usual, 8)));
+            &[]
         }
         _ => read_any_options(bytes, options),
     }
 }
 
-fn read_any_options(mut rest: &[u8], options: &mut TcpOptions) {
+fn read_any_options<'a>(mut rest: &'a [u8], options: &mut TcpOptions) -> &'a [u8] {
     while let Some((&kind, after)) = rest.split_first() {
         match kind {
             END => break,
@@ -75,11 +79,20 @@ fn read_any_options(mut rest: &[u8], options: &mut TcpOptions) {
             Some(&len) if len >= 2 && usize::from(len) <= rest.len() => &rest[2..usize::from(len)],
             _ => {
                 options.malformed = true;
-                break;
+                return rest;
             }
         };
         rest = &rest[2 + value.len()..];
         read_option(options, kind, value);
+    }
+    &[]
+}
+
+/// The first blocks tell of the latest segment (RFC 2018 section 4): with 68 bytes captured, one of them is whole.
+fn read_cut_sack(rest: &[u8], options: &mut TcpOptions) {
+    if let [SACK, 10 | 18 | 26 | 34, blocks @ ..] = rest {
+        read_sack(options, &blocks[..blocks.len() / 8 * 8]);
+        options.sack.is_cut = true;
     }
 }
 
@@ -88,13 +101,7 @@ fn read_option(options: &mut TcpOptions, kind: u8, value: &[u8]) {
         (MSS, 2) => options.mss = Some(u16::from_be_bytes([value[0], value[1]])),
         (WINDOW_SCALE, 1) => options.wscale = Some(value[0]),
         (SACK_PERMITTED, 0) => options.sack_permitted = true,
-        (SACK, 8 | 16 | 24 | 32) => {
-            options.sack = SackBlocks::default();
-            for (edge, block) in options.sack.edges.iter_mut().zip(value.chunks_exact(8)) {
-                *edge = (word(block, 0), word(block, 4));
-            }
-            options.sack.count = (value.len() / 8) as u8;
-        }
+        (SACK, 8 | 16 | 24 | 32) => read_sack(options, value),
         (TIMESTAMPS, 8) => options.timestamps = Some((word(value, 0), word(value, 4))),
         (FAST_OPEN, _) => options.has_tfo = true,
         (MPTCP, 1..) => options.has_mptcp = true,
@@ -110,6 +117,14 @@ fn read_option(options: &mut TcpOptions, kind: u8, value: &[u8]) {
         }
         _ => (),
     }
+}
+
+fn read_sack(options: &mut TcpOptions, blocks: &[u8]) {
+    options.sack = SackBlocks::default();
+    for (edge, block) in options.sack.edges.iter_mut().zip(blocks.chunks_exact(8)) {
+        *edge = (word(block, 0), word(block, 4));
+    }
+    options.sack.count = (blocks.len() / 8) as u8;
 }
 
 #[inline]

@@ -116,6 +116,7 @@ impl Wire {
         }
         segment.options.sack = SackBlocks {
             count: u8::try_from(sack.len()).unwrap(),
+            is_cut: false,
             edges,
         };
         self.table.push(time, &segment);

@@ -27,6 +27,7 @@ fn some_options() -> impl Strategy<Value = TcpOptions> {
     let sack = proptest::collection::vec(any::<(u32, u32)>(), 0..=2).prop_map(|blocks| {
         let mut sack = SackBlocks {
             count: blocks.len() as u8,
+            is_cut: false,
             ..SackBlocks::default()
         };
         sack.edges[..blocks.len()].copy_from_slice(&blocks);

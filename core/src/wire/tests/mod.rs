@@ -101,6 +101,41 @@ fn snaplen_within_the_options_keeps_the_fixed_header() {
 }
 
 #[test]
+fn of_sack_blocks_those_before_the_cut_are_kept() {
+    let edges = [(50, 60), (30, 40), (10, 20), (0, 0)];
+    let segment = Segment {
+        payload_len: 0,
+        options: TcpOptions {
+            sack: SackBlocks {
+                count: 3,
+                is_cut: false,
+                edges,
+            },
+            ..usual().options
+        },
+        ..usual()
+    };
+    // 20 + 20 + 12 of timestamps + 4 + 8 for each block.
+    for (snaplen, whole) in [(56, 0), (63, 0), (64, 1), (68, 1), (72, 2), (80, 3)] {
+        let (frame, orig_len) = frame_of(&segment, RAW, snaplen);
+        let options = decode(RAW, &frame, orig_len).unwrap().options;
+        assert_eq!(
+            options.sack.as_slice(),
+            &edges[..whole],
+            "of {snaplen} bytes"
+        );
+        assert_eq!(
+            (options.malformed, options.sack.is_cut),
+            (whole < 3, whole < 3)
+        );
+        assert_eq!(options.timestamps, Some((1, 2)));
+    }
+    // No cut, a length beyond the header: nothing of it is believed.
+    let options = options_of(&[5, 18, 0, 0, 0, 1, 0, 0, 0, 9]);
+    assert!(options.malformed && options.sack.as_slice().is_empty());
+}
+
+#[test]
 fn super_segment_takes_its_length_from_the_capture() {
     // BIG TCP: more than an IP length field holds, so that says 0.
     let segment = Segment {
