@@ -60,6 +60,17 @@ def _acked_at(timeline: Timeline, chosen: Ints) -> Ints:
     return found
 
 
+def _gone_at(timeline: Timeline, chosen: Ints) -> Ints:
+    """The ACK that covers or SACKs each of these retransmissions, or after which it was given up and repeated."""
+    offset, end = timeline.send_offset[chosen], timeline.send_end[chosen]
+    gone = np.minimum(_acked_at(timeline, chosen), timeline.scoreboard.since(offset, end))
+    order = np.lexsort((chosen, offset))
+    repeated = np.flatnonzero(offset[order][1:] == offset[order][:-1])
+    before, after = order[repeated], order[repeated + 1]
+    gone[before] = np.minimum(gone[before], timeline.acks_before_send[chosen[after]] - 1)
+    return gone
+
+
 def _in_flight(timeline: Timeline, chosen: Ints, gone_at: Ints, part: slice) -> Ints:
     """Bytes of these sends between leaving and the ACK that says they are gone, after each ACK of `part`."""
     sizes = timeline.send_end[chosen] - timeline.send_offset[chosen]
@@ -77,15 +88,14 @@ def _pipe(timeline: Timeline, episode: Episode, part: slice, flight: Ints) -> In
     """In fast recovery: without what has reached the receiver, as the sender can know it (RFC 6675 `pipe`, 6582)."""
     una = timeline.snd_una[part]
     if timeline.has_sack:
-        # Below the highest SACKed byte everything is received or lost, but for what was retransmitted since. What was
-        # SACKed once stays so (RFC 2018 section 8 apart): an ACK has room for the latest blocks only.
+        # Below the highest SACKed byte everything is received or lost, but for what was retransmitted since.
         first = _first_dupack(timeline, part.start)
         known = np.maximum.accumulate(timeline.sack_high[first : part.stop])[part.start - first :]
         above = np.maximum(una + flight - np.maximum(known, una), 0)
         last = int(timeline.sends_before_next_ack[part].max(initial=episode.first_send))
         again = np.flatnonzero(timeline.is_retransmission[episode.first_send : last]) + episode.first_send
-        pipe = above + _in_flight(timeline, again, _acked_at(timeline, again), part)
-        # Retransmissions SACKed above a hole that is still open are counted: never more than before the loss.
+        pipe = above + _in_flight(timeline, again, _gone_at(timeline, again), part)
+        # Retransmissions that were lost too are counted until they are repeated: never more than before the loss.
         least: Ints = np.minimum(pipe, max(episode.flight, timeline.smss))
         return least
     # Without SACK each duplicate ACK is one segment that has left the network (RFC 5681 section 3.2).

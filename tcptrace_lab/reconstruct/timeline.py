@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab.reconstruct.scoreboard import Scoreboard
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -28,7 +30,7 @@ class Timeline:
 
     `sends` are segments with payload (or FIN), `acks` the segments of the other side that carry an ACK number.
     `sack_high` is the highest byte SACKed above the ACK number (0 without), `sacked` how many bytes are SACKed there;
-    `dsacks` are the ranges reported as received twice (RFC 2883).
+    `dsacks` are the ranges reported as received twice (RFC 2883), `scoreboard` says since when each byte is SACKed.
     """
 
     send_ns: Ints
@@ -46,6 +48,7 @@ class Timeline:
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
     dsacks: tuple[tuple[int, int], ...] = field(default=())
+    scoreboard: Scoreboard = field(default_factory=Scoreboard)
 
     @cached_property
     def snd_max(self) -> Ints:
@@ -158,6 +161,7 @@ def build(
     has_start: bool = True,
     has_sack: bool = False,
     dsacks: tuple[tuple[int, int], ...] = (),
+    scoreboard: Scoreboard | None = None,
 ) -> Timeline:
     """A timeline from plain sequences (tests, synthetic cases); columns not given are filled with "nothing seen"."""
     arrays = {name: np.asarray(values, dtype=np.int64) for name, values in columns.items()}
@@ -180,4 +184,5 @@ def build(
         has_start=has_start,
         has_sack=has_sack,
         dsacks=dsacks,
+        scoreboard=scoreboard or Scoreboard(),
     )

@@ -47,9 +47,11 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
     limited[_in_recovery(timeline, episodes)] = RECOVERY
     columns: dict[str, Ints] = {
         "time_ns": timeline.ack_ns,
-        "cwnd": np.minimum(_last_at_work(flight, limited == APPLICATION), drained),
+        "cwnd": np.minimum(_last_at_work(flight, limited, exhausted), drained),
         "cwnd_low": np.minimum(flight, drained),
-        "cwnd_high": np.where((limited == CWND) | (limited == RECOVERY), flight + _room(timeline), UNKNOWN),
+        "cwnd_high": np.where(
+            (limited == CWND) | ((limited == RECOVERY) & ~exhausted), flight + _room(timeline), UNKNOWN
+        ),
         "ssthresh": _thresholds(flight, parts),
         "limited_by": limited.astype(np.int64),
     }
@@ -69,7 +71,7 @@ def windows(timeline: Timeline, episodes: Sequence[Episode], parts: Sequence[Str
 def _drained_to(
     timeline: Timeline, episodes: Sequence[Episode], flight: Ints, limited: NDArray[np.int8], exhausted: Bools
 ) -> Ints:
-    """For each ACK: what was outstanding when a sender silent in recovery went on sending; huge where it was not silent.
+    """For each ACK: what was outstanding when a sender silent in recovery went on; huge where it was not silent.
 
     The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be
     when it sends again. No claim where the window was not its limit before, or no data was left to send.
@@ -155,10 +157,13 @@ def _pauses(timeline: Timeline, times: Ints) -> Ints:
     return np.where(known & done, resumes - times, 0)
 
 
-def _last_at_work(flight: Ints, is_held: Bools) -> Ints:
-    """The flight, or where the sender was held back the flight of the last ACK before."""
+def _last_at_work(flight: Ints, limited: NDArray[np.int8], exhausted: Bools) -> Ints:
+    """The flight, or where the sender was held back the flight of the last ACK before (of the same recovery)."""
+    is_held = (limited == APPLICATION) | ((limited == RECOVERY) & exhausted)
     index = np.maximum.accumulate(np.where(is_held, -1, np.arange(len(flight))))
-    value: Ints = np.where(is_held & (index >= 0), np.maximum(flight[np.maximum(index, 0)], flight), flight)
+    last = np.maximum(index, 0)
+    is_held &= (index >= 0) & ((limited == APPLICATION) | (limited[last] == RECOVERY))
+    value: Ints = np.where(is_held, np.maximum(flight[last], flight), flight)
     return value
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.scoreboard import scoreboard
 from tcptrace_lab.reconstruct.timeline import build
 
 SMSS = 1000
@@ -18,9 +21,15 @@ def ladder(
     sacked: dict[int, int] | None = None,
     rwnd: int = 1 << 30,
     dsacks: tuple[tuple[int, int], ...] = (),
+    blocks: dict[int, list[tuple[int, int]]] | None = None,
 ) -> Reconstruction:
-    """`sent`: (ms, segment number from 0); `acks`: (ms, next segment expected); `sacked`: ACK's index -> highest."""
-    top = sacked or {}
+    """`sent`: (ms, segment number from 0); `acks`: (ms, next segment expected).
+
+    `sacked`: ACK's index -> highest; `blocks`: ACK's index -> its SACK blocks, from which `sacked` follows.
+    """
+    told = blocks or {}
+    top = sacked or {index: max(right for _, right in found) for index, found in told.items()}
+    edges = [[(left * SMSS, right * SMSS) for left, right in told.get(index, [])] for index in range(len(acks))]
     return Reconstruction(
         build(
             {
@@ -35,6 +44,7 @@ def ladder(
             },
             smss=SMSS,
             has_sack=bool(top),
+            scoreboard=scoreboard(edges, np.array([number * SMSS for _, number in acks], dtype=np.int64)),
             dsacks=tuple((left * SMSS, right * SMSS) for left, right in dsacks),
         )
     )

@@ -119,6 +119,41 @@ def test_selective_acknowledgement_tells_the_pipe() -> None:
     assert int(seen.flight[4]) == 5 * SMSS
 
 
+def test_a_retransmission_that_was_selectively_acknowledged_has_left_the_pipe() -> None:
+    """RFC 6675 section 4: 2 and 5 go again; 5 is SACKed while 2 is still missing."""
+    heard = [(100.0, 1), (101.0, 2), *[(103.0 + index, 2) for index in range(4)]]
+    blocks: dict[int, list[tuple[int, int]]] = {2: [(3, 5)], 3: [(6, 8), (3, 5)], 4: [(6, 10), (3, 5)]}
+    blocks[5] = [(3, 10)]
+    sent = [*FLIGHT, (104.01, 2), (105.01, 5)]
+    seen = ladder(sent, [*heard[:5], (205.0, 2), (206.0, 10)], blocks=blocks)
+    assert (seen.flight[4:6] // SMSS).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("resumes_ms", "window"),
+    [
+        # RFC 5681: silent until half the flight has left; then one segment for each duplicate ACK.
+        ([111.01, 112.01, 113.01, 114.01], 10),
+        # RFC 6937: one segment for every second ACK; the window comes down with what is outstanding.
+        ([105.01, 107.01, 109.01, 111.01], 16),
+    ],
+)
+def test_a_sender_silent_in_recovery_has_its_window_already(resumes_ms: list[float], window: int) -> None:
+    """Segments 1 to 20 outstanding, 1 lost, the third duplicate ACK at 103 ms; what is said after the fourth."""
+    new = list(enumerate(resumes_ms, start=21))
+    sent = [*((0.1 * number, number) for number in range(20)), (100.01, 20), (103.01, 1)]
+    acks = [(100.0, 1), *((101.0 + index, 1) for index in range(19)), (203.0, 21)]
+    seen = ladder(
+        [*sent, *((time, number) for number, time in new)], [*acks, *((time + 100, n + 1) for n, time in new)]
+    )
+    (event,) = seen.episodes
+    assert not event.restarts
+    row = seen.windows.iloc[4]
+    assert (row["limited_by"], row["cwnd"] // SMSS, row["cwnd_low"] // SMSS) == ("recovery", window, window)
+    # Twenty less four were outstanding: no window of a silent sender is above that.
+    assert row["cwnd_high"] // SMSS == 17
+
+
 @pytest.mark.parametrize(("dsacks", "spurious"), [((), False), (((2, 3),), True)])
 def test_a_segment_received_twice_was_not_lost(dsacks: tuple[tuple[int, int], ...], spurious: bool) -> None:
     """RFC 2883, 3708: reordered, not lost; the D-SACK for the retransmission says so."""
