@@ -252,7 +252,9 @@ class Connection:
     """One sender and its receiver.
 
     With `reverse` the data runs along `path.reverse`, as cross traffic for the ACKs. `extra_delay_s` lengthens the way
-    back of this connection alone: unequal round trips over shared nodes.
+    back of this connection alone: unequal round trips over shared nodes. With `jitter_s` (profile rfc) the sender's
+    host takes up to so long over each ACK, as real ones do: without it, whether a packet finds the place that is just
+    becoming free is the same every time.
     """
 
     control: Control = field(default_factory=Control)
@@ -260,11 +262,13 @@ class Connection:
     application: Application = field(default_factory=Application)
     start_s: float = 0.0
     extra_delay_s: float = 0.0
+    jitter_s: float = 0.0
     reverse: bool = False
 
     def __post_init__(self) -> None:
         _require("start_s", self.start_s, 0 <= self.start_s < math.inf, ">= 0")
         _require("extra_delay_s", self.extra_delay_s, 0 <= self.extra_delay_s < math.inf, ">= 0")
+        _require("jitter_s", self.jitter_s, 0 <= self.jitter_s <= 1, ">= 0 and <= 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,6 +296,9 @@ class Scenario:
         _require("taps", self.taps, len(set(self.taps)) == len(self.taps), "each named once")
         for tap in self.taps:
             self._check_tap(tap)
+        for connection in self.connections:
+            holds = self.profile == "rfc" or connection.jitter_s == 0
+            _require("jitter_s", connection.jitter_s, holds, "0 in profile ns2, whose hosts take no time")
 
     @property
     def control(self) -> Control:

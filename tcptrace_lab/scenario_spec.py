@@ -107,6 +107,7 @@ def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
         "application": _application(connection.application),
         "reverse": connection.reverse,
         "extra_delay_ns": connection.extra_delay_s * 1e9,
+        "jitter_ns": _ns(connection.jitter_s),
     }
 
 

@@ -162,6 +162,23 @@ def test_a_receiver_with_a_small_window_is_never_overrun():
     assert run.windows["limited_by"].iloc[-1] == "rwnd"
 
 
+def test_a_host_s_jitter_delays_acks_by_no_more_and_turns_none_round():
+    path = Path(nodes=(Node(rate_bps=8e6, buffer=20, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
+    quiet = Scenario(path=path, connections=(Connection(control=control("sack", max_window=10)),), duration_s=5)
+    late = replace(quiet, connections=(replace(quiet.connections[0], jitter_s=1e-3),))
+    rtts = []
+    for scenario in (quiet, late):
+        packets = simulate(scenario).packets()
+        acks = packets[~packets["is_from_sender"] & (packets["ack"] > 0)]
+        assert (np.diff((acks["ack"] - acks["ack"].iloc[0]) % 2**32) >= 0).all()
+        first_data, first_ack = packets[packets["payload_len"] > 0]["time_ns"].iloc[0], acks["time_ns"].iloc[1]
+        rtts.append(first_ack - first_data)
+    assert rtts[0] < rtts[1] <= rtts[0] + 1_000_000
+    assert simulate(late).packets().equals(simulate(late).packets())
+    with pytest.raises(ScenarioError, match=r"jitter_s = 0\.001: must be 0 in profile"):
+        replace(late, profile="ns2")
+
+
 def test_an_engine_error_names_its_key():
     scenario = load(ROOT / "captures" / "scenarios" / "small_buffers_B20.toml")
     with pytest.raises(ScenarioError, match="duration_ns = 0: must be > 0"):

@@ -198,6 +198,8 @@ def _departures(connection: Connection, *, is_own: bool) -> list[str]:
         )
     if is_own:
         return [*lines, "the sender is this project's own, in user space; the receiver is the kernel's"]
+    if connection.jitter_s > 0:
+        lines.append(f"jitter_s = {connection.jitter_s}: the host's own")
     if not control.limited_transmit:
         lines.append("limited_transmit = false: Linux sends new data on the first duplicate ACKs (RFC 3042)")
     if not control.byte_counting:

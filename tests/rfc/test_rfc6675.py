@@ -56,3 +56,37 @@ def test_the_first_block_is_the_one_that_holds_the_segment_just_received():
         """,
         control=CONTROL,
     )
+
+
+def test_an_ack_that_moves_on_and_brings_new_sack_counts_as_duplicate():
+    """Section 2: whatever the cumulative point does; section 5 (3): with limited transmit, new data goes out while
+    cwnd - pipe >= 1 SMSS. The first ACK acknowledges one segment, which waited for a second, and SACKs the third: 5
+    outstanding, 1 SACKed, so 2 go out under a cwnd of 6 and a bit."""
+    timeline(
+        """
+        0.000 > S
+        0.100 < S. ack 1
+        0.100 > ack 1
+        0.100 > 1:1001
+        0.100 > 1001:2001 x
+        0.100 > 2001:3001
+        0.100 > 3001:4001
+        0.100 > 4001:5001
+        0.100 > 5001:6001
+        0.203 < ack 1001 sack 2001:3001 | state disorder
+        0.203 > 6001:7001
+        0.203 > 7001:8001
+        0.204 < ack 1001 sack 2001:4001
+        0.204 > 8001:9001
+        0.205 < ack 1001 sack 2001:5001 | state recovery
+        0.205 > 1001:2001
+        """,
+        control=Control(
+            recovery="sack",
+            initial_window=6,
+            initial_ssthresh=4.0,
+            prr=False,
+            limited_transmit=True,
+            delayed_ack_segments=2,
+        ),
+    )

@@ -16,6 +16,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Uniform in 0..`end`; no number is drawn for 0 and 1.
+    pub fn below(&mut self, end: u64) -> u64 {
+        if end <= 1 {
+            return 0;
+        }
+        ((u128::from(self.next_u64()) * u128::from(end)) >> 64) as u64
+    }
+
     /// True with the given probability; no number is drawn for 0.
     pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && ((self.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64

@@ -51,7 +51,7 @@ pub fn control(sender: &SenderSpec) -> Option<Box<dyn Control>> {
         SlowStartKind::MStart => Box::new(MStart::new(sender.zero_step)),
     };
     let window: Box<dyn Window> = match sender.window {
-        WindowKind::Reno => Box::new(Reno { byte_counting }),
+        WindowKind::Reno => Box::new(Reno::new(byte_counting)),
         WindowKind::Cubic => Box::new(Cubic::new()),
         WindowKind::CubicLinux => Box::new(CubicLinux::new()),
         WindowKind::Compound => Box::new(Compound::new(sender.gamma)),

@@ -216,10 +216,15 @@ impl Sender {
             self.snd_una = arrived.ack;
             self.snd_nxt = self.snd_nxt.max(arrived.ack);
             self.on_new_ack(now_ns, &ack);
-        } else if flight_size > 0
-            && (newly_sacked > 0 || (arrived.blocks.is_empty() && !opens_window))
-        {
-            // RFC 5681 section 2 and RFC 6675 section 2: what counts as duplicate.
+        }
+        let is_dup = if self.has_pipe() && newly_sacked > 0 {
+            // RFC 6675 section 2: also when it moves the cumulative point.
+            true
+        } else {
+            // RFC 5681 section 2.
+            newly_acked == 0 && flight_size > 0 && arrived.blocks.is_empty() && !opens_window
+        };
+        if is_dup {
             self.on_dup_ack(now_ns);
         }
         self.check_sack_recovery(now_ns, newly_sacked);

@@ -61,10 +61,15 @@ impl Sender {
             return self.choose_by_pipe();
         }
         let (start, end) = self.next_segment()?;
-        // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
-        let window = self.cwnd() + self.limited_transmit;
         let is_new = start >= self.snd_max;
-        if self.flight_size() + (end - start) > window || end > self.right_edge() {
+        let (outstanding, window) = if self.has_pipe() && self.options.limited_transmit {
+            // RFC 6675 section 5 (3): what is SACKed has left the path.
+            (self.pipe(), self.cwnd())
+        } else {
+            // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
+            (self.flight_size(), self.cwnd() + self.limited_transmit)
+        };
+        if outstanding + (end - start) > window || end > self.right_edge() {
             self.arm_persist();
             return None;
         }

@@ -110,6 +110,10 @@ pub struct ConnectionSpec {
     /// Added to the way back of this connection: unequal round trips over shared nodes.
     #[serde(default)]
     pub extra_delay_ns: f64,
+    /// `rfc`: an ACK waits up to this long in the sender's host (uniform, in order). Whether a packet finds the place that
+    /// is just becoming free depends on such microseconds.
+    #[serde(default)]
+    pub jitter_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,7 +1,8 @@
 //! What a run must be so that it can be run: the first value that cannot stand is named by its key.
 
 use super::{
-    Application, ConnectionSpec, NodeSpec, ReceiverSpec, RtoSpec, SenderSpec, Spec, SpecError,
+    Application, ConnectionSpec, NodeSpec, Profile, ReceiverSpec, RtoSpec, SenderSpec, Spec,
+    SpecError,
 };
 
 impl Spec {
@@ -58,6 +59,12 @@ impl Spec {
         )?;
         for (number, connection) in self.connections.iter().enumerate() {
             connection.validate(&format!("connections.{number}"))?;
+            require(
+                &format!("connections.{number}.jitter_ns"),
+                connection.jitter_ns,
+                connection.jitter_ns == 0 || self.profile == Profile::Rfc,
+                "0 in profile ns2, whose hosts take no time",
+            )?;
         }
         for (number, tap) in self.taps.iter().enumerate() {
             let wanted = "sender, receiver, nodeN.in or nodeN.out of an existing node";
@@ -127,6 +134,12 @@ impl ConnectionSpec {
             extra,
             extra >= 0.0 && extra.is_finite(),
             ">= 0",
+        )?;
+        require(
+            &format!("{key}.jitter_ns"),
+            self.jitter_ns,
+            (0..=1_000_000_000).contains(&self.jitter_ns),
+            ">= 0 (and <= 1 s)",
         )?;
         self.sender.validate(&format!("{key}.sender"))?;
         self.receiver.validate(&format!("{key}.receiver"))?;

@@ -54,6 +54,8 @@ pub struct Connection {
     delayed_ack: Timer<Nanos>,
     delayed_ack_ns: i64,
     extra_delay: Nanos,
+    /// What the sender's host takes for an ACK, at most.
+    jitter_ns: u64,
     last_stretch: VecDeque<(Stamp<Nanos>, Packet)>,
     last_truth: Option<(f64, f64, SenderState)>,
     totals: Totals,
@@ -196,9 +198,13 @@ impl Connection {
 
     /// A segment of the receiver has come out of the shared way back.
     pub fn on_way_back(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: Packet) {
-        if self.extra_delay > Nanos::ZERO {
+        if self.extra_delay > Nanos::ZERO || self.jitter_ns > 0 {
+            let jitter = Nanos(io.random.below(self.jitter_ns + 1) as i64);
+            let later = io.now.plus(self.extra_delay).plus(jitter);
+            // Nothing overtakes.
+            let last = self.last_stretch.back().map_or(later, |(at, _)| at.time);
             self.last_stretch
-                .push_back((stamp(io.now.plus(self.extra_delay), io.now), packet));
+                .push_back((stamp(later.max(last), io.now), packet));
             self.schedule_last_stretch(io);
         } else {
             self.at_sender(io, at, &packet);

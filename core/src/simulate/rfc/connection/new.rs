@@ -49,6 +49,7 @@ impl Connection {
             delayed_ack: Timer::new(first_source + DELAYED_ACK),
             delayed_ack_ns: given.receiver.delayed_ack_timer_ns,
             extra_delay: Nanos::from_ns(given.extra_delay_ns),
+            jitter_ns: given.jitter_ns as u64,
             last_stretch: VecDeque::new(),
             last_truth: None,
             totals: Totals::default(),
