@@ -1,7 +1,7 @@
 """An isolated Compound TCP connection as a model (Blanc, Avrachenkov & Collange 2008).
 
 INRIA RR-6778. The parts: `compound_phases` (equations 3-12), `compound_oscillation` (13, 14, Table 1, Figures 3-5),
-`compound_cases` (Figures 6-15), `compound_rounds` (ns-2.35's module, round by round).
+`compound_cases` (Figures 6-15), `compound_rounds` (ns-2.35's module, round by round), `compound_cuts` (its losses).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tcptrace_lab.models import compound_cases as cases
+from tcptrace_lab.models import compound_cuts as cuts
 from tcptrace_lab.models import conditions
 from tcptrace_lab.models.compound_oscillation import GAMMA, Rule, oscillation
 from tcptrace_lab.models.prediction import (
@@ -104,6 +105,11 @@ class Compound:
         number = cases.case(b, limits)
         steady = {"mu": mu, "tau": tau, "buffer": b, "theta": found.theta, "beta": beta, "per_ack": per_ack}
         one = cases.cycle(number, **steady, rule=self.rule)
+        derived: dict[str, tuple[ArrayLike, str]] = {}
+        if self.rule.arithmetic == "ns2":
+            on = network(self.rule, mu=mu, tau=tau, buffer=b, gamma=gamma, beta=beta)
+            one = cuts.cycle(number, one, on)
+            derived = {"b_second_cut": (cuts.second_cut_buffer(number, on), "section 4.1")}
         numbers: dict[str, tuple[ArrayLike, str]] = {
             "case": (number, "figure 13"),
             "oscillation_m": (found.rises, "table 1, figure 3"),
@@ -111,6 +117,7 @@ class Compound:
             "oscillation_margin": (found.margin, "table 1"),
             "utilization": (np.minimum(one.throughput / mu, 1), "figure 14"),
             "margin": (cases.margin(b, limits), "figure 13"),
+            "cuts": (one.cuts, "section 4.1"),
         }
         packets = {
             "bdp": (pipe, "section 2"),
@@ -120,12 +127,13 @@ class Compound:
             "amplitude": (found.amplitude, "figure 5"),
             "w_f": (one.w_end, "section 4"),
             "w_after_loss": (one.w_start, "section 4"),
+            "lost": (one.lost, "section 4.1"),
             "backlog": (one.backlog, "figure 15"),
             "b_burst": (limits.burst, "section 2.1"),
             "b_oscillation": (limits.oscillation, "section 4.2"),
             "b_emptying": (limits.emptying, "section 4.2"),
             "b_linear": (limits.linear, "section 4.6"),
-        }
+        } | derived
         times = {f"t_{phase + 1}": (value, _DURATION[phase]) for phase, value in enumerate(one.time)}
         seconds = times | {"t_loss": (one.loss_time, "section 4"), "period": (one.period, "section 4")}
         rates = {"throughput": (one.throughput, "section 5.1")}
@@ -158,9 +166,7 @@ class Compound:
         if inputs["per_ack"] > 1 and number in (4, 5):
             notes.append("the type of oscillation is that of a receiver which acknowledges every packet")
         if number in (1, 2, 3):
-            notes.append(
-                "several packets are lost at once and the window is often cut twice: throughput is overestimated"
-            )
+            notes.append(_early_losses(arithmetic, control, found))
         return Prediction(
             model=self.name,
             paper=self.paper,
@@ -171,6 +177,27 @@ class Compound:
             margin=float(found["margin"].value),
             notes=tuple(notes),
         )
+
+
+def network(
+    rule: Rule, *, mu: ArrayLike, tau: ArrayLike, buffer: ArrayLike, gamma: ArrayLike = 30, beta: ArrayLike = 0.5
+) -> cuts.Network:
+    """What `compound_cuts` asks of a path: as here, in packets and seconds."""
+    rate, delay, b, limit, cut = (np.asarray(value, dtype=np.float64) for value in (mu, tau, buffer, gamma, beta))
+    longer = delay + rule.transmission / rate
+    return cuts.Network(rate=rate, round_trip=longer, buffer=b, gamma=limit, beta=cut, alpha=rule.alpha, k=rule.k)
+
+
+def _early_losses(arithmetic: str, control: Control, found: Mapping[str, Quantity]) -> str:
+    """What a loss of cases 1 to 3 does beyond section 4's one packet."""
+    if control.recovery == "newreno":
+        return "several packets are lost at once and NewReno mends one a round trip: throughput is overestimated"
+    if arithmetic != "ns2":
+        return "several packets are lost at once, and the window is cut once"
+    edge = f"b = {found['b_second_cut'].value:.1f}"
+    if float(found["cuts"].value) > 1.5:
+        return f"the window is cut twice, as up to {edge}; {found['lost'].value:.0f} packets are lost"
+    return f"the window is cut once (twice up to {edge}); {found['lost'].value:.0f} packets are lost"
 
 
 _DURATION = ("eq. 3", "eq. 8", "eq. 11", "eq. 12")

@@ -6,12 +6,12 @@ service counted), so that a packet is lost when the window reaches mu tau + b. C
 
 A cycle ends with a round trip of w_f / mu after a loss, in which the sender first waits for beta w_f - 3 ACKs and then
 sends (1 - beta) w_f + 3 packets (section 4). One packet is lost at a time: where the window grows superlinearly into
-the buffer (cases 1-3) several are, and the window is often cut twice, which the model leaves out.
+the buffer (cases 1-3) several are, and the window is often cut twice: `compound_cuts`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,7 +82,10 @@ def margin(buffer: ArrayLike, limits: Thresholds) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Cycle:
-    """One period between losses: windows (packets), durations of its parts (s), totals. `time[0]` is phase 1's."""
+    """One period between losses: windows (packets), durations of its parts (s), totals. `time[0]` is phase 1's.
+
+    `cuts` of the window and packets `lost` are those of the loss that ends it.
+    """
 
     w_end: FloatArray
     w_start: FloatArray
@@ -92,6 +95,9 @@ class Cycle:
     loss_time: FloatArray
     sent: FloatArray
     backlog_time: FloatArray
+    # Section 4's assumption; `compound_cuts` knows more of cases 1 to 3.
+    cuts: FloatArray = field(default_factory=lambda: np.array(1.0))
+    lost: FloatArray = field(default_factory=lambda: np.array(1.0))
 
     @property
     def period(self) -> FloatArray:

@@ -21,7 +21,9 @@ def _floats(*values: ArrayLike) -> tuple[FloatArray, ...]:
     return tuple(np.asarray(value, dtype=np.float64) for value in values)
 
 
-def window_1(t: ArrayLike, w_start: ArrayLike, tau: ArrayLike, *, alpha: float = ALPHA, k: float = K) -> FloatArray:
+def window_1(
+    t: ArrayLike, w_start: ArrayLike, tau: ArrayLike, *, alpha: float | FloatArray = ALPHA, k: float = K
+) -> FloatArray:
     """Equation (3): w(t) = ((1 - k) alpha t / tau + w_1*^(1-k))^(1/(1-k)), packets."""
     time, start, delay = _floats(t, w_start, tau)
     result: FloatArray = ((1 - k) * alpha / delay * time + start ** (1 - k)) ** (1 / (1 - k))
@@ -29,7 +31,7 @@ def window_1(t: ArrayLike, w_start: ArrayLike, tau: ArrayLike, *, alpha: float =
 
 
 def duration_1(
-    w_start: ArrayLike, theta: ArrayLike, tau: ArrayLike, *, alpha: float = ALPHA, k: float = K
+    w_start: ArrayLike, theta: ArrayLike, tau: ArrayLike, *, alpha: float | FloatArray = ALPHA, k: float = K
 ) -> FloatArray:
     """t_1 in s: when w(t) of (3) reaches theta, which is mu tau, or (b / alpha)^(1/k) in equation (6)."""
     start, end, delay = _floats(w_start, theta, tau)
@@ -67,7 +69,7 @@ def sent_1_rounds(
     return np.asarray(sent)
 
 
-def sent_1(w_start: ArrayLike, theta: ArrayLike, *, alpha: float = ALPHA, k: float = K) -> FloatArray:
+def sent_1(w_start: ArrayLike, theta: ArrayLike, *, alpha: float | FloatArray = ALPHA, k: float = K) -> FloatArray:
     """Second approach of section 2.1, the integral of w / tau: (theta^(2-k) - w_1*^(2-k)) / ((2-k) alpha), packets."""
     start, end = _floats(w_start, theta)
     result: FloatArray = (end ** (2 - k) - start ** (2 - k)) / ((2 - k) * alpha)
@@ -82,7 +84,9 @@ def rate_1(w_start: ArrayLike, bdp: ArrayLike, tau: ArrayLike, *, k: float = K) 
     return result
 
 
-def window_2(t: ArrayLike, w_start: ArrayLike, mu: ArrayLike, *, alpha: float = ALPHA, k: float = K) -> FloatArray:
+def window_2(
+    t: ArrayLike, w_start: ArrayLike, mu: ArrayLike, *, alpha: float | FloatArray = ALPHA, k: float = K
+) -> FloatArray:
     """Equation (8), from (7): w(t) = ((2 - k) alpha mu t + w_2*^(2-k))^(1/(2-k)), packets."""
     time, start, rate = _floats(t, w_start, mu)
     result: FloatArray = ((2 - k) * alpha * rate * time + start ** (2 - k)) ** (1 / (2 - k))
@@ -90,7 +94,7 @@ def window_2(t: ArrayLike, w_start: ArrayLike, mu: ArrayLike, *, alpha: float = 
 
 
 def duration_2(
-    w_start: ArrayLike, theta: ArrayLike, mu: ArrayLike, *, alpha: float = ALPHA, k: float = K
+    w_start: ArrayLike, theta: ArrayLike, mu: ArrayLike, *, alpha: float | FloatArray = ALPHA, k: float = K
 ) -> FloatArray:
     """t_2 = (theta^(2-k) - w_2*^(2-k)) / ((2 - k) alpha mu), s; theta = gamma + mu tau, or b + mu tau if gamma > b."""
     start, end, rate = _floats(w_start, theta, mu)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcptrace_lab.models import compound_cases as cases
-from tcptrace_lab.models.compound import case_map
+from tcptrace_lab.models import compound_cuts as cuts
+from tcptrace_lab.models.compound import case_map, network
 from tcptrace_lab.models.compound_oscillation import oscillation
-from tcptrace_lab.reproduce.compound_runs import CASES, PACKET_BITS, scenario
+from tcptrace_lab.reproduce.compound_runs import CASES, PACKET_BITS, ns2_rule, scenario
 from tcptrace_lab.reproduce.paper import Figure, Sources, Table
 
 if TYPE_CHECKING:
@@ -200,7 +201,9 @@ def _draw_case(canvas: matplotlib.figure.Figure, number: int, sources: Sources) 
     path = cases.trajectory(one, mu=mu, tau=tau)
     copies = int((high - begin) / float(one.period)) + 1
     t = np.concatenate([begin + k * float(one.period) + path[:, 0] for k in range(copies)])
-    axes.plot(t, np.tile(path[:, 1], copies), color=MODEL, linewidth=1.2, label="model")
+    axes.plot(t, np.tile(path[:, 1], copies), color=MODEL, linewidth=1.2, label="model (one loss)")
+    if number in (1, 2):
+        _draw_losses(axes, number, begin, high)
     axes.axhline(mu * tau, color="gray", linewidth=0.6)
     axes.annotate("mu tau", (high, mu * tau), ha="right", va="bottom", color="gray")
     axes.set_xlim(low, high)
@@ -208,6 +211,18 @@ def _draw_case(canvas: matplotlib.figure.Figure, number: int, sources: Sources) 
     axes.set_xlabel("time, s")
     axes.set_ylabel("w, packets")
     axes.legend(loc="lower right")
+
+
+def _draw_losses(axes: matplotlib.axes.Axes, number: int, begin: float, high: float) -> None:
+    """The same cycle with ns-2's losses, from the end of a loss on."""
+    mbps, ms, b, gamma, _ = CASES[number]
+    mu, tau = mbps * 1e6 / PACKET_BITS, ms / 1e3
+    on = network(ns2_rule(mu, tau), mu=mu, tau=tau, buffer=b, gamma=gamma)
+    path = cuts.trajectory(number, on)
+    period = float(path[-1, 0])
+    copies = int((high - begin) / period) + 1
+    t = np.concatenate([begin + k * period + path[:, 0] for k in range(copies)])
+    axes.plot(t, np.tile(path[:, 1], copies), "--", color="tab:green", linewidth=1.2, label="model with its losses")
 
 
 def _draw_figure_12(canvas: matplotlib.figure.Figure) -> None:

@@ -25,13 +25,21 @@ LINEAR_GAIN = 4
 def grid(sources: Sources) -> Table:
     """Does the window reach its linear phase before it is cut, and what goes through: theory and simulator."""
     rows: list[Row] = []
-    errors: list[tuple[int, float]] = []
+    errors: list[tuple[int, float, float]] = []
     same: list[bool] = []
     for bdp in GRID_BDP:
         for share in GRID_BUFFER:
             mbps, b = bdp * 0.24, max(3, round(share * bdp))
-            model = evaluate(mbps, 50, b, 30)
-            row = (bdp, b, int(model["case"]), round(model["margin"], 3), round(model["utilization"], 4))
+            model, losses = (evaluate(mbps, 50, b, 30, counts_cuts=counts) for counts in (False, True))
+            row = (
+                bdp,
+                b,
+                int(model["case"]),
+                round(model["margin"], 3),
+                round(losses["cuts"]),
+                round(model["utilization"], 4),
+                round(losses["utilization"], 4),
+            )
             run = sources.run(scenario(mbps, 50, b, 30, DURATION_S))
             if run is None:
                 rows.append((*row, None, None, None))
@@ -39,19 +47,21 @@ def grid(sources: Sources) -> Table:
             linear, simulated = linear_share(run, bdp), simulated_utilization(run.summary, mbps)
             is_same = None if linear is None else (linear > 0.5) == (model["case"] >= 4)
             same += [] if is_same is None else [is_same]
-            errors.append((int(model["case"]), model["utilization"] - simulated))
+            errors.append((int(model["case"]), model["utilization"] - simulated, losses["utilization"] - simulated))
             rows.append((*row, round(simulated, 4), None if linear is None else round(linear, 2), is_same))
     notes = []
     if same:
         notes.append(f"linear growth before a loss (cases 4-6) or not: the same at {sum(same)} of {len(same)} points")
     for few, many in ((1, 3), (4, 6)):
-        off = [error for number, error in errors if few <= number <= many]
-        if off:
-            low, middle, high = np.percentile(off, [10, 50, 90])
-            notes.append(
-                f"utilization in cases {few}-{many}, model - simulator: median {middle:+.3f}, "
-                f"10-90 % {low:+.3f} to {high:+.3f} ({len(off)} points)"
-            )
+        chosen = [error for error in errors if few <= error[0] <= many]
+        for column, name in ((1, "model"), (2, "losses")):
+            off = [error[column] for error in chosen]
+            if off:
+                low, middle, high = np.percentile(off, [10, 50, 90])
+                notes.append(
+                    f"utilization in cases {few}-{many}, {name} - simulator: median {middle:+.3f}, "
+                    f"10-90 % {low:+.3f} to {high:+.3f} ({len(off)} points)"
+                )
     return Table(
         name="grid",
         title=f"Model against simulator over mu tau and b (packets; 50 ms, gamma = 30, {DURATION_S} s)",
@@ -60,7 +70,9 @@ def grid(sources: Sources) -> Table:
             "b",
             "case",
             "margin",
+            "cuts",
             "util model",
+            "util losses",
             "util sim",
             "losses after linear growth",
             "as the case says",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.models.compound import Compound
+from tcptrace_lab.models.compound_oscillation import Rule
 
 if TYPE_CHECKING:
     from tcptrace_lab.simulate import Run
@@ -56,10 +57,18 @@ def scenario(
     }
 
 
-def evaluate(mbps: float, ms: float, b: float, gamma: float) -> dict[str, float]:
-    """The model of such a run, every quantity as a number."""
-    found = Compound().evaluate(buffer=b, mu=mbps * 1e6 / PACKET_BITS, tau=ms / 1e3, gamma=gamma, beta=0.5, per_ack=1)
+def evaluate(mbps: float, ms: float, b: float, gamma: float, *, counts_cuts: bool = False) -> dict[str, float]:
+    """The model of such a run, every quantity as a number: the paper's, or with ns-2's losses and second cuts."""
+    mu = mbps * 1e6 / PACKET_BITS
+    model = Compound(rule=ns2_rule(mu, ms / 1e3)) if counts_cuts else Compound()
+    found = model.evaluate(buffer=b, mu=mu, tau=ms / 1e3, gamma=gamma, beta=0.5, per_ack=1)
     return {name: float(quantity.value) for name, quantity in found.items()}
+
+
+def ns2_rule(mu: float, tau: float) -> Rule:
+    """ns-2.35's module on `scenario`'s path: a packet and its ACK cross the bottleneck and the 10 Gb/s access link."""
+    base = tau + (1 + 40 / 1500) / mu + 8 * 1540 / 10e9
+    return Rule(arithmetic="ns2", round_trip=base, transmission=mu * (base - tau))
 
 
 def window_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
