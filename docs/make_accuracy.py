@@ -49,8 +49,8 @@ LIMITS = """
 - `tahoe_sat_*`, recovery: `lab_tahoe` sets cwnd to one segment at the third duplicate ACK and then waits for its timer;
   a silent sender shows no window.
 - Buffers: one packet too many where the receiver delays the ACK of the last packet that got in (`ctcp_case5`, `case6`).
-- `two_reno_cubic`, second flow: it never has the bottleneck for itself; the rate found is its share, marked as a lower
-  bound, and the buffer scales with it.
+- `two_reno_cubic`: with both flows in the capture the sum of their ACKs gives the rate, to a few percent; alone
+  the second flow, which never has the bottleneck for itself, would show its share.
 - `midstart_cubic`: the queue is never empty in the part captured: round trip and buffer are bounds on one side.
 """
 
@@ -83,11 +83,13 @@ def _kernel() -> Iterator[Row]:
 
 def _kernel_truth(facts: dict[str, Any], port: int) -> dict[str, Any]:
     measured, derived = facts["measured"][str(port)], facts["derived"]
+    flows = facts["params"]["flows"]
+    flow = flows[facts["addresses"]["client_ports"].index(port)] if flows else {}
     cycles = measured.get("cycles_from_truth")
     return {
         "per_cycle": None if cycles is None else [cycle["slow_starts"] for cycle in cycles],
         "rate_bps": derived["bottleneck_rate_bps"],
-        "rtt_s": derived["rtt_min_us"] / 1e6,
+        "rtt_s": (derived["rtt_min_us"] + flow.get("extra_rtt_us", 0)) / 1e6,
         "buffer": derived["buffer_pkts_excl_in_service"],
     }
 

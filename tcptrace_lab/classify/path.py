@@ -1,11 +1,13 @@
 """The path as a capture at the sender shows it: round trip, bottleneck rate, buffer (Barakat & Altman's T, mu, B).
 
 Everything rests on one flow's own ACKs: a path that this flow never filled shows bounds, not values. Cross traffic
-makes the rate found here the share this flow had; one pair of back-to-back ACKs proves nothing, so rates are of runs.
+makes the rate found here the share this flow had, unless the capture has the other flows too: then the ACKs of all of
+them together come at the bottleneck's. One pair of back-to-back ACKs proves nothing, so rates are of runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,9 @@ from tcptrace_lab.reconstruct.timeline import Floats, Ints
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
 RUN_SEGMENTS = 6
+# The same for the ACKs of several flows, times their number: at both ends of a run each flow may have a segment that
+# its delayed ACK has not told of yet, and that is to be a few percent of the run.
+TOGETHER_SEGMENTS = 32
 # A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
 MODE_SHARE = 0.04
 BIN = 0.02
@@ -28,6 +33,9 @@ STEADY_SHARE = 0.6
 GROWTH_SLACK = 2.0
 # A queue met by more than this share of the segments is not one at which the buffer overflows.
 OFTEN = 0.5
+# Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
+SAME_QUEUE_SHARE = 0.25
+ENOUGH_SAMPLES = 32
 # Below this part of the bottleneck's rate the queue must have been empty.
 IDLE_LOAD = 0.95
 # Queue lengths met at losses that lie this close together are one buffer's (packets, or share of it).
@@ -53,16 +61,35 @@ class PathEstimate:
         return {name: getattr(self, name).as_dict() for name in names}
 
 
-def infer_path(seen: Reconstruction, *, handshake_rtt_s: float | None = None, vantage: str = "sender") -> PathEstimate:
-    """Every estimate that the flow's ACKs allow from where they were captured."""
+def infer_path(
+    seen: Reconstruction,
+    *,
+    handshake_rtt_s: float | None = None,
+    vantage: str = "sender",
+    beside: Callable[[], Sequence[Reconstruction]] = tuple,
+) -> PathEstimate:
+    """Every estimate that the flow's ACKs allow from where they were captured.
+
+    `beside` gives the capture's other flows. Those whose round trips rise and fall with this one's share its queue.
+    """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
     pps = _rate(seen)
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
+    others = [other for other in beside() if _shares_queue(seen, other)] if len(timeline.rtt[0]) else []
+    if pps.value is not None and pps.high is None and others:
+        pps = _rate_together(seen, others) or pps
     base = _base_rtt(seen, handshake_rtt_s, pps.value)
+    standing_ns = _standing_ns(seen, others) if others else 0
+    if pps.value is not None and standing_ns > BUSY_PACKETS / pps.value * 1e9:
+        least = float(timeline.rtt[1].min())
+        method = f"{base.method.partition(';')[0]}, less the queue that another flow met then"
+        base = Estimate(value=(least - standing_ns) / 1e9, low=None, high=least / 1e9, method=method)
+    else:
+        standing_ns = 0
     bps = _scaled(pps, 8 * packet_bytes)
-    at_loss, queue = _queues(seen, pps.value)
+    at_loss, queue = _queues(seen, pps.value, standing_ns)
     longest = float(np.percentile(queue, 98)) if len(queue) else float("nan")
     return PathEstimate(
         base_rtt_s=base,
@@ -137,9 +164,54 @@ def _product(base: Estimate, pps: Estimate) -> Estimate:
 
 def _rate(seen: Reconstruction) -> Estimate:
     """The fastest rate at which runs of segments are acknowledged again and again: the bottleneck's, in packets/s."""
-    rates, queue = _run_rates(seen)
+    return _mode(*_run_rates(seen, (), RUN_SEGMENTS), f"runs of {RUN_SEGMENTS} segments")
+
+
+def _rate_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Estimate | None:
+    """The rate of all flows' ACKs, if it is one while this flow met a queue: one bottleneck, all its flows seen."""
+    segments = TOGETHER_SEGMENTS * (1 + len(others))
+    words = f"runs of {segments} segments of {1 + len(others)} flows together"
+    found = _mode(*_run_rates(seen, others, segments), words)
+    if found.value is None or found.high is None:
+        return None
+    return found
+
+
+def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool:
+    """Whether two flows' round trips differ by a constant while both last: they wait in one queue."""
+    rows, samples = seen.timeline.rtt
+    places, found = other.timeline.rtt
+    if len(samples) < ENOUGH_SAMPLES or len(found) < ENOUGH_SAMPLES:
+        return False
+    times, known = seen.timeline.ack_ns[rows], other.timeline.ack_ns[places]
+    both = (times >= known[0]) & (times <= known[-1])
+    if np.count_nonzero(both) < ENOUGH_SAMPLES:
+        return False
+    low, high = np.percentile(samples[both], [10, 90])
+    left, right = np.percentile(samples[both] - np.interp(times[both], known, found), [25, 75])
+    return bool(right - left < SAME_QUEUE_SHARE * (high - low))
+
+
+def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:
+    """The queue that stood at this flow's least round trip, by what the other flows met at the same time.
+
+    Their way may be longer; what counts is by how much their round trips exceed their own least then. Errs low where
+    they have never met an empty queue either, high by a packet or two (their own).
+    """
+    rows, samples = seen.timeline.rtt
+    times = seen.timeline.ack_ns[rows[samples <= 1.02 * samples.min()]]
+    met = np.zeros(len(times))
+    for other in others:
+        places, found = other.timeline.rtt
+        if len(found):
+            known = other.timeline.ack_ns[places]
+            met = np.maximum(met, np.interp(times, known, found - found.min(), left=0.0, right=0.0))
+    return int(met.min())
+
+
+def _mode(rates: Floats, queue: Floats, runs: str) -> Estimate:
     if len(rates) < 8:
-        return unknown(f"fewer than 8 runs of {RUN_SEGMENTS} segments acknowledged without a loss")
+        return unknown(f"fewer than 8 {runs} acknowledged without a loss")
     bins = np.floor(np.log(rates) / BIN).astype(np.int64)
     origin = int(bins.min())
     mass = np.bincount(bins - origin)
@@ -154,37 +226,51 @@ def _rate(seen: Reconstruction) -> Estimate:
     low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
     busy = queue > BUSY_PACKETS / value * 1e9
     steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= 8 else None
-    method = (
-        f"mode of the rate at which runs of {RUN_SEGMENTS} segments are acknowledged ({np.mean(near):.0%} of the runs)"
-    )
+    method = f"mode of the rate at which {runs} are acknowledged ({np.mean(near):.0%} of the runs)"
     if steady is not None and steady < STEADY_SHARE:
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     return Estimate(value=value, low=low, high=high, method=method)
 
 
-def _run_rates(seen: Reconstruction) -> tuple[Floats, Floats]:
-    """Packets/s of every run of ACKs without a loss in it, and the queueing delay (ns) the flow met at its end."""
+def _run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> tuple[Floats, Floats]:
+    """Packets/s (of this flow's size) of every run of ACKs without a loss in it, and the queueing delay (ns) that this
+    flow met at its end."""
     timeline = seen.timeline
-    moving = np.flatnonzero(timeline.newly_acked > 0)
-    if not len(moving):
+    packet_bytes = timeline.smss + timeline.header_bytes
+    flows = [_moves(flow, packet_bytes) for flow in (seen, *others)]
+    order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
+    times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
+    if not len(times):
         return np.zeros(0), np.zeros(0)
-    times, una = timeline.ack_ns[moving], timeline.snd_una[moving]
-    after = np.searchsorted(una, una + RUN_SEGMENTS * timeline.smss, side="left")
-    valid = after < len(una)
+    acked = np.cumsum(packets)
+    after = np.searchsorted(acked, acked + segments - 1e-6, side="left")
+    valid = after < len(acked)
     # An ACK that jumps answers a filled hole: the run across it is no rate.
-    jumps = np.concatenate(([0], np.cumsum(timeline.newly_acked[moving] > _jump(seen))))
+    jumps = np.concatenate(([0], np.cumsum(jumped)))
     begin = np.flatnonzero(valid)
     end = after[valid]
     calm = jumps[end + 1] == jumps[begin + 1]
     spans = (times[end] - times[begin]).astype(np.float64)
-    calm &= (spans > 0) & ~_touches(times[begin], times[end], seen.episodes)
-    amounts = (una[end] - una[begin]) / timeline.smss
+    calm &= spans > 0
+    for flow in (seen, *others):
+        calm &= ~_touches(times[begin], times[end], flow.episodes)
+    amounts = acked[end] - acked[begin]
     rows, samples = timeline.rtt
     delay = (
         np.interp(times[end], timeline.ack_ns[rows], samples - samples.min()) if len(samples) else np.zeros(len(end))
     )
     return amounts[calm] / (spans[calm] / 1e9), delay[calm]
+
+
+def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Ints]:
+    """Each ACK of new data: when, of how many packets of the given size, and whether it jumps."""
+    timeline = flow.timeline
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    newly = timeline.newly_acked[moving]
+    scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
+    jumped = newly > _jump(flow) if len(newly) else newly
+    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(np.int64)
 
 
 def _jump(seen: Reconstruction) -> int:
@@ -202,13 +288,16 @@ def _touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarra
     return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)
 
 
-def _queues(seen: Reconstruction, pps: float | None) -> tuple[tuple[float, ...], Floats]:
-    """The queue in packets met by the segment sent just before each first lost one; and that of every sample."""
+def _queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[tuple[float, ...], Floats]:
+    """The queue in packets met by the segment sent just before each first lost one; and that of every sample.
+
+    `standing_ns`: the queue at the least round trip.
+    """
     rows, samples = seen.timeline.rtt
     if pps is None or not len(samples):
         return tuple(float("nan") for _ in seen.episodes), np.zeros(0)
     sent = seen.timeline.ack_ns[rows] - samples
-    queue = (samples - samples.min()) * pps / 1e9
+    queue = (samples - samples.min() + standing_ns) * pps / 1e9
     # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
     # a host that stood still).
     sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss

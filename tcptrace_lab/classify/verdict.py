@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.classify.causes import losses_by_cause
 from tcptrace_lab.classify.expectation import Expectation, expect, initial_window
 from tcptrace_lab.classify.growth import Growth, initial_growth
+from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
@@ -92,14 +94,14 @@ class Verdict:
 def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
     """The verdict on every connection of a capture that carries data."""
     for who in senders(capture):
-        yield judge(who, file=file or capture.name)
+        yield judge(who, file=file or capture.name, beside=partial(neighbours, capture, who))
 
 
-def judge(who: Sender, *, file: str) -> Verdict:
-    """The verdict on one sender."""
+def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
+    """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
     obstacles = find_obstacles(seen, vantage=who.vantage, handshake_rtt_s=who.handshake_rtt_s)
-    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage)
+    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage, beside=beside)
     tcp = HIDDEN if obstacles.hides_window else identify_recovery(seen)
     growth = initial_growth(seen)
     starts = count_slow_starts(seen, obstacles)

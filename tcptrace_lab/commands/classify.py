@@ -114,7 +114,10 @@ def _write(found: list[dict[str, Any]], text: str, output: str) -> None:
 
 
 def _classify(file: str, connection: int | None) -> list[Verdict]:
+    from functools import partial
+
     from tcptrace_lab import read
+    from tcptrace_lab.classify.neighbours import neighbours
     from tcptrace_lab.classify.verdict import classify, judge
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.sender import sender
@@ -125,7 +128,8 @@ def _classify(file: str, connection: int | None) -> list[Verdict]:
         return list(_told(classify(capture, file=file), total, file))
     if not 0 <= connection < len(capture):
         raise LabError(f"{file}: no connection {connection}; it has {len(capture)}")
-    return [judge(sender(capture[connection]), file=file)]
+    who = sender(capture[connection])
+    return [judge(who, file=file, beside=partial(neighbours, capture, who))]
 
 
 def _told(verdicts: Iterator[Verdict], total: int, file: str) -> Iterator[Verdict]:

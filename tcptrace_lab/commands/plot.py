@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.output.endswith(SUFFIXES):
         raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(SUFFIXES)}")
     check_output(arguments.output)
-    who = chosen(arguments.capture, arguments.connection)
+    _, who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
     if not len(seen.timeline.send_ns):
         raise LabError(f"{arguments.capture}: connection {who.connection} has no data segment to draw")

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tcptrace_lab.capture import Capture
     from tcptrace_lab.reconstruct.sender import Sender
 
 TABLES = ("windows", "phases", "losses", "cycles")
@@ -50,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
+    from functools import partial
+
     from tcptrace_lab.classify.causes import with_causes
+    from tcptrace_lab.classify.neighbours import neighbours
     from tcptrace_lab.classify.path import infer_path
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.tables import check_output, suffix_of, write_table
@@ -58,9 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         suffix_of(arguments.output)
         check_output(arguments.output)
-    who = chosen(arguments.capture, arguments.connection)
+    capture, who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
-    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage)
+    path = infer_path(
+        seen,
+        handshake_rtt_s=who.handshake_rtt_s,
+        vantage=who.vantage,
+        beside=partial(neighbours, capture, who),
+    )
     tables = {**seen.tables(), "losses": with_causes(seen, path)}
     if arguments.output:
         write_table(tables[arguments.table or "windows"], arguments.output)
@@ -71,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(file: str, connection: int | None) -> Sender:
-    """The sender of connection N of a capture, or of the one with most data."""
+def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
+    """A capture, and the sender of connection N of a capture, or of the one with most data."""
     from tcptrace_lab import read
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.sender import sender
@@ -84,7 +93,7 @@ def chosen(file: str, connection: int | None) -> Sender:
     number = int(table["bytes"].argmax()) if connection is None else connection
     if not 0 <= number < len(table):
         raise LabError(f"{file}: no connection {number}; it has {len(table)}")
-    return sender(capture[number])
+    return capture, sender(capture[number])
 
 
 def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:

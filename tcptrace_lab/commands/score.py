@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.reconstruct.score import score
     from tcptrace_lab.reconstruct.truth import read_truth
 
-    who = chosen(arguments.capture, arguments.connection)
+    _, who = chosen(arguments.capture, arguments.connection)
     truth = read_truth(arguments.truth, port=int(who.sender.rpartition(":")[2]))
     result = score(Reconstruction(who.timeline), truth)
     if arguments.json:

@@ -43,8 +43,8 @@ def scoreboard(blocks: Sequence[Sequence[tuple[int, int]]], ack_offset: Ints) ->
                 _add(lefts, rows, int(left), int(right), index)
     if not lefts:
         return Scoreboard()
-    right, ack = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    return Scoreboard(left=np.array(lefts, dtype=np.int64), right=right, ack=ack)
+    ends, acks = zip(*rows, strict=True)
+    return Scoreboard(left=np.array(lefts, dtype=np.int64), right=np.array(ends), ack=np.array(acks))
 
 
 def _add(lefts: list[int], rows: list[tuple[int, int]], left: int, right: int, index: int) -> None:

@@ -117,7 +117,7 @@ def test_figure_shades_and_numbers_the_slow_starts_of_each_cycle() -> None:
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.report.connection_figure import connection_figure
 
-    who = chosen(TAHOE, None)
+    _, who = chosen(TAHOE, None)
     figure = connection_figure(Reconstruction(who.timeline), who, title="x")
     window = figure.axes[1]
     assert [text.get_text() for text in window.texts] == ["1", "2", "3", "1", "2", "3"]

@@ -162,3 +162,12 @@ def test_verdict_has_the_keys_of_the_format() -> None:
     assert set(found["path"]["buffer_packets"]) == {"value", "low", "high", "method"}
     assert set(found["slow_starts"]) == {"per_cycle", "regime", "cycles"}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_two_flows_together_show_the_rate_that_neither_has() -> None:
+    """The second flow never has the bottleneck for itself: alone it would show its share."""
+    found = list(classify(read(shared("captures", "kernel", "two_reno_cubic.pcap.gz"))))
+    assert len(found) == 2
+    for verdict in found:
+        assert verdict.path.bottleneck_bps.value == pytest.approx(16e6, rel=0.01)
+        assert verdict.path.buffer_packets.value == pytest.approx(60, abs=2)

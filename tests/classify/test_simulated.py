@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.classify.verdict import Verdict, classify, judge
+from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
 from tcptrace_lab.simulate import Run, simulate
 
@@ -66,6 +67,37 @@ def test_window_of_a_modern_stack_is_the_senders() -> None:
     at = truth["time_ns"].searchsorted(limited["time_ns"], side="right") - 1
     error = (limited["cwnd"].to_numpy() - truth["cwnd"].to_numpy()[at]) / truth["smss"].to_numpy()[at]
     assert (abs(error) <= 1.0).mean() > 0.9
+
+
+def two_flows() -> Run:
+    """The second flow begins five seconds after the first, whose queue stands from then on."""
+    path = Path(nodes=(Node(rate_bps=7e6, buffer=40, delay_s=0.01),), return_delay_s=0.025)
+    senders = tuple(
+        Connection(control=Control(recovery="sack", window=window, initial_window=10), start_s=start_s)
+        for window, start_s in (("reno", 0.0), ("cubic", 5.0))
+    )
+    return simulate(Scenario(path=path, connections=senders, duration_s=28.0, profile="rfc"))
+
+
+def test_flows_of_one_queue_tell_each_other_of_it() -> None:
+    """A flow that never met an empty queue: its least round trip is 59 ms alone, of 37 ms on the path."""
+    capture = two_flows().capture(tap="sender")
+    known = [verdict.path for verdict in classify(capture)]
+    alone = judge(sender(capture[1]), file="").path
+    assert alone.base_rtt_s.value is not None
+    assert alone.base_rtt_s.value > 0.055
+    for path in known:
+        assert path.base_rtt_s.value == pytest.approx(0.0367, rel=0.1)
+        assert path.buffer_packets.value == pytest.approx(40, abs=3)
+        assert path.bottleneck_bps.value == pytest.approx(7e6, rel=0.01)
+
+
+def test_a_flow_of_another_path_tells_nothing() -> None:
+    """Two flows at the same time, each with a queue of its own."""
+    capture = two_flows().capture(tap="sender")
+    who = sender(capture[1])
+    elsewhere = verdict(run(WIDE, Control(recovery="sack", initial_window=10), profile="rfc")).seen
+    assert judge(who, file="", beside=lambda: (elsewhere,)).path == judge(who, file="").path
 
 
 @pytest.mark.parametrize("loss", [0.003, 0.01])

@@ -1,0 +1,32 @@
+"""The other flows of a capture that may share a flow's bottleneck."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.capture import PACKETS_PER_PASS
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender, sender
+
+if TYPE_CHECKING:
+    from tcptrace_lab.capture import Capture
+
+# A flow of fewer bytes than this share takes too little of the rate to be missed.
+LEAST_SHARE = 0.02
+# With more than this at the same time, one that was not captured would not be missed either: no claim from the sum.
+MOST = 7
+
+
+def neighbours(capture: Capture, who: Sender) -> tuple[Reconstruction, ...]:
+    """Every flow that sent beside this one for some time; none where they are too many to rest anything on."""
+    table = capture.connections
+    own = table.iloc[who.connection]
+    begin, end = own["start_ns"], own["start_ns"] + own["duration_ns"]
+    beside = (table["start_ns"] < end) & (table["start_ns"] + table["duration_ns"] > begin)
+    beside &= table["bytes"] > LEAST_SHARE * own["bytes"]
+    numbers = [int(number) for number in table.index[beside] if number != who.connection]
+    # Where not all flows are held at once, each would be another pass over the file.
+    if len(numbers) > MOST or (len(table) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS):
+        return ()
+    others = (sender(capture[number]) for number in numbers)
+    return tuple(Reconstruction(other.timeline) for other in others if other.vantage == who.vantage)
