@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tcptrace_lab.models import compound_cases as cases
 from tcptrace_lab.models import compound_rounds as by_rounds
-from tcptrace_lab.models.compound_oscillation import PRIORITY, TABLE_1_PRINTED, Rule, is_feasible, oscillation
+from tcptrace_lab.models.compound_oscillation import TABLE_1_PRINTED, Rule, is_feasible, oscillation
+from tcptrace_lab.reproduce import compound_charts as charts
 from tcptrace_lab.reproduce import compound_figures as figures
 from tcptrace_lab.reproduce.compound_grid import grid
 from tcptrace_lab.reproduce.compound_runs import (
@@ -36,10 +36,19 @@ def reproduce(sources: Sources) -> Reproduction:
     return Reproduction(
         paper="003",
         title="Blanc, Avrachenkov & Collange 2008, Modelling an isolated Compound TCP connection",
-        tables=(_printed(), _table_1(amplitudes), amplitudes, _cases(sources), throughput, grid(sources), *_charts()),
-        figures=figures.figures(sources, amplitudes, throughput),
+        tables=(
+            _printed(),
+            _table_1(amplitudes),
+            amplitudes,
+            _cases(sources),
+            throughput,
+            grid(sources),
+            *charts.tables(),
+        ),
+        figures=(*charts.figures(), *figures.figures(sources, amplitudes, throughput)),
         notes=(
-            "Figures 3 and 13 are rebuilt from the text as tables. ns-2.35's Compound has gamma = 30 fixed and is an "
+            "The images are not in the text: figures are rebuilt from equations, captions and runs, 1, 3 and 13 (the "
+            "phases and the flow charts) from sections 2 to 4 alone. ns-2.35's Compound has gamma = 30 fixed and is an "
             "older module than the paper's: its oscillations differ between 535 and 600 packets (models/ERRATA.md).",
         ),
     )
@@ -308,33 +317,4 @@ def _throughput(sources: Sources) -> Table:
         ),
         rows=tuple(rows),
         notes=(LOSSES, note) if both else (LOSSES,),
-    )
-
-
-def _charts() -> tuple[Table, Table]:
-    """Figures 3 and 13 as the questions they ask, in order."""
-    order: list[Row] = []
-    for place, (m, n) in enumerate(PRIORITY):
-        after = f"Delta_{m + 2} {'<' if n == 1 else '>='} gamma"
-        order.append((place + 1, f"Delta_{m} < gamma, Delta_{m + 1} >= gamma, {after}", type_name(m, n)))
-    order.append((len(PRIORITY) + 1, "else the smallest m >= 4 that lives", "m:1"))
-    questions: Sequence[tuple[str, str]] = (
-        ("b < alpha (mu tau)^k", "case 1"),
-        ("b < theta_max - mu tau and b < beta mu tau / (1 - beta)", "case 2"),
-        ("b < theta_max - mu tau", "case 3"),
-        ("b < beta mu tau / (1 - beta)", "case 4"),
-        ("b < (beta mu tau + gamma) / (1 - beta)", "case 5"),
-        ("else", "case 6"),
-    )
-    columns = ("step", "if", "then")
-    return (
-        Table(
-            name="figure_3", title="Figure 3: how to find the type of oscillation", columns=columns, rows=tuple(order)
-        ),
-        Table(
-            name="figure_13",
-            title="Figure 13: the case from mu tau and b",
-            columns=columns,
-            rows=tuple((step + 1, *question) for step, question in enumerate(questions)),
-        ),
     )

@@ -23,7 +23,7 @@ SHOWN = {1: (4, 14), 2: (4, 14), 3: (4, 10), 4: (10, 60), 5: (50, 180), 6: (50, 
 
 
 def figures(sources: Sources, amplitudes: Table, throughput: Table) -> tuple[Figure, ...]:
-    """Figures 2, 4, 5, 6-11, 12, 14 and 15 (3 and 13 are flow charts: tables)."""
+    """Figures 2, 4, 5, 6-11, 12, 14 and 15 (1, 3 and 13: compound_charts)."""
     return (
         Figure(
             name="figure_2",

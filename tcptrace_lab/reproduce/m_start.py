@@ -1,53 +1,22 @@
-"""Patel & Ganatra 2017, TCP M-Start: Tables 1-4, Figures 1, 3, 5-7 as far as the text lets one rebuild them."""
+"""Patel & Ganatra 2017, TCP M-Start: Tables 1-4 and Figures 1-7 as far as the text lets one rebuild them."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcptrace_lab.models import m_start as model
 from tcptrace_lab.models import m_start_tables as tables
-from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table
+from tcptrace_lab.reproduce.m_start_figures import figures
+from tcptrace_lab.reproduce.m_start_runs import PACKET_BITS, SCHEMES, SECONDS, scenario
+from tcptrace_lab.reproduce.paper import Reproduction, Row, Sources, Table
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-
-PACKET_BITS = 8000
 MBIT = 1e6
-SCHEMES = {"traditional": 0, "m-start": 10}
-CONTROLS = {"traditional": "cubic-linux", "m-start": "m-start-cubic"}
 # Queue limits of the reference runs (packets in the node); the paper names none.
 LIMITS = (50, 100, 250, 500, 1000)
 # Figure 4's links are 1, 200, 200 and 1 ms; the printed times fit half of that.
 ROUTER_MS = (200, 100)
-SECONDS = 15
-
-
-def scenario(
-    scheme: str, limit: int, router_ms: float, duration_s: float, *, initial_window: int = 1
-) -> dict[str, Any]:
-    """Figure 4: S1 - R1 - R2 - R3 - D1 at 1 Gb/s, packets of 1000 bytes (section 3), CUBIC after the slow start."""
-    delays = (1e-3, router_ms / 1e3, router_ms / 1e3, 1e-3)
-    places = {"buffer": limit, "counts_in_service": True}
-    return {
-        "title": scheme,
-        "profile": "ns2",
-        "duration_s": duration_s,
-        "taps": [],
-        "path": {
-            "packet_bytes": 1000,
-            "nodes": [{"rate_bps": 1e9, "delay_s": delay, **places} for delay in delays],
-            "reverse": [{"rate_bps": 1e9, "delay_s": delay} for delay in delays],
-        },
-        "control": {
-            "name": CONTROLS[scheme],
-            "window": "cubic-linux",
-            "initial_window": initial_window,
-            "rto": {"initial_s": 3, "granularity_s": 0.01},
-        },
-    }
 
 
 def reproduce(sources: Sources) -> Reproduction:
@@ -58,21 +27,10 @@ def reproduce(sources: Sources) -> Reproduction:
         title="Patel & Ganatra 2017, TCP M-Start",
         tables=(_table_1_2("table_1", 0), _table_1_2("table_2", 10), _table_3(), _table_4(sources), _printed(),
                 _saturation(sources), _buffers()),
-        figures=(
-            Figure(name="figure_3", title="Figure 3: the window per ACK, traditional and M-Start", draw=_draw_figure_3),
-            Figure(
-                name="figure_5_6",
-                title="Figures 5, 6: CUBIC's window after either slow start (Figure 4's links, 100 ms, queues of 100)",
-                draw=lambda canvas: _draw_figures_5_6(canvas, runs, sources),
-                size=(8.0, 6.0),
-            ),
-            Figure(
-                name="figure_7",
-                title="Figure 7: printed throughput per second, as printed and times t / 4 links",
-                draw=_draw_figure_7,
-            ),
-        ),
+        figures=figures(sources, runs),
         notes=(
+            "The images are not in the text: figures are drawn from captions, rules and tables. Figures 1 and 2 have "
+            "no numbers in the text, so their axes are ours.",
             "Table 4 and the saturation at 1992 packets cannot be reproduced: queue limits, initial window, time "
             "origin and what was counted are not given, and the averages exceed the links (models/ERRATA.md).",
         ),
@@ -249,51 +207,3 @@ def _buffers() -> Table:
         columns=("scheme", "cT", "growth", "continuous", "by the recurrence"),
         rows=tuple(rows),
     )
-
-
-def _draw_figure_3(canvas: matplotlib.figure.Figure) -> None:
-    axes = canvas.subplots()
-    for (name, step), color in zip(SCHEMES.items(), ("black", "tab:blue"), strict=True):
-        rows = list(tables.derived(6 if step else 12, step))
-        # Cycles of one unit, ACKs spread over a fifth of it: 1/mu is too small to see.
-        t = [row.cycle + 0.8 * row.m / max(1, row.window) for row in rows]
-        axes.step(t, [row.window for row in rows], where="post", color=color, label=name)
-    axes.set_yscale("log")
-    axes.set_xlabel("RTT cycle")
-    axes.set_ylabel("window, packets")
-    axes.legend()
-
-
-def _draw_figures_5_6(
-    canvas: matplotlib.figure.Figure, runs: dict[str, tuple[Any, Any] | None], sources: Sources
-) -> None:
-    whole, first = canvas.subplots(2, 1)
-    ns2 = sources.rows("mstart_cubic_cwnd.csv", config="rtt404_q100_iw1")
-    for axes, end in ((whole, 50), (first, 5)):
-        if ns2:
-            axes.step(
-                [float(row["t_s"]) for row in ns2], [float(row["cwnd_pkts"]) for row in ns2], ":", where="post",
-                color="black", label="ns-2, traditional",
-            )  # fmt: skip
-        for (scheme, run), color in zip(runs.items(), ("tab:red", "tab:blue"), strict=True):
-            if run is not None:
-                axes.step(*run, where="post", color=color, linewidth=0.9, label=f"simulator, {scheme}")
-        axes.set_xlim(0, end)
-        axes.set_ylabel("window, packets")
-    for at, window, name in ((4.10101, 454, "printed, traditional"), (2.10097, 1992, "printed, M-Start")):
-        first.plot(at, window, "k*" if window == 454 else "b*", label=name)
-    first.set_xlabel("time, s")
-    first.legend(loc="upper left", fontsize=7)
-
-
-def _draw_figure_7(canvas: matplotlib.figure.Figure) -> None:
-    axes = canvas.subplots()
-    seconds = np.arange(1, SECONDS + 1)
-    for (scheme, rows), color in zip(tables.TABLE_4_PRINTED.items(), ("tab:red", "tab:blue"), strict=True):
-        axes.plot(seconds, [per_second for _, per_second in rows], ":", color=color, label=f"{scheme}, as printed")
-        shares = np.array(tables.table_4_increment_over_t(scheme)) * seconds / 4
-        axes.plot(seconds, shares, color=color, label=f"{scheme}, bits per second and link")
-    axes.axhline(1000, color="gray", linestyle="--", label="the links")
-    axes.set_xlabel("second")
-    axes.set_ylabel("Mb/s")
-    axes.legend()
