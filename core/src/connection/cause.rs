@@ -20,7 +20,7 @@ pub enum Cause {
     PartialAck = 3,
     /// RFC 6298: nothing came back for a timeout.
     Rto = 4,
-    /// What follows a timeout: everything beyond `snd_una` again, in order.
+    /// What follows a timeout, or Tahoe's fast retransmission: everything beyond `snd_una` again, in order.
     GoBackN = 5,
     /// RFC 8985 section 7: the last segment once more, sooner than a timeout.
     TailLossProbe = 6,
@@ -128,7 +128,7 @@ enum Phase {
     #[default]
     Open,
     /// Until `recover` is acknowledged (RFC 6582).
-    Fast { recover: i64 },
+    Fast { recover: i64, partial_acks: u32 },
     /// Since a timeout.
     Loss { recover: i64 },
 }
@@ -138,17 +138,29 @@ pub struct Recovery {
     phase: Phase,
     /// `snd_una` before the ACK that moved it last, and when that was: a partial ACK shows as a hole sent at once.
     moved_at: i64,
+    /// Recoveries after a fast retransmission in which partial ACKs led to the end, and in which all was sent again.
+    went_on: u32,
+    went_back: u32,
 }
 
 impl Recovery {
     pub fn on_ack(&mut self, now: i64, snd_una: i64) {
         self.moved_at = now;
         match self.phase {
-            Phase::Fast { recover } | Phase::Loss { recover } if snd_una >= recover => {
+            Phase::Fast {
+                recover,
+                partial_acks,
+            } if snd_una >= recover => {
+                self.went_on += u32::from(partial_acks > 0);
                 self.phase = Phase::Open;
             }
+            Phase::Loss { recover } if snd_una >= recover => self.phase = Phase::Open,
             _ => {}
         }
+    }
+
+    pub fn is_fast(&self) -> bool {
+        matches!(self.phase, Phase::Fast { .. })
     }
 
     /// Whether `snd_una` has not yet passed what was sent when the loss was found.
@@ -176,11 +188,17 @@ impl Recovery {
                 self.phase = match cause {
                     Cause::Rto => Phase::Loss { recover },
                     Cause::TailLossProbe | Cause::Unknown => Phase::Open,
-                    _ => Phase::Fast { recover },
+                    _ => Phase::Fast {
+                        recover,
+                        partial_acks: 0,
+                    },
                 };
                 (cause, confidence)
             }
-            Phase::Fast { recover: until } => {
+            Phase::Fast {
+                recover: until,
+                partial_acks,
+            } => {
                 // RFC 6582 section 4: without progress the timer runs out in recovery as well.
                 if is_first_hole && quiet >= timeout && waited >= timeout && rtt.srtt > 0 {
                     self.phase = Phase::Loss { recover };
@@ -192,11 +210,23 @@ impl Recovery {
                 }
                 if !is_first_hole {
                     // A partial ACK asks for one segment, the first hole: more of them is Tahoe's slow start over again.
+                    self.went_back += 1;
                     self.phase = Phase::Loss {
                         recover: until.max(recover),
                     };
                     return (Cause::GoBackN, 0.8);
                 }
+                if self.went_back > 0 && self.went_back >= self.went_on {
+                    // A sender has one algorithm: what it did before it does again.
+                    self.phase = Phase::Loss {
+                        recover: until.max(recover),
+                    };
+                    return (Cause::GoBackN, 0.7);
+                }
+                self.phase = Phase::Fast {
+                    recover: until,
+                    partial_acks: partial_acks + 1,
+                };
                 let at_once = self.moved_at != 0 && seen.now - self.moved_at <= rtt.answer();
                 (Cause::PartialAck, if at_once { 0.8 } else { 0.6 })
             }

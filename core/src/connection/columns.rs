@@ -24,6 +24,17 @@ pub struct SegmentColumns {
 }
 
 impl SegmentColumns {
+    /// The partial ACKs' segments since the last fast retransmission had another cause.
+    pub fn goes_back_n(&mut self) {
+        let (new, partial) = (Cause::None as u8, Cause::PartialAck as u8);
+        let rows = self.cause.iter_mut().zip(&mut self.confidence).rev();
+        for (cause, confidence) in rows.take_while(|row| [new, partial].contains(row.0)) {
+            if *cause == partial {
+                (*cause, *confidence) = (Cause::GoBackN as u8, 0.8);
+            }
+        }
+    }
+
     #[expect(clippy::too_many_arguments, reason = "a row")]
     pub fn push(
         &mut self,

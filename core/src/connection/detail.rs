@@ -167,7 +167,13 @@ impl Detail {
             uses_sack: self.uses_sack,
             smss: self.smss.max(1),
         };
-        self.recovery.classify(&evidence, rtt)
+        let was_fast = self.recovery.is_fast();
+        let verdict = self.recovery.classify(&evidence, rtt);
+        if was_fast && verdict.0 == Cause::GoBackN {
+            // What looked like NewReno's answer to a partial ACK was the first segment of Tahoe's slow start.
+            self.segments.goes_back_n();
+        }
+        verdict
     }
 
     /// Bytes that fill a gap: swapped on the way to the tap, or a retransmission of a packet lost before it.

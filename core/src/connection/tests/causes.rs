@@ -79,9 +79,25 @@ fn partial_ack_asks_for_one_hole_and_tahoe_sends_all_again() {
         wire
     };
     assert_eq!(lose_two().causes()[8..], ["fast_retransmit", "partial_ack"]);
+    // The next segment gives Tahoe away, and tells of the one before.
     let mut tahoe = lose_two();
     tahoe.data(160 * MS, 4000, 1000);
-    assert_eq!(tahoe.causes().last(), Some(&"go_back_n"));
+    assert_eq!(
+        tahoe.causes()[8..],
+        ["fast_retransmit", "go_back_n", "go_back_n"]
+    );
+    // Next time its first segment says as much, be it the only one.
+    tahoe.ack(210 * MS, 8000, &[]);
+    for index in 8..14 {
+        tahoe.data(210 * MS, index * 1000, 1000);
+    }
+    for _ in 0..4 {
+        tahoe.ack(260 * MS, 8000, &[]);
+    }
+    tahoe.data(260 * MS, 8000, 1000);
+    tahoe.ack(310 * MS, 13_000, &[]);
+    tahoe.data(310 * MS, 13_000, 1000);
+    assert_eq!(tahoe.causes()[17..], ["fast_retransmit", "go_back_n"]);
 }
 
 #[test]
