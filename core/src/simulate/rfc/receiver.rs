@@ -151,12 +151,16 @@ impl Receiver {
         self.read(now_ns);
         let free = (self.rwnd as f64 - self.unread).max(0.0) as u64;
         let edge = self.rcv_nxt + free;
-        // RFC 9293 section 3.8.6.2.2: no small steps.
-        if edge >= self.edge + (self.rwnd / 2).min(self.mss) {
+        if edge >= self.edge + self.least_step() {
             self.edge = edge;
         }
         self.edge = self.edge.max(self.rcv_nxt);
         (self.edge - self.rcv_nxt) >> self.wscale << self.wscale
+    }
+
+    /// RFC 9293 section 3.8.6.2.2: the window opens by no less.
+    fn least_step(&self) -> u64 {
+        (self.rwnd / 2).min(self.mss)
     }
 
     /// When the reader will have made room for a step the sender waits for; `None`: it is not waiting.
@@ -168,7 +172,9 @@ impl Receiver {
         if offered >= step || self.unread == 0.0 {
             return None;
         }
-        let missing = (step - (self.rwnd as f64 - self.unread)).max(0.0);
+        // Not before the window can open by a step above what is offered: an update would say nothing.
+        let wanted = step.max(offered + self.least_step() as f64);
+        let missing = (wanted - (self.rwnd as f64 - self.unread)).max(0.0);
         Some(now_ns + (missing * 8e9 / bps).ceil() as i64 + 1)
     }
 
@@ -261,5 +267,24 @@ mod tests {
         assert_eq!(receiver.next_update_ns(0), Some(2_000_001));
         assert_eq!(receiver.window(500_000), 0);
         assert_eq!(receiver.window(2_000_001), 2000);
+    }
+
+    #[test]
+    fn an_update_waits_until_it_can_say_something() {
+        let spec = ReceiverSpec {
+            rwnd: 4000,
+            reader_bps: Some(8e6),
+            ..ReceiverSpec::default()
+        };
+        let mut receiver = receiver(spec);
+        receiver.window(0);
+        for segment in 0..4 {
+            receive(&mut receiver, segment);
+        }
+        // 1500 bytes are read and offered. At 2 ms 2000 are free, 500 more than offered: less than a segment.
+        assert_eq!(receiver.window(1_500_000), 1500);
+        let next = receiver.next_update_ns(1_500_000).unwrap();
+        assert_eq!(next, 2_500_001);
+        assert_eq!(receiver.window(next), 2500);
     }
 }
