@@ -18,6 +18,8 @@ pub struct Scoreboard {
     lost: Intervals,
     /// Sent again in this recovery and not acknowledged since.
     retransmitted: Intervals,
+    /// Of these, what was not lost when it was sent again: both copies are in flight.
+    doubled: Intervals,
     /// Holes below it have been judged.
     judged: u64,
     pub high_rxt: u64,
@@ -33,6 +35,7 @@ impl Scoreboard {
             sacked: Intervals::default(),
             lost: Intervals::default(),
             retransmitted: Intervals::default(),
+            doubled: Intervals::default(),
             judged: 0,
             high_rxt: 0,
             rescue_rxt: None,
@@ -44,6 +47,7 @@ impl Scoreboard {
         self.sacked.remove_below(snd_una);
         self.lost.remove_below(snd_una);
         self.retransmitted.remove_below(snd_una);
+        self.doubled.remove_below(snd_una);
         let mut new = 0;
         for &(start, end) in blocks {
             let (start, end) = (start.max(snd_una), end.min(snd_max));
@@ -52,6 +56,7 @@ impl Scoreboard {
                 new += covered;
                 self.lost.remove(start, end);
                 self.retransmitted.remove(start, end);
+                self.doubled.remove(start, end);
             }
         }
         self.judge(snd_una);
@@ -87,6 +92,8 @@ impl Scoreboard {
             at = end.max(hole + 1);
         }
         self.judged = self.judged.max(below);
+        // Lost now: only the second copy is in flight.
+        self.doubled.remove_below(self.judged);
     }
 
     /// What was sent again already stays in flight.
@@ -104,9 +111,10 @@ impl Scoreboard {
         }
     }
 
-    /// `SetPipe` over `outstanding` bytes: neither SACKed nor lost, or lost and sent again.
+    /// `SetPipe` over `outstanding` bytes: what is neither SACKed nor lost (a), and what was sent again (b).
     pub fn pipe(&self, outstanding: u64) -> u64 {
-        outstanding.saturating_sub(self.sacked.covered() + self.lost.covered())
+        let first_copies = outstanding.saturating_sub(self.sacked.covered() + self.lost.covered());
+        first_copies + self.doubled.covered()
     }
 
     pub fn sacked_bytes(&self) -> u64 {
@@ -162,6 +170,9 @@ impl Scoreboard {
     }
 
     pub fn on_retransmitted(&mut self, start: u64, end: u64) {
+        if self.judged <= start && !self.lost.contains(start) {
+            self.doubled.insert(start, end);
+        }
         self.lost.remove(start, end);
         self.retransmitted.insert(start, end);
         self.high_rxt = self.high_rxt.max(end);
@@ -182,6 +193,7 @@ impl Scoreboard {
     /// A recovery is over: what is still SACKed belongs to the next.
     pub fn end(&mut self) {
         self.retransmitted.clear();
+        self.doubled.clear();
         self.rescue_rxt = None;
     }
 
@@ -189,6 +201,7 @@ impl Scoreboard {
     pub fn mark_all_lost(&mut self, snd_una: u64, snd_max: u64) {
         self.lost.clear();
         self.retransmitted.clear();
+        self.doubled.clear();
         self.rescue_rxt = None;
         self.high_rxt = snd_una;
         let mut at = snd_una;

@@ -109,12 +109,14 @@ impl Sender {
         if self.phase == Phase::Loss {
             return None;
         }
-        let suspect = self.board.next_suspect(self.snd_una);
-        let (start, end) = suspect.or_else(|| {
+        let (start, end) = if let Some((start, end)) = self.board.next_suspect(self.snd_una) {
+            self.board.on_retransmitted(start, end);
+            (start, end)
+        } else {
+            // (4): HighRxt stays where it is.
             self.board
-                .next_rescue(self.snd_una, self.snd_max, self.recover)
-        })?;
-        self.board.on_retransmitted(start, end);
+                .next_rescue(self.snd_una, self.snd_max, self.recover)?
+        };
         Some(Send {
             start,
             end,
