@@ -1,7 +1,6 @@
 """Never more than min(cwnd, rwnd) outstanding: at every sending of new data, by the documents' own counting."""
 
 import functools
-from dataclasses import replace
 
 import pytest
 
