@@ -25,8 +25,10 @@ A congestion control can be written in Python. The engine calls it and sends wha
     run.windows.plot(x="time_ns", y="cwnd")
 
 `state` (core/src/python/control.rs) has cwnd and ssthresh to set, and smss, now_ns, newly_acked, flight_size, rtt_ns,
-srtt_ns, snd_una, snd_nxt, is_cwnd_limited to read. Optional methods: start(state), on_rtt(now_ns, rtt_ns),
-on_recovered(state).
+srtt_ns, snd_una, snd_nxt, is_cwnd_limited to read. Optional methods, called with every recovery and in both profiles:
+start(state), once, before the first data; on_rtt(now_ns, rtt_ns), for each round trip of which the sender's timer takes
+a sample (ns-2's agents without timestamps time one packet at a time). on_recovered(state), at the end of a recovery, is
+called in profile rfc only: ns-2's agents have no such moment.
 """
 
 from __future__ import annotations

@@ -73,6 +73,52 @@ def test_each_method_is_told_what_happened():
     assert min(row[1] for row in told if row[0] == "rtt") == pytest.approx(41.2e6, rel=0.01)
 
 
+@pytest.mark.parametrize("timestamps", [False, True])
+@pytest.mark.parametrize("recovery", ["tahoe", "reno", "newreno", "sack", "fack"])
+@pytest.mark.parametrize("profile", ["ns2", "rfc"])
+def test_start_comes_once_and_first_and_every_sample_is_told(profile, recovery, timestamps):
+    told = []
+
+    class Listener(Reno):
+        def start(self, state):
+            told.append(("start", state.cwnd / state.smss))
+
+        def on_rtt(self, now_ns, rtt_ns):
+            told.append(("rtt", now_ns, rtt_ns))
+
+        def on_ack(self, state):
+            told.append(("ack", state.now_ns))
+            super().on_ack(state)
+
+    name = "small_buffers_B20" if profile == "ns2" else "reno_10M"
+    overrides = [
+        "duration_s=20",
+        f"control.recovery={recovery}",
+        f"control.timestamps={str(timestamps).lower()}",
+        "control.initial_window=3",
+    ]
+    run = simulate(load(SCENARIOS / f"{name}.toml", overrides=overrides), control=Listener())
+    assert [row for row in told if row[0] == "start"] == [("start", 3)]
+    assert told[0][0] == "start"
+    assert run.windows["cwnd"].iloc[0] == 3 * run.windows["smss"].iloc[0]
+    rtts = [row for row in told if row[0] == "rtt"]
+    acks = [row for row in told if row[0] == "ack"]
+    # The sample is told before the ACK that gives it opens the window.
+    assert told.index(rtts[0]) < told.index(acks[0])
+    assert rtts[0][1] == acks[0][1]
+    # Propagation at least; what waited behind a hole or in the buffer took longer.
+    base_s = 0.56 if profile == "ns2" else 0.04
+    assert min(rtt_ns for _, _, rtt_ns in rtts) >= base_s * 1e9
+    if profile == "ns2" and not timestamps:
+        # One packet at a time: about one a round trip, fewer where a loss event cancels it.
+        # ns-2's FACK also takes one of each duplicate ACK's timestamp.
+        assert 0.5 * 20 / base_s < len(rtts)
+        assert len(rtts) <= 20 / base_s or recovery == "fack"
+    else:
+        # Each ACK of new data, but for those of data sent twice (Karn) without timestamps.
+        assert len(rtts) >= (1.0 if timestamps else 0.9) * len(acks)
+
+
 def test_an_exception_in_a_control_ends_the_run_and_is_raised():
     class Broken(Reno):
         def on_loss(self, state):

@@ -136,6 +136,10 @@ fn connection(
     );
     base.limited_transmit = sender.limited_transmit;
     base.has_timestamps = sender.timestamps;
+    if !is_linux {
+        // The Linux agent sets its module up with the first ACK.
+        base.control.start(&mut base.state, 0);
+    }
     let agent: Box<dyn Agent> = match sender.recovery {
         _ if is_linux => Box::new(linux::Linux::new(sender.window == WindowKind::Compound)),
         RecoveryKind::Tahoe => Box::new(tahoe::Tahoe),
