@@ -205,3 +205,20 @@ def test_a_path_that_is_not_the_rfcs_is_refused() -> None:
     assert "not the slowest" in InitialWindow().applies_to(fast_last, Control()).text
     short_first = Path(nodes=(Node(rate_bps=1e6, buffer=3), Node(rate_bps=1e5, buffer=3)))
     assert "may overflow before" in InitialWindow().applies_to(short_first, Control()).text
+
+
+def test_a_map_in_blocks_is_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of unlike length in blocks of a few thousand packets, equal rows once: the answers of each point alone."""
+    monkeypatch.setattr("tcptrace_lab.models.initial_window.BLOCK", 3000)
+    others = {p.name: p.example for p in InitialWindow().parameters if p.name not in ("initial_window", "places")}
+    k, b = np.array([1.0, 3, 4, 40])[:, None], np.array([1.0, 3, 3, 25, 120])[None, :]
+    together = InitialWindow().evaluate(initial_window=k, places=b, **others)
+    for i, one_k in enumerate(k[:, 0]):
+        for j, one_b in enumerate(b[0]):
+            alone = InitialWindow().evaluate(initial_window=one_k, places=one_b, **others)
+            for name, quantity in together.items():
+                assert quantity.value[i, j] == pytest.approx(float(alone[name].value), nan_ok=True), (
+                    name,
+                    one_k,
+                    one_b,
+                )

@@ -331,3 +331,20 @@ def test_a_verdict_that_hangs_on_one_packet_says_so() -> None:
     assert "one packet more or less" in answer.notes[0]
     assert packets.SmallBuffersPackets().predict(satellite(40), TAHOE).notes == ()
     assert "more than a third" in packets.SmallBuffersPackets().applies_to(satellite(80), TAHOE).text
+
+
+def test_one_count_stands_for_all_thresholds_out_of_reach() -> None:
+    """What `cycles` saves on a map changes no answer: buffers, nodes before and thresholds drawn at random."""
+    rng = np.random.default_rng(4)
+    points = []
+    for _ in range(25):
+        before = ((0.15, np.inf), *([(float(rng.uniform(0.5, 0.98)), int(rng.integers(1, 60)))] * int(rng.integers(2))))
+        buffer = int(rng.integers(1, 60))
+        points += [(buffer, int(threshold), before) for threshold in rng.integers(2, 400, 6)]
+    found = packets.cycles(points)
+    wanted = [packets.cycle(*point) for point in points]
+    assert [(one.thresholds, one.timeouts, one.rounds, one.packets) for one in found] == [
+        (one.thresholds, one.timeouts, one.rounds, one.packets) for one in wanted
+    ]
+    # Most thresholds up to 400 are out of reach of buffers up to 60: far fewer counts than points.
+    assert len({id(one) for one in found}) < 0.6 * len(points)
