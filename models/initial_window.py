@@ -6,8 +6,9 @@ is being sent"); a slow start from an initial window of k packets. Time 0 is the
 are those at the sender ("we spy here").
 
 The RFC gives a trace and no equations; here is the recurrence behind it, packet by packet, until the third duplicate
-ACK. A chain of FIFO links with packets of one size delays a stream exactly as its slowest link with the sum of all
-times, so the links before the last queue enter as `feed_rate` and `feed_time` (see `reduce_chain`).
+ACK (`initial_window_transfer` goes on, one start at a time). A chain of FIFO links with packets of one size delays a
+stream exactly as its slowest link with the sum of all times, so the links before the last queue enter as `feed_rate`
+and `feed_time` (see `reduce_chain`).
 
 A point of a map costs 0.1 ms where b is up to 60, 5 ms where it is up to 1000: time grows with packets followed.
 
