@@ -95,7 +95,8 @@ class Run:
         """
         import numpy as np
 
-        frame = self._frame(self._core.truth(), "cwnd", "ssthresh", "flight_size", "snd_una", "snd_nxt", "rwnd")
+        units = ("cwnd", "ssthresh", "flight_size", "snd_una", "snd_nxt", "rwnd", "sacked", "lost", "retransmitted")
+        frame = self._frame(self._core.truth(), *units)
         room = frame["smss"] + frame["flight_size"]
         limits = [frame["state"] == RECOVERY, room > frame["rwnd"], room > frame["cwnd"]]
         frame["limited_by"] = np.select(limits, ["recovery", "rwnd", "cwnd"], "application")

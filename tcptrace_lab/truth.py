@@ -2,6 +2,9 @@
 
 `ev`: S, the sender's variables changed, and the row holds them afterwards; C, a loss was noticed (`ca_state` 3 by
 duplicate ACKs or SACK, 4 by the timer), with the columns of `losses`.
+
+As in the kernel, what is in flight is packets_out - sacked_out - lost_out + retrans_out. The last three are empty for a
+sender without a scoreboard, and in profile ns2, whose agents keep other books.
 """
 
 from __future__ import annotations
@@ -37,9 +40,13 @@ def truth_table(run: Run) -> pd.DataFrame:
             "connection": windows["connection"],
             "cwnd": windows["cwnd"] / smss,
             "ssthresh": windows["ssthresh"] / smss,
+            "srtt_us": windows["srtt_ns"] / 1000,
             "snd_una": _wire(run, windows, "snd_una"),
             "snd_nxt": _wire(run, windows, "snd_nxt"),
-            "packets_out": windows["flight_size"] / smss,
+            "packets_out": (windows["snd_nxt"] - windows["snd_una"]) / smss,
+            "sacked_out": windows["sacked"] / smss,
+            "lost_out": windows["lost"] / smss,
+            "retrans_out": windows["retransmitted"] / smss,
             "ca_state": windows["state"],
             "snd_wnd": windows["rwnd"],
             "flight_size": windows["flight_size"],

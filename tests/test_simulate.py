@@ -111,6 +111,30 @@ def test_the_numbers_of_the_truth_are_those_of_the_capture(name, tmp_path):
     assert changes["snd_una"].iloc[-1] == packets.loc[~from_sender, "ack"].iloc[-1]
 
 
+def test_the_truth_counts_what_is_in_flight_as_the_kernel_does(tmp_path):
+    run = simulate(load(SCENARIOS / "cubic_20M.toml", overrides=["duration_s=20"]))
+    (file, *_) = run.write_truth(tmp_path / "run.truth.csv")
+    rows = pd.read_csv(file).query("ev == 'S'")
+    in_flight = rows["packets_out"] - rows["sacked_out"] - rows["lost_out"] + rows["retrans_out"]
+    assert in_flight.to_numpy() == pytest.approx((rows["flight_size"] / run.windows["smss"].iloc[0]).to_numpy())
+    in_recovery = rows[rows["ca_state"] == 3]
+    assert (in_recovery[["sacked_out", "lost_out", "retrans_out"]].max() > 1).all()
+    # Nothing is sent again outside recovery, and a retransmission is of something lost or suspected.
+    assert (rows.loc[rows["ca_state"] == 0, "retrans_out"] == 0).all()
+    # 50 ms of path; 60 packets of 0.6 ms wait when the buffer is full.
+    assert rows["srtt_us"].between(50_000, 88_000).all()
+    assert rows["srtt_us"].max() > 80_000
+
+
+@pytest.mark.parametrize(("name", "base_s"), [("small_buffers_B20", 0.56), ("newreno_8M", 0.06)])
+def test_a_sender_without_a_scoreboard_leaves_its_columns_empty(name, base_s, tmp_path):
+    run = simulate(load(SCENARIOS / f"{name}.toml", overrides=["duration_s=5"]))
+    (file, *_) = run.write_truth(tmp_path / "run.truth.csv")
+    rows = pd.read_csv(file).query("ev == 'S'")
+    assert rows[["sacked_out", "lost_out", "retrans_out"]].isna().all(axis=None)
+    assert rows["srtt_us"].iloc[-1] >= base_s * 1e6
+
+
 def test_parquet_truth_is_the_csv_truth(satellite, tmp_path):
     satellite.write_truth(tmp_path / "a.parquet")
     satellite.write_truth(tmp_path / "a.truth.csv")

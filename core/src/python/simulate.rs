@@ -128,7 +128,8 @@ impl Simulation {
         )
     }
 
-    /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd.
+    /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd,
+    /// srtt_ns, sacked, lost, retransmitted (NaN: not known).
     fn truth<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let rows = &self.output.truth;
         let table = PyDict::new(py);
@@ -141,6 +142,19 @@ impl Simulation {
         column(&table, "snd_una", rows, |row| row.snd_una)?;
         column(&table, "snd_nxt", rows, |row| row.snd_nxt)?;
         column(&table, "rwnd", rows, |row| row.rwnd)?;
+        let or_nan = |value: Option<f64>| value.unwrap_or(f64::NAN);
+        column(&table, "srtt_ns", rows, |row| {
+            or_nan(row.known.srtt_ns.map(|ns| ns as f64))
+        })?;
+        column(&table, "sacked", rows, |row| {
+            or_nan(row.known.board.map(|board| board.sacked as f64))
+        })?;
+        column(&table, "lost", rows, |row| {
+            or_nan(row.known.board.map(|board| board.lost as f64))
+        })?;
+        column(&table, "retransmitted", rows, |row| {
+            or_nan(row.known.board.map(|board| board.retransmitted as f64))
+        })?;
         Ok(table)
     }
 

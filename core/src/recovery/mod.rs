@@ -10,5 +10,5 @@ mod sender;
 pub use intervals::Intervals;
 pub use prr::Prr;
 pub use rto::Rto;
-pub use scoreboard::Scoreboard;
+pub use scoreboard::{BoardCounts, Scoreboard};
 pub use sender::{Arrived, Detection, Options, Phase, Recovery, Reduction, Send, Sender};

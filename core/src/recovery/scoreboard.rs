@@ -8,6 +8,16 @@ use super::Intervals;
 /// RFC 6675 section 2.
 const DUP_THRESH: usize = 3;
 
+/// Bytes on the scoreboard, as Linux counts segments: flight = outstanding - SACKed - lost + retransmitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoardCounts {
+    pub sacked: u64,
+    /// Also if sent again.
+    pub lost: u64,
+    /// Sent again and neither acknowledged nor SACKed since.
+    pub retransmitted: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     smss: u64,
@@ -119,6 +129,15 @@ impl Scoreboard {
 
     pub fn sacked_bytes(&self) -> u64 {
         self.sacked.covered()
+    }
+
+    pub fn counts(&self) -> BoardCounts {
+        let retransmitted = self.retransmitted.covered();
+        BoardCounts {
+            sacked: self.sacked.covered(),
+            lost: self.lost.covered() + retransmitted - self.doubled.covered(),
+            retransmitted,
+        }
     }
 
     pub fn is_lost(&self, offset: u64) -> bool {

@@ -104,6 +104,7 @@ impl Cycles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::Known;
     use super::*;
 
     const WINDOW: u64 = 10;
@@ -128,6 +129,7 @@ mod tests {
                 snd_una: *una,
                 snd_nxt: *una + WINDOW,
                 rwnd: 1e9,
+                known: Known::default(),
             });
             *una += 1;
         }

@@ -2,6 +2,7 @@
 
 use super::cycles::Cycles;
 use crate::network::{DropReason, Instant, Stamp};
+use crate::recovery::BoardCounts;
 
 /// What a sender is doing, as in Linux's and this project's truth files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,16 @@ pub struct TruthRow {
     pub snd_una: u64,
     pub snd_nxt: u64,
     pub rwnd: f64,
+    pub known: Known,
+}
+
+/// What else the sender knows of itself; nothing where no truth is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Known {
+    /// `None` before the first sample.
+    pub srtt_ns: Option<i64>,
+    /// `None`: it keeps no scoreboard.
+    pub board: Option<BoardCounts>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ mod next;
 
 use std::collections::VecDeque;
 
-use super::{Prr, Rto, Scoreboard};
+use super::{BoardCounts, Prr, Rto, Scoreboard};
 use crate::congestion::{Ack, Control, Loss, State};
 
 /// What happens after the third duplicate ACK.
@@ -182,6 +182,11 @@ impl Sender {
             Recovery::Sack | Recovery::Fack => self.board.pipe(self.flight_size()),
             _ => self.flight_size(),
         }
+    }
+
+    /// `None` for a recovery that keeps no scoreboard.
+    pub fn board_counts(&self) -> Option<BoardCounts> {
+        self.has_pipe().then(|| self.board.counts())
     }
 
     pub fn cwnd(&self) -> u64 {

@@ -19,7 +19,7 @@ use rto::TickRto;
 use sink::{Answer, Sink};
 
 use super::output::{Output, unit_bytes};
-use super::record::{EventKind, Place, Recorder, TruthRow};
+use super::record::{EventKind, Known, Place, Recorder, TruthRow};
 use super::spec::{ConnectionSpec, RecoveryKind, Spec, WindowKind};
 use super::taps::Taps;
 use super::timer::Timer;
@@ -279,6 +279,10 @@ impl Connection {
             snd_una: (base.highest_ack + 1) as u64,
             snd_nxt: base.t_seqno as u64,
             rwnd: base.max_window,
+            known: Known {
+                srtt_ns: base.rto.srtt_ns(),
+                board: None,
+            },
         });
     }
 }

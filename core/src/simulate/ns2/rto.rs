@@ -72,6 +72,11 @@ impl TickRto {
         self.current = f64::from(((self.rttvar << 3) + self.srtt) >> 3) * self.tick;
     }
 
+    /// In whole ticks; `None` before the first sample and while it is backed off beyond belief.
+    pub fn srtt_ns(&self) -> Option<i64> {
+        (self.srtt > 0).then(|| (f64::from(self.srtt) / 8.0 * self.tick * 1e9) as i64)
+    }
+
     /// The time to wait, with minimum, back-off and maximum in ns-2's order.
     pub fn timeout(&self) -> f64 {
         let timeout = (self.current.max(self.min) * f64::from(self.backoff)).min(self.max);

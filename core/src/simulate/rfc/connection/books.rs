@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::recovery::{Detection, Phase};
-use crate::simulate::record::{DetectedBy, LossRow, SenderState, Totals, TruthRow};
+use crate::simulate::record::{DetectedBy, Known, LossRow, SenderState, Totals, TruthRow};
 use crate::simulate::rfc::Io;
 
 impl Connection {
@@ -51,6 +51,14 @@ impl Connection {
             snd_una: sender.snd_una - 1,
             snd_nxt: sender.snd_nxt - 1,
             rwnd: sender.rwnd as f64,
+            known: if io.recorder.keeps_truth {
+                Known {
+                    srtt_ns: sender.rto.srtt_ns(),
+                    board: sender.board_counts(),
+                }
+            } else {
+                Known::default()
+            },
         });
     }
 
