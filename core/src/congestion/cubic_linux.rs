@@ -208,10 +208,10 @@ impl Window for CubicLinux {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Control, MStart, Pair, Standard};
+    use super::super::{Control, MStart, Pair, SlowStart, Standard};
     use super::*;
 
-    fn windows(slow_start: Box<dyn super::super::SlowStart>) -> Vec<f64> {
+    fn windows(slow_start: impl SlowStart) -> Vec<f64> {
         let mut state = State {
             cwnd: 1000.0,
             ssthresh: 1e9,
@@ -219,7 +219,7 @@ mod tests {
         };
         let mut pair = Pair {
             slow_start,
-            window: Box::new(CubicLinux::new()),
+            window: CubicLinux::new(),
         };
         let ack = Ack {
             now_ns: 400_000_000,
@@ -244,11 +244,8 @@ mod tests {
         let standard = Standard {
             byte_counting: false,
         };
-        assert_eq!(windows(Box::new(standard)), [2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(windows(standard), [2.0, 3.0, 4.0, 5.0]);
         // Paper 002, Table 2: the windows of its own slow start over CUBIC.
-        assert_eq!(
-            windows(Box::new(MStart::new(false))),
-            [2.0, 12.0, 21.0, 29.0]
-        );
+        assert_eq!(windows(MStart::new(false)), [2.0, 12.0, 21.0, 29.0]);
     }
 }

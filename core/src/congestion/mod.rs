@@ -98,12 +98,12 @@ pub trait Window: Send {
 }
 
 /// Slow start x window.
-pub struct Pair {
-    pub slow_start: Box<dyn SlowStart>,
-    pub window: Box<dyn Window>,
+pub struct Pair<S, W> {
+    pub slow_start: S,
+    pub window: W,
 }
 
-impl Control for Pair {
+impl<S: SlowStart, W: Window> Control for Pair<S, W> {
     fn start(&mut self, state: &mut State, snd_nxt: u64) {
         self.window.start(state, snd_nxt);
     }

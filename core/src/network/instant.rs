@@ -11,8 +11,8 @@ pub trait Instant: Copy + PartialOrd + std::fmt::Debug {
     /// For columns: the nearest nanosecond.
     fn to_ns(self) -> i64;
     fn plus(self, length: Self) -> Self;
-    /// Orders points in time as the times themselves; no time is negative.
-    fn key(self) -> u64;
+    /// The length of time from `earlier`.
+    fn since(self, earlier: Self) -> Self;
     fn service(link: &Link, bytes: u32) -> Self;
     fn propagation(link: &Link) -> Self;
 }
@@ -33,12 +33,14 @@ impl Instant for Nanos {
         self.0
     }
 
+    #[inline]
     fn plus(self, length: Self) -> Self {
         Self(self.0 + length.0)
     }
 
-    fn key(self) -> u64 {
-        self.0 as u64
+    #[inline]
+    fn since(self, earlier: Self) -> Self {
+        Self(self.0 - earlier.0)
     }
 
     fn service(link: &Link, bytes: u32) -> Self {
@@ -68,13 +70,14 @@ impl Instant for Seconds {
         (self.0 * 1e9 + 0.5) as i64
     }
 
+    #[inline]
     fn plus(self, length: Self) -> Self {
         Self(self.0 + length.0)
     }
 
-    fn key(self) -> u64 {
-        // Doubles that are not negative are ordered as their bits.
-        self.0.to_bits()
+    #[inline]
+    fn since(self, earlier: Self) -> Self {
+        Self(self.0 - earlier.0)
     }
 
     fn service(link: &Link, bytes: u32) -> Self {

@@ -8,7 +8,7 @@ mod path;
 mod random;
 mod schedule;
 
-pub use drop_tail::{Arrival, Counters, DropTail, Limit};
+pub use drop_tail::{Counters, DropTail, Limit};
 pub use instant::{Instant, Nanos, Seconds, Stamp};
 pub use link::Link;
 pub use node::{Blind, DropReason, Node, Observer, QueueBin, Traveller};

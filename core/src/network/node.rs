@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Arrival, Counters, DropTail, Instant, Limit, Link, Random, Stamp};
+use super::{Counters, DropTail, Instant, Limit, Link, Random, Stamp};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +76,24 @@ struct Service<I> {
     end: I,
 }
 
+impl<I: Instant> Service<I> {
+    /// At equal times the one decided first comes first.
+    #[inline]
+    fn is_over(&self, at: Stamp<I>) -> bool {
+        self.end < at.time || (self.end == at.time && self.start <= at.scheduled)
+    }
+}
+
 /// A drop-tail queue, its link, and the losses behind it.
 #[derive(Debug)]
 pub struct Node<I> {
     link: Link,
     propagation: I,
     queue: DropTail<Service<I>>,
-    serving: Option<Service<I>>,
+    /// Services that end before are not put into the queue.
+    unwatched_until: I,
     last: Service<I>,
+    has_losses: bool,
     loss: f64,
     /// Data packets to lose, ascending; `served` counts data packets from 1.
     drop_packets: VecDeque<u64>,
@@ -91,14 +101,9 @@ pub struct Node<I> {
     bin_ns: i64,
     bins: Vec<QueueBin>,
     /// Sum of all packets' waiting times: over a length of time, the mean queue (Little).
-    waited_ns: i64,
+    waited: I,
     /// The last packet's size and serialisation time: nearly always those of the next.
     sized: (u32, I),
-}
-
-pub(super) enum Fate<I> {
-    Through(Stamp<I>),
-    Lost,
 }
 
 impl<I: Instant> Node<I> {
@@ -107,17 +112,18 @@ impl<I: Instant> Node<I> {
             link,
             propagation: I::propagation(&link),
             queue: DropTail::new(limit, counts_in_service),
-            serving: None,
+            unwatched_until: I::ZERO,
             last: Service {
                 start: I::ZERO,
                 end: I::ZERO,
             },
+            has_losses: false,
             loss: 0.0,
             drop_packets: VecDeque::new(),
             served: 0,
             bin_ns: 0,
             bins: Vec::new(),
-            waited_ns: 0,
+            waited: I::ZERO,
             sized: (0, I::service(&link, 0)),
         }
     }
@@ -134,8 +140,18 @@ impl<I: Instant> Node<I> {
         let mut numbers = drop_packets.to_vec();
         numbers.sort_unstable();
         numbers.dedup();
+        self.has_losses = loss > 0.0 || !numbers.is_empty();
         self.loss = loss;
         self.drop_packets = numbers.into();
+        self
+    }
+
+    /// Nobody will ask for the queue before `end`. An unlimited node without losses then needs none: its times follow
+    /// from the last service.
+    pub fn unwatched_until(mut self, end: I) -> Self {
+        if self.queue.is_unlimited() && !self.has_losses && self.bin_ns == 0 {
+            self.unwatched_until = end;
+        }
         self
     }
 
@@ -145,19 +161,20 @@ impl<I: Instant> Node<I> {
         self
     }
 
-    /// Ends and starts every service that lies before `at`: at equal times the one decided first comes first.
+    /// Ends every service that lies before `at`.
+    #[inline]
     pub(super) fn advance(&mut self, at: Stamp<I>) {
-        while let Some(service) = self.serving {
-            let is_later =
-                service.end > at.time || (service.end == at.time && service.start > at.scheduled);
-            if is_later {
-                return;
-            }
-            self.queue.end_service();
-            self.serving = self.queue.start_service().map(|(next, _)| next);
+        while self
+            .queue
+            .in_service()
+            .is_some_and(|service| service.is_over(at))
+        {
+            self.queue.leave();
         }
     }
 
+    /// When it is at the far end of the link; `None`: it is lost.
+    #[inline]
     pub(super) fn arrive<P: Traveller>(
         &mut self,
         number: usize,
@@ -165,58 +182,74 @@ impl<I: Instant> Node<I> {
         packet: &P,
         random: &mut Random,
         observer: &mut impl Observer<I, P>,
-    ) -> Fate<I> {
-        self.advance(at);
-        let waiting = self.queue.waiting();
-        observer.arrived(number, at, packet, waiting);
-        let starts = match self.serving {
-            None => at,
-            Some(_) => Stamp {
+    ) -> Option<Stamp<I>> {
+        let starts = if self.last.is_over(at) {
+            at
+        } else {
+            Stamp {
                 time: self.last.end,
                 scheduled: self.last.start,
-            },
+            }
         };
         let length = self.service_length(packet.bytes());
         let service = Service {
             start: starts.time,
             end: starts.time.plus(length),
         };
-        if self.queue.pass(packet.bytes()) {
-            self.serving = Some(service);
+        let mut waiting = 0;
+        if service.end < self.unwatched_until {
+            self.queue.pass(packet.bytes());
         } else {
-            if let Arrival::Dropped(_) = self.queue.arrive(service, packet.bytes()) {
-                self.count(at, true, 0);
-                observer.dropped(number, at, packet, DropReason::Overflow, waiting);
-                return Fate::Lost;
-            }
-            if self.serving.is_none() {
-                self.serving = self.queue.start_service().map(|(service, _)| service);
+            self.advance(at);
+            waiting = self.queue.waiting();
+            if !self.is_admitted(number, at, service, packet, observer) {
+                return None;
             }
         }
         self.last = service;
-        let wait_ns = if starts.time > at.time {
-            starts.time.to_ns() - at.time.to_ns()
-        } else {
-            0
-        };
-        self.waited_ns += wait_ns;
-        self.count(at, false, wait_ns);
+        if starts.time > at.time {
+            self.waited = self.waited.plus(starts.time.since(at.time));
+        }
         observer.started(number, starts, packet);
         observer.left(number, service.end, packet);
-        if let Some(reason) = self.loss_behind(packet, random) {
+        if self.has_losses
+            && let Some(reason) = self.loss_behind(packet, random)
+        {
             let end = Stamp {
                 time: service.end,
                 scheduled: service.start,
             };
             observer.dropped(number, end, packet, reason, waiting);
-            return Fate::Lost;
+            return None;
         }
         // ns-2 adds the delay to the transmission time before it adds both to the clock.
         let arrival = service.start.plus(length.plus(self.propagation));
-        Fate::Through(Stamp {
+        Some(Stamp {
             time: arrival,
             scheduled: service.start,
         })
+    }
+
+    /// Whether the queue, brought up to date, has a place.
+    #[inline]
+    fn is_admitted<P: Traveller>(
+        &mut self,
+        number: usize,
+        at: Stamp<I>,
+        service: Service<I>,
+        packet: &P,
+        observer: &mut impl Observer<I, P>,
+    ) -> bool {
+        let waiting = self.queue.waiting();
+        observer.arrived(number, at, packet, waiting);
+        let is_admitted = self.queue.arrive(service, packet.bytes());
+        if !is_admitted {
+            observer.dropped(number, at, packet, DropReason::Overflow, waiting);
+        }
+        if self.bin_ns != 0 {
+            self.count_in_bin(at, is_admitted.then_some(service.start));
+        }
+        is_admitted
     }
 
     fn loss_behind<P: Traveller>(&mut self, packet: &P, random: &mut Random) -> Option<DropReason> {
@@ -231,14 +264,8 @@ impl<I: Instant> Node<I> {
         random.chance(self.loss).then_some(DropReason::Random)
     }
 
-    #[inline]
-    fn count(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
-        if self.bin_ns != 0 {
-            self.count_in_bin(at, is_drop, wait_ns);
-        }
-    }
-
-    fn count_in_bin(&mut self, at: Stamp<I>, is_drop: bool, wait_ns: i64) {
+    /// `starts`: of an admitted packet, when its service does.
+    fn count_in_bin(&mut self, at: Stamp<I>, starts: Option<I>) {
         let bin = at.time.to_ns().div_euclid(self.bin_ns);
         if self.bins.last().is_none_or(|last| last.bin != bin) {
             self.bins.push(QueueBin {
@@ -249,10 +276,10 @@ impl<I: Instant> Node<I> {
         let waiting = self.queue.waiting() as u32;
         let last = self.bins.last_mut().expect("just pushed");
         last.arrivals += 1;
-        last.drops += u32::from(is_drop);
+        last.drops += u32::from(starts.is_none());
         last.waiting_max = last.waiting_max.max(waiting);
         last.waiting_last = waiting;
-        last.wait_ns += wait_ns;
+        last.wait_ns += starts.map_or(0, |starts| (starts.to_ns() - at.time.to_ns()).max(0));
     }
 
     pub fn counters(&self) -> Counters {
@@ -268,7 +295,7 @@ impl<I: Instant> Node<I> {
     }
 
     pub fn waited_ns(&self) -> i64 {
-        self.waited_ns
+        self.waited.to_ns()
     }
 
     pub fn bins(&self) -> &[QueueBin] {

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 
-use super::node::Fate;
 use super::{DropReason, Instant, Node, Observer, Random, Stamp, Traveller};
 
 /// Nodes in a row, then the packets on their way to the far end.
@@ -15,6 +14,7 @@ pub struct Path<I, P> {
     nodes: Vec<Node<I>>,
     /// Propagation behind the last node, or the whole way where there is no node.
     delay: I,
+    has_delay: bool,
     ack_loss: f64,
     on_the_way: VecDeque<(Stamp<I>, P)>,
 }
@@ -24,6 +24,7 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         Self {
             nodes,
             delay: I::from_ns(delay_ns),
+            has_delay: delay_ns > 0.0,
             ack_loss: 0.0,
             on_the_way: VecDeque::new(),
         }
@@ -53,28 +54,43 @@ impl<I: Instant, P: Traveller> Path<I, P> {
     /// The same for a packet sent in answer to an event: the event's stamp says what it finds at the first node.
     pub fn enter_at(
         &mut self,
-        mut at: Stamp<I>,
+        at: Stamp<I>,
         packet: &P,
         random: &mut Random,
         observer: &mut impl Observer<I, P>,
     ) -> bool {
+        let arrival = self.travel(at, packet, random, observer);
+        arrival.is_some_and(|arrival| self.put(arrival, *packet))
+    }
+
+    /// Works out the journey of one that enters: when it comes out. `None`: it is lost, as the observer was told.
+    pub fn travel<T: Traveller>(
+        &mut self,
+        mut at: Stamp<I>,
+        traveller: &T,
+        random: &mut Random,
+        observer: &mut impl Observer<I, T>,
+    ) -> Option<Stamp<I>> {
         for (number, node) in self.nodes.iter_mut().enumerate() {
-            match node.arrive(number, at, packet, random, observer) {
-                Fate::Through(next) => at = next,
-                Fate::Lost => return false,
-            }
+            at = node.arrive(number, at, traveller, random, observer)?;
         }
-        if self.delay > I::ZERO {
+        if self.has_delay {
             at = Stamp {
                 time: at.time.plus(self.delay),
                 scheduled: at.time,
             };
         }
-        if !packet.is_data() && random.chance(self.ack_loss) {
-            observer.dropped(self.nodes.len(), at, packet, DropReason::AckLoss, 0);
-            return false;
+        if self.ack_loss > 0.0 && !traveller.is_data() && random.chance(self.ack_loss) {
+            observer.dropped(self.nodes.len(), at, traveller, DropReason::AckLoss, 0);
+            return None;
         }
-        self.on_the_way.push_back((at, *packet));
+        Some(at)
+    }
+
+    /// Puts a packet whose journey is known on its way. Returns whether it is the next to come out.
+    #[inline]
+    pub fn put(&mut self, arrival: Stamp<I>, packet: P) -> bool {
+        self.on_the_way.push_back((arrival, packet));
         self.on_the_way.len() == 1
     }
 
@@ -196,5 +212,43 @@ mod tests {
         }
         assert_eq!(drops.0, [(1, 2_000_000)]);
         assert_eq!(path.on_the_way(), 2);
+    }
+
+    #[test]
+    fn a_node_that_nobody_watches_keeps_the_same_times_and_counts() {
+        let unlimited = |until| {
+            let link = Link {
+                rate_bps: Some(8e6),
+                delay_ns: 5e6,
+            };
+            Node::new(link, Limit::Unlimited, false).unwatched_until(until)
+        };
+        let end = Nanos(20_000_000);
+        let ends = [Nanos::ZERO, end].map(|until| {
+            let mut path = Path::new(vec![unlimited(until)], 0.0);
+            // Bursts and gaps; the last packets are still there at the end.
+            for (number, at) in [0, 0, 0, 7, 8, 8, 17, 17, 17, 17, 17, 19]
+                .iter()
+                .enumerate()
+            {
+                let packet = Plain(number as u32);
+                path.enter(
+                    Nanos(at * 1_000_000),
+                    packet,
+                    &mut Random::new(0),
+                    &mut Drops::default(),
+                );
+            }
+            let mut out = Vec::new();
+            while let Some(at) = path.next() {
+                out.push((path.leave().unwrap().0, at.time.0, at.scheduled.0));
+            }
+            path.finish(end);
+            let node = &path.nodes()[0];
+            assert!(node.is_conserved());
+            (out, node.counters(), node.waiting(), node.waited_ns())
+        });
+        assert_eq!(ends[0], ends[1]);
+        assert_eq!(ends[0].2, 2);
     }
 }

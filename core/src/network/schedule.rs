@@ -1,42 +1,59 @@
-//! What happens next: a tournament over a fixed set of sources, each with at most one pending time.
+//! What happens next: the least over a fixed set of sources, each with at most one pending time.
 //!
 //! A link delivers in order and a timer has one deadline, so a run needs one entry per link end and timer, however
 //! many packets are in flight: the cost of an event does not grow with the window.
 
 use super::{Instant, Stamp};
 
-/// Time, when it was decided, and the order of setting: compared as plain integers.
-type Key = (u64, u64, u64);
+/// The first sources, the two directions of the path, change with nearly every event and are looked at each time; the
+/// others play a tournament, whose winner stands until one of them is set.
+const PATHS: usize = 2;
 
-const NEVER: Key = (u64::MAX, u64::MAX, u64::MAX);
+/// One source's pending time; `NEVER` for none.
+#[derive(Clone, Copy, Debug)]
+struct Entry<I> {
+    at: Stamp<I>,
+    /// Of the setting.
+    order: u64,
+}
 
-/// Up to so many sources the least is looked for when it is asked for: a run of one connection sets two per event.
-const SCANNED: usize = 8;
+impl<I: Instant> Entry<I> {
+    const NEVER: Self = Self {
+        at: Stamp {
+            time: I::NEVER,
+            scheduled: I::NEVER,
+        },
+        order: 0,
+    };
+
+    #[inline]
+    fn is_before(&self, other: &Self) -> bool {
+        self.at.time < other.at.time
+            || (self.at.time == other.at.time
+                && (self.at.scheduled, self.order) < (other.at.scheduled, other.order))
+    }
+}
 
 /// The earliest of the sources' times; of equal ones the one decided first, then the one set first.
 #[derive(Debug)]
 pub struct Schedule<I> {
-    /// Leaves per source, padded to a power of two.
-    keys: Vec<Key>,
-    times: Vec<Option<Stamp<I>>>,
-    /// winners[1] is the earliest source of all, winners[n]'s children are 2n and 2n + 1; leaves follow.
-    winners: Vec<u32>,
+    /// By source; behind the paths padded to a power of two.
+    entries: Vec<Entry<I>>,
+    /// winners[1] is the earliest source behind the paths, winners[n]'s children are 2n and 2n + 1; leaves follow.
+    winners: Vec<usize>,
     order: u64,
 }
 
 impl<I: Instant> Schedule<I> {
     pub fn new(sources: usize) -> Self {
-        let leaves = sources.next_power_of_two().max(2);
-        let mut winners: Vec<u32> = vec![0; 2 * leaves];
-        for leaf in 0..leaves {
-            winners[leaves + leaf] = leaf as u32;
-        }
-        for inner in (1..leaves).rev() {
-            winners[inner] = winners[2 * inner];
+        let leaves = sources.saturating_sub(PATHS).next_power_of_two();
+        let mut winners = vec![PATHS; leaves];
+        winners.extend(PATHS..PATHS + leaves);
+        for node in (1..leaves).rev() {
+            winners[node] = winners[2 * node];
         }
         Self {
-            keys: vec![NEVER; leaves],
-            times: vec![None; leaves],
+            entries: vec![Entry::NEVER; PATHS + leaves],
             winners,
             order: 0,
         }
@@ -44,18 +61,36 @@ impl<I: Instant> Schedule<I> {
 
     /// Sets or clears a source's time.
     pub fn set(&mut self, source: usize, at: Option<Stamp<I>>) {
-        self.order += 1;
-        self.times[source] = at;
-        self.keys[source] = at.map_or(NEVER, |at| (at.time.key(), at.scheduled.key(), self.order));
-        if self.is_scanned() {
-            return;
+        self.note(source, at);
+        if source >= PATHS {
+            self.play(source);
         }
-        let mut node = (source + self.keys.len()) / 2;
+    }
+
+    /// When the next packet comes out of one of the two directions.
+    #[inline]
+    pub fn set_path(&mut self, direction: usize, at: Option<Stamp<I>>) {
+        debug_assert!(direction < PATHS);
+        self.note(direction, at);
+    }
+
+    #[inline]
+    fn note(&mut self, source: usize, at: Option<Stamp<I>>) {
+        self.order += 1;
+        self.entries[source] = at.map_or(Entry::NEVER, |at| Entry {
+            at,
+            order: self.order,
+        });
+    }
+
+    /// The matches that a source's new time may decide otherwise.
+    fn play(&mut self, source: usize) {
+        let mut node = (source - PATHS + self.winners.len() / 2) / 2;
         while node >= 1 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let is_right = self.keys[right as usize] < self.keys[left as usize];
+            let is_right = self.entries[right].is_before(&self.entries[left]);
             let winner = if is_right { right } else { left };
-            if self.winners[node] == winner && winner as usize != source {
+            if self.winners[node] == winner && winner != source {
                 // Neither was nor is the winner here: nothing changes further up.
                 return;
             }
@@ -64,28 +99,23 @@ impl<I: Instant> Schedule<I> {
         }
     }
 
-    fn is_scanned(&self) -> bool {
-        self.keys.len() <= SCANNED
-    }
-
-    pub fn get(&self, source: usize) -> Option<Stamp<I>> {
-        self.times[source]
+    /// A source's pending time; `NEVER` for none.
+    #[inline]
+    pub fn time(&self, source: usize) -> I {
+        self.entries[source].at.time
     }
 
     /// The next source and its time.
+    #[inline]
     pub fn next(&self) -> Option<(usize, Stamp<I>)> {
-        let source = if self.is_scanned() {
-            let mut least = 0;
-            for (source, key) in self.keys.iter().enumerate().skip(1) {
-                if *key < self.keys[least] {
-                    least = source;
-                }
+        let mut source = self.winners[1];
+        let mut next = &self.entries[source];
+        for (path, entry) in self.entries[..PATHS].iter().enumerate() {
+            if entry.is_before(next) {
+                (source, next) = (path, entry);
             }
-            least
-        } else {
-            self.winners[1] as usize
-        };
-        self.times[source].map(|at| (source, at))
+        }
+        (next.at.time < I::NEVER).then_some((source, next.at))
     }
 }
 

@@ -13,7 +13,17 @@ pub const QUEUE_BIN_NS: i64 = 10_000_000;
 /// The way of forward connections' data, and the way back.
 pub fn paths<I: Instant, P: Traveller>(spec: &Spec) -> [Path<I, P>; 2] {
     let bin_ns = if spec.record_truth { QUEUE_BIN_NS } else { 0 };
-    let nodes = |specs: &[NodeSpec]| specs.iter().map(|node| self::node(node, bin_ns)).collect();
+    let end = if spec.is_watched() {
+        0
+    } else {
+        spec.duration_ns
+    };
+    let nodes = |specs: &[NodeSpec]| {
+        let nodes = specs.iter().map(|spec| node(spec, bin_ns));
+        nodes
+            .map(|node: Node<I>| node.unwatched_until(I::from_ns(end as f64)))
+            .collect()
+    };
     [
         Path::new(nodes(&spec.path.nodes), 0.0),
         Path::new(nodes(&spec.path.reverse), spec.path.return_delay_ns)
@@ -41,22 +51,30 @@ fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64) -> Node<I> {
 
 /// The built-in control of a sender; `None` if it is written elsewhere.
 pub fn control(sender: &SenderSpec) -> Option<Box<dyn Control>> {
-    let byte_counting = sender.byte_counting;
-    let slow_start: Box<dyn SlowStart> = match sender.slow_start {
-        SlowStartKind::Standard => Box::new(Standard { byte_counting }),
-        SlowStartKind::Limited => Box::new(LimitedSlowStart {
-            max_ssthresh: sender.max_ssthresh,
-        }),
-        SlowStartKind::Hystart => Box::new(HystartPlusPlus::new()),
-        SlowStartKind::MStart => Box::new(MStart::new(sender.zero_step)),
-    };
-    let window: Box<dyn Window> = match sender.window {
-        WindowKind::Reno => Box::new(Reno::new(byte_counting)),
-        WindowKind::Cubic => Box::new(Cubic::new()),
-        WindowKind::CubicLinux => Box::new(CubicLinux::new()),
-        WindowKind::Compound => Box::new(Compound::new(sender.gamma)),
-        WindowKind::CompoundDraft => Box::new(CompoundDraft::new(sender.gamma)),
+    Some(match sender.window {
+        WindowKind::Reno => over(Reno::new(sender.byte_counting), sender),
+        WindowKind::Cubic => over(Cubic::new(), sender),
+        WindowKind::CubicLinux => over(CubicLinux::new(), sender),
+        WindowKind::Compound => over(Compound::new(sender.gamma), sender),
+        WindowKind::CompoundDraft => over(CompoundDraft::new(sender.gamma), sender),
         WindowKind::External => return None,
-    };
-    Some(Box::new(Pair { slow_start, window }))
+    })
+}
+
+/// The sender's slow start over its window, as one type: an ACK costs one call that is not known beforehand.
+fn over(window: impl Window + 'static, sender: &SenderSpec) -> Box<dyn Control> {
+    let byte_counting = sender.byte_counting;
+    match sender.slow_start {
+        SlowStartKind::Standard => pair(Standard { byte_counting }, window),
+        SlowStartKind::Limited => {
+            let max_ssthresh = sender.max_ssthresh;
+            pair(LimitedSlowStart { max_ssthresh }, window)
+        }
+        SlowStartKind::Hystart => pair(HystartPlusPlus::new(), window),
+        SlowStartKind::MStart => pair(MStart::new(sender.zero_step), window),
+    }
+}
+
+fn pair(slow_start: impl SlowStart + 'static, window: impl Window + 'static) -> Box<dyn Control> {
+    Box::new(Pair { slow_start, window })
 }

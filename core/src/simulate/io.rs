@@ -24,53 +24,84 @@ pub struct Io<I, P> {
     pub random: Random,
     pub recorder: Recorder<I>,
     pub taps: Taps<P>,
+    /// There are taps, or events are kept.
+    pub is_watched: bool,
     /// Packets sent along each direction.
     pub sent: [u16; 2],
 }
 
 impl<I: Instant, P: Carried> Io<I, P> {
-    /// A packet leaves an endpoint along a direction (0 or 1).
-    pub fn send(&mut self, direction: usize, packet: &P) {
+    /// A packet leaves an endpoint along a direction (0 or 1). Always part of its caller: the packet is then written
+    /// once, where it waits for its arrival.
+    #[inline(always)]
+    pub fn send(&mut self, direction: usize, packet: P) {
+        if self.is_watched {
+            return self.send_watched(direction, packet);
+        }
+        let at = Stamp {
+            time: self.now,
+            scheduled: self.decided,
+        };
+        let plain = Plain {
+            bytes: packet.bytes(),
+            is_data: packet.is_data(),
+        };
+        let path = &mut self.paths[direction];
+        let mut loss = None;
+        match path.travel(at, &plain, &mut self.random, &mut loss) {
+            Some(arrival) => {
+                if path.put(arrival, packet) {
+                    self.schedule.set_path(direction, Some(arrival));
+                }
+            }
+            None => self.lost(direction, &packet, loss),
+        }
+    }
+
+    #[cold]
+    fn lost(&mut self, direction: usize, packet: &P, loss: Option<Loss<I>>) {
+        let loss = loss.expect("what does not arrive is lost somewhere");
+        let mut watch = Watch {
+            recorder: &mut self.recorder,
+            taps: &mut self.taps,
+            direction,
+        };
+        watch.dropped(loss.node, loss.at, packet, loss.reason, loss.waiting);
+    }
+
+    #[cold]
+    fn send_watched(&mut self, direction: usize, mut packet: P) {
+        // Only captures show it.
+        self.sent[direction] = self.sent[direction].wrapping_add(1);
+        packet.set_ip_id(self.sent[direction]);
+        self.taps.entered(direction, self.now.to_ns(), &packet);
+        let mut watch = Watch {
+            recorder: &mut self.recorder,
+            taps: &mut self.taps,
+            direction,
+        };
         let at = Stamp {
             time: self.now,
             scheduled: self.decided,
         };
         let path = &mut self.paths[direction];
-        let is_next = if self.taps.is_empty() && !self.recorder.keeps_events {
-            let mut watch = DropsOnly(Watch {
-                recorder: &mut self.recorder,
-                taps: &mut self.taps,
-                direction,
-            });
-            path.enter_at(at, packet, &mut self.random, &mut watch)
-        } else {
-            // Only captures show it.
-            self.sent[direction] = self.sent[direction].wrapping_add(1);
-            let mut packet = *packet;
-            packet.set_ip_id(self.sent[direction]);
-            self.taps.entered(direction, self.now.to_ns(), &packet);
-            let mut watch = Watch {
-                recorder: &mut self.recorder,
-                taps: &mut self.taps,
-                direction,
-            };
-            path.enter_at(at, &packet, &mut self.random, &mut watch)
-        };
-        if is_next {
-            self.schedule.set(direction, path.next());
+        if path.enter_at(at, &packet, &mut self.random, &mut watch) {
+            self.schedule.set_path(direction, path.next());
         }
     }
 
     /// A packet reaches the end of a direction.
+    #[inline]
     pub fn delivered(&mut self, direction: usize, packet: &P) {
-        if !self.taps.is_empty() {
+        if self.is_watched {
             self.taps.delivered(direction, self.now.to_ns(), packet);
         }
     }
 
     /// An event at an endpoint.
+    #[inline]
     pub fn event(&mut self, at: Stamp<I>, place: Place, kind: EventKind, packet: &P) {
-        if self.recorder.keeps_events {
+        if self.is_watched {
             self.recorder.event(row(at, place, kind, packet));
         }
     }
@@ -83,20 +114,46 @@ struct Watch<'a, I, P> {
     direction: usize,
 }
 
-/// The same of a run without taps and events: nothing is asked per node and packet.
-struct DropsOnly<'a, I, P>(Watch<'a, I, P>);
+/// What nodes ask of a packet that nobody watches.
+#[derive(Clone, Copy)]
+struct Plain {
+    bytes: u32,
+    is_data: bool,
+}
 
-impl<I: Instant, P: Carried> Observer<I, P> for DropsOnly<'_, I, P> {
-    #[cold]
+impl Traveller for Plain {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn is_data(&self) -> bool {
+        self.is_data
+    }
+}
+
+/// Where such a packet was lost.
+struct Loss<I> {
+    node: usize,
+    at: Stamp<I>,
+    reason: DropReason,
+    waiting: usize,
+}
+
+impl<I: Instant> Observer<I, Plain> for Option<Loss<I>> {
     fn dropped(
         &mut self,
         node: usize,
         at: Stamp<I>,
-        packet: &P,
+        _packet: &Plain,
         reason: DropReason,
         waiting: usize,
     ) {
-        self.0.dropped(node, at, packet, reason, waiting);
+        *self = Some(Loss {
+            node,
+            at,
+            reason,
+            waiting,
+        });
     }
 }
 

@@ -6,51 +6,51 @@ use crate::network::{Instant, Schedule, Stamp};
 #[derive(Clone, Copy, Debug)]
 pub struct Timer<I> {
     source: usize,
-    deadline: Option<Stamp<I>>,
+    /// `NEVER` while idle.
+    deadline: Stamp<I>,
 }
 
 impl<I: Instant> Timer<I> {
     pub fn new(source: usize) -> Self {
         Self {
             source,
-            deadline: None,
+            deadline: Stamp {
+                time: I::NEVER,
+                scheduled: I::NEVER,
+            },
         }
     }
 
+    #[inline]
     pub fn is_pending(&self) -> bool {
-        self.deadline.is_some()
+        self.deadline.time < I::NEVER
     }
 
+    #[inline]
     pub fn set(&mut self, schedule: &mut Schedule<I>, now: I, delay: I) {
-        let deadline = Stamp {
+        self.deadline = Stamp {
             time: now.plus(delay),
             scheduled: now,
         };
-        self.deadline = Some(deadline);
-        if schedule
-            .get(self.source)
-            .is_none_or(|pending| deadline < pending)
-        {
-            schedule.set(self.source, Some(deadline));
+        if self.deadline.time < schedule.time(self.source) {
+            schedule.set(self.source, Some(self.deadline));
         }
     }
 
+    #[inline]
     pub fn cancel(&mut self) {
-        self.deadline = None;
+        self.deadline.time = I::NEVER;
     }
 
     /// The entry in the schedule came up. True when the deadline is really there; the timer is then idle.
     pub fn is_due(&mut self, schedule: &mut Schedule<I>, at: Stamp<I>) -> bool {
-        match self.deadline {
-            Some(deadline) if deadline > at => {
-                schedule.set(self.source, Some(deadline));
-                false
-            }
-            due => {
-                schedule.set(self.source, None);
-                self.deadline = None;
-                due.is_some()
-            }
+        let is_pending = self.is_pending();
+        if is_pending && self.deadline > at {
+            schedule.set(self.source, Some(self.deadline));
+            return false;
         }
+        schedule.set(self.source, None);
+        self.cancel();
+        is_pending
     }
 }

@@ -136,7 +136,7 @@ impl Base {
             scheduled: io.now,
         };
         io.event(at, Place::Sender, EventKind::Send, &packet);
-        io.send(self.direction, &packet);
+        io.send(self.direction, packet);
         if number > self.max_seq {
             self.max_seq = number;
             if !self.rtt_active {

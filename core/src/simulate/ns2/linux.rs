@@ -58,6 +58,7 @@ impl Linux {
     }
 
     /// Round-trip sample, timer: every ACK that is not old gives both.
+    #[inline]
     fn take_time(&mut self, base: &mut Base, io: &mut Io, packet: &Packet, is_unsure: bool) {
         let now = io.now.0;
         let echoed = now - packet.ts;
@@ -91,7 +92,8 @@ impl Linux {
             flight_size: prior_in_flight as f64,
             snd_una: (base.highest_ack + 1) as u64,
             snd_nxt: base.t_seqno as u64,
-            is_cwnd_limited: prior_in_flight >= Self::cwnd(base),
+            // Windows are whole numbers here.
+            is_cwnd_limited: prior_in_flight as f64 >= base.state.cwnd,
         };
         base.control.on_ack(&mut base.state, &ack);
     }
@@ -199,8 +201,10 @@ impl Agent for Linux {
     }
 
     fn send(&mut self, base: &mut Base, io: &mut Io) {
-        self.next_in_flight = self.next_in_flight.min(self.in_flight(base) + 1);
-        while self.in_flight(base) < Self::cwnd(base).max(self.next_in_flight) {
+        let cwnd = Self::cwnd(base);
+        let mut in_flight = self.in_flight(base);
+        self.next_in_flight = self.next_in_flight.min(in_flight + 1);
+        while in_flight < cwnd.max(self.next_in_flight) {
             let number = match self.board.next_to_retransmit() {
                 Some(number) => {
                     self.board.mark_retransmitted(number, base.t_seqno);
@@ -214,7 +218,8 @@ impl Agent for Linux {
             };
             self.remember_sending(base, number, io.now.0);
             base.output(io, number);
-            self.next_in_flight = self.next_in_flight.min((self.in_flight(base) - 1).max(1));
+            in_flight += 1;
+            self.next_in_flight = self.next_in_flight.min((in_flight - 1).max(1));
         }
     }
 

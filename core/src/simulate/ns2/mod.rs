@@ -1,6 +1,7 @@
 //! The `ns2` profile: numbered packets, doubles for time, ns-2.35's agents event for event.
 
 mod agent;
+mod any;
 mod board;
 mod fack;
 mod linux;
@@ -14,6 +15,7 @@ mod tahoe;
 use std::collections::VecDeque;
 
 use agent::{Agent, Base, ENDLESS, Io};
+use any::Any;
 use packet::Packet;
 use rto::TickRto;
 use sink::{Answer, Sink};
@@ -33,7 +35,7 @@ const PER_CONNECTION: usize = 4;
 
 struct Connection {
     base: Base,
-    agent: Box<dyn Agent>,
+    agent: Any,
     sink: Sink,
     delayed_ack: Timer<Seconds>,
     delayed_ack_s: f64,
@@ -59,6 +61,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             spec.record_events,
         ),
         taps: Taps::new(spec),
+        is_watched: spec.is_watched(),
         sent: [0; 2],
     };
     let mut connections: Vec<Connection> = spec
@@ -80,7 +83,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
     let end = Seconds::from_ns(spec.duration_ns as f64);
     while let Some((source, at)) = io.schedule.next() {
         // As in ns-2, where the end of the run was scheduled before everything else.
-        if at.time >= end || controls.has_stopped() {
+        if at.time.0 >= end.0 || controls.has_stopped() {
             break;
         }
         io.now = at.time;
@@ -140,13 +143,13 @@ fn connection(
         // The Linux agent sets its module up with the first ACK.
         base.control.start(&mut base.state, 0);
     }
-    let agent: Box<dyn Agent> = match sender.recovery {
-        _ if is_linux => Box::new(linux::Linux::new(sender.window == WindowKind::Compound)),
-        RecoveryKind::Tahoe => Box::new(tahoe::Tahoe),
-        RecoveryKind::Reno => Box::new(reno::Reno::new(false)),
-        RecoveryKind::Newreno => Box::new(reno::Reno::new(true)),
-        RecoveryKind::Sack => Box::new(sack::Sack1::new()),
-        RecoveryKind::Fack => Box::new(fack::Fack::new()),
+    let agent = match sender.recovery {
+        _ if is_linux => Any::Linux(linux::Linux::new(sender.window == WindowKind::Compound)),
+        RecoveryKind::Tahoe => Any::Tahoe(tahoe::Tahoe),
+        RecoveryKind::Reno => Any::Reno(reno::Reno::new(false)),
+        RecoveryKind::Newreno => Any::Reno(reno::Reno::new(true)),
+        RecoveryKind::Sack => Any::Sack(sack::Sack1::new()),
+        RecoveryKind::Fack => Any::Fack(fack::Fack::new()),
     };
     let has_sack = is_linux || matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack);
     let delays = given.receiver.delayed_ack_segments > 1;
@@ -173,7 +176,7 @@ fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: St
     let packet = io.paths[direction]
         .leave()
         .expect("the schedule says one is there");
-    io.schedule.set(direction, io.paths[direction].next());
+    io.schedule.set_path(direction, io.paths[direction].next());
     let connection = &mut connections[packet.connection as usize];
     if packet.is_data {
         io.delivered(direction, &packet);
@@ -250,7 +253,7 @@ impl Connection {
         let ack = self.sink.ack(self.base.connection);
         self.base.totals.acks_sent += 1;
         io.event(at, Place::Receiver, EventKind::SendAck, &ack);
-        io.send(1 - self.base.direction, &ack);
+        io.send(1 - self.base.direction, ack);
     }
 
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {

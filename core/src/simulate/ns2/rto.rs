@@ -43,6 +43,7 @@ impl TickRto {
         }
     }
 
+    #[inline]
     pub fn update(&mut self, now: f64, sample: f64, kind: Sample) {
         let ticks = match kind {
             Sample::Timed => {
@@ -78,9 +79,17 @@ impl TickRto {
     }
 
     /// The time to wait, with minimum, back-off and maximum in ns-2's order.
+    #[inline]
     pub fn timeout(&self) -> f64 {
-        let timeout = (self.current.max(self.min) * f64::from(self.backoff)).min(self.max);
-        timeout.max(2.0 * self.tick)
+        // Plain comparisons: no term is ever NaN, for which `max` and `min` would look on every ACK.
+        let larger = |a: f64, b: f64| if a > b { a } else { b };
+        let timeout = larger(self.current, self.min) * f64::from(self.backoff);
+        let timeout = if timeout < self.max {
+            timeout
+        } else {
+            self.max
+        };
+        larger(timeout, 2.0 * self.tick)
     }
 
     pub fn back_off(&mut self) {

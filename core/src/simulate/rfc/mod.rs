@@ -32,6 +32,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         random: Random::new(spec.seed),
         recorder: Recorder::new(count, spec.record_truth, spec.record_events),
         taps: Taps::new(spec),
+        is_watched: spec.is_watched(),
         sent: [0; 2],
     };
     let mut connections: Vec<Connection> = (0..count)
@@ -78,7 +79,7 @@ fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: St
     let packet = io.paths[direction]
         .leave()
         .expect("the schedule says one is there");
-    io.schedule.set(direction, io.paths[direction].next());
+    io.schedule.set_path(direction, io.paths[direction].next());
     let connection = &mut connections[packet.connection as usize];
     if packet.is_from_sender {
         io.delivered(direction, &packet);

@@ -44,6 +44,13 @@ pub struct Spec {
     pub ipv6: bool,
 }
 
+impl Spec {
+    /// Whether packets are kept on their way, not only counted.
+    pub fn is_watched(&self) -> bool {
+        self.record_events || !self.taps.is_empty()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathSpec {

@@ -356,7 +356,7 @@ impl Connection {
         };
         debug_assert!(packet.payload == 0 || packet.bytes() <= 65_535);
         io.event(at, place, kind, &packet);
-        io.send(direction, &packet);
+        io.send(direction, packet);
     }
 }
 
