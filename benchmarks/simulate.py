@@ -25,7 +25,7 @@ SCENARIOS = HERE.parent / "captures" / "scenarios"
 # Name, scenario, ns script with its queue limit, simulated seconds.
 PAIRS = (
     ("Tahoe, satellite", "small_buffers_B20.toml", "tahoe_satellite.tcl", 21, 30_000),
-    ("Compound, 100 Mbit/s", "compound_case4.toml", "compound_100M.tcl", 80, 400),
+    ("Compound, 100 Mbit/s", "compound_case4.toml", "compound_100M.tcl", 80, 1_600),
 )
 WINDOWS = (10, 100, 1_000, 10_000, 100_000)
 

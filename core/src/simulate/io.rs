@@ -31,9 +31,8 @@ pub struct Io<I, P> {
 }
 
 impl<I: Instant, P: Carried> Io<I, P> {
-    /// A packet leaves an endpoint along a direction (0 or 1). Always part of its caller: the packet is then written
-    /// once, where it waits for its arrival.
-    #[inline(always)]
+    /// A packet leaves an endpoint along a direction (0 or 1).
+    #[inline(never)]
     pub fn send(&mut self, direction: usize, packet: P) {
         if self.is_watched {
             return self.send_watched(direction, packet);

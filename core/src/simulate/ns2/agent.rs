@@ -1,6 +1,6 @@
 //! What ns-2's senders share: numbers, window, timing of one packet, output.
 
-use super::packet::{Blocks, Packet};
+use super::packet::Packet;
 use super::rto::{Sample, TickRto};
 use crate::congestion::{Ack, Control, Loss, State};
 use crate::network::{Instant, Seconds, Stamp};
@@ -120,15 +120,8 @@ impl Base {
     /// Sends one packet; a packet never sent before may be timed.
     pub fn output(&mut self, io: &mut Io, number: i64) {
         let is_syn = self.has_syn && number == 0;
-        let packet = Packet {
-            connection: self.connection,
-            bytes: if is_syn { 40 } else { self.packet_bytes },
-            number,
-            is_data: true,
-            ip_id: 0,
-            ts: io.now.0,
-            blocks: Blocks::default(),
-        };
+        let bytes = if is_syn { 40 } else { self.packet_bytes };
+        let packet = Packet::data(self.connection, number, bytes, io.now.0);
         let nothing_outstanding = self.highest_ack == self.max_seq;
         self.totals.packets_sent += 1;
         let at = Stamp {
@@ -201,16 +194,16 @@ impl Base {
     /// Bookkeeping of an ACK of new data; the window is opened apart.
     pub fn new_ack(&mut self, io: &mut Io, packet: &Packet) {
         self.dupacks = 0;
-        self.last_ack = packet.number;
-        self.highest_ack = packet.number;
-        self.t_seqno = self.t_seqno.max(packet.number + 1);
+        self.last_ack = packet.number();
+        self.highest_ack = packet.number();
+        self.t_seqno = self.t_seqno.max(packet.number() + 1);
         if self.has_timestamps {
             self.rto
                 .update(io.now.0, io.now.0 - packet.ts, Sample::Timestamp);
             self.tell_rtt(io.now.0, io.now.0 - packet.ts);
         }
-        self.end_timing(io.now.0, packet.number, !self.has_timestamps);
-        self.new_timer(io, packet.number);
+        self.end_timing(io.now.0, packet.number(), !self.has_timestamps);
+        self.new_timer(io, packet.number());
     }
 
     /// One increment per ACK, however much it acknowledges.

@@ -91,12 +91,12 @@ impl Fack {
 
     /// ACK bookkeeping with SACK about: every ACK restarts the timer and gives a sample by its echo.
     fn old_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
-        base.last_ack = packet.number;
-        base.highest_ack = packet.number;
-        self.snd_fack = self.snd_fack.max(packet.number);
-        base.t_seqno = base.t_seqno.max(packet.number + 1);
-        base.new_timer(io, packet.number);
-        base.end_timing(io.now.0, packet.number, false);
+        base.last_ack = packet.number();
+        base.highest_ack = packet.number();
+        self.snd_fack = self.snd_fack.max(packet.number());
+        base.t_seqno = base.t_seqno.max(packet.number() + 1);
+        base.new_timer(io, packet.number());
+        base.end_timing(io.now.0, packet.number(), false);
         let sample = io.now.0 - packet.ts;
         base.tell_rtt(io.now.0, sample);
         base.rto.update(
@@ -139,7 +139,7 @@ impl Agent for Fack {
             self.update(base.highest_ack, packet);
             self.forget_lost_retransmissions(packet);
             base.open_cwnd(io.now.0);
-            if packet.blocks.count == 0 && base.last_ack >= base.recover {
+            if packet.blocks.is_empty() && base.last_ack >= base.recover {
                 self.in_recovery = false;
                 self.waits_for_timeout = false;
                 self.clear();
@@ -150,7 +150,7 @@ impl Agent for Fack {
             self.send(base, io);
             return;
         }
-        if packet.number > base.last_ack && packet.blocks.count == 0 {
+        if packet.number() > base.last_ack && packet.blocks.is_empty() {
             base.new_ack(io, packet);
             base.open_cwnd(io.now.0);
             self.snd_fack = base.last_ack;
@@ -158,7 +158,7 @@ impl Agent for Fack {
             self.clear();
             self.retran_data = 0;
             base.phase = SenderState::Open;
-        } else if packet.number >= base.last_ack {
+        } else if packet.number() >= base.last_ack {
             self.update(base.highest_ack, packet);
             self.old_ack(base, io, packet);
             self.advance_fack(base, packet);

@@ -21,7 +21,7 @@ pub struct Linux {
     /// When each packet was last sent, by number modulo the table's size.
     sent_at: Vec<f64>,
     /// cwnd as ns-2 traces it: what is allowed while halving.
-    traced: i64,
+    traced: f64,
 }
 
 impl Linux {
@@ -32,7 +32,7 @@ impl Linux {
             falls_to_half_of_ssthresh,
             has_started: false,
             sent_at: vec![0.0; 1024],
-            traced: 0,
+            traced: 0.0,
         }
     }
 
@@ -58,15 +58,15 @@ impl Linux {
     }
 
     /// Round-trip sample, timer: every ACK that is not old gives both.
-    #[inline]
+    #[inline(always)]
     fn take_time(&mut self, base: &mut Base, io: &mut Io, packet: &Packet, is_unsure: bool) {
         let now = io.now.0;
         let echoed = now - packet.ts;
         base.rto.update(now, echoed, Sample::LinuxTimestamp);
-        let sample = if is_unsure || packet.number == 0 {
+        let sample = if is_unsure || packet.number() == 0 {
             echoed
         } else {
-            now - self.sent_at[packet.number as usize & (self.sent_at.len() - 1)]
+            now - self.sent_at[packet.number() as usize & (self.sent_at.len() - 1)]
         };
         // The module sees whole microseconds.
         let rtt_us = (sample * 1e6 + 0.5) as i64;
@@ -74,7 +74,7 @@ impl Linux {
             base.control.on_rtt(io.now.to_ns(), rtt_us * 1000);
         }
         base.rto.end_back_off();
-        base.end_timing(now, packet.number, false);
+        base.end_timing(now, packet.number(), false);
         base.set_timer(io);
         if !self.has_started {
             // The module is set up only now: the first sample is lost to it.
@@ -147,23 +147,28 @@ impl Linux {
     }
 
     fn trace(&mut self, base: &Base) {
-        self.traced = self.next_in_flight.max(Self::cwnd(base));
+        let halving = self.next_in_flight as f64;
+        self.traced = if halving > base.state.cwnd {
+            halving
+        } else {
+            base.state.cwnd
+        };
     }
 }
 
 impl Agent for Linux {
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
-        let newly_acked = packet.number - base.highest_ack;
-        if packet.number + 1 > base.t_seqno || newly_acked < 0 {
+        let newly_acked = packet.number() - base.highest_ack;
+        if packet.number() + 1 > base.t_seqno || newly_acked < 0 {
             return;
         }
         let prior_in_flight = self.in_flight(base);
         if newly_acked > 0 {
-            base.highest_ack = packet.number;
-            base.max_seq = base.max_seq.max(packet.number);
-            base.t_seqno = base.t_seqno.max(packet.number + 1);
+            base.highest_ack = packet.number();
+            base.max_seq = base.max_seq.max(packet.number());
+            base.t_seqno = base.t_seqno.max(packet.number() + 1);
         }
-        let news = if packet.blocks.count > 0 || !self.board.is_empty() {
+        let news = if !packet.blocks.is_empty() || !self.board.is_empty() {
             self.board.update(base.highest_ack, packet)
         } else {
             News::default()
@@ -224,11 +229,11 @@ impl Agent for Linux {
     }
 
     fn usable_window(&self, base: &Base) -> f64 {
-        self.traced.max(if self.has_started {
-            0
+        if self.has_started || self.traced > base.state.cwnd {
+            self.traced
         } else {
-            Self::cwnd(base)
-        }) as f64
+            base.state.cwnd
+        }
     }
 
     fn flight_size(&self, base: &Base) -> f64 {

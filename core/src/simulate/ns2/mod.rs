@@ -21,7 +21,7 @@ use rto::TickRto;
 use sink::{Answer, Sink};
 
 use super::output::{Output, unit_bytes};
-use super::record::{EventKind, Known, Place, Recorder, TruthRow};
+use super::record::{EventKind, Known, Place, Recorder, SenderState, TruthRow};
 use super::spec::{ConnectionSpec, RecoveryKind, Spec, WindowKind};
 use super::taps::Taps;
 use super::timer::Timer;
@@ -43,7 +43,8 @@ struct Connection {
     /// ACKs behind the shared way back, on this connection's own delay.
     last_stretch: VecDeque<(Stamp<Seconds>, Packet)>,
     writes: writes::Writes,
-    last_truth: Option<(f64, f64, u8)>,
+    /// Window, threshold and state as last recorded; NaN before that.
+    last_truth: (f64, f64, SenderState),
 }
 
 /// Runs a scenario in this profile.
@@ -167,7 +168,7 @@ fn connection(
         extra_delay: Seconds::from_ns(given.extra_delay_ns),
         last_stretch: VecDeque::new(),
         writes: writes::Writes::new(&given.application, given.start_ns),
-        last_truth: None,
+        last_truth: (f64::NAN, f64::NAN, SenderState::Open),
     }
 }
 
@@ -264,21 +265,27 @@ impl Connection {
     }
 
     /// A row of truth if window, threshold or state have changed.
+    #[inline]
     fn record(&mut self, io: &mut Io) {
         let base = &self.base;
         let cwnd = self.agent.usable_window(base);
-        let now = (cwnd, base.state.ssthresh, base.phase as u8);
-        if self.last_truth == Some(now) {
-            return;
+        let now = (cwnd, base.state.ssthresh, base.phase);
+        if self.last_truth != now {
+            self.last_truth = now;
+            self.record_change(io);
         }
-        self.last_truth = Some(now);
+    }
+
+    fn record_change(&mut self, io: &mut Io) {
+        let base = &self.base;
+        let (cwnd, ssthresh, state) = self.last_truth;
         io.recorder.window(TruthRow {
             time_ns: io.now.to_ns(),
             connection: base.connection,
             cwnd,
-            ssthresh: base.state.ssthresh,
+            ssthresh,
             flight_size: self.agent.flight_size(base),
-            state: base.phase,
+            state,
             snd_una: (base.highest_ack + 1) as u64,
             snd_nxt: base.t_seqno as u64,
             rwnd: base.max_window,

@@ -9,35 +9,76 @@ use crate::wire::Segment;
 /// Up to three half-open ranges of packet numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blocks {
-    pub count: u8,
-    pub ranges: [(u32, u32); 3],
+    /// Those in use come first; one that is not is (0, 0).
+    ranges: [(u32, u32); 3],
 }
 
 impl Blocks {
     pub fn push(&mut self, start: u64, end: u64) {
-        self.ranges[usize::from(self.count)] = (start as u32, end as u32);
-        self.count += 1;
+        let count = self.count();
+        self.ranges[count] = (start as u32, end as u32);
+    }
+
+    pub fn count(&self) -> usize {
+        self.ranges.iter().take_while(|&&(_, end)| end > 0).count()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ranges[0].1 == 0
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.ranges[..usize::from(self.count)]
+        self.ranges[..self.count()]
             .iter()
             .map(|&(start, end)| (u64::from(start), u64::from(end)))
     }
 }
 
+/// With its time of arrival one line of the cache: a window's worth of them is most of what a run touches.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    pub connection: u32,
-    pub bytes: u32,
-    /// Packet number from 0; of an ACK the last number received in order, -1 for none.
-    pub number: i64,
-    pub is_data: bool,
-    /// Which of its host's packets it is: a retransmission or a second duplicate ACK is another one.
-    pub ip_id: u16,
     /// When the data packet was sent; an ACK echoes it (in seconds).
     pub ts: f64,
+    number: i32,
+    pub connection: u32,
+    pub bytes: u32,
+    /// Which of its host's packets it is: a retransmission or a second duplicate ACK is another one.
+    pub ip_id: u16,
+    pub is_data: bool,
     pub blocks: Blocks,
+}
+
+impl Packet {
+    /// Packet `number` of a connection, sent now.
+    #[inline]
+    pub fn data(connection: u32, number: i64, bytes: u32, now: f64) -> Self {
+        Self {
+            ts: now,
+            number: number as i32,
+            connection,
+            bytes,
+            ip_id: 0,
+            is_data: true,
+            blocks: Blocks::default(),
+        }
+    }
+
+    /// The ACK of everything up to and with packet `number`, echoing `ts`.
+    #[inline]
+    pub fn ack(connection: u32, number: i64, bytes: u32, ts: f64, blocks: Blocks) -> Self {
+        Self {
+            is_data: false,
+            blocks,
+            ..Self::data(connection, number, bytes, ts)
+        }
+    }
+
+    /// Packet number from 0; of an ACK the last number received in order, -1 for none.
+    #[inline]
+    pub fn number(&self) -> i64 {
+        i64::from(self.number)
+    }
 }
 
 impl Traveller for Packet {
@@ -56,7 +97,7 @@ impl Carried for Packet {
     }
 
     fn offset(&self) -> u64 {
-        self.number.max(0) as u64
+        self.number().max(0) as u64
     }
 
     fn set_ip_id(&mut self, ip_id: u16) {
@@ -72,13 +113,13 @@ impl Captured for Packet {
     fn segment(&self, ends: &[Ends], packet_bytes: u32) -> Segment {
         let ends = &ends[self.connection as usize];
         if self.is_data {
-            return packet_counting::data(ends, self.number, self.ip_id, packet_bytes);
+            return packet_counting::data(ends, self.number(), self.ip_id, packet_bytes);
         }
         let blocks: Vec<(i64, i64)> = self
             .blocks
             .iter()
             .map(|(start, end)| (start as i64, end as i64))
             .collect();
-        packet_counting::ack(ends, self.number, self.ip_id, packet_bytes, &blocks)
+        packet_counting::ack(ends, self.number(), self.ip_id, packet_bytes, &blocks)
     }
 }

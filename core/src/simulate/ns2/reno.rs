@@ -49,28 +49,29 @@ impl Reno {
     fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
         if self.first_partial {
             self.first_partial = false;
-            base.new_timer(io, packet.number);
+            base.new_timer(io, packet.number());
         }
-        let deflate = packet.number - base.last_ack;
+        let deflate = packet.number() - base.last_ack;
         if self.dupwnd > deflate {
             self.dupwnd -= deflate - 1;
         } else {
             base.state.cwnd = (base.state.cwnd - (deflate - self.dupwnd) as f64).max(1.0);
             self.dupwnd = 1;
         }
-        base.last_ack = packet.number;
-        base.highest_ack = packet.number;
-        base.t_seqno = base.t_seqno.max(packet.number + 1);
-        base.end_timing(io.now.0, packet.number, false);
+        base.last_ack = packet.number();
+        base.highest_ack = packet.number();
+        base.t_seqno = base.t_seqno.max(packet.number() + 1);
+        base.end_timing(io.now.0, packet.number(), false);
         base.output(io, base.last_ack + 1);
     }
 }
 
 impl Agent for Reno {
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
-        if packet.number > base.last_ack {
-            let is_partial =
-                self.is_newreno && packet.number < base.recover && base.last_cut == LastCut::DupAck;
+        if packet.number() > base.last_ack {
+            let is_partial = self.is_newreno
+                && packet.number() < base.recover
+                && base.last_cut == LastCut::DupAck;
             if is_partial {
                 self.partial_ack(base, io, packet);
             } else {
@@ -83,7 +84,7 @@ impl Agent for Reno {
                 base.new_ack(io, packet);
                 base.open_cwnd(io.now.0);
             }
-        } else if packet.number == base.last_ack {
+        } else if packet.number() == base.last_ack {
             base.dupacks += 1;
             if base.dupacks == NUM_DUPACKS {
                 self.fast_retransmit(base, io);

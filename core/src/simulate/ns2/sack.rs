@@ -88,21 +88,21 @@ impl Sack1 {
 
     /// A partial ACK is taken for a retransmission that arrived: it has left the pipe as well as its ACK's cause.
     fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
-        base.highest_ack = packet.number;
+        base.highest_ack = packet.number();
         self.update(base.highest_ack, packet);
         self.pipe -= 1;
-        base.new_timer(io, packet.number);
+        base.new_timer(io, packet.number());
         base.rto.end_back_off();
     }
 
     fn outside_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
-        if packet.number > base.last_ack {
+        if packet.number() > base.last_ack {
             base.new_ack(io, packet);
             base.open_cwnd(io.now.0);
             self.after_timeout = false;
             base.phase = SenderState::Open;
             self.clear();
-        } else if packet.number == base.last_ack
+        } else if packet.number() == base.last_ack
             && !self.after_timeout
             && self.update(base.highest_ack, packet)
         {
@@ -120,14 +120,14 @@ impl Sack1 {
 
     fn in_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
         self.pipe -= 1;
-        if packet.number >= base.recover {
+        if packet.number() >= base.recover {
             base.recover = 0;
             self.in_recovery = false;
             base.phase = SenderState::Open;
             base.new_ack(io, packet);
             self.after_timeout = false;
             self.clear();
-        } else if packet.number > base.highest_ack {
+        } else if packet.number() > base.highest_ack {
             self.partial_ack(base, io, packet);
         } else if !self.after_timeout && self.update(base.highest_ack, packet) && base.dupacks > 0 {
             base.dupacks += 1;

@@ -55,15 +55,15 @@ impl Sink {
 
     /// Takes a data packet in. `is_waiting`: an ACK is already being delayed.
     pub fn receive(&mut self, packet: &Packet) -> Answer {
-        let number = packet.number as u64;
-        self.last_received = packet.number;
+        let number = packet.number() as u64;
+        self.last_received = packet.number();
         let in_order_next = self.last_ack_sent + 1;
-        if (self.rfc1323_echo && packet.number == in_order_next)
-            || (packet.ts >= self.ts_to_echo && packet.number <= in_order_next)
+        if (self.rfc1323_echo && packet.number() == in_order_next)
+            || (packet.ts >= self.ts_to_echo && packet.number() <= in_order_next)
         {
             self.ts_to_echo = packet.ts;
         }
-        self.max_seen = self.max_seen.max(packet.number);
+        self.max_seen = self.max_seen.max(packet.number());
         if number == self.next {
             self.next += 1;
             if !self.held.is_empty() {
@@ -75,11 +75,11 @@ impl Sink {
         }
         self.delivered = self.next;
         // RFC 5681 section 4.2: no delay while a gap is being filled; nor for ns-2's SYN, packet 0.
-        let is_in_order = packet.number == self.in_order();
+        let is_in_order = packet.number() == self.in_order();
         if self.delays
             && !self.is_waiting
             && is_in_order
-            && packet.number >= self.max_seen
+            && packet.number() >= self.max_seen
             && number != 0
         {
             self.is_waiting = true;
@@ -108,15 +108,8 @@ impl Sink {
             Blocks::default()
         };
         self.last_ack_sent = number;
-        Packet {
-            connection,
-            bytes: self.ack_bytes + 8 * u32::from(blocks.count),
-            number,
-            is_data: false,
-            ip_id: 0,
-            ts: self.ts_to_echo,
-            blocks,
-        }
+        let bytes = self.ack_bytes + 8 * blocks.count() as u32;
+        Packet::ack(connection, number, bytes, self.ts_to_echo, blocks)
     }
 
     /// RFC 2018 section 4: the block that holds the packet just received, then the most recently reported others.
@@ -138,7 +131,7 @@ impl Sink {
             (0, self.next)
         };
         let mut old = 0;
-        while usize::from(blocks.count) < MAX_BLOCKS && old < self.reported.len() {
+        while blocks.count() < MAX_BLOCKS && old < self.reported.len() {
             let (start, end) = self.reported[old];
             if end as i64 > self.max_seen + 1 {
                 break;
@@ -163,15 +156,7 @@ mod tests {
     use super::*;
 
     fn data(number: i64) -> Packet {
-        Packet {
-            connection: 0,
-            bytes: 1000,
-            number,
-            is_data: true,
-            ip_id: 0,
-            ts: 0.0,
-            blocks: Blocks::default(),
-        }
+        Packet::data(0, number, 1000, 0.0)
     }
 
     #[test]
@@ -182,7 +167,7 @@ mod tests {
             sink.receive(&data(number));
             let ack = sink.ack(0);
             last = ack.blocks.iter().collect();
-            assert_eq!(ack.number, 0);
+            assert_eq!(ack.number(), 0);
         }
         assert_eq!(last, [(2, 5), (8, 9), (6, 7)]);
     }
@@ -192,7 +177,7 @@ mod tests {
         let mut sink = Sink::new(false, false, false, 40);
         for (number, acked) in [(0, 0), (2, 0), (3, 0), (1, 3), (4, 4)] {
             sink.receive(&data(number));
-            assert_eq!(sink.ack(0).number, acked);
+            assert_eq!(sink.ack(0).number(), acked);
         }
     }
 

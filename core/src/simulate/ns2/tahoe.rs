@@ -8,13 +8,13 @@ pub struct Tahoe;
 
 impl Agent for Tahoe {
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
-        if packet.number > base.last_ack {
+        if packet.number() > base.last_ack {
             base.new_ack(io, packet);
             base.open_cwnd(io.now.0);
-            if packet.number >= base.recover {
+            if packet.number() >= base.recover {
                 base.phase = SenderState::Open;
             }
-        } else if packet.number == base.last_ack {
+        } else if packet.number() == base.last_ack {
             base.dupacks += 1;
             if base.dupacks == NUM_DUPACKS && base.may_cut() {
                 base.recover = base.max_seq;
