@@ -69,7 +69,7 @@ impl<T> DropTail<T> {
     }
 
     /// A packet arrives: `false` if it is lost.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, packet: T, bytes: u32) -> bool {
         self.counters.packets_in += 1;
         self.counters.bytes_in += u64::from(bytes);

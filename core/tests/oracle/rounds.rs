@@ -16,7 +16,7 @@ pub struct Update {
 
 /// Compound under observation: what each round's update does to dwnd.
 struct Observed {
-    inner: Pair,
+    inner: Pair<Standard, Shared>,
     compound: Arc<Mutex<Compound>>,
     updates: Arc<Mutex<Vec<Update>>>,
 }
@@ -85,10 +85,10 @@ pub fn updates(json: &str, gamma: f64) -> Vec<Update> {
     let compound = Arc::new(Mutex::new(Compound::new(gamma)));
     let updates = Arc::new(Mutex::new(Vec::new()));
     let inner = Pair {
-        slow_start: Box::new(Standard {
+        slow_start: Standard {
             byte_counting: false,
-        }),
-        window: Box::new(Shared(Arc::clone(&compound))),
+        },
+        window: Shared(Arc::clone(&compound)),
     };
     let own = Observed {
         inner,

@@ -118,6 +118,7 @@ impl Base {
     }
 
     /// Sends one packet; a packet never sent before may be timed.
+    #[inline(always)]
     pub fn output(&mut self, io: &mut Io, number: i64) {
         let is_syn = self.has_syn && number == 0;
         let bytes = if is_syn { 40 } else { self.packet_bytes };
