@@ -23,7 +23,7 @@ struct Met {
 
 /// The draft's control under observation, beside the equations.
 struct Beside {
-    inner: Pair,
+    inner: Pair<Standard, CompoundDraft>,
     met: Arc<Mutex<Met>>,
     gamma: f64,
     dwnd: f64,
@@ -131,10 +131,10 @@ fn beside(json: &str, gamma: f64) -> (Output, Met) {
     let met = Arc::new(Mutex::new(Met::default()));
     let own = Beside {
         inner: Pair {
-            slow_start: Box::new(Standard {
+            slow_start: Standard {
                 byte_counting: false,
-            }),
-            window: Box::new(CompoundDraft::new(gamma)),
+            },
+            window: CompoundDraft::new(gamma),
         },
         met: Arc::clone(&met),
         gamma,

@@ -91,10 +91,10 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
             30
         };
         Box::new(Pair {
-            slow_start: Box::new(Standard {
+            slow_start: Standard {
                 byte_counting: true,
-            }),
-            window: Box::new(LabCtcp::new(gamma)),
+            },
+            window: LabCtcp::new(gamma),
         }) as Box<dyn Control>
     });
     let controls = Controls {
