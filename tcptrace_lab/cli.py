@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from tcptrace_lab._version import __version__
-from tcptrace_lab.errors import LabError
+from tcptrace_lab.errors import LabError, reason
 
 # Name, one line of help. The module tcptrace_lab.commands.NAME is imported only when the command runs.
 COMMANDS: dict[str, str] = {
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return _complain(f"{error.filename}: {reason(error)}" if error.filename else reason(error))
     except KeyboardInterrupt:
         return 130
     return status

@@ -7,6 +7,11 @@ class LabError(Exception):
     """What went wrong, in one line that names the file or key and the reason."""
 
 
+def reason(error: OSError) -> str:
+    """Why, in the system's words; no number, and no path (it may be a temporary one). The core's have no strerror."""
+    return error.strerror or str(error).partition(" (os error")[0]
+
+
 class CaptureError(LabError):
     """A capture that cannot be read: file, byte offset, layer and reason."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.errors import LabError
+from tcptrace_lab.errors import LabError, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,33 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise LabError(f"{path}: No such directory")
     if not os.access(target if target.exists() and not target.is_file() else target.absolute().parent, os.W_OK):
         raise LabError(f"{path}: Permission denied")
+
+
+def check_table(path: str | os.PathLike[str]) -> None:
+    """The same, and a suffix that no table has."""
+    suffix_of(path)
+    check_output(path)
+
+
+def write_answer(answer: object, rows: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """What a command's --json prints to a .json; to every other suffix its flat rows."""
+    if suffix_of(path) == ".json":
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(answer, indent=1, allow_nan=False) + "\n")
+    else:
+        write_table(rows, path)
+
+
+def flat(answers: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each answer with a column for each key (`slow_starts.count`)."""
+    import pandas as pd
+
+    frame = pd.json_normalize(answers)
+    for name in frame.columns:
+        # A list has no cell of its own.
+        if frame[name].map(lambda value: isinstance(value, (list, dict))).any():
+            frame[name] = frame[name].map(lambda value: json.dumps(value, allow_nan=False))
+    return frame
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -73,7 +101,7 @@ def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> p
                 frame[name] = frame[name].fillna("")
         return frame
     except OSError as error:
-        raise LabError(f"{path}: {error.strerror or error}") from error
+        raise LabError(f"{path}: {reason(error)}") from error
     except ValueError as error:
         raise LabError(f"{path}: not a {suffix} table: {' '.join(str(error).split())}") from error
 
@@ -91,7 +119,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield target
         except OSError as error:
-            raise LabError(f"{path}: {_reason(error)}") from error
+            raise LabError(f"{path}: {reason(error)}") from error
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -101,11 +129,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(written.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise LabError(f"{path}: {_reason(error)}") from error
+        raise LabError(f"{path}: {reason(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _reason(error: OSError) -> str:
-    """Why, without the name of the temporary file; an error of the core has no `strerror`."""
-    return error.strerror or str(error).partition(" (os error")[0]

@@ -22,6 +22,12 @@ WRITERS = {
     "classify": ("classify", SHORT),
     "sweep": ("sweep", *SWEEP),
 }
+TAHOE = str(ROOT / "captures" / "tahoe_small_buffer")
+# One object in JSON; in a table its rows.
+ANSWERS = {
+    "score": ("score", f"{TAHOE}.pcap.gz", f"{TAHOE}.truth.csv.gz"),
+    "predict": ("predict", str(SCENARIOS / "small_buffers_B20.toml")),
+}
 
 
 @pytest.mark.parametrize("command", WRITERS)
@@ -40,6 +46,37 @@ def test_each_suffix_holds_the_same_rows(command: str, tmp_path: Path) -> None:
     assert counts.pop() > 0
 
 
+@pytest.mark.parametrize("command", ANSWERS)
+def test_an_answer_in_a_json_file_is_what_json_prints(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.json"
+    assert main([*ANSWERS[command], "-o", str(path)]) == 0
+    assert capsys.readouterr().out == ""
+    assert main([*ANSWERS[command], "--json"]) == 0
+    assert path.read_text() == capsys.readouterr().out
+
+
+def test_a_score_in_a_table_is_one_row(tmp_path: Path) -> None:
+    for suffix in (".csv", ".csv.gz", ".parquet"):
+        path = tmp_path / f"x{suffix}"
+        assert main([*ANSWERS["score"], "-o", str(path)]) == 0
+        (row,) = (pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)).to_dict("records")
+        assert (row["losses.found"], row["losses.dropped"], row["losses.recall"]) == (39, 39, 1.0)
+
+
+def test_a_prediction_in_a_table_has_a_row_per_quantity(tmp_path: Path) -> None:
+    """Barakat & Altman 1998: with B = 20, W_B = 52 by equation 5."""
+    for suffix in (".csv", ".parquet"):
+        path = tmp_path / f"x{suffix}"
+        assert main([*ANSWERS["predict"], "-o", str(path)]) == 0
+        table = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
+        found = table[(table["model"] == "small_buffers") & (table["quantity"] == "W_B")]
+        assert found["value"].tolist() == [52.0]
+        assert found["equation"].tolist() == ["eq. 5"]
+        assert set(table["kind"]) == {"input", "quantity"}
+
+
 def test_sweep_resumes_from_json(tmp_path: Path) -> None:
     """The rows in the file are taken as they are: a second run leaves the same bytes."""
     path = tmp_path / "x.json"
@@ -49,7 +86,7 @@ def test_sweep_resumes_from_json(tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("command", [*WRITERS, "plot", "simulate"])
+@pytest.mark.parametrize("command", [*WRITERS, *ANSWERS, "plot", "simulate"])
 @pytest.mark.parametrize("name", ["x.txt", "absent/x.SUFFIX", "folder.SUFFIX"])
 def test_unwritable_path_is_one_line_and_leaves_nothing(
     command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -59,7 +96,7 @@ def test_unwritable_path_is_one_line_and_leaves_nothing(
     (tmp_path / f"folder.{suffix}").mkdir()
     others = {"plot": ("plot", SHORT), "simulate": ("simulate", str(SCENARIOS / "reno_10M.toml"))}
     path = tmp_path / name.replace("SUFFIX", suffix)
-    assert main([*{**WRITERS, **others}[command], "-o", str(path)]) == 2
+    assert main([*{**WRITERS, **ANSWERS, **others}[command], "-o", str(path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert str(path) in error
@@ -102,3 +139,14 @@ def test_reproduce_tells_a_folder_that_cannot_be_before_it_works(
     (tmp_path / "file").write_text("x")
     assert main(["reproduce", "compound", "-o", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["analyze", "classify", "reconstruct", "plot", "score"])
+def test_what_the_system_refuses_is_said_in_words(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file and the reason: no number of an error, no traceback."""
+    others = {"plot": ["-o", str(tmp_path / "x.png")], "score": [f"{TAHOE}.truth.csv.gz"]}.get(command, [])
+    for file, reason in ((tmp_path, "Is a directory"), (tmp_path / "absent.pcap", "No such file or directory")):
+        assert main([command, str(file), *others]) == 2
+        assert capsys.readouterr().err == f"tcptrace-lab: {file}: {reason}\n"

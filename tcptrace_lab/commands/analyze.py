@@ -164,23 +164,41 @@ def _show_one(console: Any, capture: Capture, table: pd.DataFrame) -> None:
         offset, reason = capture.truncated
         console.print(f"  [red]truncated[/red] at byte {offset}: {escape(reason)}")
     if not table.empty:
-        console.print(connections_view(table))
+        console.print(connections_view(table, console.width))
 
 
-def connections_view(table: pd.DataFrame) -> Any:
-    """A connections table as people read it."""
+# Heading and rank: on a narrow terminal the columns of the highest rank are left out first.
+COLUMNS: tuple[tuple[str, int], ...] = (
+    *(("#", 0), ("client", 0), ("server", 0), ("seconds", 0), ("packets", 1), ("bytes out", 0), ("bytes in", 3)),
+    *(("retr out", 2), ("retr in", 5), ("RTT min", 2), ("median", 6), ("bit/s", 4), ("end", 7), ("tap", 8)),
+)
+TEXT = ("client", "server", "end", "tap")
+
+
+def connections_view(table: pd.DataFrame, width: int) -> Any:
+    """A connections table as people read it, in so many characters."""
     from rich.table import Table
 
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    view.add_column("#", justify="right")
-    view.add_column("client", overflow="fold")
-    view.add_column("server", overflow="fold")
-    for heading in ("seconds", "packets", "bytes out", "bytes in", "retr out", "retr in", "RTT min", "median", "bit/s"):
-        view.add_column(heading, justify="right", no_wrap=True)
-    view.add_column("end", no_wrap=True)
-    view.add_column("tap", no_wrap=True)
-    for row in table.itertuples():
-        view.add_row(*_cells(row))
+    rows = [_cells(row) for row in table.itertuples()]
+    wide = [max([len(name), *(len(row[place]) for row in rows)]) for place, (name, _) in enumerate(COLUMNS)]
+    kept = list(range(len(COLUMNS)))
+    gap = 2 if sum(wide) + 2 * len(wide) <= width else 1
+    while sum(wide[place] + gap for place in kept) > width and any(COLUMNS[place][1] for place in kept):
+        kept.remove(max(kept, key=lambda place: COLUMNS[place][1]))
+    view = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for place in kept:
+        name = COLUMNS[place][0]
+        is_address = name in ("client", "server")
+        # Two long addresses are folded, never the numbers cut.
+        view.add_column(
+            name,
+            justify="left" if name in TEXT else "right",
+            no_wrap=not is_address,
+            overflow="fold",
+            min_width=None if is_address else wide[place],
+        )
+    for row in rows:
+        view.add_row(*(row[place] for place in kept))
     return view
 
 

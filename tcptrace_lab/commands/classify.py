@@ -66,11 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Classify every file; 1 if `--expect` names another regime, 2 if a file cannot be read."""
     from tcptrace_lab.errors import LabError
-    from tcptrace_lab.tables import check_output, suffix_of
+    from tcptrace_lab.tables import check_table, flat, write_answer
 
     if arguments.output:
-        suffix_of(arguments.output)
-        check_output(arguments.output)
+        check_table(arguments.output)
     verdicts: list[Verdict] = []
     unread = 0
     for file in arguments.captures:
@@ -83,34 +82,15 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
             unread += 1
     found = [verdict.as_dict() for verdict in verdicts]
-    text = json.dumps(found, indent=1, allow_nan=False)
     if arguments.output:
-        _write(found, text, arguments.output)
+        write_answer(found, flat(found), arguments.output)
     if arguments.json:
-        print(text)
+        print(json.dumps(found, indent=1, allow_nan=False))
     elif not arguments.output:
         _print(verdicts, found)
     if unread:
         return 2
     return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
-
-
-def _write(found: list[dict[str, Any]], text: str, output: str) -> None:
-    """The JSON list as it is printed, or a row for each connection with a column for each key (`slow_starts.count`)."""
-    import pandas as pd
-
-    from tcptrace_lab.tables import replacing, write_table
-
-    if output.endswith(".json"):
-        with replacing(output) as temporary:
-            temporary.write_text(text + "\n")
-        return
-    frame = pd.json_normalize(found)
-    for name in frame.columns:
-        # A list has no cell of its own.
-        if frame[name].map(lambda value: isinstance(value, (list, dict))).any():
-            frame[name] = frame[name].map(lambda value: json.dumps(value, allow_nan=False))
-    write_table(frame, output)
 
 
 def _classify(file: str, connection: int | None) -> list[Verdict]:
@@ -175,12 +155,14 @@ def _print(verdicts: list[Verdict], found: list[dict[str, Any]]) -> None:
 def _print_lines(console: Console, found: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, expand=True)
     several = len({plain["file"] for plain in found}) > 1
     longest = max(len(plain["sender"]) for plain in found)
-    widths = {"sender": longest, "regime": len("undecided"), "per cycle": len("per cycle")}
-    for name in (*(["file"] if several else []), "no", *widths, "because"):
+    widths = {"no": len(str(len(found))) + 1, "sender": longest, "regime": len("undecided")}
+    for name in (*(["file"] if several else []), *widths, "per cycle"):
         table.add_column(name, no_wrap=True, min_width=widths.get(name), justify="right" if name == "no" else "left")
+    # What is left of the line: -o and --json have all reasons in full.
+    table.add_column("because", no_wrap=True, ratio=1)
     for plain in found:
         starts = plain["slow_starts"]
         table.add_row(

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
     capture = _while_drawing(console, follow) if console.is_terminal else follow(lambda _: None)
     console.print(f"{arguments.interface}: {capture.packets} packets, {len(capture)} TCP connections")
-    console.print(_table(capture, len(capture)))
+    console.print(_table(capture, len(capture), console.width))
     return 0
 
 
@@ -92,14 +92,14 @@ def _while_drawing(console: Any, follow: Any) -> Capture:
             now = time.monotonic()
             if now - drawn >= REFRESH_S:
                 drawn = now
-                view.update(_table(Capture(follower.capture()), SHOWN), refresh=True)
+                view.update(_table(Capture(follower.capture()), SHOWN, console.width), refresh=True)
 
         capture: Capture = follow(draw)
         return capture
 
 
-def _table(capture: Capture, rows: int) -> Any:
+def _table(capture: Capture, rows: int, width: int) -> Any:
     """The connections that sent something last, oldest first."""
     connections = capture.connections
     last = (connections["start_ns"] + connections["duration_ns"]).nlargest(rows).index
-    return connections_view(connections.loc[sorted(last)])
+    return connections_view(connections.loc[sorted(last)], width)

@@ -24,6 +24,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tcptrace_lab.models import Model, Prediction
     from tcptrace_lab.scenario import Scenario
 
@@ -36,21 +38,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", action="append", default=[], metavar="NAME", help="only this model (repeatable)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write .json (the object), or .csv, .csv.gz, .parquet (a row per quantity)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask every model, print those that apply and why the others do not."""
     from tcptrace_lab.scenario_file import load
+    from tcptrace_lab.tables import check_table, write_answer
 
+    if arguments.output:
+        check_table(arguments.output)
     scenario = load(arguments.scenario, overrides=arguments.set)
     chosen = _chosen(arguments.model)
     answers: list[tuple[Model, Prediction | tuple[str, ...]]] = []
     for model in chosen:
         answer = model.applies_to(scenario.path, scenario.control)
         answers.append((model, model.predict(scenario.path, scenario.control) if answer else answer.against))
+    found = _as_dict(arguments.scenario, scenario, answers)
+    if arguments.output:
+        write_answer(found, _rows(found["predictions"]), arguments.output)
     if arguments.json:
-        print(json.dumps(_as_dict(arguments.scenario, scenario, answers), indent=1, allow_nan=False))
-    else:
+        print(json.dumps(found, indent=1, allow_nan=False))
+    elif not arguments.output:
         _print(scenario, answers)
     return 0
 
@@ -88,6 +102,35 @@ def _as_dict(
             {"model": model.name, "reasons": list(answer)} for model, answer in answers if isinstance(answer, tuple)
         ],
     }
+
+
+def _rows(predictions: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each input and quantity of each model; one of several values has a row for each, in order.
+
+    A column holds numbers or text: a value in words stands apart, yes is 1.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            **{name: found[name] for name in ("model", "regime", "case", "margin")},
+            "kind": kind,
+            "quantity": name,
+            "place": place,
+            "value": None if value is None or isinstance(value, str) else float(value),
+            "text": value if isinstance(value, str) else None,
+            "unit": quantity["unit"],
+            "equation": quantity["equation"],
+        }
+        for found in predictions
+        for kind, group in (("input", found["inputs"]), ("quantity", found["quantities"]))
+        for name, quantity in group.items()
+        for place, value in enumerate(_values(quantity["value"]))
+    )
+
+
+def _values(value: Any) -> list[Any]:
+    return [each for part in value for each in _values(part)] if isinstance(value, list) else [value]
 
 
 def _print(scenario: Scenario, answers: list[tuple[Model, Prediction | tuple[str, ...]]]) -> None:

@@ -57,11 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.classify.neighbours import neighbours
     from tcptrace_lab.classify.path import infer_path
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-    from tcptrace_lab.tables import check_output, suffix_of, write_table
+    from tcptrace_lab.tables import check_table, write_table
 
     if arguments.output:
-        suffix_of(arguments.output)
-        check_output(arguments.output)
+        check_table(arguments.output)
     capture, who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
     path = infer_path(

@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--connection", type=int, metavar="N", help="the connection (default: the one with most data)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write .json (the object), or .csv, .csv.gz, .parquet (flat)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,14 +42,20 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.reconstruct.score import score
     from tcptrace_lab.reconstruct.truth import read_truth
+    from tcptrace_lab.tables import check_table, flat, write_answer
 
+    if arguments.output:
+        check_table(arguments.output)
     _, who = chosen(arguments.capture, arguments.connection)
     truth = read_truth(arguments.truth, port=int(who.sender.rpartition(":")[2]))
     result = score(Reconstruction(who.timeline), truth)
+    head = {"file": arguments.capture, "truth": arguments.truth, "connection": who.connection}
+    answer = {**head, **result.as_dict()}
+    if arguments.output:
+        write_answer(answer, flat([answer]), arguments.output)
     if arguments.json:
-        head = {"file": arguments.capture, "truth": arguments.truth, "connection": who.connection}
-        print(json.dumps({**head, **result.as_dict()}, indent=1, allow_nan=False))
-    else:
+        print(json.dumps(answer, indent=1, allow_nan=False))
+    elif not arguments.output:
         _print(result)
     return 0
 

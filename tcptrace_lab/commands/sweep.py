@@ -53,11 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import ScenarioError
     from tcptrace_lab.scenario_file import parse, set_key, split_override, table_of
     from tcptrace_lab.sweep import over, sweep
-    from tcptrace_lab.tables import check_output, suffix_of
+    from tcptrace_lab.tables import check_table
 
     if arguments.output:
-        suffix_of(arguments.output)
-        check_output(arguments.output)
+        check_table(arguments.output)
     table = table_of(arguments.scenario)
     for override in arguments.set:
         table = set_key(table, *split_override(override))

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// A capture that cannot be read at all. One cut short is no error: see [`Truncated`].
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    #[error("{file}: {source}")]
+    #[error("{file}: {}", told(source))]
     Io { file: String, source: io::Error },
     /// A file or section header that says no capture, or one of an unknown kind, follows.
     #[error("{file}: at byte {offset}: {layer}: {reason}")]
@@ -17,6 +17,14 @@ pub enum CaptureError {
         layer: &'static str,
         reason: String,
     },
+}
+
+/// What the system says, without its number of the error.
+fn told(error: &io::Error) -> String {
+    let words = error.to_string();
+    words
+        .split_once(" (os error")
+        .map_or(words.clone(), |(reason, _)| reason.to_owned())
 }
 
 /// Where a capture stopped making sense: all records before this point were given.
