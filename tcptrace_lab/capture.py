@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -63,13 +64,17 @@ def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None)
 class _File:
     """A source as a file that can be read as often as needed, and the name that stands for it.
 
-    Standard input and file objects are copied to a temporary file, not to memory, however long they are; it goes when
-    the capture does.
+    Standard input, pipes and file objects are copied to a temporary file, not to memory, however long they are; it goes
+    when the capture does.
     """
 
     def __init__(self, source: Source) -> None:
         if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
             self.path = self.name = os.fspath(source)
+            # A pipe gives its bytes once: a second pass would wait for ever.
+            if _is_pipe(self.path):
+                with open(self.path, "rb") as pipe:
+                    self._spool(pipe)
             return
         if isinstance(source, (str, os.PathLike)):
             import sys
@@ -81,6 +86,9 @@ class _File:
             self.name = str(getattr(source, "name", "") or "file object")
         if not hasattr(stream, "read"):
             raise ValueError(f"cannot read a {type(source).__name__}; wanted a path or a binary file object")
+        self._spool(stream)
+
+    def _spool(self, stream: Any) -> None:
         import shutil
         import tempfile
 
@@ -92,6 +100,14 @@ class _File:
         except TypeError:
             raise ValueError(f"{self.name}: opened as text; a capture is read in binary mode") from None
         self._copy.flush()
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        # The reader says what is wrong with it.
+        return False
 
 
 class Reader(Protocol):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +76,18 @@ def test_path_file_object_and_unpacked_bytes_give_the_same_table(dsack: Path) ->
     assert from_path.connections.equals(from_file.connections)
     assert from_path.connections.equals(from_bytes.connections)
     assert len(from_bytes[0].flows[0].segments) == 11594
+
+
+def test_a_pipe_is_read_once_and_looked_at_twice(dsack: Path, tmp_path: Path) -> None:
+    """`classify <(zcat x.pcap.gz)`: the detail is a second pass, for which a pipe has no bytes left."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(dsack.read_bytes()))
+    writer.start()
+    found = tcptrace_lab.read(pipe)
+    writer.join()
+    assert found.name == str(pipe)
+    assert found[0].flows[0].segments.equals(tcptrace_lab.read(dsack)[0].flows[0].segments)
 
 
 def test_detail_asked_for_at_once_is_the_detail_read_later(dsack: Path) -> None:

@@ -173,7 +173,7 @@ def _starts(timeline: Timeline, again: Ints, silent: Bools) -> list[int]:
     """The sends at which episodes begin."""
     una = _una_at(timeline, again)
     starts: list[int] = []
-    recover = -1
+    recover = np.iinfo(np.int64).min
     last_time = 0
     for index, una_now in zip(again.tolist(), una.tolist(), strict=True):
         if una_now >= recover:

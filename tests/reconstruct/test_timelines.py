@@ -185,6 +185,18 @@ def test_a_copy_that_others_would_have_overtaken_did_not_fill_the_hole(
     assert ladder(sent, [*HEARD, *answer]).losses["spurious"].tolist() == lost_twice
 
 
+def test_data_below_the_first_byte_seen_counts_as_any_other() -> None:
+    """Offset 0 is the first byte seen; with packets out of order, others lie below it."""
+    first = 1000
+    sent, acks = [*FLIGHT, (500.0, 2)], [(100.0, 1), (101.0, 2), (600.1, 10)]
+    seen, below = (
+        ladder([(time, number - less) for time, number in sent], [(time, number - less) for time, number in acks])
+        for less in (0, first)
+    )
+    assert [event.detected_by for event in below.episodes] == ["rto"]
+    assert (below.losses["offset"] + first * SMSS).tolist() == seen.losses["offset"].tolist()
+
+
 def test_nothing_sent_is_nothing_found() -> None:
     """An empty timeline gives empty tables."""
     seen = ladder([], [])
