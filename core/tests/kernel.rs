@@ -19,6 +19,22 @@ struct Kernel {
     drop_seqs: Vec<u32>,
 }
 
+impl Kernel {
+    fn loss_events(&self) -> &[Value] {
+        let measured = self.json["measured"].as_object().expect("measured");
+        let flow = measured
+            .values()
+            .find(|value| value["loss_events"].is_array())
+            .expect("a flow");
+        flow["loss_events"].as_array().expect("events")
+    }
+
+    /// When the first loss was noticed.
+    fn first_loss(&self) -> f64 {
+        self.loss_events()[0]["t"].as_f64().expect("time")
+    }
+}
+
 fn kernel(name: &str) -> Option<Kernel> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures/kernel");
     let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.json"))) else {
@@ -125,12 +141,7 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
 type LossCycles = Vec<(f64, usize)>;
 
 fn kernel_cycles(kernel: &Kernel) -> LossCycles {
-    let measured = kernel.json["measured"].as_object().expect("measured");
-    let flow = measured
-        .values()
-        .find(|value| value["loss_events"].is_array())
-        .expect("a flow");
-    let events = flow["loss_events"].as_array().expect("events");
+    let events = kernel.loss_events();
     let at = |event: &Value| event["t"].as_f64().expect("time");
     let mut from = 0.0;
     events
@@ -328,13 +339,27 @@ fn tahoe_s_slow_starts_per_cycle_are_those_of_the_kernel_and_of_the_textbook_sen
 #[test]
 fn m_start_with_a_zero_step_overshoots_like_the_kernel_s() {
     let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true"#;
-    let Some((ours, theirs)) = both("mstart_20M", sender) else {
+    let name = "mstart_20M";
+    let (Some((ours, theirs)), Some(kernel)) = (both(name, sender), kernel(name)) else {
         return;
     };
     assert!(is_close(ours[0].0, theirs[0].0), "{ours:?} {theirs:?}");
+    // What the overshoot itself loses, before the first loss is noticed.
+    let output = simulate(&kernel, sender, Host::default(), &[]);
+    let noticed = kernel.first_loss();
+    let lost = output
+        .drops
+        .iter()
+        .filter(|drop| drop.time_ns <= output.losses[0].time_ns)
+        .count();
+    let kernel_lost = kernel
+        .drop_times
+        .iter()
+        .filter(|&&time| time <= noticed)
+        .count();
     assert!(
-        is_close(ours[0].1 as f64, theirs[0].1 as f64),
-        "{ours:?} {theirs:?}"
+        is_close(lost as f64, kernel_lost as f64),
+        "{lost} {kernel_lost}"
     );
 }
 

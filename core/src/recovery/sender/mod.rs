@@ -246,10 +246,8 @@ impl Sender {
             self.sent.pop_front();
         }
         let sample = match newest {
-            // What came in behind a hole has waited at the receiver until the timer filled it: no round trip.
-            Some(sent) if !(sent.is_retransmitted || fills_hole && self.phase == Phase::Loss) => {
-                Some(now_ns - sent.at_ns)
-            }
+            // What came in behind a hole has waited at the receiver until the hole was filled: no round trip.
+            Some(sent) if !(sent.is_retransmitted || fills_hole) => Some(now_ns - sent.at_ns),
             Some(_) => arrived.echo_rtt_ns,
             None => None,
         };
