@@ -188,12 +188,12 @@ def test_a_copy_that_others_would_have_overtaken_did_not_fill_the_hole(
 def test_data_below_the_first_byte_seen_counts_as_any_other() -> None:
     """Offset 0 is the first byte seen; with packets out of order, others lie below it."""
     first = 1000
-    sent, acks = [*FLIGHT, (500.0, 2)], [(100.0, 1), (101.0, 2), (600.1, 10)]
+    sent, acks = [*FLIGHT, (104.01, 2), (107.01, 10), (108.01, 11)], [*HEARD, (204.1, 10), (207.2, 11), (208.2, 12)]
     seen, below = (
         ladder([(time, number - less) for time, number in sent], [(time, number - less) for time, number in acks])
         for less in (0, first)
     )
-    assert [event.detected_by for event in below.episodes] == ["rto"]
+    assert [event.detected_by for event in below.episodes] == ["dupack"]
     assert (below.losses["offset"] + first * SMSS).tolist() == seen.losses["offset"].tolist()
 
 
