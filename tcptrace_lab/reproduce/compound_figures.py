@@ -10,14 +10,14 @@ from tcptrace_lab.models import compound_cases as cases
 from tcptrace_lab.models import compound_cuts as cuts
 from tcptrace_lab.models.compound import case_map, network
 from tcptrace_lab.models.compound_oscillation import oscillation
-from tcptrace_lab.reproduce.compound_runs import CASES, PACKET_BITS, ns2_rule, scenario
+from tcptrace_lab.reproduce.compound_runs import CASES, PACKET_BITS, evaluate, ns2_rule, scenario
 from tcptrace_lab.reproduce.paper import Figure, Sources, Table
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
-MODEL, NS2, SIMULATOR = "tab:blue", "black", "tab:red"
+MODEL, NS2, SIMULATOR, LOSSES = "tab:blue", "black", "tab:red", "tab:green"
 # The bands of time shown in Figures 6 to 11, s.
 SHOWN = {1: (4, 14), 2: (4, 14), 3: (4, 10), 4: (10, 60), 5: (50, 180), 6: (50, 200)}
 
@@ -202,7 +202,7 @@ def _draw_case(canvas: matplotlib.figure.Figure, number: int, sources: Sources) 
     copies = int((high - begin) / float(one.period)) + 1
     t = np.concatenate([begin + k * float(one.period) + path[:, 0] for k in range(copies)])
     axes.plot(t, np.tile(path[:, 1], copies), color=MODEL, linewidth=1.2, label="model (one loss)")
-    if number in (1, 2):
+    if number <= 3:
         _draw_losses(axes, number, begin, high)
     axes.axhline(mu * tau, color="gray", linewidth=0.6)
     axes.annotate("mu tau", (high, mu * tau), ha="right", va="bottom", color="gray")
@@ -222,7 +222,7 @@ def _draw_losses(axes: matplotlib.axes.Axes, number: int, begin: float, high: fl
     period = float(path[-1, 0])
     copies = int((high - begin) / period) + 1
     t = np.concatenate([begin + k * period + path[:, 0] for k in range(copies)])
-    axes.plot(t, np.tile(path[:, 1], copies), "--", color="tab:green", linewidth=1.2, label="model with its losses")
+    axes.plot(t, np.tile(path[:, 1], copies), "--", color=LOSSES, linewidth=1.2, label="model with its losses")
 
 
 def _draw_figure_12(canvas: matplotlib.figure.Figure) -> None:
@@ -238,7 +238,9 @@ def _draw_figure_12(canvas: matplotlib.figure.Figure) -> None:
     for number, (mbps, ms, b, gamma, _) in CASES.items():
         if gamma == 30:
             axes.plot(b, mbps * ms * 1e3 / PACKET_BITS, "ko", markersize=4)
-            axes.annotate(f" {number}", (b, mbps * ms * 1e3 / PACKET_BITS))
+            # Cases 5 and 6 lie side by side.
+            side = "right" if number == 5 else "left"
+            axes.annotate(f" {number} ", (b, mbps * ms * 1e3 / PACKET_BITS), ha=side, va="bottom")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("b, packets")
@@ -253,7 +255,15 @@ def _draw_rates(canvas: matplotlib.figure.Figure, table: Table, what: str, label
     found = oscillation(mu * tau)
     number = cases.case(100.0, cases.thresholds(mu * tau, found.theta_max))
     one = cases.cycle(number, mu=mu, tau=tau, buffer=100.0, theta=found.theta)
-    axes.plot(fine, np.minimum(one.throughput / mu, 1) if what == "util" else one.backlog, color=MODEL, label="model")
+    label_model = "model (one loss)"
+    axes.plot(
+        fine, np.minimum(one.throughput / mu, 1) if what == "util" else one.backlog, color=MODEL, label=label_model
+    )
+    early = range(20, 901, 10)
+    with_losses = [evaluate(mbps, 50, 100, 30, counts_cuts=True) for mbps in early]
+    shown = [found["case"] <= 3 for found in with_losses]
+    values = np.array([found["utilization" if what == "util" else "backlog"] for found in with_losses])
+    axes.plot(early, np.where(shown, values, np.nan), "--", color=LOSSES, label="model with its losses (cases 1-3)")
     for name, marker, color, text in (("ns-2", "s", NS2, "ns-2"), ("sim", "+", SIMULATOR, "simulator")):
         points = [
             (row[0], value) for row in table.rows if (value := row[table.columns.index(f"{what} {name}")]) is not None

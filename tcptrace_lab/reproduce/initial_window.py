@@ -217,8 +217,8 @@ def _draw_shift(canvas: matplotlib.figure.Figure) -> None:
     axes.axhline(2.5, color="gray", linewidth=0.7, label="three packets' time, 2.5 s")
     axes.set_xlabel("packet N of the one-packet start")
     axes.set_ylabel("shift, s")
-    axes.set_ylim(0, None)
-    axes.legend(loc="lower right")
+    axes.set_ylim(0, 7.5)
+    axes.legend(loc="upper center", ncols=5, fontsize=8)
 
 
 def _others(what: str) -> Table:

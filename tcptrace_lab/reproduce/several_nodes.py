@@ -345,8 +345,9 @@ def _draw_figure_5(canvas: matplotlib.figure.Figure) -> None:
     sizes = np.linspace(2, 600, 60_000)
     needed = sizes[model.w_b(sizes) > threshold].min()
     axes.axhline(needed, color="gray", linestyle="--", label=f"W_B = W_th ({needed:.0f} packets)")
-    axes.axhline(100, color="tab:blue", linewidth=0.6)
-    axes.axhline(90, color="tab:red", linewidth=0.6)
+    for level, name, color in ((100, "2 B", "tab:blue"), (90, "2 B'", "tab:red")):
+        axes.axhline(level, color=color, linewidth=0.6)
+        axes.annotate(name, (1.0, level), va="bottom" if level == 100 else "top", color=color)
     axes.set_ylim(0, 600)
     axes.set_xlabel("mu' / mu")
     axes.set_ylabel("burst that overflows, packets")

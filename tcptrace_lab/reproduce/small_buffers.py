@@ -251,10 +251,11 @@ def _draw_window(canvas: matplotlib.figure.Figure, buffer: int, sources: Sources
         (float(model.w_b(buffer)), "W_B"),
     ):
         axes.axhline(value, color="tab:blue", linewidth=0.7, linestyle="--")
-        axes.annotate(name, (259, value), va="bottom", ha="right", color="tab:blue")
+        # W_th and 2 W_B lie close to each other.
+        axes.annotate(name, (259, value), va="top" if name == "2 W_B" else "bottom", ha="right", color="tab:blue")
     axes.set_xlim(0, 260)
     axes.set_ylim(0, None)
     axes.set_xlabel("time, s")
     axes.set_ylabel("cwnd, packets")
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="upper center")
+        axes.legend(loc="upper left", bbox_to_anchor=(0.02, 0.9))
