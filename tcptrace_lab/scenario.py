@@ -198,11 +198,13 @@ CONTROLS: dict[str, dict[str, object]] = {
 class Receiver:
     """Who answers: the delayed-ACK timer, the window it offers (bytes) and how fast its application reads.
 
-    The first `quickack_segments` of a connection are acknowledged at once, as Linux does.
+    The first `quickack_segments` of a connection are acknowledged at once, as Linux does; with `dsack` it reports to a
+    SACK sender what arrives twice (RFC 2883). Both are profile rfc's.
     """
 
     delayed_ack_timer_s: float = 0.1
     quickack_segments: int = 0
+    dsack: bool = False
     rwnd: int = 1 << 30
     reader_bps: float = INFINITE
 

@@ -101,6 +101,7 @@ def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
             "delayed_ack_timer_ns": _ns(receiver.delayed_ack_timer_s),
             "quickack_segments": receiver.quickack_segments,
             "sack": control.has_sack,
+            "dsack": receiver.dsack,
             "rwnd": receiver.rwnd,
             "reader_bps": _finite(receiver.reader_bps),
         },

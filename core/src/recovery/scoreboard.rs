@@ -184,8 +184,9 @@ impl Scoreboard {
             return None;
         }
         self.rescue_rxt = Some(recovery_point);
-        let start = high_data - self.smss;
-        (!self.sacked.contains(start)).then_some((start, high_data))
+        // With the highest number that is not SACKed, if the last segment is a short one as well.
+        let start = self.snd_fack().unwrap_or(0).max(high_data - self.smss);
+        (start < high_data).then_some((start, high_data))
     }
 
     pub fn on_retransmitted(&mut self, start: u64, end: u64) {

@@ -1,5 +1,5 @@
-//! A receiver: reassembly, when to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), SACK blocks (RFC 2018),
-//! the window it offers, and an application that reads at its own pace.
+//! A receiver: reassembly, when to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), SACK and D-SACK blocks
+//! (RFC 2018, RFC 2883), the window it offers, and an application that reads at its own pace.
 
 use super::packet::Blocks;
 use crate::recovery::Intervals;
@@ -28,6 +28,9 @@ pub struct Receiver {
     held: Intervals,
     /// Ranges reported before, most recent first, by an offset inside.
     reported: Vec<u64>,
+    has_dsack: bool,
+    /// Received again and not reported yet.
+    duplicate: Option<(u64, u64)>,
     /// Segments not acknowledged yet.
     pending: u32,
     fin_at: Option<u64>,
@@ -55,6 +58,8 @@ impl Receiver {
             rcv_nxt: 0,
             held: Intervals::default(),
             reported: Vec::new(),
+            has_dsack: spec.dsack,
+            duplicate: None,
             pending: 0,
             fin_at: None,
             edge: 0,
@@ -93,6 +98,7 @@ impl Receiver {
             self.fin_at = Some(end - 1);
         }
         let fills_gap = !self.held.is_empty();
+        self.duplicate = self.received_before(start, end);
         if start > self.rcv_nxt {
             self.held.insert(start, end);
             self.reported.insert(0, start);
@@ -120,6 +126,15 @@ impl Receiver {
             return self.ack_at_once();
         }
         Answer::Delay
+    }
+
+    /// What of a segment is here already: its part below rcv_nxt, or all of it in one held range.
+    fn received_before(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        if start < self.rcv_nxt {
+            return Some((start, end.min(self.rcv_nxt)));
+        }
+        let range = self.held.around(start)?;
+        (end <= range.1).then_some((start, end))
     }
 
     fn ack_at_once(&mut self) -> Answer {
@@ -178,17 +193,25 @@ impl Receiver {
         Some(now_ns + (missing * 8e9 / bps).ceil() as i64 + 1)
     }
 
-    /// The ACK's blocks: the range just received first, then those reported most recently (RFC 2018 section 4).
+    /// The ACK's blocks: the range just received first, then those reported most recently (RFC 2018 section 4); before
+    /// them what was received twice, reported once (RFC 2883 section 4).
     pub fn blocks(&mut self) -> Blocks {
         let mut blocks = Blocks::default();
+        if let Some(duplicate) = self.duplicate.take()
+            && self.has_dsack
+            && self.max_blocks > 0
+        {
+            blocks.push(duplicate);
+        }
         if self.max_blocks == 0 || self.held.is_empty() {
             self.reported.clear();
             return blocks;
         }
+        let above = usize::from(blocks.count);
         let held = &self.held;
         let max_blocks = self.max_blocks;
         self.reported.retain(|&offset| match held.around(offset) {
-            Some(range) if blocks.as_slice().contains(&range) => false,
+            Some(range) if blocks.as_slice()[above..].contains(&range) => false,
             Some(range) => {
                 if usize::from(blocks.count) < max_blocks {
                     blocks.push(range);

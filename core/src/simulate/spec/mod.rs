@@ -216,6 +216,8 @@ pub struct ReceiverSpec {
     /// Full segments acknowledged at once at the start of a connection, before delaying begins.
     pub quickack_segments: u32,
     pub sack: bool,
+    /// `rfc`, with SACK: what arrives twice is reported (RFC 2883).
+    pub dsack: bool,
     /// Bytes; the window offered when all has been read.
     pub rwnd: u64,
     /// Rate at which the application reads; `null`: at once.
@@ -306,6 +308,7 @@ impl Default for ReceiverSpec {
             delayed_ack_timer_ns: 100_000_000,
             quickack_segments: 0,
             sack: true,
+            dsack: false,
             rwnd: 1 << 30,
             reader_bps: None,
         }

@@ -19,12 +19,13 @@ use crate::simulate::writes::Writes;
 use crate::wire::TcpFlags;
 
 /// A connection's sources in the schedule.
-pub const SOURCES: usize = 5;
+pub const SOURCES: usize = 6;
 const RTO: usize = 0;
 const DELAYED_ACK: usize = 1;
 const APPLICATION: usize = 2;
 const LAST_STRETCH: usize = 3;
 const WINDOW_UPDATE: usize = 4;
+const FIN_AGAIN: usize = 5;
 
 /// Everything a bulk transfer will ever send.
 const ENDLESS: u64 = 1 << 62;
@@ -44,8 +45,10 @@ pub struct Connection {
     written: u64,
     is_closing: bool,
     receiver: Receiver,
-    /// The receiver's FIN has gone out.
+    /// The receiver's FIN has gone out; it is sent again until it is acknowledged.
     has_closed: bool,
+    fin_again: Timer<Nanos>,
+    fin_rto: Rto,
     /// What the sender has received: the receiver's SYN, then its FIN.
     sender_rcv_nxt: u64,
     sender_echo_ns: Option<i64>,
@@ -89,6 +92,12 @@ impl Connection {
                     .expect("the schedule says one is there");
                 self.schedule_last_stretch(io);
                 self.at_sender(io, at, &packet);
+            }
+            FIN_AGAIN => {
+                if self.fin_again.is_due(&mut io.schedule, at) {
+                    self.fin_rto.back_off();
+                    self.send_fin(io);
+                }
             }
             _ => {
                 io.schedule.set(self.first_source + WINDOW_UPDATE, None);
@@ -153,6 +162,9 @@ impl Connection {
             self.transmit(io, answer);
             return;
         }
+        if self.has_closed && packet.ack >= 2 {
+            self.fin_again.cancel();
+        }
         let has_fin = packet.flags.has(TcpFlags::FIN);
         let end = packet.seq + u64::from(packet.payload) + u64::from(has_fin);
         match self
@@ -175,15 +187,22 @@ impl Connection {
 
     /// The receiver acknowledges; once all is there it closes its side too.
     fn send_ack(&mut self, io: &mut Io) {
-        let is_closing = self.receiver.has_finished() && !self.has_closed;
-        let seq = 1 + u64::from(self.has_closed);
-        let flags = if is_closing {
-            TcpFlags::FIN.with(TcpFlags::ACK)
+        if self.receiver.has_finished() && !self.has_closed {
+            self.has_closed = true;
+            self.send_fin(io);
         } else {
-            TcpFlags::ACK
-        };
-        // Omitted: the receiver's FIN is not sent again when it is lost.
-        self.has_closed |= is_closing;
+            self.answer(io, 1 + u64::from(self.has_closed), TcpFlags::ACK);
+        }
+    }
+
+    /// The receiver's FIN, for the first time or again (RFC 9293 section 3.8.1).
+    fn send_fin(&mut self, io: &mut Io) {
+        let timeout = Nanos(self.fin_rto.timeout_ns());
+        self.fin_again.set(&mut io.schedule, io.now, timeout);
+        self.answer(io, 1, TcpFlags::FIN.with(TcpFlags::ACK));
+    }
+
+    fn answer(&mut self, io: &mut Io, seq: u64, flags: TcpFlags) {
         let mut ack = self.packet(io, false, seq, 0, flags);
         ack.blocks = self.receiver.blocks();
         self.receiver.on_ack_sent();
@@ -236,7 +255,8 @@ impl Connection {
                 echo_rtt_ns: packet.echo_ns.map(|echo_ns| io.now.0 - echo_ns),
             },
         );
-        if packet.flags.has(TcpFlags::FIN) && self.sender_rcv_nxt < 2 {
+        if packet.flags.has(TcpFlags::FIN) {
+            // Each copy: the ACK of the one before may have been lost.
             self.sender_rcv_nxt = 2;
             let ack = self.packet(io, true, self.next_seq(), 0, TcpFlags::ACK);
             self.transmit(io, ack);

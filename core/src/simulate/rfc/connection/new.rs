@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Connection, DELAYED_ACK, RTO};
+use super::{Connection, DELAYED_ACK, FIN_AGAIN, RTO};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos};
 use crate::recovery::{Options, Recovery, Rto};
@@ -42,6 +42,8 @@ impl Connection {
                 agreed.wscale,
             ),
             has_closed: false,
+            fin_again: Timer::new(first_source + FIN_AGAIN),
+            fin_rto: rto(&sender.rto),
             sender_rcv_nxt: 0,
             sender_echo_ns: None,
             writes: Writes::new(&given.application, given.start_ns),
