@@ -153,7 +153,13 @@ def run_until(
     top, places = np.asarray(limit, dtype=np.float64), np.asarray(buffer, dtype=np.float64)
     shape = np.broadcast_shapes(top.shape, places.shape, *(array.shape for array in rule))
     found = {name: np.zeros(shape) for name in ("overflows", "cycle", "m", "window", "queue_peak")}
-    running, acks = np.ones(shape, dtype=bool), np.zeros(shape)
+    # Cycle 0: the first window at once; all but the packet in service wait.
+    first = np.broadcast_to(rule[2], shape)
+    found["queue_peak"] = first - 1
+    is_lost = found["queue_peak"] > places
+    found["window"] = np.where(is_lost, first, 0.0)
+    found["overflows"] = np.where(is_lost, 1.0, 0.0)
+    running, acks = ~is_lost, np.zeros(shape)
     for cycle in range(1, MAX_CYCLES):
         start = window(acks, *rule)
         # ACK m leaves W - start + 1 packets: the window that exceeds the buffer by one is start + B_s.

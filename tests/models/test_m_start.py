@@ -229,3 +229,15 @@ def test_prediction_says_overflow_and_why() -> None:
     assert not model.applies_to(path, Control(slow_start="hystart"))
     with pytest.raises(ValueError, match="hystart"):
         model.predict(path, Control(slow_start="hystart"))
+
+
+def test_a_first_window_that_does_not_fit_is_lost_at_once() -> None:
+    """RFC 2416: four packets into three places (two waiting); the fourth is lost at 0 s, detected at a window of 7."""
+    model = m_start.MStart()
+    others = {"mu": 1.2, "round_trip": 1.2223, "step": 0, "zero_step": 0}
+    for first, lost in ((1, False), (3, False), (4, True), (10, True)):
+        found = model.evaluate(buffer=2, initial_window=first, **others)
+        assert bool(found["overflows"].value) == lost, first
+        assert (float(found["time_of_first_loss"].value) == 0) == lost
+    found = model.evaluate(buffer=2, initial_window=4, **others)
+    assert (found["W_first_loss"].value, found["W_detected"].value) == (4, 7)
