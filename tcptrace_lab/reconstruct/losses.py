@@ -59,22 +59,30 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     base = base_rtt_ns(timeline)
     silence = _silence_ns(timeline)
     silent = silence > max(SILENT_FLOOR_NS, SILENT_SHARE * base)
-    starts = _starts(timeline, again, silent)
-    found = _episodes(timeline, starts, silent, base=base)
-    merged = {after.first_send for before, after in pairwise(found) if _carries_on(timeline, before, after)}
-    if merged:
-        starts = [start for start in starts if start not in merged]
-        found = _episodes(timeline, starts, silent, base=base)
+    found = _merged(timeline, again, silent, base=base, forced=frozenset())
     behind = [
         index for episode, bound in _bounded(timeline, found) for index in _steps_back(timeline, episode, bound, base)
     ]
     if behind:
-        found = _episodes(timeline, sorted({*starts, *behind}), silent, base=base, forced=frozenset(behind))
+        # RFC 6582 section 4: all that was sent before the timer expired belongs to its restart.
+        found = _merged(timeline, again, silent, base=base, forced=frozenset(behind))
     return _by_habit(found)
 
 
+def _merged(
+    timeline: Timeline, again: Ints, silent: Bools, *, base: int, forced: frozenset[int]
+) -> tuple[Episode, ...]:
+    starts = _starts(timeline, again, silent, forced)
+    found = _episodes(timeline, starts, silent, base=base, forced=forced)
+    merged = {after.first_send for before, after in pairwise(found) if _carries_on(timeline, before, after)} - forced
+    if not merged:
+        return found
+    kept = [start for start in starts if start not in merged]
+    return _episodes(timeline, kept, silent, base=base, forced=forced)
+
+
 def _episodes(
-    timeline: Timeline, starts: list[int], silent: Bools, *, base: int, forced: frozenset[int] = frozenset()
+    timeline: Timeline, starts: list[int], silent: Bools, *, base: int, forced: frozenset[int]
 ) -> tuple[Episode, ...]:
     """`forced`: the starts at which a timer is known to have expired, silent or not."""
     bounds = [*starts[1:], len(timeline.send_ns)]
@@ -151,6 +159,23 @@ def _goes_on(timeline: Timeline, answered: int, recover: int) -> bool:
     return int(timeline.snd_max[sent - 1] - timeline.snd_una[answered]) > AFTER_RESTART * timeline.smss
 
 
+def _goes_back(timeline: Timeline, answered: int, recover: int, flight: int) -> bool:
+    """Whether the first answer released what a window of one segment gives, too little or too much for fast recovery.
+
+    RFC 6582: a partial ACK asks for one segment, Tahoe sends two of those sent before. RFC 5681: after the last hole
+    half the window goes on, Tahoe has two segments to send.
+    """
+    if timeline.has_sack or answered >= len(timeline.ack_ns):
+        return False
+    sent = int(timeline.sends_before_next_ack[answered])
+    before = int(np.searchsorted(timeline.send_ns, int(timeline.ack_ns[answered]), side="left"))
+    if timeline.snd_una[answered] < recover:
+        return int(np.count_nonzero(timeline.is_retransmission[before:sent])) >= 2
+    outstanding = int(timeline.snd_max[sent - 1] - timeline.snd_una[answered])
+    has_more = sent < len(timeline.send_ns)
+    return has_more and 0 < outstanding <= 2 * timeline.smss and flight // 2 >= AFTER_RESTART * timeline.smss
+
+
 def base_rtt_ns(timeline: Timeline) -> int:
     """The smallest round trip of a segment sent once; 0 where there is none."""
     _, samples = timeline.rtt
@@ -169,14 +194,14 @@ def _una_at(timeline: Timeline, sends: Ints | int) -> Ints:
     return np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
 
 
-def _starts(timeline: Timeline, again: Ints, silent: Bools) -> list[int]:
+def _starts(timeline: Timeline, again: Ints, silent: Bools, forced: frozenset[int]) -> list[int]:
     """The sends at which episodes begin."""
     una = _una_at(timeline, again)
     starts: list[int] = []
     recover = np.iinfo(np.int64).min
     last_time = 0
     for index, una_now in zip(again.tolist(), una.tolist(), strict=True):
-        if una_now >= recover:
+        if una_now >= recover or index in forced:
             starts.append(index)
         elif silent[index] and timeline.send_offset[index] <= una_now and timeline.send_ns[index] > last_time:
             # RFC 6298 section 5: the timer fired within the episode.
@@ -214,6 +239,8 @@ def _episode(timeline: Timeline, start: int, bound: int, *, silent: bool, base: 
         restarts, sure = _restarts(flight // timeline.smss, sends, before, during, silent=silent)
         if restarts and not silent and _goes_on(timeline, answered, recover):
             restarts, sure = False, True
+        if not sure and not silent and _goes_back(timeline, answered, recover, flight):
+            restarts, sure = True, True
         if detected_by == "rto" and not restarts and before:
             # More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled host).
             detected_by = "sack" if has_sack else "dupack"

@@ -100,8 +100,13 @@ def _restarts(table: pd.DataFrame) -> int:
     """Falls of cwnd to one segment, and timeouts (which Linux enters with what is in flight plus one)."""
     # Rows before the first ACK show the window before the route's own initial one is applied.
     begun = table["ev"].eq("A").cummax() if (table["ev"] == "A").any() else table["ev"].notna()
-    cwnd = table.loc[begun & table["ev"].isin(["A", "S", "I"]), "cwnd"].dropna().to_numpy(dtype=np.float64)
-    fallen = int(np.count_nonzero((cwnd[1:] <= 1) & (cwnd[:-1] > 1)))
+    rows = table[begun & table["ev"].isin(["A", "S", "I"]) & table["cwnd"].notna()]
+    cwnd = rows["cwnd"].to_numpy(dtype=np.float64)
+    is_restart = (cwnd[1:] <= 1) & (cwnd[:-1] > 1)
+    if "detected_by" in table and (table["detected_by"] == "sack").any():
+        # RFC 6937 may leave one segment of a small window in recovery: from there it goes on at ssthresh.
+        is_restart &= ~rows["ca_state"].isin((CWR, RECOVERY)).to_numpy()[1:]
+    fallen = int(np.count_nonzero(is_restart))
     if "ca_state" not in table or (table["ev"] == "L").any():
         return fallen
     entered = table[(table["ev"] == "C") & (table["ca_state"] == LOSS)]

@@ -18,9 +18,9 @@ from tests.conftest import ROOT
 SCENARIOS = ("reno_10M", "newreno_8M", "cubic_20M", "compound_20M", "tahoe_small", "reno_loss")
 
 
-def round_trip(name: str, folder: Path, suffix: str) -> Score:
+def round_trip(name: str, folder: Path, suffix: str, *overrides: str) -> Score:
     """Through the files that `simulate -o x.pcap --truth x.truth.SUFFIX` writes."""
-    run = simulate(load(ROOT / "captures" / "scenarios" / f"{name}.toml"))
+    run = simulate(load(ROOT / "captures" / "scenarios" / f"{name}.toml", overrides=overrides))
     run.write(folder / "x.pcap", payload=False)
     run.write_truth(folder / f"x.truth{suffix}")
     who = sender(read(folder / "x.pcap")[0])
@@ -50,6 +50,25 @@ def test_reconstruction_finds_what_the_simulator_did(name: str, tmp_path: Path) 
     assert found.precision is not None
     assert found.precision == 1.0
     assert found.slow_starts == found.slow_starts_truth
+
+
+@pytest.mark.parametrize("control", ["tahoe", "reno", "newreno", "sack", "cubic"])
+@pytest.mark.parametrize("seed", [101, 202])
+@pytest.mark.parametrize("loss", [0.002, 0.01, 0.03])
+def test_windows_kept_small_by_loss_are_told_as_well(control: str, loss: float, seed: int, tmp_path: Path) -> None:
+    """A few segments in flight: too few duplicate ACKs, timeouts within recovery, retransmissions lost again.
+
+    What is lost at the very end is never sent again and cannot be seen: one segment. A needless retransmission that
+    nothing tells from a loss: one. A restart whose only answer is lost: one.
+    """
+    change = (f"control.name='{control}'", f"path.nodes.0.loss={loss}", f"seed={seed}")
+    found = round_trip("reno_loss", tmp_path, ".parquet", *change)
+    assert found.drops is not None
+    assert found.precision is not None
+    assert found.recall is not None
+    assert found.recall * found.drops >= found.drops - 1
+    assert found.precision * found.losses >= found.losses - 1
+    assert abs(found.slow_starts - found.slow_starts_truth) <= 1
 
 
 def test_csv_and_parquet_score_alike(tmp_path: Path) -> None:
