@@ -106,7 +106,7 @@ class Compound:
         steady = {"mu": mu, "tau": tau, "buffer": b, "theta": found.theta, "beta": beta, "per_ack": per_ack}
         one = cases.cycle(number, **steady, rule=self.rule)
         derived: dict[str, tuple[ArrayLike, str]] = {}
-        if self.rule.arithmetic == "ns2":
+        if self.rule.arithmetic == "ns2" or self.rule.is_newreno:
             on = network(self.rule, mu=mu, tau=tau, buffer=b, gamma=gamma, beta=beta)
             one = cuts.cycle(number, one, on)
             derived = {"b_second_cut": (cuts.second_cut_buffer(number, on), "section 4.1")}
@@ -156,7 +156,15 @@ class Compound:
         arithmetic = "draft" if control.window == "compound-draft" else "ns2"
         inputs = self.inputs(path, control)
         more = inputs["mu"] * (path.base_rtt_s - path.propagation_rtt_s)
-        rule = replace(self.rule, arithmetic=arithmetic, round_trip=path.base_rtt_s, transmission=more)
+        # ns-2's module reckons its increase from what a recovery sent, and NewReno's may last: not followed.
+        is_newreno = control.recovery == "newreno" and arithmetic == "draft"
+        rule = replace(
+            self.rule,
+            arithmetic=arithmetic,
+            round_trip=path.base_rtt_s,
+            transmission=more,
+            is_newreno=is_newreno,
+        )
         model = replace(self, rule=rule)
         found = model.evaluate(**inputs)
         number = int(found["case"].value)
@@ -185,12 +193,24 @@ def network(
     """What `compound_cuts` asks of a path: as here, in packets and seconds."""
     rate, delay, b, limit, cut = (np.asarray(value, dtype=np.float64) for value in (mu, tau, buffer, gamma, beta))
     longer = delay + rule.transmission / rate
-    return cuts.Network(rate=rate, round_trip=longer, buffer=b, gamma=limit, beta=cut, alpha=rule.alpha, k=rule.k)
+    return cuts.Network(
+        rate=rate,
+        round_trip=longer,
+        buffer=b,
+        gamma=limit,
+        beta=cut,
+        alpha=rule.alpha,
+        k=rule.k,
+        is_newreno=rule.is_newreno,
+    )
 
 
 def _early_losses(arithmetic: str, control: Control, found: Mapping[str, Quantity]) -> str:
     """What a loss of cases 1 to 3 does beyond section 4's one packet."""
     if control.recovery == "newreno":
+        lost = float(found["lost"].value)
+        if lost > 1:
+            return f"{lost:.0f} packets are lost at once, and NewReno mends one a round trip"
         return "several packets are lost at once and NewReno mends one a round trip: throughput is overestimated"
     if arithmetic != "ns2":
         return "several packets are lost at once, and the window is cut once"

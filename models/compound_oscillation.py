@@ -51,7 +51,8 @@ class Rule:
     """The window's rule: w + alpha w^k while Delta < gamma, in one of `ARITHMETICS`.
 
     "ns2" and "draft" count real round trips: a lone packet's is `round_trip` s (ns-2 rounds it to microseconds) and
-    exceeds tau by `transmission` packets, its own and what else it meets on its way.
+    exceeds tau by `transmission` packets, its own and what else it meets on its way. `is_newreno`: losses are mended
+    one a round trip (`compound_cuts`).
     """
 
     alpha: float = 0.125
@@ -59,6 +60,7 @@ class Rule:
     arithmetic: str = "linux"
     round_trip: float = 0.05
     transmission: float = 1.0
+    is_newreno: bool = False
 
     def __post_init__(self) -> None:
         if self.arithmetic not in ARITHMETICS:

@@ -152,3 +152,19 @@ def test_trajectory_is_the_cycle(number: int, b: int) -> None:
     assert path[-1, 0] == pytest.approx(float(found["period"].value))
     assert path[:, 1].max() == pytest.approx(float(found["w_f"].value), rel=0.02)
     assert path[0, 1] < float(found["w_after_loss"].value) < path[0, 1] + 12
+
+
+@pytest.mark.parametrize(("pipe", "b"), [(125, 8), (417, 13), (417, 33), (850, 34), (2000, 60)])
+def test_newreno_mends_one_loss_a_round_trip(pipe: int, b: int) -> None:
+    """RFC 6582 with the draft's window in case 2: utilization within 3 %, the period within 20, one loss is far off."""
+    one = parse(scenario(pipe * 0.24, 50, b, 30, 60, window="compound-draft", recovery="newreno") | {"profile": "rfc"})
+    answer = Compound().predict(one.path, one.control)
+    found = {name: float(quantity.value) for name, quantity in answer.quantities.items()}
+    assert answer.case == 2
+    assert "NewReno mends one a round trip" in answer.notes[-1]
+    run = simulate(one)
+    seen = simulated_utilization(run.summary, pipe * 0.24)
+    assert found["utilization"] == pytest.approx(seen, rel=0.03)
+    at = run.losses["time_ns"].to_numpy() / 1e9
+    assert found["period"] == pytest.approx(float(np.diff(at[at > 10]).mean()), rel=0.2)
+    assert evaluate(pipe * 0.24, 50, b, 30)["utilization"] > 1.05 * seen
