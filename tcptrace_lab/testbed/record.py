@@ -71,7 +71,7 @@ def record(
 
 
 def _disturbance(recording: Recording) -> tuple[int, float]:
-    return recording.missed, recording.longest_freeze_ms
+    return recording.missed, max(recording.longest_freeze_ms, recording.longest_stall_ms)
 
 
 def _record(scenario: Scenario, *, output: Path, sender: str, snaplen: int) -> Recording:

@@ -18,6 +18,8 @@ DROP_COLUMNS = (
 )
 # HyStart (RFC 9406) reacts to a round trip longer by 4 ms; nothing in the kernel does to less.
 FREEZE_TOLERATED_MS = 4.0
+# Our own sender answers late by so much: at 20 Mbit/s a burst of two packets more than the path would have made.
+STALL_TOLERATED_MS = 1.0
 QUEUE_COLUMNS = ("time_bin", "node", "arrivals", "drops", "qmax", "qlast")
 
 
@@ -51,9 +53,15 @@ class Recording:
         return max((length for _, length in self.metadata["emulator"]["freezes"]), default=0.0)
 
     @property
+    def longest_stall_ms(self) -> float:
+        """The longest time for which our own sender had to wait for a processor; the kernel's has no process."""
+        return max((length for _, length in self.metadata["truth"].get("stalls", [])), default=0.0)
+
+    @property
     def is_clean(self) -> bool:
-        """Nothing missed, and no freeze that an end point would notice as more than jitter."""
-        return self.missed == 0 and self.longest_freeze_ms <= FREEZE_TOLERATED_MS
+        """Nothing missed, no freeze that an end point would notice as more than jitter, no late sender."""
+        is_still = self.longest_freeze_ms > FREEZE_TOLERATED_MS or self.longest_stall_ms > STALL_TOLERATED_MS
+        return self.missed == 0 and not is_still
 
     def moved_to(self, folder: Path) -> Recording:
         """The same files in another folder."""
@@ -91,6 +99,9 @@ class Recording:
         longest = self.longest_freeze_ms
         several = f"  freezes    {len(emulator['freezes'])}, {frozen:.0f} ms in all, the longest {longest:.1f} ms"
         lines += [several if frozen else "  freezes    none"]
+        if self.longest_stall_ms:
+            stalls = about["truth"]["stalls"]
+            lines += [f"  sender     late {len(stalls)} times, by {self.longest_stall_ms:.1f} ms at most"]
         if about["truth"]["unavailable"]:
             lines += [f"  no trace   {about['truth']['unavailable']}: the truth is TCP_INFO's, every 10 ms"]
         lines += [f"  not as in the scenario: {line}" for line in about["departures"]]

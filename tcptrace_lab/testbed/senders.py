@@ -116,6 +116,7 @@ class OwnSender:
         self._stack.callback(thread.close)
         sent = thread.result()
         self._columns = sent["rows"]
+        self.account["stalls"] = [[time_ns / 1e9, round(length / 1e6, 3)] for time_ns, length in sent["stalls"]]
         flow: dict[str, Any] = {"client_port": OWN_PORT}
         if sent["is_reset"]:
             flow["error"] = "the receiver has reset the connection"

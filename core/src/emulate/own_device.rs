@@ -15,6 +15,10 @@ use super::own_truth::Row;
 use crate::wire::{decode, encode};
 
 const LINKTYPE_RAW: u16 = 101;
+/// The loop comes round at least so often: a packet may wait unread for this long beyond a stall that shows.
+const ROUND_NS: i64 = 500_000;
+/// A round that took so much longer than it was to sleep: the thread had to wait for a processor.
+const STALL_NS: i64 = 500_000;
 
 /// What a connection came to.
 #[derive(Debug)]
@@ -24,6 +28,8 @@ pub struct Sent {
     pub acknowledged: u64,
     pub has_ended: bool,
     pub is_reset: bool,
+    /// When this thread stood still, and for how many nanoseconds: ACKs waited, and a burst answered them.
+    pub stalls: Vec<(i64, i64)>,
 }
 
 /// Sends from `device` for `duration_ns`, then waits for the end for `drain_ns` at most, or until stopped.
@@ -39,8 +45,17 @@ pub fn send(
     let wall = wall_minus_monotonic();
     let mut buffer = vec![0; LARGEST_PACKET];
     let began = monotonic();
+    let mut stalls = Vec::new();
+    let mut note = |expected: i64, came: i64| {
+        if came - expected > STALL_NS {
+            stalls.push((expected + wall, came - expected));
+        }
+    };
+    let mut expected = began;
     sender.open(began);
     loop {
+        let round = monotonic();
+        note(expected, round);
         while let Some(bytes) = read_packet(device.as_fd(), &mut buffer)? {
             // What is not TCP is not for us.
             if let Ok(segment) = decode(LINKTYPE_RAW, &bytes, bytes.len() as u32) {
@@ -49,6 +64,7 @@ pub fn send(
             }
         }
         let now = monotonic();
+        note(round, now);
         sender.on_time(now);
         if now >= began + duration_ns {
             sender.close(now);
@@ -67,7 +83,9 @@ pub fn send(
             PollFd::new(&device, PollFlags::IN),
             PollFd::new(stop, PollFlags::IN),
         ];
-        wait_until(&mut watched, Some(due - now))?;
+        let sleep = (due - now).clamp(0, ROUND_NS);
+        expected = now + sleep;
+        wait_until(&mut watched, Some(sleep))?;
         if watched[1].revents().contains(PollFlags::IN) {
             break;
         }
@@ -81,6 +99,7 @@ pub fn send(
         acknowledged: sender.acknowledged(),
         has_ended: sender.has_ended(),
         is_reset: sender.is_reset(),
+        stalls,
     })
 }
 

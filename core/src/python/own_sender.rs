@@ -87,6 +87,7 @@ mod linux {
         result.set_item("acknowledged", sent.acknowledged)?;
         result.set_item("has_ended", sent.has_ended)?;
         result.set_item("is_reset", sent.is_reset)?;
+        result.set_item("stalls", &sent.stalls)?;
         Ok(result)
     }
 
