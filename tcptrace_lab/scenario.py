@@ -138,7 +138,8 @@ class Control:
     Windows are in segments. `gamma` is Compound's (packets queued before it gives way); `zero_step` gives M-Start a
     step cycle of 11 ACKs instead of equation 3's 10; `max_ssthresh` is limited slow start's; `byte_counting` counts
     acknowledged segments in congestion avoidance, not ACKs (RFC 3465); `prr` is proportional rate reduction with SACK
-    (RFC 9937), `impatient` RFC 6582's timer; `syn` sends ns-2's packet 0 of 40 bytes first.
+    (RFC 9937), `rack` finds lost retransmissions (RFC 8985), `impatient` is RFC 6582's timer; `syn` sends ns-2's
+    packet 0 of 40 bytes first.
     """
 
     slow_start: str = "standard"
@@ -155,6 +156,7 @@ class Control:
     slow_start_after_idle: bool = True
     byte_counting: bool = False
     prr: bool = True
+    rack: bool = False
     impatient: bool = False
     zero_step: bool = False
     syn: bool = False

@@ -93,6 +93,7 @@ def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
             "slow_start_after_idle": control.slow_start_after_idle,
             "byte_counting": control.byte_counting,
             "prr": control.prr,
+            "rack": control.rack,
             "impatient": control.impatient,
             "syn": control.syn,
         },

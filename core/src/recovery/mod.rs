@@ -3,12 +3,14 @@
 mod fast;
 mod intervals;
 mod prr;
+mod rack;
 mod rto;
 mod scoreboard;
 mod sender;
 
 pub use intervals::Intervals;
 pub use prr::Prr;
+pub use rack::Rack;
 pub use rto::Rto;
 pub use scoreboard::{BoardCounts, Scoreboard};
 pub use sender::{Arrived, Detection, Options, Phase, Recovery, Reduction, Send, Sender};

@@ -34,11 +34,9 @@ impl Prr {
                 .div_ceil(u128::from(self.recover_fs)) as u64;
             return share.saturating_sub(self.out);
         }
-        // Reduction bound: slow start while snd.una moves and nothing more is lost, conservation otherwise.
-        let limit = self
-            .delivered
-            .saturating_sub(self.out)
-            .max(if is_advancing { delivered } else { 0 });
+        // Reduction bound: what arrives may be replaced, and while snd.una moves one segment more. Retransmissions that
+        // were lost are part of `out`, so the difference alone would stop the sender for ever.
+        let limit = self.delivered.saturating_sub(self.out).max(delivered);
         let limit = if is_advancing { limit + smss } else { limit };
         limit.min(ssthresh - pipe)
     }

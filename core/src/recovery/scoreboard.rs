@@ -198,6 +198,15 @@ impl Scoreboard {
         self.high_rxt = self.high_rxt.max(end);
     }
 
+    /// A retransmission is lost, if it is still on its way.
+    pub fn lose_again(&mut self, start: u64, end: u64) {
+        if self.retransmitted.contains(start) {
+            self.retransmitted.remove(start, end);
+            self.doubled.remove(start, end);
+            self.lost.insert(start, end);
+        }
+    }
+
     /// A recovery begins.
     pub fn begin(&mut self, snd_una: u64) {
         self.high_rxt = snd_una;

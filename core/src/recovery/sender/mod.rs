@@ -7,7 +7,7 @@ mod next;
 
 use std::collections::VecDeque;
 
-use super::{BoardCounts, Prr, Rto, Scoreboard};
+use super::{BoardCounts, Prr, Rack, Rto, Scoreboard};
 use crate::congestion::{Ack, Control, Loss, State};
 
 /// What happens after the third duplicate ACK.
@@ -83,6 +83,8 @@ pub struct Options {
     pub is_impatient: bool,
     /// RFC 9937, with SACK: cwnd follows the ACKs down to ssthresh instead of jumping there.
     pub has_prr: bool,
+    /// RFC 8985, with SACK: a retransmission overtaken by what was sent later is lost again.
+    pub has_rack: bool,
     /// RFC 5681 section 4.1.
     pub restarts_after_idle: bool,
     /// Bytes the sender never exceeds, whatever cwnd says.
@@ -123,6 +125,7 @@ pub struct Sender {
     pub(super) due: Option<(u64, u64)>,
     pub(super) has_had_partial: bool,
     pub(super) prr: Option<Prr>,
+    pub(super) rack: Option<Rack>,
     /// RFC 3042: bytes that may go beyond cwnd.
     pub(super) limited_transmit: u64,
     /// A probe of a closed window may go out.
@@ -144,9 +147,9 @@ impl Sender {
         let mut control = control;
         control.start(&mut state, first);
         let is_fack = options.recovery == Recovery::Fack;
+        let has_board = is_fack || options.recovery == Recovery::Sack;
         Self {
             board: Scoreboard::new(options.smss, is_fack),
-            options,
             control,
             state,
             rto,
@@ -164,7 +167,9 @@ impl Sender {
             due: None,
             has_had_partial: false,
             prr: None,
+            rack: (options.has_rack && has_board).then(Rack::default),
             limited_transmit: 0,
+            options,
             probes: false,
             sent: VecDeque::new(),
             last_sent_ns: i64::MIN,
@@ -203,6 +208,7 @@ impl Sender {
         self.rwnd = arrived.window;
         let newly_acked = arrived.ack - self.snd_una;
         let sacked_before = self.board.sacked_bytes();
+        self.hear_of_arrivals(now_ns, arrived);
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
         if newly_acked > 0 {
@@ -232,8 +238,38 @@ impl Sender {
         if is_dup {
             self.on_dup_ack(now_ns);
         }
+        self.take_overtaken_for_lost();
         self.check_sack_recovery(now_ns, newly_sacked);
         self.reduce_in_proportion(newly_acked, newly_sacked, sacked_before);
+    }
+
+    /// RFC 8985 section 6.2 step 2: when what arrives now was sent.
+    fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
+        let Some(rack) = &mut self.rack else { return };
+        let mut hear = |start: u64, end: u64| {
+            let first = self.sent.partition_point(|sent| sent.end <= start);
+            let segments = self.sent.iter().skip(first);
+            for sent in segments.take_while(|sent| sent.end <= end) {
+                rack.on_delivered(now_ns, sent.at_ns, sent.end, sent.is_retransmitted);
+            }
+        };
+        for &(start, end) in arrived.blocks.iter().chain([&(self.snd_una, arrived.ack)]) {
+            // Only what was not SACKed before: the rest arrived earlier.
+            let (mut at, end) = (start.max(self.snd_una), end.min(self.snd_max));
+            while at < end {
+                let (hole, next) = self.board.hole_from(at);
+                hear(hole, next.min(end));
+                at = next;
+            }
+        }
+    }
+
+    /// Step 5; a range acknowledged or SACKed meanwhile is no longer on the board.
+    fn take_overtaken_for_lost(&mut self) {
+        let Some(rack) = &mut self.rack else { return };
+        while let Some((start, end)) = rack.next_overtaken() {
+            self.board.lose_again(start, end);
+        }
     }
 
     /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
@@ -253,6 +289,9 @@ impl Sender {
         };
         if let Some(rtt_ns) = sample {
             self.rto.on_sample(rtt_ns);
+            if let Some(rack) = &mut self.rack {
+                rack.on_sample(rtt_ns);
+            }
             self.control.on_rtt(now_ns, rtt_ns);
         }
         sample

@@ -16,6 +16,13 @@ impl Sender {
             self.snd_max = send.end;
         }
         if send.is_retransmission {
+            if let Some(rack) = &mut self.rack {
+                rack.on_resent(now_ns, send.start, send.end);
+                if send.start == self.snd_una {
+                    // The first hole is under way again: it has a whole timeout from here, as in Linux.
+                    self.rto_at_ns = None;
+                }
+            }
             let first = self.sent.partition_point(|sent| sent.end <= send.start);
             for sent in self
                 .sent

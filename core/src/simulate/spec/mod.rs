@@ -189,6 +189,8 @@ pub struct SenderSpec {
     pub impatient: bool,
     /// `rfc`, with SACK: proportional rate reduction (RFC 9937).
     pub prr: bool,
+    /// `rfc`, with SACK: retransmissions overtaken by later segments are lost again (RFC 8985).
+    pub rack: bool,
     /// `ns2`: a 40-byte packet 0 is sent first (`syn_`).
     pub syn: bool,
 }
@@ -282,6 +284,7 @@ impl Default for SenderSpec {
             byte_counting: false,
             impatient: false,
             prr: true,
+            rack: false,
             syn: false,
         }
     }

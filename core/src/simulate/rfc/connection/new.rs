@@ -102,6 +102,7 @@ pub fn options(sender: &SenderSpec, smss: u32) -> Options {
         limited_transmit: sender.limited_transmit,
         is_impatient: sender.impatient,
         has_prr: sender.prr,
+        has_rack: sender.rack,
         restarts_after_idle: sender.slow_start_after_idle,
         max_window: sender.max_window.saturating_mul(u64::from(smss)),
     }
