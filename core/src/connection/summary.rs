@@ -244,7 +244,7 @@ pub fn columns() -> impl Iterator<Item = (String, Kind)> {
 }
 
 /// One connection's cells, in the order of `columns`.
-pub fn row(connection: &Connection) -> impl Iterator<Item = Value> {
+pub fn row(connection: &Connection) -> impl Iterator<Item = Value> + '_ {
     let whole = CONNECTION.iter().map(move |(_, _, cell)| cell(connection));
     let client = connection.client();
     let sides = [client, 1 - client].into_iter().flat_map(move |from| {

@@ -212,9 +212,12 @@ impl<I: Instant> Node<I> {
         }
         observer.started(number, starts, packet);
         observer.left(number, service.end, packet);
-        if self.has_losses
-            && let Some(reason) = self.loss_behind(packet, random)
-        {
+        let loss = if self.has_losses {
+            self.loss_behind(packet, random)
+        } else {
+            None
+        };
+        if let Some(reason) = loss {
             let end = Stamp {
                 time: service.end,
                 scheduled: service.start,

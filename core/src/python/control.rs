@@ -150,11 +150,11 @@ impl Control for PyControl {
     }
 
     fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {
-        if self.has_rtt
-            && !self.has_failed()
-            && let Err(error) =
-                Python::attach(|py| self.object.call_method1(py, "on_rtt", (now_ns, rtt_ns)))
-        {
+        if !self.has_rtt || self.has_failed() {
+            return;
+        }
+        let told = Python::attach(|py| self.object.call_method1(py, "on_rtt", (now_ns, rtt_ns)));
+        if let Err(error) = told {
             self.fail(error);
         }
     }

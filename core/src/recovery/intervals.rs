@@ -35,9 +35,8 @@ impl Intervals {
             return 0;
         }
         let (mut from, mut to, before) = (start, end, self.covered);
-        if let Some((&left, &right)) = self.ranges.range(..=start).next_back()
-            && right >= start
-        {
+        let below = self.ranges.range(..=start).next_back();
+        if let Some((&left, &right)) = below.filter(|&(_, &right)| right >= start) {
             if right >= end {
                 return 0;
             }
@@ -76,9 +75,7 @@ impl Intervals {
         if start >= end {
             return 0;
         }
-        if let Some((left, right)) = self.around(start)
-            && left < start
-        {
+        if let Some((left, right)) = self.around(start).filter(|&(left, _)| left < start) {
             self.ranges.insert(left, start);
             self.covered -= right - start;
             if right > end {

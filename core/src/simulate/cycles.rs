@@ -46,11 +46,10 @@ impl Cycles {
         if row.cwnd < row.ssthresh {
             self.avoidance = None;
             // A window cut below ssthresh in fast recovery comes back to it without a slow start.
-            if has_just_lost
-                && row.state == SenderState::Loss
-                && let Some(cycle) = self.cycles.last_mut()
-            {
-                cycle.slow_starts += 1;
+            if has_just_lost && row.state == SenderState::Loss {
+                if let Some(cycle) = self.cycles.last_mut() {
+                    cycle.slow_starts += 1;
+                }
             }
             return;
         }

@@ -116,10 +116,9 @@ impl Board {
         if !is_thorough && blocks.is_empty() {
             return news;
         }
-        if let Some(&(_, end)) = blocks.last()
-            && self.fack < end as i64 - 1
-        {
-            self.fack = end as i64 - 1;
+        let highest = blocks.last().map_or(0, |&(_, end)| end as i64 - 1);
+        if self.fack < highest {
+            self.fack = highest;
             is_thorough = true;
         }
         self.judged = self.judged.max(last_ack);

@@ -197,10 +197,9 @@ impl Receiver {
     /// them what was received twice, reported once (RFC 2883 section 4).
     pub fn blocks(&mut self) -> Blocks {
         let mut blocks = Blocks::default();
-        if let Some(duplicate) = self.duplicate.take()
-            && self.has_dsack
-            && self.max_blocks > 0
-        {
+        let duplicate = self.duplicate.take();
+        let may_tell = self.has_dsack && self.max_blocks > 0;
+        if let Some(duplicate) = duplicate.filter(|_| may_tell) {
             blocks.push(duplicate);
         }
         if self.max_blocks == 0 || self.held.is_empty() {
