@@ -70,8 +70,8 @@ def record(
         return best.moved_to(output.parent)
 
 
-def _disturbance(recording: Recording) -> tuple[int, float]:
-    return recording.missed, max(recording.longest_freeze_ms, recording.longest_stall_ms)
+def _disturbance(recording: Recording) -> tuple[int, int, float]:
+    return recording.missed, recording.late_acks, max(recording.longest_freeze_ms, recording.longest_stall_ms)
 
 
 def _record(scenario: Scenario, *, output: Path, sender: str, snaplen: int) -> Recording:
@@ -205,6 +205,10 @@ def _metadata(scenario: Scenario, plan: Settings, run: Mapping[str, Any], *, sna
         "tcpdump": run["tcpdump"],
         "truth": {
             **run["account"],
+            "late_acks": [
+                [seconds(time_ns), segments]
+                for time_ns, segments in truth.late_acks(rows, packet_bytes=scenario.path.packet_bytes)
+            ],
             "rows": {ev: sum(row.ev == ev for row in rows) for ev in "ASRCI"},
         },
         "emulator": {

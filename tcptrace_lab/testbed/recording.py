@@ -58,10 +58,15 @@ class Recording:
         return max((length for _, length in self.metadata["truth"].get("stalls", [])), default=0.0)
 
     @property
+    def late_acks(self) -> int:
+        """ACKs for many segments at once though none was missing: the receiving host was late."""
+        return len(self.metadata["truth"].get("late_acks", []))
+
+    @property
     def is_clean(self) -> bool:
-        """Nothing missed, no freeze that an end point would notice as more than jitter, no late sender."""
+        """Nothing missed, no freeze that an end point would notice as more than jitter, no late sender or receiver."""
         is_still = self.longest_freeze_ms > FREEZE_TOLERATED_MS or self.longest_stall_ms > STALL_TOLERATED_MS
-        return self.missed == 0 and not is_still
+        return self.missed == 0 and not is_still and not self.late_acks
 
     def moved_to(self, folder: Path) -> Recording:
         """The same files in another folder."""
@@ -102,6 +107,9 @@ class Recording:
         if self.longest_stall_ms:
             stalls = about["truth"]["stalls"]
             lines += [f"  sender     late {len(stalls)} times, by {self.longest_stall_ms:.1f} ms at most"]
+        if self.late_acks:
+            most = max(segments for _, segments in about["truth"]["late_acks"])
+            lines += [f"  receiver   late {self.late_acks} times: one ACK for {most} segments"]
         if about["truth"]["unavailable"]:
             lines += [f"  no trace   {about['truth']['unavailable']}: the truth is TCP_INFO's, every 10 ms"]
         lines += [f"  not as in the scenario: {line}" for line in about["departures"]]

@@ -21,6 +21,8 @@ COLUMNS = (
     *("time", "ev", "sport", "cwnd", "ssthresh", "srtt_us", "snd_una", "snd_nxt"),
     *("packets_out", "sacked_out", "lost_out", "retrans_out", "ca_state", "snd_wnd", "arg", "x1", "x2"),
 )
+# RFC 5681 section 4.2: at least every second segment is acknowledged; twice that after a moment of jitter.
+STRETCH_SEGMENTS = 4
 EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 OPEN, CWR, RECOVERY, LOSS = 0, 2, 3, 4
@@ -219,3 +221,17 @@ def _slow_starts(events: Iterable[LossEvent], *, restarts: bool) -> tuple[int, .
         has_slow_start = event.kind == "rto" or (restarts and event.kind == "fast_retransmit")
         cycles[-1] += has_slow_start
     return tuple(cycles)
+
+
+def late_acks(rows: Iterable[Row], *, packet_bytes: int) -> list[tuple[int, int]]:
+    """When one ACK came for many segments though nothing was missing, and for how many: the receiving host was late.
+
+    The window then leaves in one burst, and a full buffer loses part of it early.
+    """
+    found = []
+    for row in rows:
+        if row.ev == "A" and row.ca_state == OPEN and row.arg is not None:
+            segments = row.arg // packet_bytes
+            if segments > STRETCH_SEGMENTS:
+                found.append((row.time_ns, segments))
+    return found
