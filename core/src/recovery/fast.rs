@@ -108,8 +108,8 @@ impl Sender {
     /// Whether all that was outstanding at the last reduction is out of the way.
     fn may_enter(&self) -> bool {
         if self.has_pipe() {
-            // RFC 6675 section 5.1.
-            self.snd_una >= self.recover
+            // RFC 6675 section 5.1. What the recovery before sent again, from above its recovery point, is under way.
+            self.snd_una >= self.recover && !self.board.is_sent_again(self.snd_una)
         } else {
             // RFC 6582 section 3.2 (2): the ACK covers more than recover, so duplicates of what was sent again for
             // nothing cannot start another recovery.

@@ -219,11 +219,13 @@ impl Scoreboard {
         self.mark_lost(hole, end.min(hole + self.smss));
     }
 
-    /// A recovery is over: what is still SACKed belongs to the next.
+    /// A recovery is over: what is still SACKed, or still on its way again, belongs to the next.
     pub fn end(&mut self) {
-        self.retransmitted.clear();
-        self.doubled.clear();
         self.rescue_rxt = None;
+    }
+
+    pub fn is_sent_again(&self, offset: u64) -> bool {
+        self.retransmitted.contains(offset)
     }
 
     /// After a timeout everything that is not SACKed is lost (section 5.1: the scoreboard itself is kept).
