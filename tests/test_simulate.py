@@ -119,8 +119,8 @@ def test_the_truth_counts_what_is_in_flight_as_the_kernel_does(tmp_path):
     assert in_flight.to_numpy() == pytest.approx((rows["flight_size"] / run.windows["smss"].iloc[0]).to_numpy())
     in_recovery = rows[rows["ca_state"] == 3]
     assert (in_recovery[["sacked_out", "lost_out", "retrans_out"]].max() > 1).all()
-    # Nothing is sent again outside recovery, and a retransmission is of something lost or suspected.
-    assert (rows.loc[rows["ca_state"] == 0, "retrans_out"] == 0).all()
+    # Nothing is sent again outside recovery; what a recovery sent from above its own end may still be on its way.
+    assert (rows["retrans_out"].diff().loc[rows["ca_state"] == 0].dropna() <= 0).all()
     # 50 ms of path; 60 packets of 0.6 ms wait when the buffer is full.
     assert rows["srtt_us"].between(50_000, 88_000).all()
     assert rows["srtt_us"].max() > 80_000
