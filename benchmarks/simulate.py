@@ -2,7 +2,7 @@
 
     python benchmarks/simulate.py [--quick]
 
-Whole processes, Python's start included, alternating, the best of several runs each; nothing is traced or written by
+Whole processes, alternating, the best of several runs each, long enough that starting Python does not count; nothing is traced or written by
 either side. Rates are per second of processor time, so that a busy machine does not decide. ns-2 is Debian's package
 ns2 (`ns`); without it its columns are empty.
 """
@@ -24,8 +24,8 @@ SCENARIOS = HERE.parent / "captures" / "scenarios"
 
 # Name, scenario, ns script with its queue limit, simulated seconds.
 PAIRS = (
-    ("Tahoe, satellite", "small_buffers_B20.toml", "tahoe_satellite.tcl", 21, 30_000),
-    ("Compound, 100 Mbit/s", "compound_case4.toml", "compound_100M.tcl", 80, 1_600),
+    ("Tahoe, satellite", "small_buffers_B20.toml", "tahoe_satellite.tcl", 21, 120_000),
+    ("Compound, 100 Mbit/s", "compound_case4.toml", "compound_100M.tcl", 80, 3_200),
 )
 WINDOWS = (10, 100, 1_000, 10_000, 100_000)
 

@@ -207,9 +207,7 @@ impl<I: Instant> Node<I> {
             }
         }
         self.last = service;
-        if starts.time > at.time {
-            self.waited = self.waited.plus(starts.time.since(at.time));
-        }
+        self.waited = self.waited.plus(starts.time.since(at.time));
         observer.started(number, starts, packet);
         observer.left(number, service.end, packet);
         let loss = if self.has_losses {

@@ -100,6 +100,7 @@ impl<I: Instant, P: Traveller> Path<I, P> {
     }
 
     /// Takes the next packet out.
+    #[inline]
     pub fn leave(&mut self) -> Option<P> {
         self.on_the_way.pop_front().map(|(_, packet)| packet)
     }

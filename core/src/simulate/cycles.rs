@@ -40,6 +40,7 @@ struct Rounds {
 
 impl Cycles {
     /// The sender's variables after an event.
+    #[inline]
     pub fn window(&mut self, row: &TruthRow) {
         let has_just_lost = std::mem::take(&mut self.has_just_lost);
         self.snd_una = row.snd_una;

@@ -152,11 +152,15 @@ impl<I: Instant> Recorder<I> {
         }
     }
 
-    /// A sender's variables have changed.
-    pub fn window(&mut self, row: TruthRow) {
+    /// A sender's variables have changed. What else it knows is asked only where truth is kept.
+    #[inline]
+    pub fn window(&mut self, row: TruthRow, known: impl FnOnce() -> Known) {
         self.cycles[row.connection as usize].window(&row);
         if self.keeps_truth {
-            self.truth.push(row);
+            self.truth.push(TruthRow {
+                known: known(),
+                ..row
+            });
         }
     }
 

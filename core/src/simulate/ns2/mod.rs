@@ -279,7 +279,7 @@ impl Connection {
     fn record_change(&mut self, io: &mut Io) {
         let base = &self.base;
         let (cwnd, ssthresh, state) = self.last_truth;
-        io.recorder.window(TruthRow {
+        let row = TruthRow {
             time_ns: io.now.to_ns(),
             connection: base.connection,
             cwnd,
@@ -289,10 +289,11 @@ impl Connection {
             snd_una: (base.highest_ack + 1) as u64,
             snd_nxt: base.t_seqno as u64,
             rwnd: base.max_window,
-            known: Known {
-                srtt_ns: base.rto.srtt_ns(),
-                board: None,
-            },
+            known: Known::default(),
+        };
+        io.recorder.window(row, || Known {
+            srtt_ns: base.rto.srtt_ns(),
+            board: None,
         });
     }
 }

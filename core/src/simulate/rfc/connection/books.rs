@@ -41,7 +41,7 @@ impl Connection {
             return;
         }
         self.last_truth = Some(now);
-        io.recorder.window(TruthRow {
+        let row = TruthRow {
             time_ns: io.now.0,
             connection: self.number,
             cwnd: sender.state.cwnd,
@@ -51,14 +51,11 @@ impl Connection {
             snd_una: sender.snd_una - 1,
             snd_nxt: sender.snd_nxt - 1,
             rwnd: sender.rwnd as f64,
-            known: if io.recorder.keeps_truth {
-                Known {
-                    srtt_ns: sender.rto.srtt_ns(),
-                    board: sender.board_counts(),
-                }
-            } else {
-                Known::default()
-            },
+            known: Known::default(),
+        };
+        io.recorder.window(row, || Known {
+            srtt_ns: sender.rto.srtt_ns(),
+            board: sender.board_counts(),
         });
     }
 
