@@ -2,9 +2,9 @@
 
     python benchmarks/simulate.py [--quick]
 
-Whole processes, alternating, the best of several runs each, long enough that starting Python does not count; nothing is traced or written by
-either side. Rates are per second of processor time, so that a busy machine does not decide. ns-2 is Debian's package
-ns2 (`ns`); without it its columns are empty.
+Whole processes, alternating, the best of several runs each, long enough that starting Python does not count; nothing is
+traced or written by either side. Rates are per second of processor time, so that a busy machine does not decide. ns-2
+is Debian's package ns2 (`ns`); without it its columns are empty.
 """
 
 from __future__ import annotations
