@@ -21,6 +21,12 @@ PROFILES = ("ns2", "rfc")
 APPLICATIONS = ("bulk", "bytes", "on_off", "schedule")
 
 
+# What the engine counts in: seconds as 64-bit nanoseconds, packets and segments in 30 bits, everything else in 53.
+LONGEST_S = 1e9
+MOST_PACKETS = 1 << 30
+MOST = 1 << 53
+
+
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """One drop-tail node: a queue, then a link.
@@ -42,13 +48,13 @@ class Node:
 
     def __post_init__(self) -> None:
         _require("rate_bps", self.rate_bps, self.rate_bps > 0, "> 0")
-        _require("buffer", self.buffer, self.buffer > 0, "> 0")
+        _require("buffer", self.buffer, 0 < self.buffer <= MOST or self.buffer == INFINITE, "> 0 and <= 2^53 (or inf)")
         _require("buffer", self.buffer, self.buffer == INFINITE or self.buffer == int(self.buffer), "a whole number")
-        _require("delay_s", self.delay_s, 0 <= self.delay_s < math.inf, ">= 0")
+        _require("delay_s", self.delay_s, 0 <= self.delay_s < LONGEST_S, ">= 0 and < 1e9")
         _one_of("buffer_unit", self.buffer_unit, ("packets", "bytes"))
         _require("loss", self.loss, 0 <= self.loss < 1, ">= 0 and < 1")
         for number in self.drop_packets:
-            _require("drop_packets", number, number >= 1, ">= 1 (the first data packet is 1)")
+            _require("drop_packets", number, 1 <= number <= MOST, ">= 1 (the first data packet is 1) and <= 2^53")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +78,11 @@ class Path:
 
     def __post_init__(self) -> None:
         _require("nodes", self.nodes, len(self.nodes) > 0, "one node or more")
-        _require("return_delay_s", self.return_delay_s, 0 <= self.return_delay_s < math.inf, ">= 0")
+        _require("return_delay_s", self.return_delay_s, 0 <= self.return_delay_s < LONGEST_S, ">= 0 and < 1e9")
         _require("packet_bytes", self.packet_bytes, 0 < self.packet_bytes <= 65535, "> 0 and <= 65535")
         _require("ack_bytes", self.ack_bytes, 0 < self.ack_bytes <= 65535, "> 0 and <= 65535")
         _require("access_rate_bps", self.access_rate_bps, self.access_rate_bps > 0, "> 0")
-        _require("access_delay_s", self.access_delay_s, 0 <= self.access_delay_s < math.inf, ">= 0")
+        _require("access_delay_s", self.access_delay_s, 0 <= self.access_delay_s < LONGEST_S, ">= 0 and < 1e9")
         _require("ack_loss", self.ack_loss, 0 <= self.ack_loss < 1, ">= 0 and < 1")
 
     @property
@@ -123,7 +129,7 @@ class Rto:
 
     def __post_init__(self) -> None:
         for key in ("min_s", "max_s", "initial_s", "granularity_s"):
-            _require(key, getattr(self, key), 0 < getattr(self, key) < math.inf, "> 0")
+            _require(key, getattr(self, key), 0 < getattr(self, key) < LONGEST_S, "> 0 and < 1e9")
         _require("max_s", self.max_s, self.max_s >= self.min_s, f">= min_s ({self.min_s:g})")
         _require("tick_phase", self.tick_phase, 0 <= self.tick_phase < 1, ">= 0 and < 1")
 
@@ -166,11 +172,11 @@ class Control:
         _one_of("slow_start", self.slow_start, SLOW_STARTS)
         _one_of("window", self.window, WINDOWS)
         _one_of("recovery", self.recovery, RECOVERIES)
-        _require("initial_window", self.initial_window, self.initial_window >= 1, ">= 1")
+        _require("initial_window", self.initial_window, 1 <= self.initial_window <= MOST_PACKETS, ">= 1 and <= 2^30")
         _require("delayed_ack_segments", self.delayed_ack_segments, self.delayed_ack_segments in (1, 2), "1 or 2")
         _require("gamma", self.gamma, 0 < self.gamma < math.inf, "> 0")
         _require("initial_ssthresh", self.initial_ssthresh, self.initial_ssthresh >= 2, ">= 2 segments")
-        _require("max_window", self.max_window, self.max_window >= 1, ">= 1 segment")
+        _require("max_window", self.max_window, 1 <= self.max_window <= MOST_PACKETS, ">= 1 and <= 2^30 segments")
         _require("max_ssthresh", self.max_ssthresh, 1 <= self.max_ssthresh < math.inf, ">= 1 segment")
 
     @property
@@ -213,7 +219,9 @@ class Receiver:
     def __post_init__(self) -> None:
         # RFC 1122 section 4.2.3.2: an ACK must not be delayed by more than 0.5 s.
         _require("delayed_ack_timer_s", self.delayed_ack_timer_s, 0 < self.delayed_ack_timer_s <= 0.5, "> 0 and <= 0.5")
-        _require("quickack_segments", self.quickack_segments, self.quickack_segments >= 0, ">= 0")
+        _require(
+            "quickack_segments", self.quickack_segments, 0 <= self.quickack_segments <= MOST_PACKETS, ">= 0 and <= 2^30"
+        )
         # RFC 7323 section 2.3: the largest window a scale of 14 can say.
         _require("rwnd", self.rwnd, 0 < self.rwnd <= 1 << 30, "> 0 and <= 2^30 bytes")
         _require("reader_bps", self.reader_bps, self.reader_bps > 0, "> 0")
@@ -238,11 +246,13 @@ class Application:
         self._used("bytes", self.bytes, "bytes", "on_off")
         self._used("off_s", self.off_s, "on_off")
         self._used("writes", len(self.writes), "schedule")
-        _require("off_s", self.off_s, self.off_s < math.inf, "finite")
-        _require("repeats", self.repeats, self.repeats >= 0, ">= 0")
+        _require("bytes", self.bytes, self.bytes <= MOST, "<= 2^53")
+        _require("off_s", self.off_s, self.off_s < LONGEST_S, "< 1e9")
+        _require("repeats", self.repeats, 0 <= self.repeats <= MOST_PACKETS, ">= 0 and <= 2^30")
         before_s = 0.0
         for at_s, size in self.writes:
-            _require("writes", (at_s, size), before_s <= at_s < math.inf and size > 0, "in order of time, bytes > 0")
+            holds = before_s <= at_s < LONGEST_S and 0 < size <= MOST
+            _require("writes", (at_s, size), holds, "in order of time below 1e9 s, bytes > 0 and <= 2^53")
             before_s = at_s
 
     def _used(self, key: str, value: float, *kinds: str) -> None:
@@ -270,8 +280,8 @@ class Connection:
     reverse: bool = False
 
     def __post_init__(self) -> None:
-        _require("start_s", self.start_s, 0 <= self.start_s < math.inf, ">= 0")
-        _require("extra_delay_s", self.extra_delay_s, 0 <= self.extra_delay_s < math.inf, ">= 0")
+        _require("start_s", self.start_s, 0 <= self.start_s < LONGEST_S, ">= 0 and < 1e9")
+        _require("extra_delay_s", self.extra_delay_s, 0 <= self.extra_delay_s < LONGEST_S, ">= 0 and < 1e9")
         _require("jitter_s", self.jitter_s, 0 <= self.jitter_s <= 1, ">= 0 and <= 1")
 
 
@@ -294,12 +304,15 @@ class Scenario:
 
     def __post_init__(self) -> None:
         _one_of("profile", self.profile, PROFILES)
-        _require("duration_s", self.duration_s, 0 < self.duration_s < 1e9, "> 0 (and < 1e9)")
+        _require("duration_s", self.duration_s, 0 < self.duration_s < LONGEST_S, "> 0 and < 1e9")
         _require("connections", self.connections, len(self.connections) > 0, "one connection or more")
         _require("seed", self.seed, 0 <= self.seed < 2**63, ">= 0")
         _require("taps", self.taps, len(set(self.taps)) == len(self.taps), "each named once")
         for tap in self.taps:
             self._check_tap(tap)
+        # Linux's least segment, 48 bytes, behind the headers.
+        holds = self.profile == "ns2" or self.path.packet_bytes >= 88
+        _require("path.packet_bytes", self.path.packet_bytes, holds, ">= 88 in profile rfc")
         for connection in self.connections:
             holds = self.profile == "rfc" or connection.jitter_s == 0
             _require("jitter_s", connection.jitter_s, holds, "0 in profile ns2, whose hosts take no time")

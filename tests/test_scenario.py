@@ -52,6 +52,9 @@ def test_every_shipped_scenario_reads_and_says_what_it_shows(file):
         ("control=tahoee", "(did you mean tahoe?)"),
         ("control.window=vegas", "control.window = 'vegas': must be one of reno, cubic"),
         ("control.rto.min=3", "control.rto.min: unknown key (did you mean min_s?)"),
+        ("path.nodes.0.buffer=1e30", "path.nodes.0.buffer = 1e+30: must be > 0 and <= 2^53"),
+        ("path.nodes.0.delay_s=1e12", "path.nodes.0.delay_s = 1000000000000.0: must be >= 0 and < 1e9"),
+        ("control.initial_window=10000000000", "control.initial_window = 10000000000: must be >= 1 and <= 2^30"),
         ("control.initial_window=0", "control.initial_window = 0: must be >= 1"),
         ("receiver.delayed_ack_timer_s=0.6", "receiver.delayed_ack_timer_s = 0.6: must be > 0 and <= 0.5"),
         ("application.kind=bytes", "application.bytes = 0: must be > 0 with kind bytes"),
@@ -159,6 +162,9 @@ def test_base_rtt_counts_every_transmission_of_a_packet_and_its_ack():
         lambda: Node(rate_bps=1e6, loss=1.0),
         lambda: Node(rate_bps=1e6, drop_packets=(0,)),
         lambda: Path(nodes=()),
+        lambda: Scenario(
+            path=Path(nodes=(Node(rate_bps=1e6),), packet_bytes=60), connections=(Connection(),), duration_s=1
+        ),
     ],
 )
 def test_values_built_in_python_are_checked_as_well(make):

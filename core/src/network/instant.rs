@@ -35,7 +35,8 @@ impl Instant for Nanos {
 
     #[inline]
     fn plus(self, length: Self) -> Self {
-        Self(self.0 + length.0)
+        // Behind the last nanosecond there is is never.
+        Self(self.0.saturating_add(length.0))
     }
 
     #[inline]
