@@ -104,3 +104,11 @@ def test_long_work_shows_a_bar_and_takes_it_away() -> None:
 def test_a_capture_that_cannot_be_read_is_one_line_at_a_terminal_too(tmp_path: Path) -> None:
     status, text = at_terminal("analyze", str(tmp_path / "absent.pcap"))
     assert (status, len(plain(text))) == (2, 2)
+
+
+@pytest.mark.parametrize("command", ["analyze", "classify", "reconstruct"])
+def test_lines_in_a_pipe_end_where_their_text_ends(command: str) -> None:
+    words = [sys.executable, "-m", "tcptrace_lab", command, str(CAPTURES / "tahoe_small_buffer.pcap.gz")]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) > 2
+    assert all(line == line.rstrip() for line in lines)

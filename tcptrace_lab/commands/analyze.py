@@ -139,9 +139,9 @@ def _show(results: list[tuple[Capture, pd.DataFrame]]) -> None:
     """For people: a table per capture, through a pager where it is longer than the terminal."""
     from contextlib import nullcontext
 
-    from rich.console import Console
+    from tcptrace_lab.report import terminal
 
-    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    console = terminal.console(width=150)
     lines = sum(len(table) + 6 for _, table in results)
     long = sys.stdout.isatty() and sys.stdin.isatty() and lines > console.size.height
     with console.pager(styles=True) if long else nullcontext():

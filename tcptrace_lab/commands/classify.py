@@ -140,9 +140,9 @@ def _is_expected(found: list[dict[str, Any]], regime: str) -> bool:
 
 
 def _print(verdicts: list[Verdict], found: list[dict[str, Any]]) -> None:
-    from rich.console import Console
+    from tcptrace_lab.report import terminal
 
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False, soft_wrap=False)
+    console = terminal.console()
     if not found:
         console.print("no connection carries data")
     elif len(found) > IN_FULL:

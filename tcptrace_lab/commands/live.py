@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         json.dump({"interface": arguments.interface, "packets": capture.packets, "connections": rows}, sys.stdout)
         print()
         return 0
-    from rich.console import Console
+    from tcptrace_lab.report import terminal
 
-    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    console = terminal.console(width=150)
     capture = _while_drawing(console, follow) if console.is_terminal else follow(lambda _: None)
     console.print(f"{arguments.interface}: {capture.packets} packets, {len(capture)} TCP connections")
     console.print(_table(capture, len(capture), console.width))

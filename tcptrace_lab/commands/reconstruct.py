@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -102,10 +101,11 @@ def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame]) -> dict[st
 
 def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
     """Times in seconds from the first packet, windows in segments: what a person reads."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False, soft_wrap=False)
+    from tcptrace_lab.report import terminal
+
+    console = terminal.console()
     console.print(
         f"{file} connection {who.connection}: {who.sender} -> {who.receiver}, {who.timeline.smss}-byte segments"
     )

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(result: Score) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from tcptrace_lab.report import terminal
 
     table = Table(box=None, pad_edge=False)
     table.add_column("window against the sender's own")
@@ -74,7 +74,7 @@ def _print(result: Score) -> None:
         ("in recovery", result.recovery),
     ):
         table.add_row(name, *_error(error))
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False, soft_wrap=False)
+    console = terminal.console()
     console.print(table)
     if result.within is not None:
         console.print(f"truth within the bounds, recovery apart: {result.within:.1%}")
