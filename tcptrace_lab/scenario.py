@@ -176,7 +176,8 @@ class Control:
         _require("delayed_ack_segments", self.delayed_ack_segments, self.delayed_ack_segments in (1, 2), "1 or 2")
         _require("gamma", self.gamma, 0 < self.gamma < math.inf, "> 0")
         _require("initial_ssthresh", self.initial_ssthresh, self.initial_ssthresh >= 2, ">= 2 segments")
-        _require("max_window", self.max_window, 1 <= self.max_window <= MOST_PACKETS, ">= 1 and <= 2^30 segments")
+        holds = 1 <= self.max_window <= MOST_PACKETS or self.max_window == INFINITE
+        _require("max_window", self.max_window, holds, ">= 1 and <= 2^30 segments (or inf)")
         _require("max_ssthresh", self.max_ssthresh, 1 <= self.max_ssthresh < math.inf, ">= 1 segment")
 
     @property

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 
-from tcptrace_lab.scenario import Application, Connection, Node, Path, Rto, Scenario
+from tcptrace_lab.scenario import MOST_PACKETS, Application, Connection, Node, Path, Rto, Scenario
 
 
 def to_json(scenario: Scenario, *, external: bool = False, events: bool = False, truth: bool = True) -> str:
@@ -83,7 +83,7 @@ def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
             "recovery": control.recovery,
             "initial_window": control.initial_window,
             "initial_ssthresh": _finite(control.initial_ssthresh),
-            "max_window": control.max_window,
+            "max_window": int(min(control.max_window, MOST_PACKETS)),
             "limited_transmit": control.limited_transmit,
             "timestamps": control.timestamps,
             "rto": _rto(control.rto),
