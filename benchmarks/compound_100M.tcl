@@ -4,6 +4,7 @@ set queue [lindex $argv 1]
 set ns [new Simulator]
 Agent/TCP set useHeaders_ false
 Agent/TCP set syn_ false
+Agent/TCP set delay_growth_ false
 Agent/TCP set tcpTick_ 0.01
 Agent/TCP set windowInit_ 2
 Agent/TCP set window_ 100000

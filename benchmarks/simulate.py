@@ -59,7 +59,7 @@ def beside_ns(quick: bool) -> None:
                 best_theirs = min(best_theirs, spent)
                 # Among what the Linux agent says of its tables, the script's line: packets sent, highest number.
                 their_packets = int(re.findall(r"^(\d+) \d+$", output, re.MULTILINE)[0])
-                assert abs(their_packets - packets) < packets / 100, (their_packets, packets)
+                assert their_packets == packets, (their_packets, packets)
         rate, their_rate = packets / best_ours, packets / best_theirs
         beside = f"{their_rate:13.0f}{rate / their_rate:8.1f}" if their_rate else ""
         print(f"{name:22}{span:12}{packets:12}{rate:13.0f}{beside}")
