@@ -68,7 +68,8 @@ impl<I: Instant, P: Carried> Io<I, P> {
         watch.dropped(loss.node, loss.at, packet, loss.reason, loss.waiting);
     }
 
-    #[cold]
+    /// Apart, so that the other way stays short.
+    #[inline(never)]
     fn send_watched(&mut self, direction: usize, mut packet: P) {
         // Only captures show it.
         self.sent[direction] = self.sent[direction].wrapping_add(1);
