@@ -5,7 +5,7 @@ What was SACKed once stays so (RFC 2018 section 8 apart): an ACK has room for th
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -35,30 +35,35 @@ class Scoreboard:
 
 def scoreboard(blocks: Sequence[Sequence[tuple[int, int]]], ack_offset: Ints) -> Scoreboard:
     """From each ACK's SACK blocks; what lies at or below its ACK number is a D-SACK (RFC 2883) and no news."""
-    lefts: list[int] = []
-    rows: list[tuple[int, int]] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    rows: list[tuple[int, int, int]] = []
     for index in np.flatnonzero([len(found) > 0 for found in blocks]).tolist():
         for left, right in blocks[index]:
             if left >= ack_offset[index]:
-                _add(lefts, rows, int(left), int(right), index)
-    if not lefts:
+                rows += [(*part, index) for part in _add(starts, ends, int(left), int(right))]
+    if not rows:
         return Scoreboard()
-    ends, acks = zip(*rows, strict=True)
-    return Scoreboard(left=np.array(lefts, dtype=np.int64), right=np.array(ends), ack=np.array(acks))
+    table = np.array(sorted(rows), dtype=np.int64)
+    return Scoreboard(left=table[:, 0], right=table[:, 1], ack=table[:, 2])
 
 
-def _add(lefts: list[int], rows: list[tuple[int, int]], left: int, right: int, index: int) -> None:
-    """The parts of a block that are not yet known."""
-    at = bisect_right(lefts, left)
-    if at:
-        left = max(left, rows[at - 1][0])
-    while left < right:
-        until = min(right, lefts[at]) if at < len(lefts) else right
-        if left < until:
-            lefts.insert(at, left)
-            rows.insert(at, (until, index))
-            at += 1
-        if at >= len(lefts):
-            return
-        left = max(left, rows[at][0])
-        at += 1
+def _add(starts: list[int], ends: list[int], left: int, right: int) -> list[tuple[int, int]]:
+    """The parts of a block that are not yet known; then they are.
+
+    What is known is kept as joined ranges: a block that grows by a segment per ACK meets one, however long it is.
+    """
+    if left >= right:
+        return []
+    first, behind = bisect_left(ends, left), bisect_right(starts, right)
+    parts, at = [], left
+    for place in range(first, behind):
+        if at < starts[place]:
+            parts.append((at, starts[place]))
+        at = max(at, ends[place])
+    if at < right:
+        parts.append((at, right))
+    if first < behind:
+        left, right = min(left, starts[first]), max(right, ends[behind - 1])
+    starts[first:behind], ends[first:behind] = [left], [right]
+    return parts
