@@ -56,6 +56,29 @@ class Follower:
     def capture(self) -> Capture:
         """What was followed so far; the table goes on from there."""
 
+class Trace:
+    """One direction of a connection, seen from its sender (core/src/infer/trace.rs)."""
+
+    def __new__(
+        cls,
+        columns: dict[str, Any],
+        *,
+        smss: int,
+        has_start: bool,
+        has_sack: bool,
+        dsacks: list[tuple[int, int]] | tuple[tuple[int, int], ...],
+    ) -> Trace: ...
+    @property
+    def smss(self) -> int: ...
+    @property
+    def has_start(self) -> bool: ...
+    @property
+    def has_sack(self) -> bool: ...
+    @property
+    def dsacks(self) -> list[tuple[int, int]]: ...
+    def column(self, name: str) -> Any:
+        """A copy of one of the columns that the trace was made of."""
+
 class Records:
     """A file's records: time_ns, link type, length on the wire, bytes captured, endpoints of the TCP segment if any."""
 

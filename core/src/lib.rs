@@ -1,12 +1,13 @@
 //! tcptrace-core: what tcptrace_lab does once per packet.
 //!
-//! Imports point downward: python -> {emulate, simulate} -> {connection, network, recovery,
+//! Imports point downward: python -> {emulate, simulate} -> {infer, connection, network, recovery,
 //! congestion} -> wire -> capture. Nothing below `python` knows Python.
 
 pub mod capture;
 pub mod congestion;
 pub mod connection;
 pub mod emulate;
+pub mod infer;
 pub mod network;
 pub mod recovery;
 pub mod simulate;

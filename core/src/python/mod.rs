@@ -6,6 +6,7 @@ mod capture;
 mod control;
 mod emulate;
 mod follower;
+mod infer;
 mod own_sender;
 mod simulate;
 mod sweep;
@@ -16,6 +17,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     capture::register(module)?;
     follower::register(module)?;
+    infer::register(module)?;
     simulate::register(module)?;
     own_sender::register(module)?;
     emulate::register(module)
