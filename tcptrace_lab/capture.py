@@ -272,7 +272,7 @@ class Flow:
     @cached_property
     def segments(self) -> pd.DataFrame:
         """One row per data segment: time_ns, offset, length, flags, is_retransmission, cause, confidence, flight_size,
-        pipe, ts_val (-1: none), packet (the record's number)."""
+        pipe, ts_val and ts_ecr (-1: none), ip_id, packet (the record's number)."""
         import pandas as pd
 
         columns = dict(self._segments)
@@ -282,7 +282,7 @@ class Flow:
     @cached_property
     def acks(self) -> pd.DataFrame:
         """One row per ACK: time_ns, ack_offset, rwnd, dup_count, sack_blocks (pairs of offsets), rtt_ns and ts_rtt_ns
-        (-1: no sample), newly_acked, ts_ecr (-1: none), length (data in the same segment), flags, packet."""
+        (-1: no sample), newly_acked, ts_val and ts_ecr (-1: none), length (data in the same segment), flags, packet."""
         import numpy as np
         import pandas as pd
 

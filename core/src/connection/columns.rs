@@ -19,6 +19,10 @@ pub struct SegmentColumns {
     pub pipe: Vec<i64>,
     /// -1: no timestamps option.
     pub ts_val: Vec<i64>,
+    /// -1: no timestamps option. What the sender had last heard of the receiver's clock (RFC 7323 section 4.3).
+    pub ts_ecr: Vec<i64>,
+    /// IPv4 identification; 0: none.
+    pub ip_id: Vec<i64>,
     /// The record's number in the capture.
     pub packet: Vec<i64>,
 }
@@ -45,7 +49,8 @@ impl SegmentColumns {
         (cause, confidence): (Cause, f32),
         flight_size: i64,
         pipe: i64,
-        ts_val: Option<u32>,
+        timestamps: Option<(u32, u32)>,
+        ip_id: u16,
         packet: u64,
     ) {
         self.time_ns.push(time_ns);
@@ -57,7 +62,10 @@ impl SegmentColumns {
         self.confidence.push(confidence);
         self.flight_size.push(flight_size);
         self.pipe.push(pipe);
+        let (ts_val, ts_ecr) = timestamps.unzip();
         self.ts_val.push(ts_val.map_or(-1, i64::from));
+        self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
+        self.ip_id.push(ip_id.into());
         self.packet.push(packet as i64);
     }
 }
@@ -81,6 +89,7 @@ pub struct AckColumns {
     pub ts_rtt_ns: Vec<i64>,
     pub newly_acked: Vec<i64>,
     /// -1: no timestamps option.
+    pub ts_val: Vec<i64>,
     pub ts_ecr: Vec<i64>,
     /// Data bytes that the ACK's own segment carries.
     pub length: Vec<i64>,

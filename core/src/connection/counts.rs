@@ -48,6 +48,8 @@ pub struct Counts {
     pub rtt: Samples,
     /// From timestamps.
     pub ts_rtt: Samples,
+    /// Time to live (hop limit) of this side's first packet at the tap.
+    pub ttl: Option<u8>,
     pub mss: Option<u16>,
     pub sack_permitted: bool,
     pub timestamps: bool,

@@ -314,11 +314,12 @@ impl Detail {
         acks.rtt_ns.push(rtt.unwrap_or(-1));
         acks.ts_rtt_ns.push(ts_rtt.unwrap_or(-1));
         acks.newly_acked.push(newly_acked);
-        acks.ts_ecr.push(if packet.has_ts {
-            i64::from(packet.ts_ecr)
-        } else {
-            -1
-        });
+        let (ts_val, ts_ecr) = packet
+            .has_ts
+            .then_some((packet.ts_val, packet.ts_ecr))
+            .unzip();
+        acks.ts_val.push(ts_val.map_or(-1, i64::from));
+        acks.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
         acks.length.push(i64::from(packet.len));
         acks.flags.push(packet.flags.0);
         acks.packet.push(packet.index as i64);
@@ -338,7 +339,7 @@ impl Detail {
         }
         let flight_size = (snd_max - snd_una).max(0);
         self.pipe = self.pipe_now(flight_size, outstanding);
-        let ts_val = packet.has_ts.then_some(packet.ts_val);
+        let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
         self.segments.push(
             packet.time,
             data,
@@ -347,7 +348,8 @@ impl Detail {
             cause,
             flight_size,
             self.pipe,
-            ts_val,
+            timestamps,
+            packet.ip_id,
             packet.index,
         );
     }

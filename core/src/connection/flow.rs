@@ -130,6 +130,7 @@ impl Flow {
     pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
         if self.counts.packets() == 0 {
             self.counts.first_time = packet.time;
+            self.counts.ttl = Some(packet.ttl);
             self.counts.last_time = packet.time;
         }
         self.pass_time(packet.time);

@@ -16,6 +16,7 @@ pub struct Packet<'a> {
     pub window: u16,
     pub flags: TcpFlags,
     pub ip_id: u16,
+    pub ttl: u8,
     pub has_ts: bool,
     pub sack: Option<&'a SackBlocks>,
 }
@@ -35,6 +36,7 @@ impl<'a> Packet<'a> {
             window: segment.window,
             flags: segment.flags,
             ip_id: segment.ip_id,
+            ttl: segment.ttl,
             has_ts: segment.options.timestamps.is_some(),
             sack: (sack.count > 0).then_some(sack),
         }
@@ -53,6 +55,7 @@ impl<'a> Packet<'a> {
             window: plain.window,
             flags: plain.flags,
             ip_id: plain.ip_id,
+            ttl: plain.ttl,
             has_ts: plain.has_ts,
             sack: None,
         }

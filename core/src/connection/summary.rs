@@ -151,6 +151,7 @@ pub const FLOW: &[FlowColumn] = &[
     ("fins", Kind::Int, |s| int(s.counts().fins)),
     ("resets", Kind::Int, |s| int(s.counts().resets)),
     ("mss", Kind::Float, |s| number(s.counts().mss)),
+    ("ttl", Kind::Float, |s| number(s.counts().ttl)),
     ("wscale", Kind::Float, |s| {
         number(s.connection.known_shift(s.from))
     }),

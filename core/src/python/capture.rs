@@ -210,6 +210,8 @@ fn segment_arrays(py: Python<'_>, columns: SegmentColumns) -> PyResult<Bound<'_,
     arrays.set_item("flight_size", array(py, columns.flight_size))?;
     arrays.set_item("pipe", array(py, columns.pipe))?;
     arrays.set_item("ts_val", array(py, columns.ts_val))?;
+    arrays.set_item("ts_ecr", array(py, columns.ts_ecr))?;
+    arrays.set_item("ip_id", array(py, columns.ip_id))?;
     arrays.set_item("packet", array(py, columns.packet))?;
     Ok(arrays)
 }
@@ -225,6 +227,7 @@ fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>
     arrays.set_item("rtt_ns", array(py, columns.rtt_ns))?;
     arrays.set_item("ts_rtt_ns", array(py, columns.ts_rtt_ns))?;
     arrays.set_item("newly_acked", array(py, columns.newly_acked))?;
+    arrays.set_item("ts_val", array(py, columns.ts_val))?;
     arrays.set_item("ts_ecr", array(py, columns.ts_ecr))?;
     arrays.set_item("length", array(py, columns.length))?;
     arrays.set_item("flags", array(py, columns.flags))?;
