@@ -16,6 +16,7 @@ fn window_after(acks: u64, mut slow_start: impl SlowStart) -> f64 {
         let ack = Ack {
             now_ns: 0,
             newly_acked: 1.0,
+            newly_sacked: 0.0,
             rtt_ns: None,
             srtt_ns: None,
             flight_size: state.cwnd,

@@ -129,7 +129,7 @@ impl Window for Compound {
         state.cwnd = (self.wc + self.dwnd) as f64 * state.smss;
     }
 
-    fn on_ack_unused(&mut self, state: &State) {
+    fn on_ack_unused(&mut self, state: &mut State, _ack: &Ack) {
         self.follow_reduction((state.cwnd / state.smss) as u64);
     }
 
@@ -142,6 +142,11 @@ impl Window for Compound {
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {
         self.beg_snd_nxt = snd_nxt;
         self.begin_samples();
+    }
+
+    /// Reno's: half of ssthresh.
+    fn min_cwnd(&self, state: &State) -> f64 {
+        (state.ssthresh / 2.0 / state.smss).floor() * state.smss
     }
 }
 

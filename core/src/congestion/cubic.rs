@@ -155,6 +155,7 @@ mod tests {
                 let ack = Ack {
                     now_ns: round * 100_000_000,
                     newly_acked: 1.0,
+                    newly_sacked: 0.0,
                     rtt_ns: None,
                     srtt_ns: Some(100_000_000),
                     flight_size: state.cwnd,

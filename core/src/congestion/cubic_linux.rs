@@ -162,7 +162,7 @@ impl Window for CubicLinux {
         state.cwnd <= state.ssthresh
     }
 
-    fn on_slow_start_ack(&mut self, state: &State, ack: &Ack) {
+    fn on_slow_start_ack(&mut self, state: &mut State, ack: &Ack) {
         self.measure(state, ack);
     }
 
@@ -224,6 +224,7 @@ mod tests {
         let ack = Ack {
             now_ns: 400_000_000,
             newly_acked: 1000.0,
+            newly_sacked: 0.0,
             rtt_ns: None,
             srtt_ns: None,
             flight_size: 0.0,

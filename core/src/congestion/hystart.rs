@@ -129,6 +129,7 @@ mod tests {
                 let ack = Ack {
                     now_ns: 0,
                     newly_acked: 1.0,
+                    newly_sacked: 0.0,
                     rtt_ns: Some(50_000_000 + growth_ns * round as i64),
                     srtt_ns: None,
                     flight_size: 20.0,

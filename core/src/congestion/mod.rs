@@ -41,6 +41,8 @@ pub struct Ack {
     pub now_ns: i64,
     /// Bytes acknowledged for the first time.
     pub newly_acked: f64,
+    /// Bytes beyond it that its SACK blocks report for the first time.
+    pub newly_sacked: f64,
     /// Round trip of a segment it acknowledges, if the sender could tell (RFC 6298 section 3).
     pub rtt_ns: Option<i64>,
     pub srtt_ns: Option<i64>,
@@ -69,32 +71,44 @@ pub trait Control: Send {
     fn start(&mut self, _state: &mut State, _snd_nxt: u64) {}
     /// Every round-trip sample, also those of ACKs that do not open the window.
     fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
+    /// Every ACK as it comes in, duplicates and those of a recovery too, before it may open the window.
+    fn on_arrival(&mut self, _state: &mut State, _ack: &Ack) {}
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
     fn on_loss(&mut self, state: &mut State, loss: &Loss);
     fn on_timeout(&mut self, state: &mut State, loss: &Loss);
     /// Recovery is over: everything outstanding at its start is acknowledged.
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
+    /// Where ns-2's Linux agent lets cwnd fall to in recovery, while it halves its rate.
+    fn min_cwnd(&self, state: &State) -> f64 {
+        state.ssthresh
+    }
 }
 
 /// Congestion avoidance and reduction.
 pub trait Window: Send {
     fn start(&mut self, _state: &State, _snd_nxt: u64) {}
     fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
+    /// Every ACK as it comes in, in any state: for what a window measures throughout.
+    fn on_arrival(&mut self, _state: &mut State, _ack: &Ack) {}
     /// Whether this ACK is slow start's. Only a window that keeps its own books says otherwise.
     fn is_slow_start(&self, state: &State) -> bool {
         state.is_slow_start()
     }
-    /// An ACK of slow start, which opens the window by its own rule afterwards: for what a window measures throughout.
-    fn on_slow_start_ack(&mut self, _state: &State, _ack: &Ack) {}
+    /// An ACK of slow start, which opens the window by its own rule afterwards, unless slow start ends here.
+    fn on_slow_start_ack(&mut self, _state: &mut State, _ack: &Ack) {}
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
     /// An ACK that may not open the window, as something else than the window held the sender back.
-    fn on_ack_unused(&mut self, _state: &State) {}
+    fn on_ack_unused(&mut self, _state: &mut State, _ack: &Ack) {}
     /// Sets ssthresh; rounding and the floor of 2 SMSS are the sender's.
     fn on_loss(&mut self, state: &mut State, loss: &Loss);
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.on_loss(state, loss);
     }
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
+    /// Where ns-2's Linux agent lets cwnd fall to in recovery (the modules' `min_cwnd`).
+    fn min_cwnd(&self, state: &State) -> f64 {
+        state.ssthresh
+    }
 }
 
 /// Slow start x window.
@@ -112,12 +126,18 @@ impl<S: SlowStart, W: Window> Control for Pair<S, W> {
         self.window.on_rtt(now_ns, rtt_ns);
     }
 
+    fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
+        self.window.on_arrival(state, ack);
+    }
+
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         if !ack.is_cwnd_limited {
-            self.window.on_ack_unused(state);
+            self.window.on_ack_unused(state, ack);
         } else if self.window.is_slow_start(state) {
             self.window.on_slow_start_ack(state, ack);
-            self.slow_start.on_ack(state, ack);
+            if self.window.is_slow_start(state) {
+                self.slow_start.on_ack(state, ack);
+            }
         } else {
             self.window.on_ack(state, ack);
         }
@@ -135,5 +155,9 @@ impl<S: SlowStart, W: Window> Control for Pair<S, W> {
 
     fn on_recovered(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
         self.window.on_recovered(state, now_ns, snd_nxt);
+    }
+
+    fn min_cwnd(&self, state: &State) -> f64 {
+        self.window.min_cwnd(state)
     }
 }

@@ -49,6 +49,7 @@ mod tests {
         Ack {
             now_ns: 0,
             newly_acked,
+            newly_sacked: 0.0,
             rtt_ns: None,
             srtt_ns: None,
             flight_size: 10_000.0,

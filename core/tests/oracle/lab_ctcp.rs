@@ -60,7 +60,7 @@ impl Window for LabCtcp {
         self.round_min_rtt_ns = self.round_min_rtt_ns.min(rtt_ns);
     }
 
-    fn on_slow_start_ack(&mut self, state: &State, ack: &Ack) {
+    fn on_slow_start_ack(&mut self, state: &mut State, ack: &Ack) {
         if ack.snd_una > self.round_end {
             self.begin_round(ack.snd_una, ack.snd_nxt, state.smss);
         }

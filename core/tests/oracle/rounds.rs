@@ -43,8 +43,8 @@ impl Window for Shared {
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         self.lock().on_ack(state, ack);
     }
-    fn on_ack_unused(&mut self, state: &State) {
-        self.lock().on_ack_unused(state);
+    fn on_ack_unused(&mut self, state: &mut State, ack: &Ack) {
+        self.lock().on_ack_unused(state, ack);
     }
     fn on_loss(&mut self, state: &mut State, loss: &Loss) {
         self.lock().on_loss(state, loss);

@@ -211,19 +211,21 @@ impl Sender {
         self.hear_of_arrivals(now_ns, arrived);
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
+        // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
+        let share = if self.state.is_slow_start() { 2.0 } else { 1.0 };
+        let ack = Ack {
+            now_ns,
+            newly_acked: newly_acked as f64,
+            newly_sacked: newly_sacked as f64,
+            rtt_ns,
+            srtt_ns: self.rto.srtt_ns(),
+            flight_size: pipe as f64,
+            snd_una: arrived.ack,
+            snd_nxt: self.snd_nxt.max(arrived.ack),
+            is_cwnd_limited: share * flight_size as f64 + self.state.smss > self.state.cwnd,
+        };
+        self.control.on_arrival(&mut self.state, &ack);
         if newly_acked > 0 {
-            // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
-            let share = if self.state.is_slow_start() { 2.0 } else { 1.0 };
-            let ack = Ack {
-                now_ns,
-                newly_acked: newly_acked as f64,
-                rtt_ns,
-                srtt_ns: self.rto.srtt_ns(),
-                flight_size: pipe as f64,
-                snd_una: arrived.ack,
-                snd_nxt: self.snd_nxt.max(arrived.ack),
-                is_cwnd_limited: share * flight_size as f64 + self.state.smss > self.state.cwnd,
-            };
             self.snd_una = arrived.ack;
             self.snd_nxt = self.snd_nxt.max(arrived.ack);
             self.on_new_ack(now_ns, &ack);

@@ -212,6 +212,7 @@ impl Base {
         let ack = Ack {
             now_ns: Seconds(now).to_ns(),
             newly_acked: 1.0,
+            newly_sacked: 0.0,
             rtt_ns: None,
             srtt_ns: None,
             flight_size: (self.t_seqno - 1 - self.highest_ack) as f64,

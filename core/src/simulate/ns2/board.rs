@@ -15,7 +15,8 @@ const LOST_BELOW: i64 = 4;
 /// What an update found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct News {
-    pub sacked: bool,
+    /// Packets.
+    pub sacked: u64,
     pub lost: bool,
     /// A retransmitted packet is among what arrived: which copy is not known.
     pub unsure: bool,
@@ -148,10 +149,11 @@ impl Board {
         let mut arrived = Vec::new();
         for &(start, end) in blocks {
             let start = start.max((last_ack + 1) as u64);
-            if self.sacked.insert(start, end) == 0 {
+            let newly_sacked = self.sacked.insert(start, end);
+            if newly_sacked == 0 {
                 continue;
             }
-            news.sacked = true;
+            news.sacked += newly_sacked;
             self.lost.remove(start, end);
             while let Some((&number, &retransmission)) = self.retransmitted.range(start..end).next()
             {

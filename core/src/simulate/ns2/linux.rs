@@ -5,7 +5,7 @@ use super::board::{Board, News};
 use super::packet::Packet;
 use super::rto::Sample;
 use crate::congestion::Ack;
-use crate::network::Instant;
+use crate::network::{Instant, Seconds};
 use crate::simulate::record::{DetectedBy, LossRow, SenderState};
 
 /// Packets that may leave in a burst when recovery ends.
@@ -15,9 +15,9 @@ pub struct Linux {
     board: Board,
     /// Rate halving: packets still allowed in flight above cwnd.
     next_in_flight: i64,
-    /// Reno's and Compound's cwnd falls to half of ssthresh in recovery, CUBIC's to ssthresh.
-    falls_to_half_of_ssthresh: bool,
     has_started: bool,
+    /// The modules' clock: it stands still between ACKs.
+    clock: Seconds,
     /// When each packet was last sent, by number modulo the table's size.
     sent_at: Vec<f64>,
     /// cwnd as ns-2 traces it: what is allowed while halving.
@@ -25,12 +25,12 @@ pub struct Linux {
 }
 
 impl Linux {
-    pub fn new(falls_to_half_of_ssthresh: bool) -> Self {
+    pub fn new() -> Self {
         Self {
             board: Board::new(),
             next_in_flight: 0,
-            falls_to_half_of_ssthresh,
             has_started: false,
+            clock: Seconds(0.0),
             sent_at: vec![0.0; 1024],
             traced: 0.0,
         }
@@ -57,9 +57,16 @@ impl Linux {
         self.sent_at[number as usize & mask] = now;
     }
 
-    /// Round-trip sample, timer: every ACK that is not old gives both.
+    /// Round-trip sample, timer: every ACK that is not old gives both. Returns the sample of the newest packet
+    /// acknowledged, if it is sure.
     #[inline(always)]
-    fn take_time(&mut self, base: &mut Base, io: &mut Io, packet: &Packet, is_unsure: bool) {
+    fn take_time(
+        &mut self,
+        base: &mut Base,
+        io: &mut Io,
+        packet: &Packet,
+        is_unsure: bool,
+    ) -> Option<i64> {
         let now = io.now.0;
         let echoed = now - packet.ts;
         base.rto.update(now, echoed, Sample::LinuxTimestamp);
@@ -81,21 +88,10 @@ impl Linux {
             self.has_started = true;
             base.control.start(&mut base.state, base.t_seqno as u64);
         }
-    }
-
-    fn open_cwnd(&self, base: &mut Base, io: &Io, newly_acked: i64, prior_in_flight: i64) {
-        let ack = Ack {
-            now_ns: io.now.to_ns(),
-            newly_acked: newly_acked as f64,
-            rtt_ns: None,
-            srtt_ns: None,
-            flight_size: prior_in_flight as f64,
-            snd_una: (base.highest_ack + 1) as u64,
-            snd_nxt: base.t_seqno as u64,
-            // Windows are whole numbers here.
-            is_cwnd_limited: prior_in_flight as f64 >= base.state.cwnd,
-        };
-        base.control.on_ack(&mut base.state, &ack);
+        // Both times are cut to nanoseconds; 0 means none, so packets sent at the very start give no sample.
+        let sent_ns =
+            (self.sent_at[packet.number() as usize & (self.sent_at.len() - 1)] * 1e9) as i64;
+        (!is_unsure && sent_ns > 0).then(|| (now * 1e9) as i64 - sent_ns)
     }
 
     /// Enters and leaves recovery. ns-2 has no CWR and no undo.
@@ -119,17 +115,13 @@ impl Linux {
         base.last_cut = LastCut::DupAck;
         self.next_in_flight = Self::cwnd(base);
         self.cut(base, io, DetectedBy::Sack);
-        base.state.cwnd = if self.falls_to_half_of_ssthresh {
-            (base.state.ssthresh / 2.0).floor()
-        } else {
-            base.state.ssthresh
-        };
+        base.state.cwnd = base.control.min_cwnd(&base.state);
         base.phase = SenderState::Recovery;
     }
 
     fn cut(&mut self, base: &mut Base, io: &mut Io, by: DetectedBy) {
         let cwnd_before = base.state.cwnd;
-        let loss = base.loss(io.now, cwnd_before);
+        let loss = base.loss(self.clock, cwnd_before);
         if by == DetectedBy::Rto {
             base.control.on_timeout(&mut base.state, &loss);
         } else {
@@ -162,6 +154,7 @@ impl Agent for Linux {
         if packet.number() + 1 > base.t_seqno || newly_acked < 0 {
             return;
         }
+        self.clock = io.now;
         let prior_in_flight = self.in_flight(base);
         if newly_acked > 0 {
             base.highest_ack = packet.number();
@@ -173,10 +166,26 @@ impl Agent for Linux {
         } else {
             News::default()
         };
-        self.take_time(base, io, packet, newly_acked == 0 || news.unsure);
-        let is_dubious = newly_acked == 0 || news.sacked || base.phase != SenderState::Open;
+        let rtt_ns = self.take_time(base, io, packet, newly_acked == 0 || news.unsure);
+        let is_dubious = newly_acked == 0 || news.sacked > 0 || base.phase != SenderState::Open;
+        let ack = Ack {
+            now_ns: io.now.to_ns(),
+            newly_acked: newly_acked as f64,
+            newly_sacked: news.sacked as f64,
+            rtt_ns,
+            srtt_ns: base.rto.srtt_ns(),
+            flight_size: prior_in_flight as f64,
+            snd_una: (base.highest_ack + 1) as u64,
+            snd_nxt: base.t_seqno as u64,
+            // Windows are whole numbers here.
+            is_cwnd_limited: prior_in_flight as f64 >= base.state.cwnd,
+        };
+        base.control.on_arrival(&mut base.state, &ack);
         if newly_acked > 0 && base.phase != SenderState::Recovery {
-            self.open_cwnd(base, io, newly_acked, prior_in_flight);
+            let before = base.state.cwnd;
+            base.control.on_ack(&mut base.state, &ack);
+            // `snd_cwnd_clamp`: no module grows beyond.
+            base.state.cwnd = base.state.cwnd.min(before.max(base.max_window));
         }
         if is_dubious {
             self.follow_recovery(base, io, news);

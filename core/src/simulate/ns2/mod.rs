@@ -145,7 +145,7 @@ fn connection(
         base.control.start(&mut base.state, 0);
     }
     let agent = match sender.recovery {
-        _ if is_linux => Any::Linux(linux::Linux::new(sender.window == WindowKind::Compound)),
+        _ if is_linux => Any::Linux(linux::Linux::new()),
         RecoveryKind::Tahoe => Any::Tahoe(tahoe::Tahoe),
         RecoveryKind::Reno => Any::Reno(reno::Reno::new(false)),
         RecoveryKind::Newreno => Any::Reno(reno::Reno::new(true)),
