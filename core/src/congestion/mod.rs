@@ -4,18 +4,22 @@
 //! capture's ACKs and losses can be replayed through it. Windows are real numbers of bytes, so that one formula serves
 //! both arithmetics: with `smss` = 1 they are ns-2's packets.
 
+mod bbr;
 mod compound;
 mod compound_draft;
 mod cubic;
 mod cubic_linux;
+mod delivery;
 mod hystart;
 mod reno;
 mod slow_start;
 
+pub use bbr::{Bbr, MaxFilter, Mode as BbrMode};
 pub use compound::Compound;
 pub use compound_draft::CompoundDraft;
 pub use cubic::Cubic;
 pub use cubic_linux::CubicLinux;
+pub use delivery::{Delivery, RateSample};
 pub use hystart::HystartPlusPlus;
 pub use reno::Reno;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
@@ -81,6 +85,27 @@ pub trait Control: Send {
     /// Where ns-2's Linux agent lets cwnd fall to in recovery, while it halves its rate.
     fn min_cwnd(&self, state: &State) -> f64 {
         state.ssthresh
+    }
+    /// The handshake is done and took `rtt_ns`, if one round trip of it was measured; after `start`.
+    fn on_established(&mut self, _state: &mut State, _now_ns: i64, _rtt_ns: Option<i64>) {}
+    /// Every ACK, also in recovery, when all else has been done; only to a control that wants it.
+    fn on_delivery(&mut self, _state: &mut State, _delivery: &Delivery) {}
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+    /// The application was idle or short of data, nothing is outstanding, and it begins again.
+    fn on_restart(&mut self, _state: &mut State, _now_ns: i64) {}
+    /// Bytes per second at which segments leave; `None`: as soon as the window lets them.
+    fn pacing_rate(&self) -> Option<f64> {
+        None
+    }
+    /// cwnd is the control's in recovery as well: no rule of recovery changes it.
+    fn owns_window(&self) -> bool {
+        false
+    }
+    /// It sends less than the path carries, on purpose: samples taken now are no measure of the path.
+    fn limits_itself(&self) -> bool {
+        false
     }
 }
 

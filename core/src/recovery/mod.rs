@@ -1,5 +1,6 @@
 //! Loss recovery: what is sent next after a loss, and when (tahoe, reno, newreno, sack, fack; RTO).
 
+mod delivery_rate;
 mod fast;
 mod intervals;
 mod prr;
@@ -8,6 +9,7 @@ mod rto;
 mod scoreboard;
 mod sender;
 
+pub use delivery_rate::{DeliveryRate, DeliveryStamp};
 pub use intervals::Intervals;
 pub use prr::Prr;
 pub use rack::Rack;

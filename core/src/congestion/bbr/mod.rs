@@ -1,0 +1,516 @@
+//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), as Linux 6.x has it.
+//!
+//! A model of the path, its bandwidth and its smallest round trip, sets the pacing rate and the window; losses do not,
+//! but for a round trip of packet conservation. Differs: real numbers where the kernel has fixed point of 24 and 8 bits.
+//! Omitted: segmentation offload; a pacing quantum is one segment, but its share of the window is kept.
+
+mod aggregation;
+mod max_filter;
+mod policer;
+#[cfg(test)]
+mod tests;
+
+pub use max_filter::MaxFilter;
+
+use super::{Ack, Control, Delivery, Loss, State};
+use crate::network::Random;
+use aggregation::Aggregation;
+use policer::{Policer, Policing};
+
+/// 2/ln 2: the smallest gain that doubles the rate each round trip (section 4.3.2.1), in the kernel's 256ths.
+const HIGH_GAIN: f64 = 739.0 / 256.0;
+/// Its inverse drains in one round trip what Startup has queued (section 4.3.2.2).
+const DRAIN_GAIN: f64 = 88.0 / 256.0;
+const CWND_GAIN: f64 = 2.0;
+/// One round trip each, in units of the smallest (section 4.3.4.1).
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Round trips over which the largest delivery rate is the bandwidth: a cycle and two.
+const BANDWIDTH_ROUNDS: u64 = CYCLE.len() as u64 + 2;
+/// The smallest round trip is measured again after this long (section 4.3.5), at a window of four segments, for 200 ms.
+const MIN_RTT_WINDOW_NS: i64 = 10_000_000_000;
+const PROBE_RTT_NS: i64 = 200_000_000;
+const MIN_CWND: f64 = 4.0;
+/// Startup ends when three round trips bring less than a quarter more (section 4.3.2.1).
+const FULL_BANDWIDTH_GROWTH: f64 = 1.25;
+const FULL_BANDWIDTH_ROUNDS: u32 = 3;
+/// Linux: a percent less than the bandwidth, so that the queue does not grow by rounding.
+const PACING_MARGIN: f64 = 0.99;
+/// Linux: without a round trip the initial window is taken for a millisecond's.
+const UNKNOWN_RTT_NS: i64 = 1_000_000;
+/// Linux: the initial window, while nothing is known.
+const INITIAL_SEGMENTS: f64 = 10.0;
+/// Linux's quantum: what is paced in about a millisecond (a 1024th of a second), one segment below 1.2 Mbit/s, else two.
+const QUANTA_PER_S: f64 = 1024.0;
+const ONE_SEGMENT_BELOW: f64 = 1_200_000.0 / 8.0;
+const QUANTUM_SEGMENTS: f64 = 127.0;
+const QUANTUM_BYTES: f64 = 65_000.0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    mode: Mode,
+    /// BtlBw: per second, over the last ten round trips.
+    max_bandwidth: MaxFilter,
+    /// RTprop, and when it was last measured.
+    min_rtt_ns: Option<i64>,
+    min_rtt_at_ns: Option<i64>,
+    round: u64,
+    next_round_delivered: u64,
+    is_round_start: bool,
+    full_bandwidth: f64,
+    full_bandwidth_rounds: u32,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+    cycle_index: usize,
+    cycle_start_ns: i64,
+    /// The window to return to after recovery or ProbeRTT.
+    prior_cwnd: f64,
+    conserves_packets: bool,
+    was_in_recovery: bool,
+    /// The last delivery, for what happens between two.
+    last: Delivery,
+    probe_rtt_done_ns: Option<i64>,
+    has_probed_rtt_round: bool,
+    /// The last ACK's samples tell what ProbeRTT allowed.
+    limits_itself: bool,
+    /// The application begins again after idle: its samples are not yet the path's.
+    restarts_from_idle: bool,
+    policer: Policer,
+    aggregation: Aggregation,
+    /// Bytes per second.
+    pacing_rate: f64,
+    has_seen_rtt: bool,
+    random: Random,
+}
+
+impl Bbr {
+    /// `seed` chooses the phase with which ProbeBW begins, so that flows do not probe together.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            mode: Mode::Startup,
+            max_bandwidth: MaxFilter::default(),
+            min_rtt_ns: None,
+            min_rtt_at_ns: None,
+            round: 0,
+            next_round_delivered: 0,
+            is_round_start: false,
+            full_bandwidth: 0.0,
+            full_bandwidth_rounds: 0,
+            pacing_gain: HIGH_GAIN,
+            cwnd_gain: HIGH_GAIN,
+            cycle_index: 0,
+            cycle_start_ns: 0,
+            prior_cwnd: 0.0,
+            conserves_packets: false,
+            was_in_recovery: false,
+            last: Delivery::default(),
+            probe_rtt_done_ns: None,
+            has_probed_rtt_round: false,
+            limits_itself: false,
+            restarts_from_idle: false,
+            policer: Policer::default(),
+            aggregation: Aggregation::default(),
+            pacing_rate: 0.0,
+            has_seen_rtt: false,
+            random: Random::new(seed),
+        }
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The bandwidth in use, per second.
+    pub fn bandwidth(&self) -> f64 {
+        let policed = self.policer.bandwidth();
+        policed.unwrap_or(self.max_bandwidth.get())
+    }
+
+    pub fn min_rtt_ns(&self) -> Option<i64> {
+        self.min_rtt_ns
+    }
+
+    pub fn pacing_gain(&self) -> f64 {
+        self.pacing_gain
+    }
+
+    fn has_filled_pipe(&self) -> bool {
+        self.full_bandwidth_rounds >= FULL_BANDWIDTH_ROUNDS
+    }
+
+    /// `gain` bandwidth-delay products, in whole segments (section 4.2.3.2).
+    fn product(&self, state: &State, bandwidth: f64, gain: f64) -> f64 {
+        let Some(min_rtt_ns) = self.min_rtt_ns else {
+            return INITIAL_SEGMENTS * state.smss;
+        };
+        let segments = bandwidth * min_rtt_ns as f64 / 1e9 * gain / state.smss;
+        // A product that is whole but for the last bit of its quotient is whole.
+        (segments - 1e-9).ceil() * state.smss
+    }
+
+    /// Segments that the pacing hands down at a time.
+    fn quantum(&self, state: &State) -> f64 {
+        let bytes = (self.pacing_rate / QUANTA_PER_S).min(QUANTUM_BYTES);
+        let least = if self.pacing_rate < ONE_SEGMENT_BELOW {
+            1.0
+        } else {
+            2.0
+        };
+        (bytes / state.smss)
+            .floor()
+            .max(least)
+            .min(QUANTUM_SEGMENTS)
+    }
+
+    /// Room for three quanta on their way through the hosts, an even number so that no ACK is delayed, and for probing.
+    fn with_quanta(&self, state: &State, window: f64) -> f64 {
+        let segments = (window / state.smss).floor() + 3.0 * self.quantum(state);
+        let even = 2.0 * (segments / 2.0).ceil();
+        let is_probing_up = self.mode == Mode::ProbeBw && self.cycle_index == 0;
+        (even + if is_probing_up { 2.0 } else { 0.0 }) * state.smss
+    }
+
+    fn target(&self, state: &State, bandwidth: f64, gain: f64) -> f64 {
+        self.with_quanta(state, self.product(state, bandwidth, gain))
+    }
+
+    /// In flight when the next segment departs: what is paced now has until then to leave.
+    fn in_flight_at_departure(&self, state: &State, ack: &Delivery, in_flight: u64) -> f64 {
+        let wait_ns = (ack.departure_ns - ack.now_ns).max(0);
+        let delivered = self.bandwidth() * wait_ns as f64 / 1e9;
+        let rising = if self.pacing_gain > 1.0 {
+            self.quantum(state) * state.smss
+        } else {
+            0.0
+        };
+        (in_flight as f64 + rising - delivered).max(0.0)
+    }
+
+    /// Section 4.1.1: rounds are counted in deliveries, and the largest rate of ten is the bandwidth.
+    fn update_bandwidth(&mut self, ack: &Delivery) {
+        self.is_round_start = false;
+        let Some(sample) = &ack.sample else { return };
+        let Some(rate) = sample.rate() else { return };
+        if sample.prior_delivered >= self.next_round_delivered {
+            self.next_round_delivered = ack.delivered;
+            self.round += 1;
+            self.is_round_start = true;
+            self.conserves_packets = false;
+        }
+        let is_probing = self.mode == Mode::ProbeBw;
+        self.police(ack, sample.is_app_limited, is_probing);
+        // What the application limited is a lower bound.
+        if !sample.is_app_limited || rate >= self.max_bandwidth.get() {
+            self.max_bandwidth
+                .update(BANDWIDTH_ROUNDS, self.round, rate);
+        }
+    }
+
+    fn police(&mut self, ack: &Delivery, is_app_limited: bool, is_probing: bool) {
+        let what = self
+            .policer
+            .on_delivery(ack, self.is_round_start, is_app_limited, is_probing);
+        match what {
+            Policing::Unchanged => {}
+            Policing::Found => self.pacing_gain = 1.0,
+            Policing::Expired => self.begin_probe_bw(ack),
+        }
+    }
+
+    fn update_aggregation(&mut self, state: &State, ack: &Delivery) {
+        let has_rate = ack.sample.is_some_and(|sample| sample.rate().is_some());
+        if ack.newly_delivered > 0 && has_rate {
+            let bandwidth = self.bandwidth();
+            self.aggregation.on_delivery(
+                ack.now_ns,
+                ack.newly_delivered as f64,
+                self.is_round_start,
+                bandwidth,
+                state.cwnd,
+                state.smss,
+            );
+        }
+    }
+
+    /// Section 4.3.4.3.
+    fn update_cycle(&mut self, state: &State, ack: &Delivery) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let min_rtt_ns = self.min_rtt_ns.unwrap_or(i64::MAX);
+        let is_over = ack.now_ns - self.cycle_start_ns > min_rtt_ns;
+        let bandwidth = self.max_bandwidth.get();
+        let in_flight = self.in_flight_at_departure(state, ack, ack.prior_in_flight);
+        let is_next = if self.pacing_gain > 1.0 {
+            // Long enough to be heard of, unless the buffer is too small for it.
+            let aim = self.target(state, bandwidth, self.pacing_gain);
+            is_over && (ack.newly_lost > 0 || in_flight >= aim)
+        } else if self.pacing_gain < 1.0 {
+            is_over || in_flight <= self.target(state, bandwidth, 1.0)
+        } else {
+            is_over
+        };
+        if is_next {
+            self.advance_cycle(ack);
+        }
+    }
+
+    fn advance_cycle(&mut self, ack: &Delivery) {
+        self.cycle_index = (self.cycle_index + 1) % CYCLE.len();
+        self.cycle_start_ns = ack.now_ns;
+    }
+
+    /// Section 4.3.4.2: any phase but the one below 1.
+    fn begin_probe_bw(&mut self, ack: &Delivery) {
+        self.mode = Mode::ProbeBw;
+        self.cycle_index = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
+        self.advance_cycle(ack);
+    }
+
+    /// Section 4.3.2.1.
+    fn check_full_pipe(&mut self, ack: &Delivery) {
+        let is_app_limited = ack.sample.is_some_and(|sample| sample.is_app_limited);
+        if self.has_filled_pipe() || !self.is_round_start || is_app_limited {
+            return;
+        }
+        let bandwidth = self.max_bandwidth.get();
+        if bandwidth >= self.full_bandwidth * FULL_BANDWIDTH_GROWTH {
+            self.full_bandwidth = bandwidth;
+            self.full_bandwidth_rounds = 0;
+        } else {
+            self.full_bandwidth_rounds += 1;
+        }
+    }
+
+    /// Section 4.3.3.
+    fn check_drain(&mut self, state: &mut State, ack: &Delivery) {
+        if self.mode == Mode::Startup && self.has_filled_pipe() {
+            self.mode = Mode::Drain;
+            // Nobody acts on it; it is shown.
+            state.ssthresh = self.target(state, self.max_bandwidth.get(), 1.0);
+        }
+        if self.mode == Mode::Drain {
+            let in_flight = self.in_flight_at_departure(state, ack, ack.in_flight);
+            if in_flight <= self.target(state, self.max_bandwidth.get(), 1.0) {
+                self.begin_probe_bw(ack);
+            }
+        }
+    }
+
+    /// Sections 4.1.2 and 4.3.5.
+    fn update_min_rtt(&mut self, state: &mut State, ack: &Delivery) {
+        let measured_ns = *self.min_rtt_at_ns.get_or_insert(ack.now_ns);
+        let has_expired = ack.now_ns > measured_ns + MIN_RTT_WINDOW_NS;
+        if let Some(rtt_ns) = ack.rtt_ns {
+            let is_least = self.min_rtt_ns.is_none_or(|least_ns| rtt_ns < least_ns);
+            if is_least || (has_expired && !ack.is_maybe_delayed) {
+                self.min_rtt_ns = Some(rtt_ns);
+                self.min_rtt_at_ns = Some(ack.now_ns);
+            }
+        }
+        if has_expired && !self.restarts_from_idle && self.mode != Mode::ProbeRtt {
+            self.save_cwnd(state);
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt_done_ns = None;
+        }
+        self.limits_itself = self.mode == Mode::ProbeRtt;
+        if self.limits_itself {
+            match self.probe_rtt_done_ns {
+                None if ack.in_flight as f64 <= MIN_CWND * state.smss => {
+                    self.probe_rtt_done_ns = Some(ack.now_ns + PROBE_RTT_NS);
+                    self.has_probed_rtt_round = false;
+                    self.next_round_delivered = ack.delivered;
+                }
+                None => {}
+                Some(_) => {
+                    self.has_probed_rtt_round |= self.is_round_start;
+                    if self.has_probed_rtt_round {
+                        self.end_probe_rtt(state, ack);
+                    }
+                }
+            }
+        }
+        if ack.sample.is_some_and(|sample| sample.delivered > 0) {
+            self.restarts_from_idle = false;
+        }
+    }
+
+    fn end_probe_rtt(&mut self, state: &mut State, ack: &Delivery) {
+        if self.probe_rtt_done_ns.is_none_or(|done| ack.now_ns <= done) {
+            return;
+        }
+        self.min_rtt_at_ns = Some(ack.now_ns);
+        state.cwnd = state.cwnd.max(self.prior_cwnd);
+        if self.has_filled_pipe() {
+            self.begin_probe_bw(ack);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    fn save_cwnd(&mut self, state: &State) {
+        self.prior_cwnd = if !self.was_in_recovery && self.mode != Mode::ProbeRtt {
+            state.cwnd
+        } else {
+            self.prior_cwnd.max(state.cwnd)
+        };
+    }
+
+    fn update_gains(&mut self) {
+        (self.pacing_gain, self.cwnd_gain) = match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBw if self.policer.bandwidth().is_some() => (1.0, CWND_GAIN),
+            Mode::ProbeBw => (CYCLE[self.cycle_index], CWND_GAIN),
+            Mode::ProbeRtt => (1.0, 1.0),
+        };
+    }
+
+    /// Section 4.2.1: never slower before the pipe has been filled.
+    fn set_pacing_rate(&mut self, state: &State, srtt_ns: Option<i64>) {
+        if !self.has_seen_rtt && srtt_ns.is_some() {
+            self.pace_by_rtt(state, srtt_ns);
+        }
+        let rate = self.bandwidth() * self.pacing_gain * PACING_MARGIN;
+        if self.has_filled_pipe() || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    fn pace_by_rtt(&mut self, state: &State, srtt_ns: Option<i64>) {
+        self.has_seen_rtt = srtt_ns.is_some();
+        let rtt_ns = srtt_ns.unwrap_or(UNKNOWN_RTT_NS).max(1000);
+        self.pacing_rate = state.cwnd * 1e9 / rtt_ns as f64 * HIGH_GAIN * PACING_MARGIN;
+    }
+
+    /// Section 4.2.3.
+    fn set_cwnd(&mut self, state: &mut State, ack: &Delivery) {
+        let newly_delivered = ack.newly_delivered as f64;
+        let least = MIN_CWND * state.smss;
+        if newly_delivered > 0.0 && !self.recovers_or_restores(state, ack) {
+            let bandwidth = self.bandwidth();
+            let mut target = self.product(state, bandwidth, self.cwnd_gain);
+            if self.has_filled_pipe() {
+                let segments = self.aggregation.allowance(bandwidth) / state.smss;
+                target += segments.floor() * state.smss;
+            }
+            let target = self.with_quanta(state, target);
+            let grown = state.cwnd + newly_delivered;
+            if self.has_filled_pipe() {
+                state.cwnd = grown.min(target);
+            } else if state.cwnd < target || (ack.delivered as f64) < INITIAL_SEGMENTS * state.smss
+            {
+                state.cwnd = grown;
+            }
+            state.cwnd = state.cwnd.max(least);
+        }
+        if self.mode == Mode::ProbeRtt {
+            state.cwnd = state.cwnd.min(least);
+        }
+    }
+
+    /// Section 4.2.3.4: the first round trip of a recovery sends one segment for each that is delivered; the last
+    /// returns to the window from before. True: nothing is to be added.
+    fn recovers_or_restores(&mut self, state: &mut State, ack: &Delivery) -> bool {
+        let in_flight = (ack.in_flight + ack.newly_delivered) as f64;
+        state.cwnd = (state.cwnd - ack.newly_lost as f64).max(state.smss);
+        let is_repairing = ack.is_in_recovery || ack.is_in_loss;
+        if ack.is_in_recovery && !self.last.is_in_recovery {
+            self.conserves_packets = true;
+            self.next_round_delivered = ack.delivered;
+            state.cwnd = in_flight;
+        } else if self.was_in_recovery && !is_repairing {
+            self.conserves_packets = false;
+            state.cwnd = state.cwnd.max(self.prior_cwnd);
+        }
+        self.was_in_recovery = is_repairing;
+        self.last = *ack;
+        if self.conserves_packets {
+            state.cwnd = state.cwnd.max(in_flight);
+        }
+        self.conserves_packets
+    }
+}
+
+impl Control for Bbr {
+    fn on_established(&mut self, state: &mut State, now_ns: i64, rtt_ns: Option<i64>) {
+        self.min_rtt_ns = rtt_ns;
+        self.min_rtt_at_ns = Some(now_ns);
+        self.aggregation.restart(now_ns);
+        self.pace_by_rtt(state, rtt_ns);
+    }
+
+    /// All is done in `on_delivery`, which comes for every ACK.
+    fn on_ack(&mut self, _state: &mut State, _ack: &Ack) {}
+
+    fn on_delivery(&mut self, state: &mut State, ack: &Delivery) {
+        self.update_bandwidth(ack);
+        self.update_aggregation(state, ack);
+        self.update_cycle(state, ack);
+        self.check_full_pipe(ack);
+        self.check_drain(state, ack);
+        self.update_min_rtt(state, ack);
+        self.update_gains();
+        self.set_pacing_rate(state, ack.srtt_ns);
+        self.set_cwnd(state, ack);
+    }
+
+    fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
+        self.save_cwnd(state);
+    }
+
+    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
+        self.save_cwnd(state);
+        self.was_in_recovery = true;
+        self.full_bandwidth = 0.0;
+        // Like the end of a round trip.
+        self.is_round_start = true;
+        let ack = Delivery {
+            now_ns: loss.now_ns,
+            lost: self.last.lost + loss.flight_size as u64,
+            newly_lost: 1,
+            ..self.last
+        };
+        self.last.is_in_recovery = false;
+        let is_probing = self.mode == Mode::ProbeBw;
+        self.police(&ack, false, is_probing);
+    }
+
+    fn on_restart(&mut self, state: &mut State, now_ns: i64) {
+        self.restarts_from_idle = true;
+        self.aggregation.restart(now_ns);
+        let ack = Delivery {
+            now_ns,
+            ..self.last
+        };
+        if self.mode == Mode::ProbeBw {
+            // The path is empty: begin at its rate, not above.
+            self.pacing_rate = self.bandwidth() * PACING_MARGIN;
+        } else if self.mode == Mode::ProbeRtt {
+            self.end_probe_rtt(state, &ack);
+        }
+    }
+
+    fn wants_delivery(&self) -> bool {
+        true
+    }
+
+    fn owns_window(&self) -> bool {
+        true
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        Some(self.pacing_rate)
+    }
+
+    fn limits_itself(&self) -> bool {
+        self.limits_itself
+    }
+}
