@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tcptrace_lab.scenario import MOST_PACKETS, Application, Connection, Node, Path, Rto, Scenario
 
 
-def to_json(scenario: Scenario, *, external: bool = False, events: bool = False, truth: bool = True) -> str:
-    """The engine's JSON. `external`: the first connection's window comes from Python; `events`: ns-style rows."""
+def to_json(scenario: Scenario, *, external: Collection[int] = (), events: bool = False, truth: bool = True) -> str:
+    """The engine's JSON. `external`: connections whose control comes from Python; `events`: ns-style rows."""
     return json.dumps(to_spec(scenario, external=external, events=events, truth=truth))
 
 
 def to_spec(
-    scenario: Scenario, *, external: bool = False, events: bool = False, truth: bool = True
+    scenario: Scenario, *, external: Collection[int] = (), events: bool = False, truth: bool = True
 ) -> dict[str, object]:
     """The engine's run. The access link, where there is one, is its node 0: see `engine_node`."""
     return {
@@ -24,7 +24,7 @@ def to_spec(
         "seed": scenario.seed,
         "path": _path(scenario.path),
         "connections": [
-            _connection(row, external=external and number == 0) for number, row in enumerate(scenario.connections)
+            _connection(row, external=number in external) for number, row in enumerate(scenario.connections)
         ],
         "taps": [engine_tap(scenario.path, tap) for tap in scenario.taps],
         "record_events": events,

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -67,12 +68,25 @@ class Control(Protocol):
     def on_timeout(self, state: _core.ControlState, /) -> None: ...
 
 
-def simulate(scenario: Scenario, *, control: Control | None = None, truth: bool = True) -> Run:
+def simulate(
+    scenario: Scenario,
+    *,
+    control: Control | None = None,
+    controls: Sequence[Control | None] = (),
+    truth: bool = True,
+) -> Run:
     """Run a scenario. With `control` the first connection's slow start and window are that object's.
 
-    Without `truth` the tables of windows and queues stay empty, and the run is a quarter faster.
+    `controls` has one for each connection, or None where the scenario's own is meant; connections behind its end keep
+    theirs. Without `truth` the tables of windows and queues stay empty, and the run is a quarter faster.
     """
-    return Run(scenario, _core.simulate(to_json(scenario, external=control is not None, truth=truth), control))
+    own = [control] if control is not None else list(controls)
+    if control is not None and controls:
+        raise LabError("control is the first connection's: give it as the first of controls")
+    if len(own) > len(scenario.connections):
+        raise LabError(f"{len(own)} controls for {len(scenario.connections)} connections")
+    external = {number for number, one in enumerate(own) if one is not None}
+    return Run(scenario, _core.simulate(to_json(scenario, external=external, truth=truth), own))
 
 
 class Run:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
@@ -159,3 +160,28 @@ def test_only_the_first_connection_is_the_given_control():
     largest = windows.groupby("connection")["cwnd"].max() / 472
     assert largest[0] == 1
     assert largest[1] > 50
+
+
+def test_two_of_one_s_own_share_a_path_as_two_built_in_ones_do():
+    """Each connection has a state of its own: fairness between two controls can be measured."""
+    one = load(SCENARIOS / "reno_10M.toml", overrides=["duration_s=20"])
+    scenario = replace(one, connections=(*one.connections, replace(one.connections[0], start_s=3.0)))
+    built_in, ours = simulate(scenario), simulate(scenario, controls=[Reno(), Reno()])
+    assert ours.totals == built_in.totals
+    pd.testing.assert_frame_equal(ours.windows, built_in.windows)
+
+
+def test_any_connection_may_have_its_own():
+    scenario = load(SCENARIOS / "small_buffers_B20.toml", overrides=["duration_s=20"])
+    both = replace(scenario, connections=scenario.connections * 2)
+
+    class Still(Reno):
+        def on_ack(self, state):
+            pass
+
+    windows = simulate(both, controls=[None, Still()]).windows
+    largest = windows.groupby("connection")["cwnd"].max() / 472
+    assert largest[0] > 50
+    assert largest[1] == 1
+    with pytest.raises(LabError, match="3 controls for 2"):
+        simulate(both, controls=[None, None, Still()])

@@ -18,17 +18,18 @@ use crate::simulate::{EventKind, Output, Place, Spec};
 
 /// Runs a scenario given as the JSON of `simulate::Spec`; raises `ScenarioError` with the key that is wrong.
 ///
-/// `control` is a congestion control written in Python (`ControlState` says what its methods get); it stands in for the
-/// first connection's. Works without the interpreter's lock, so runs go in parallel in threads as well.
+/// `controls` are congestion controls written in Python (`ControlState` says what their methods get), one for each
+/// connection that has its own, else None. Without any it works without the interpreter's lock, so that runs go in
+/// parallel in threads as well.
 #[pyfunction]
-#[pyo3(signature = (spec_json, control=None))]
+#[pyo3(signature = (spec_json, controls=vec![]))]
 fn simulate(
     py: Python<'_>,
     spec_json: &str,
-    control: Option<&Bound<'_, PyAny>>,
+    controls: Vec<Option<Bound<'_, PyAny>>>,
 ) -> PyResult<Simulation> {
     let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
-    let output = sweep::run(py, &spec, control)?;
+    let output = sweep::run(py, &spec, controls)?;
     Ok(Simulation { spec, output })
 }
 

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use rayon::prelude::*;
 
 use super::control::{Failure, PyControl};
+use crate::congestion::Control;
 use crate::simulate::summary::{Value, summary};
 use crate::simulate::{self, Controls, Output, Spec, SpecError};
 
@@ -23,14 +24,12 @@ pub fn refused(error: &SpecError) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
-/// Runs one scenario; `control` stands in for the first connection's.
-pub fn run(py: Python<'_>, spec: &Spec, control: Option<&Bound<'_, PyAny>>) -> PyResult<Output> {
-    let failure = Failure::default();
-    let mut controls = Controls::default();
-    if let Some(object) = control {
-        let control = PyControl::new(object, failure.clone(), controls.stop.clone())?;
-        controls.own.push(Some(Box::new(control)));
+/// Runs one scenario; `own` stand in for the controls of the connections of the same number, where they are not None.
+pub fn run(py: Python<'_>, spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Output> {
+    if own.iter().any(Option::is_some) {
+        return run_with(spec, own);
     }
+    let controls = Controls::default();
     let stop = controls.stop.clone();
     let output = py.detach(|| {
         std::thread::scope(|scope| {
@@ -43,14 +42,28 @@ pub fn run(py: Python<'_>, spec: &Spec, control: Option<&Bound<'_, PyAny>>) -> P
                 .ok_or_else(|| PyRuntimeError::new_err("the simulator panicked"))
         })
     })?;
-    if let Some(error) = failure
-        .lock()
-        .expect("no holder of this lock panics")
-        .take()
-    {
-        return Err(error);
-    }
     output.map_err(|error| refused(&error))
+}
+
+/// A run that calls Python keeps the interpreter's lock, which its callbacks lend to other threads as any Python code
+/// does: to take it for each would cost more than the control. Ctrl-C is raised in a callback.
+fn run_with(spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Output> {
+    let failure = Failure::default();
+    let mut controls = Controls::default();
+    for object in own {
+        let control = object
+            .map(|object| PyControl::new(&object, failure.clone(), controls.stop.clone()))
+            .transpose()?;
+        controls
+            .own
+            .push(control.map(|control| Box::new(control) as Box<dyn Control>));
+    }
+    let output = simulate::run(spec, controls);
+    let mut failed = failure.lock().expect("no holder of this lock panics");
+    match failed.take() {
+        Some(error) => Err(error),
+        None => output.map_err(|error| refused(&error)),
+    }
 }
 
 /// The next message, `None` when there will be none; on Ctrl-C tells the senders to stop.
