@@ -131,6 +131,11 @@ class Capture:
         return self._core.name
 
     @property
+    def path(self) -> str | None:
+        """The file that it was read from (a copy, of a stream); None: it came from no file."""
+        return None if self._file is None else self._file.path
+
+    @property
     def packets(self) -> int:
         """Records in the capture, TCP or not."""
         return self._core.packets

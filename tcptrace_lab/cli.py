@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "predict": "what each model says of a scenario, without running it",
     "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",
     "reconstruct": "what a sender's window did: windows, phases, losses, cycles",
+    "replay": "send a capture through another path, or again with another control; watch it; put it on a wire",
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
     "simulate": "run a scenario; write what its taps saw, and the truth beside it",
     "sweep": "run a scenario over ranges of its keys, in parallel",

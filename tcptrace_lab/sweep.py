@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from tcptrace_lab import _core
 from tcptrace_lab._version import __version__
 from tcptrace_lab.errors import ScenarioError
+from tcptrace_lab.scenario import Scenario
 from tcptrace_lab.scenario_file import parse, set_key, split_override
 from tcptrace_lab.scenario_spec import to_json
 from tcptrace_lab.tables import read_table, write_table
@@ -118,13 +119,18 @@ class _Keeper:
             self.progress(len(self.done), len({point.run for point in self.points}))
 
 
-def _points(table: Mapping[str, object], overs: Sequence[Over]) -> Iterator[_Point]:
+def combinations(table: Mapping[str, object], overs: Sequence[Over]) -> Iterator[tuple[dict[str, object], Scenario]]:
+    """Every combination of values, the last key varying fastest, with its scenario."""
     for values in itertools.product(*(one.values for one in overs)):
         keys = dict(zip((one.key for one in overs), values, strict=True))
         changed: Mapping[str, object] = table
         for key, value in keys.items():
             changed = set_key(changed, key, value)
-        scenario = parse({**changed, "taps": []})
+        yield keys, parse({**changed, "taps": []})
+
+
+def _points(table: Mapping[str, object], overs: Sequence[Over]) -> Iterator[_Point]:
+    for keys, scenario in combinations(table, overs):
         spec = to_json(scenario, truth=False)
         yield _Point(hashlib.sha256(f"{__version__} {spec}".encode()).hexdigest()[:16], keys, spec)
 

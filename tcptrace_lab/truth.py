@@ -83,10 +83,10 @@ def _wire(run: Run, rows: pd.DataFrame, name: str) -> pd.Series[int]:
     return (rows[name] + rows["connection"].map(lambda number: run.first_seqs[number])) % 2**32
 
 
-def queue_table(run: Run) -> pd.DataFrame:
-    """The nodes' queues, `time_bin` being the begin of each 10 ms in seconds."""
+def queue_table(run: Run, *, epoch_ns: int = FILE_EPOCH_S * 10**9) -> pd.DataFrame:
+    """The nodes' queues, `time_bin` being the begin of each 10 ms in seconds; the run began at `epoch_ns`."""
     queue = run.queue.rename(columns={"waiting_max": "qmax", "waiting_last": "qlast"})
-    queue.insert(0, "time_bin", queue["time_ns"] / 1e9 + FILE_EPOCH_S)
+    queue.insert(0, "time_bin", (queue["time_ns"] + epoch_ns) / 1e9)
     return queue.drop(columns="time_ns")
 
 

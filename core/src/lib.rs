@@ -1,6 +1,6 @@
 //! tcptrace-core: what tcptrace_lab does once per packet.
 //!
-//! Imports point downward: python -> {emulate, simulate} -> {infer, connection, network, recovery,
+//! Imports point downward: python -> replay -> {emulate, simulate} -> {infer, connection, network, recovery,
 //! congestion} -> wire -> capture. Nothing below `python` knows Python.
 
 pub mod capture;
@@ -10,6 +10,7 @@ pub mod emulate;
 pub mod infer;
 pub mod network;
 pub mod recovery;
+pub mod replay;
 pub mod simulate;
 pub mod wire;
 

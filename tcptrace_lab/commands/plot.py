@@ -29,11 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.report.connection_figure import connection_figure
-    from tcptrace_lab.tables import check_output, replacing
+    from tcptrace_lab.tables import replacing
 
-    if not arguments.output.endswith(SUFFIXES):
-        raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(SUFFIXES)}")
-    check_output(arguments.output)
+    check_picture(arguments.output)
     _, who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
     if not len(seen.timeline.send_ns):
@@ -47,3 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
     with replacing(arguments.output) as temporary:
         figure.savefig(temporary, format=arguments.output.rpartition(".")[2], dpi=arguments.dpi)
     return 0
+
+
+def check_picture(path: str) -> None:
+    """Refuse a picture that cannot be written, before the work."""
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.tables import check_output
+
+    if not path.endswith(SUFFIXES):
+        raise LabError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)}")
+    check_output(path)

@@ -8,6 +8,7 @@ mod emulate;
 mod follower;
 mod infer;
 mod own_sender;
+mod replay;
 mod simulate;
 mod sweep;
 mod tapped;
@@ -20,5 +21,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     infer::register(module)?;
     simulate::register(module)?;
     own_sender::register(module)?;
+    replay::register(module)?;
     emulate::register(module)
 }

@@ -11,6 +11,7 @@ use super::capture::Capture;
 use super::control::ControlState;
 use super::sweep::{self, refused};
 use super::tapped;
+use crate::network::QueueBin;
 use crate::simulate as engine;
 use crate::simulate::capture_file::Kept;
 use crate::simulate::summary::summary;
@@ -231,36 +232,13 @@ impl Simulation {
             .iter()
             .find(|n| n.number == node && n.is_reverse == is_reverse);
         let found = found.ok_or_else(|| PyValueError::new_err(format!("no node {node}")))?;
-        let rows = &found.bins;
-        let table = PyDict::new(py);
-        column(&table, "time_ns", rows, |row| {
-            row.bin * engine::QUEUE_BIN_NS
-        })?;
-        column(&table, "arrivals", rows, |row| row.arrivals)?;
-        column(&table, "drops", rows, |row| row.drops)?;
-        column(&table, "waiting_max", rows, |row| row.waiting_max)?;
-        column(&table, "waiting_last", rows, |row| row.waiting_last)?;
-        column(&table, "wait_ns", rows, |row| row.wait_ns)?;
-        Ok(table)
+        queue_table(py, &found.bins)
     }
 
     /// Totals per node: packets and bytes in, out, dropped, waiting at the end, is_conserved.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let totals = |node: &engine::NodeTotals| {
-            let row = PyDict::new(py);
-            row.set_item("node", node.number)?;
-            row.set_item("is_reverse", node.is_reverse)?;
-            row.set_item("packets_in", node.counters.packets_in)?;
-            row.set_item("packets_out", node.counters.packets_out)?;
-            row.set_item("packets_dropped", node.counters.packets_dropped)?;
-            row.set_item("bytes_in", node.counters.bytes_in)?;
-            row.set_item("bytes_out", node.counters.bytes_out)?;
-            row.set_item("bytes_dropped", node.counters.bytes_dropped)?;
-            row.set_item("waiting", node.waiting)?;
-            row.set_item("is_conserved", node.is_conserved)?;
-            Ok(row)
-        };
-        self.output.nodes.iter().map(totals).collect()
+        let rows = self.output.nodes.iter();
+        rows.map(|node| node_row(py, node)).collect()
     }
 
     /// Totals per connection: packets_sent, retransmissions, timeouts, acked, delivered, acks_sent.
@@ -288,7 +266,37 @@ impl Simulation {
     }
 }
 
-fn column<'py, R, T: numpy::Element>(
+/// A node's queue in bins.
+pub fn queue_table<'py>(py: Python<'py>, rows: &[QueueBin]) -> PyResult<Bound<'py, PyDict>> {
+    let table = PyDict::new(py);
+    column(&table, "time_ns", rows, |row| {
+        row.bin * engine::QUEUE_BIN_NS
+    })?;
+    column(&table, "arrivals", rows, |row| row.arrivals)?;
+    column(&table, "drops", rows, |row| row.drops)?;
+    column(&table, "waiting_max", rows, |row| row.waiting_max)?;
+    column(&table, "waiting_last", rows, |row| row.waiting_last)?;
+    column(&table, "wait_ns", rows, |row| row.wait_ns)?;
+    Ok(table)
+}
+
+/// Totals of a node.
+pub fn node_row<'py>(py: Python<'py>, node: &engine::NodeTotals) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("node", node.number)?;
+    row.set_item("is_reverse", node.is_reverse)?;
+    row.set_item("packets_in", node.counters.packets_in)?;
+    row.set_item("packets_out", node.counters.packets_out)?;
+    row.set_item("packets_dropped", node.counters.packets_dropped)?;
+    row.set_item("bytes_in", node.counters.bytes_in)?;
+    row.set_item("bytes_out", node.counters.bytes_out)?;
+    row.set_item("bytes_dropped", node.counters.bytes_dropped)?;
+    row.set_item("waiting", node.waiting)?;
+    row.set_item("is_conserved", node.is_conserved)?;
+    Ok(row)
+}
+
+pub fn column<'py, R, T: numpy::Element>(
     table: &Bound<'py, PyDict>,
     name: &str,
     rows: &[R],

@@ -1,6 +1,7 @@
 //! Wire formats: a captured record to a TCP segment, and back.
 
 mod bytes;
+mod datagram;
 mod decode;
 mod encode;
 mod fragments;
@@ -17,6 +18,7 @@ pub const ETHERNET: u16 = 1;
 /// LINKTYPE_RAW: IPv4 or IPv6 without a link layer.
 pub const RAW: u16 = 101;
 
+pub use datagram::Datagram;
 pub use decode::{Counts, Decoder, Undecoded, decode};
 pub use encode::{Unencodable, encode};
 pub use link::link_type_name;

@@ -1,0 +1,254 @@
+//! One scenario's two directions, and the books of what the recorded packets met there.
+
+use super::impossible::Acknowledged;
+use super::packets::{NO_PAIR, Passing};
+use crate::network::{DropReason, Nanos, Observer, Path, Random, Stamp};
+use crate::simulate::{NodeTotals, Spec, paths};
+
+/// A packet that the path lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drop {
+    pub time_ns: i64,
+    pub node: u32,
+    pub reason: DropReason,
+    pub waiting: u32,
+    pub packet: Passing,
+}
+
+/// When a packet entered and left; `None`: it was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    pub record: u64,
+    pub is_reverse: bool,
+    pub ip_len: u32,
+    pub entered_ns: i64,
+    pub left_ns: Option<i64>,
+}
+
+/// How long packets were on the way: counts in buckets of equal ratio, whatever their number.
+#[derive(Clone, Debug)]
+pub struct Delays {
+    buckets: Vec<u64>,
+    count: u64,
+    sum_ns: f64,
+    pub max_ns: i64,
+}
+
+/// Buckets per doubling, a power of two: a percentile is right to 0.2 %.
+const OCTAVE_BITS: u32 = 8;
+const PER_OCTAVE: u32 = 1 << OCTAVE_BITS;
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self {
+            buckets: vec![0; (64 * PER_OCTAVE) as usize],
+            count: 0,
+            sum_ns: 0.0,
+            max_ns: 0,
+        }
+    }
+}
+
+impl Delays {
+    #[inline]
+    fn push(&mut self, ns: i64) {
+        let value = ns.max(0) as u64;
+        let octave = u64::BITS - value.leading_zeros();
+        // The bits behind the leading one.
+        let within = if octave > OCTAVE_BITS {
+            (value >> (octave - OCTAVE_BITS - 1)) as u32 & (PER_OCTAVE - 1)
+        } else {
+            value as u32
+        };
+        let bucket = octave.saturating_sub(OCTAVE_BITS) * PER_OCTAVE + within;
+        self.buckets[bucket as usize] += 1;
+        self.count += 1;
+        self.sum_ns += ns as f64;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    pub fn mean_ns(&self) -> f64 {
+        self.sum_ns / self.count as f64
+    }
+
+    /// The least delay that so large a share of the packets did not exceed; `None`: there were none.
+    pub fn percentile_ns(&self, share: f64) -> Option<i64> {
+        if self.count == 0 {
+            return None;
+        }
+        let wanted = ((share * self.count as f64).ceil() as u64).max(1);
+        let mut passed = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            passed += count;
+            if passed >= wanted {
+                let (octave, within) = (bucket as u32 / PER_OCTAVE, bucket as u32 % PER_OCTAVE);
+                // The middle of the bucket.
+                let value = if octave == 0 {
+                    u64::from(within)
+                } else {
+                    (u64::from(PER_OCTAVE + within) << (octave - 1)) + ((1 << (octave - 1)) >> 1)
+                };
+                return Some((value as i64).min(self.max_ns));
+            }
+        }
+        Some(self.max_ns)
+    }
+}
+
+/// Totals of one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    pub packets: u64,
+    pub bytes: u64,
+    pub out: u64,
+    pub bytes_out: u64,
+    /// By `DropReason`.
+    pub dropped: [u64; 4],
+    pub data_dropped: u64,
+    pub delays: Delays,
+    pub first_ns: Option<i64>,
+    pub last_ns: i64,
+    pub last_out_ns: i64,
+}
+
+/// Carries packets through one scenario's path.
+pub struct Carrier {
+    paths: [Path<Nanos, Passing>; 2],
+    random: Random,
+    pub ways: [Way; 2],
+    pub acknowledged: Acknowledged,
+    pub drops: Vec<Drop>,
+    pub delays: Vec<Delay>,
+    keeps_rows: bool,
+}
+
+/// Where a direction's drops are written down.
+struct Watch<'a> {
+    way: &'a mut Way,
+    drops: Option<&'a mut Vec<Drop>>,
+}
+
+impl Observer<Nanos, Passing> for Watch<'_> {
+    fn dropped(
+        &mut self,
+        node: usize,
+        at: Stamp<Nanos>,
+        packet: &Passing,
+        reason: DropReason,
+        waiting: usize,
+    ) {
+        self.way.dropped[reason as usize] += 1;
+        self.way.data_dropped += u64::from(packet.payload_len > 0);
+        if let Some(drops) = &mut self.drops {
+            drops.push(Drop {
+                time_ns: at.time.0,
+                node: node as u32,
+                reason,
+                waiting: waiting as u32,
+                packet: *packet,
+            });
+        }
+    }
+}
+
+impl Carrier {
+    /// With `keeps_rows` every drop and every delay is kept, not only counted.
+    pub fn new(spec: &Spec, keeps_rows: bool) -> Self {
+        Self {
+            paths: paths(spec),
+            random: Random::new(spec.seed),
+            ways: Default::default(),
+            acknowledged: Acknowledged::default(),
+            drops: Vec::new(),
+            delays: Vec::new(),
+            keeps_rows,
+        }
+    }
+
+    /// The next packet, in order of time: when it comes out. `None`: it is lost.
+    #[inline]
+    pub fn carry(&mut self, packet: &Passing) -> Option<i64> {
+        let direction = usize::from(packet.is_reverse);
+        let way = &mut self.ways[direction];
+        way.packets += 1;
+        way.bytes += u64::from(packet.ip_len);
+        way.first_ns.get_or_insert(packet.time_ns);
+        way.last_ns = packet.time_ns;
+        let now = Nanos(packet.time_ns);
+        let at = Stamp {
+            time: now,
+            scheduled: now,
+        };
+        let mut watch = Watch {
+            way,
+            drops: self.keeps_rows.then_some(&mut self.drops),
+        };
+        let left = self.paths[direction].travel(at, packet, &mut self.random, &mut watch);
+        let left_ns = left.map(|left| left.time.0);
+        let way = &mut self.ways[direction];
+        if let Some(left_ns) = left_ns {
+            way.out += 1;
+            way.bytes_out += u64::from(packet.ip_len);
+            way.delays.push(left_ns - packet.time_ns);
+            way.last_out_ns = left_ns;
+        }
+        if packet.pair != NO_PAIR {
+            self.acknowledged.on_segment(packet, left_ns);
+        }
+        if self.keeps_rows {
+            self.delays.push(Delay {
+                record: packet.record,
+                is_reverse: packet.is_reverse,
+                ip_len: packet.ip_len,
+                entered_ns: packet.time_ns,
+                left_ns,
+            });
+        }
+        left_ns
+    }
+
+    /// Every node's totals after the last packet has left.
+    pub fn finish(&mut self) -> Vec<NodeTotals> {
+        let end = self.ways.iter().map(|way| way.last_out_ns.max(way.last_ns));
+        let end = Nanos(end.max().unwrap_or(0));
+        let mut totals = Vec::new();
+        for (path, is_reverse) in self.paths.iter_mut().zip([false, true]) {
+            path.finish(end);
+            for (number, node) in path.nodes().iter().enumerate() {
+                totals.push(NodeTotals {
+                    is_reverse,
+                    number: number as u32,
+                    counters: node.counters(),
+                    waiting: node.waiting() as u64,
+                    is_conserved: node.is_conserved(),
+                    bins: node.bins().to_vec(),
+                    waited_ns: node.waited_ns(),
+                });
+            }
+        }
+        self.drops.sort_by_key(|drop| drop.time_ns);
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_right_to_a_quarter_percent(mut values in prop::collection::vec(0_i64..10_000_000_000, 1..200), share in 0.0_f64..1.0) {
+            let mut delays = Delays::default();
+            for value in &values {
+                delays.push(*value);
+            }
+            values.sort_unstable();
+            let wanted = ((share * values.len() as f64).ceil() as usize).max(1);
+            let exact = values[wanted - 1];
+            let found = delays.percentile_ns(share).unwrap();
+            prop_assert!((found - exact).abs() as f64 <= 0.0025 * exact as f64 + 1.0, "{found} for {exact}");
+            prop_assert_eq!(delays.max_ns, *values.last().unwrap());
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! A capture sent through a path of the simulator's nodes, open loop: every recorded packet enters when it was
+//! recorded, whatever becomes of the others.
+//!
+//! The path stands behind the tap. Packets of the near hosts enter `path.nodes`, those of the far hosts `path.reverse`.
+
+mod behind;
+mod carrier;
+mod impossible;
+mod packets;
+mod run;
+mod sides;
+
+pub use carrier::{Carrier, Delay, Delays, Drop, Way};
+pub use packets::{NO_PAIR, Passing};
+pub use run::{Counts, Failed, Finished, Sink, run};
+pub use sides::{Pair, Sides};

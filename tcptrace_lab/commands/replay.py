@@ -1,0 +1,129 @@
+"""Replay a capture: through another path, sent again by another control, as it happened, or on a wire.
+
+THROUGH ANOTHER PATH, OPEN LOOP: every recorded packet enters when it was recorded. Would this buffer have dropped it?
+
+    $ tcptrace-lab replay captures/reno_10M.pcap.gz --through captures/scenarios/reno_10M.toml
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tcptrace_lab.capture import Capture
+
+# What fits a terminal of an open loop's row.
+SHOWN = ("packets", "drops", "drop_share", "drops_per_node", "delay_p50_s", "delay_p95_s", "delay_max_s")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One capture, and what becomes of it."""
+    parser.add_argument("capture", metavar="CAPTURE", help="pcap or pcapng, also gzip or zstd; - for standard input")
+    path = parser.add_argument_group("through another path (open loop)")
+    path.add_argument("--through", metavar="SCENARIO", help="the path of this scenario file (TOML)")
+    path.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key of the scenario")
+    path.add_argument("--over", action="append", default=[], metavar="KEY=VALUES", help="swept key, as in sweep: 5:80")
+    path.add_argument(
+        "--near", action="append", default=[], metavar="HOST", help="a host before the path (default: the data senders)"
+    )
+    path.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="what comes out (.pcap, .pcapng; beside it NAME.drops, NAME.queue, NAME.delays); with --over the rows",
+    )
+    path.add_argument("--side-cars", default=".csv", metavar="SUFFIX", help=".csv, .csv.gz, .parquet or .json")
+    parser.add_argument("--figure", metavar="FILE", help="draw it: .png, .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay in the way that was asked for."""
+    from tcptrace_lab.errors import LabError
+
+    if arguments.through:
+        return _open_loop(arguments)
+    raise LabError(f"{arguments.capture}: say how to replay it: --through SCENARIO")
+
+
+def _open_loop(arguments: argparse.Namespace) -> int:
+    from tcptrace_lab import read
+    from tcptrace_lab.commands.analyze import Progress
+    from tcptrace_lab.commands.plot import check_picture
+    from tcptrace_lab.errors import LabError, ScenarioError
+    from tcptrace_lab.replay.open_loop import check_side_cars, check_suffix, through
+    from tcptrace_lab.scenario_file import parse, set_key, split_override, table_of
+    from tcptrace_lab.tables import check_output
+
+    # What is wrong with the names is found before the run, not after it.
+    if arguments.figure:
+        check_picture(arguments.figure)
+        if not arguments.over:
+            raise LabError("--figure: open loop draws a sweep: give --over KEY=VALUES")
+    table = table_of(arguments.through)
+    for override in arguments.set:
+        table = set_key(table, *split_override(override))
+    if not arguments.over:
+        check_side_cars(arguments.side_cars)
+        if arguments.output:
+            check_suffix(arguments.output)
+            check_output(arguments.output)
+    try:
+        scenario = parse(table)
+        capture = read(arguments.capture)
+        if arguments.over:
+            return _open_loop_sweep(arguments, capture, table)
+    except ScenarioError as error:
+        raise ScenarioError(f"{arguments.through}: {error}") from error
+    with Progress(arguments.capture) as progress:
+        done = through(capture, scenario, near=arguments.near, progress=progress.tell)
+    written = []
+    if arguments.output:
+        done.write(arguments.output)
+        written = [arguments.output, *map(str, done.write_side_cars(arguments.output, suffix=arguments.side_cars))]
+    if arguments.json:
+        answer = {"capture": capture.name, "scenario": arguments.through, **_plain(done.summary)}
+        answer |= {"counts": done.counts, "cannot_know": list(done.cannot_know), "files": written}
+        print(json.dumps(answer, indent=1, allow_nan=False))
+        return 0
+    from tcptrace_lab.report.replay_text import open_loop_lines
+
+    print("\n".join(open_loop_lines(done, arguments.through)))
+    print("".join(f"  wrote {file}\n" for file in written), end="")
+    return 0
+
+
+def _open_loop_sweep(arguments: argparse.Namespace, capture: Capture, table: Any) -> int:
+    from tcptrace_lab.commands.analyze import Progress
+    from tcptrace_lab.replay.open_loop import sweep_through
+    from tcptrace_lab.sweep import over
+    from tcptrace_lab.tables import check_table, replacing, write_table
+
+    if arguments.output:
+        check_table(arguments.output)
+    overs = [over(text) for text in arguments.over]
+    with Progress(arguments.capture) as progress:
+        frame = sweep_through(capture, table, overs, near=arguments.near, progress=progress.tell)
+    if arguments.output:
+        write_table(frame, arguments.output)
+    if arguments.figure:
+        from tcptrace_lab.report.replay_figure import sweep_figure
+
+        figure = sweep_figure(frame, overs[0].key, title=f"{capture.name} through {arguments.through}")
+        with replacing(arguments.figure) as temporary:
+            figure.savefig(temporary, format=arguments.figure.rpartition(".")[2], dpi=150)
+    if arguments.json:
+        print(json.dumps(json.loads(frame.to_json(orient="records")), indent=2))
+    elif not arguments.output:
+        keys = [one.key for one in overs]
+        shown = frame[[*keys, *(name for name in SHOWN if name not in keys)]]
+        print(shown.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    return 0
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no number for "none"."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
