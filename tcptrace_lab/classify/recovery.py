@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.lost import window_before
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 
@@ -67,7 +66,7 @@ def _decrease(seen: Reconstruction) -> float | None:
     shares = []
     for part in seen.stretches:
         if part.begin == "recovery" and part.started_by is not None:
-            before = window_before(seen.timeline, part.started_by, seen.flight)
+            before = part.started_by.window_before
             shares.append(seen.flight[part.first] / before if before else np.nan)
     shares = [share for share in shares if np.isfinite(share)]
     return float(np.median(shares)) if shares else None

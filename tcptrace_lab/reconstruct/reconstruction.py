@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
-from tcptrace_lab.reconstruct.flight import outstanding
-from tcptrace_lab.reconstruct.losses import Episode, base_rtt_ns, episodes
-from tcptrace_lab.reconstruct.lost import losses
+from tcptrace_lab.reconstruct.losses import Episode, episodes, losses
 from tcptrace_lab.reconstruct.phase_table import cycle_table, phase_table, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -30,33 +27,35 @@ class Reconstruction:
 
     @cached_property
     def flight(self) -> Ints:
-        return outstanding(self.timeline, self.episodes)
+        """Bytes in the network after each ACK and after the segments it released."""
+        found: Ints = self.timeline.observed.column("flight")
+        return found
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
-        return stretches(self.timeline, self.episodes, self.flight)
+        return stretches(self.timeline, self.episodes)
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        return windows(self.timeline, self.episodes, self.stretches, self.flight)
+        return windows(self.timeline)
 
     @cached_property
     def limits(self) -> dict[str, float]:
-        return limits(self.windows, self.timeline)
+        return limits(self.timeline)
 
     @cached_property
     def losses(self) -> pd.DataFrame:
-        return losses(self.timeline, self.episodes, self.flight, self.base_rtt_ns)
+        return losses(self.timeline)
 
-    @cached_property
+    @property
     def base_rtt_ns(self) -> int:
-        return base_rtt_ns(self.timeline)
+        """The smallest round trip of a segment sent once; 0 where there is none."""
+        return self.timeline.observed.rtt_ns[0]
 
-    @cached_property
+    @property
     def typical_rtt_ns(self) -> int:
         """The median round trip: how late a loss is noticed."""
-        _, samples = self.timeline.rtt
-        return int(np.median(samples)) if len(samples) else 0
+        return self.timeline.observed.rtt_ns[1]
 
     @cached_property
     def cycles(self) -> tuple[Cycle, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.scoreboard import scoreboard
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 if TYPE_CHECKING:
@@ -100,7 +99,8 @@ def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
         has_sack=bool(row["sack"]) or bool(sacked.any()),
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
         dsacks=_twice(blocks, ack_offset),
-        scoreboard=scoreboard(blocks, ack_offset),
+        sack_first=np.cumsum([0, *(2 * len(found) for found in blocks)], dtype=np.int64),
+        sack_edges=np.array([edge for found in blocks for block in found for edge in block], dtype=np.int64),
         notes=() if knows_scale else ("no SYN in the capture: window scale unknown, receiver's window not used",),
     )
 

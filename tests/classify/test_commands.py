@@ -73,7 +73,7 @@ def test_tables_go_to_files_with_the_columns_of_the_vocabulary(table: str, suffi
     columns = {
         "windows": ["time_ns", "cwnd", "cwnd_low", "cwnd_high", "ssthresh", "limited_by"],
         "phases": ["start_ns", "end_ns", "kind", "cwnd_start", "cwnd_end"],
-        "losses": ["time_ns", "offset", "detected_by", "cause", "cwnd_before", "ssthresh_after", "spurious"],
+        "losses": ["time_ns", "offset", "length", "detected_by", "cause", "cwnd_before", "ssthresh_after", "spurious"],
         "cycles": ["start_ns", "end_ns", "slow_starts", "phases", "w_max", "throughput"],
     }
     found = read(path)

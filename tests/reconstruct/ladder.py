@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.scoreboard import scoreboard
 from tcptrace_lab.reconstruct.timeline import build
 
 SMSS = 1000
@@ -44,7 +41,7 @@ def ladder(
             },
             smss=SMSS,
             has_sack=bool(top),
-            scoreboard=scoreboard(edges, np.array([number * SMSS for _, number in acks], dtype=np.int64)),
+            blocks=edges if told else (),
             dsacks=tuple((left * SMSS, right * SMSS) for left, right in dsacks),
         )
     )

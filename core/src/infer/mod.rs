@@ -2,6 +2,25 @@
 //!
 //! Assumes what [`Trace`] assumes: the sender's own view. Nothing here knows a file or Python.
 
+mod events;
+mod flight;
+mod limits;
+mod lost;
+mod observer;
+mod resent;
+mod rtt;
+mod scoreboard;
+mod sequence;
+mod stretches;
 mod trace;
+mod windows;
 
+pub use limits::Limit;
+pub use lost::Lost;
+pub use observer::{Observed, observe};
+pub use rtt::RoundTrips;
+pub use scoreboard::Scoreboard;
+pub use sequence::Sequence;
+pub use stretches::{Begin, Stretch};
 pub use trace::{DetectedBy, LossEvent, Trace, TraceError};
+pub use windows::{UNKNOWN, Windows};

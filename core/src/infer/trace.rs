@@ -85,6 +85,17 @@ impl Trace {
         Ok(self)
     }
 
+    /// Time of the first row, and of the last.
+    pub fn start_ns(&self) -> i64 {
+        let firsts = self.send_ns.first().into_iter().chain(self.ack_ns.first());
+        firsts.copied().min().unwrap_or(0)
+    }
+
+    pub fn end_ns(&self) -> i64 {
+        let lasts = self.send_ns.last().into_iter().chain(self.ack_ns.last());
+        lasts.copied().max().unwrap_or(0)
+    }
+
     /// The SACK blocks of one ACK as (left, right), in the order in which they stand in it.
     pub fn blocks(&self, ack: usize) -> impl Iterator<Item = (i64, i64)> + '_ {
         let bounds = self.sack_first.get(ack).zip(self.sack_first.get(ack + 1));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,7 +10,27 @@ use pyo3::types::PyDict;
 use crate::infer;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Trace>()
+    module.add_class::<Trace>()?;
+    module.add_class::<Observed>()?;
+    module.add_function(wrap_pyfunction!(observe, module)?)?;
+    module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
+    module.add(
+        "DETECTED_BY",
+        infer::DetectedBy::ALL.map(|(_, name)| name).to_vec(),
+    )?;
+    module.add("BEGINS", infer::Begin::ALL.map(|(_, name)| name).to_vec())
+}
+
+type Ints<'py> = Bound<'py, PyArray1<i64>>;
+type Triple<'py> = (Ints<'py>, Ints<'py>, Ints<'py>);
+
+/// Columns by name.
+macro_rules! table {
+    ($py:expr, $($name:literal => $values:expr),+ $(,)?) => {{
+        let arrays = PyDict::new($py);
+        $(arrays.set_item($name, $values.into_pyarray($py))?;)+
+        Ok(arrays)
+    }};
 }
 
 /// One direction of a connection, seen from its sender (core/src/infer/trace.rs).
@@ -76,6 +96,20 @@ impl Trace {
         self.inner.dsacks.clone()
     }
 
+    /// (left, right, ack): disjoint ranges in order of offset, and the ACK that first reported each as SACKed.
+    fn scoreboard<'py>(&self, py: Python<'py>) -> Triple<'py> {
+        let board = infer::Scoreboard::new(&self.inner);
+        let column = |value: fn(&(i64, i64, u32)) -> i64| {
+            let values: Vec<i64> = board.rows().iter().map(value).collect();
+            values.into_pyarray(py)
+        };
+        (
+            column(|row| row.0),
+            column(|row| row.1),
+            column(|row| i64::from(row.2)),
+        )
+    }
+
     /// A copy of one of the columns that the trace was made of.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let trace = &*self.inner;
@@ -107,4 +141,146 @@ fn values<T: numpy::Element>(columns: &Bound<'_, PyDict>, name: &str) -> PyResul
 
 fn ints(columns: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<i64>> {
     values(columns, name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+}
+
+/// What a trace shows of its sender (core/src/infer/observer.rs): each table a dict of numpy columns.
+#[pyclass(frozen, module = "tcptrace_lab._core")]
+pub struct Observed {
+    inner: infer::Observed,
+    trace: Arc<infer::Trace>,
+}
+
+/// Reads a trace from end to end.
+#[pyfunction]
+fn observe(py: Python<'_>, trace: &Trace) -> Observed {
+    let trace = Arc::clone(&trace.inner);
+    let inner = py.detach(|| infer::observe(&trace));
+    Observed { inner, trace }
+}
+
+#[pymethods]
+impl Observed {
+    #[getter]
+    fn first_offset(&self) -> i64 {
+        self.inner.sequence.first_offset
+    }
+
+    /// Per send: snd_max, is_retransmission, acks_before_send. Per ACK: snd_una, newly_acked, is_dupack, last_moved (-1:
+    /// none yet), sends_before_next_ack, flight. Per round trip: rtt_ack (the ACK's index), rtt_ns.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let seen = &self.inner.sequence;
+        let acks = 0..seen.snd_una.len();
+        let ints: Vec<i64> = match name {
+            "snd_max" => seen.snd_max.clone(),
+            "acks_before_send" => wide(&seen.acks_before_send),
+            "snd_una" => seen.snd_una.clone(),
+            "newly_acked" => acks.map(|ack| seen.newly_acked(ack)).collect(),
+            "last_moved" => acks.map(|ack| index(seen.last_moved(ack + 1))).collect(),
+            "sends_before_next_ack" => wide(&seen.sends_before_next_ack),
+            "flight" => self.inner.flight.clone(),
+            "rtt_ack" => wide(&self.inner.rtt.ack),
+            "rtt_ns" => self.inner.rtt.rtt_ns.clone(),
+            "is_dupack" => {
+                let flags: Vec<bool> = acks.map(|ack| seen.is_dup(ack)).collect();
+                return Ok(flags.into_pyarray(py).into_any());
+            }
+            "is_retransmission" => {
+                let mut flags = vec![false; seen.snd_max.len()];
+                for &send in &seen.again {
+                    flags[send as usize] = true;
+                }
+                return Ok(flags.into_pyarray(py).into_any());
+            }
+            _ => return Err(PyKeyError::new_err(name.to_owned())),
+        };
+        Ok(ints.into_pyarray(py).into_any())
+    }
+
+    /// (smallest, median) round trip; 0 without any.
+    #[getter]
+    fn rtt_ns(&self) -> (i64, i64) {
+        (self.inner.rtt.base_ns, self.inner.rtt.median_ns)
+    }
+
+    /// A row per loss event; `window_after`: -1 where it is not known.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let events = &self.inner.events;
+        let each =
+            |value: fn(&infer::LossEvent) -> i64| events.iter().map(value).collect::<Vec<_>>();
+        table!(py,
+            "first_send" => each(|event| event.first_send as i64),
+            "time_ns" => each(|event| event.time_ns),
+            "end_ns" => each(|event| event.end_ns),
+            "una" => each(|event| event.una),
+            "recover" => each(|event| event.recover),
+            "flight" => each(|event| event.flight),
+            "detected_by" => each(|event| event.detected_by as i64),
+            "dupacks" => each(|event| event.dupacks as i64),
+            "restarts" => events.iter().map(|event| event.restarts).collect::<Vec<_>>(),
+            "sure" => events.iter().map(|event| event.sure).collect::<Vec<_>>(),
+            "lost_sent_ns" => each(|event| event.lost_sent_ns),
+            "retransmitted" => each(|event| event.retransmitted as i64),
+            "round_trip_sends" => each(|event| event.round_trip_sends as i64),
+            "window_before" => events.iter().map(|event| self.inner.window_before(event)).collect::<Vec<_>>(),
+            "window_after" => events.iter().map(|event| self.inner.window_after(event).unwrap_or(-1))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// A row per lost segment.
+    fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (lost, trace) = (&self.inner.lost, &self.trace);
+        table!(py,
+            "time_ns" => lost.iter().map(|row| row.time_ns).collect::<Vec<_>>(),
+            "offset" => lost.iter().map(|row| trace.send_offset[row.send]).collect::<Vec<_>>(),
+            "length" => lost.iter().map(|row| trace.send_end[row.send] - trace.send_offset[row.send])
+                .collect::<Vec<_>>(),
+            "spurious" => lost.iter().map(|row| row.is_spurious).collect::<Vec<_>>(),
+            "event" => lost.iter().map(|row| row.event as i64).collect::<Vec<_>>(),
+        )
+    }
+
+    /// A row per stretch; -1: no such ACK or event.
+    fn stretches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = &self.inner.stretches;
+        let each = |value: fn(&infer::Stretch) -> i64| parts.iter().map(value).collect::<Vec<_>>();
+        table!(py,
+            "begin" => each(|part| part.begin as i64),
+            "first" => each(|part| part.first as i64),
+            "last" => each(|part| part.last as i64),
+            "peak" => each(|part| index(part.peak)),
+            "has_threshold" => parts.iter().map(|part| part.has_threshold).collect::<Vec<_>>(),
+            "grown_from" => each(|part| part.grown_from),
+            "grown_to" => each(|part| part.grown_to),
+            "started_by" => each(|part| index(part.started_by)),
+            "ended_by" => each(|part| index(part.ended_by)),
+        )
+    }
+
+    /// A row per ACK and per restart; -1: not known, or nothing bounds it.
+    fn windows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let windows = &self.inner.windows;
+        table!(py,
+            "time_ns" => windows.time_ns.clone(),
+            "cwnd" => windows.cwnd.clone(),
+            "cwnd_low" => windows.cwnd_low.clone(),
+            "cwnd_high" => windows.cwnd_high.clone(),
+            "ssthresh" => windows.ssthresh.clone(),
+            "limited_by" => windows.limited_by.iter().map(|&limit| limit as i8).collect::<Vec<_>>(),
+        )
+    }
+
+    /// Share of the time by what limited the sender, in the order of `LIMITS`; None: nothing was to be delivered.
+    #[getter]
+    fn limits(&self) -> Option<[f64; 4]> {
+        self.inner.limits
+    }
+}
+
+fn wide(values: &[u32]) -> Vec<i64> {
+    values.iter().map(|&value| i64::from(value)).collect()
+}
+
+fn index(value: Option<usize>) -> i64 {
+    value.map_or(-1, |value| value as i64)
 }

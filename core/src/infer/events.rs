@@ -1,0 +1,379 @@
+//! Loss events: where a sender began to retransmit, why, and what it did to its window (RFC 5681, 6298, 6582, 6675).
+//!
+//! An event lasts until everything that was outstanding at its first retransmission is acknowledged. A timeout within
+//! it (a retransmission was lost too) begins a new one. Assumes a capture at the sender; at the receiver's side the
+//! losses were never captured at all, and what is found here is too few.
+
+use std::collections::BTreeSet;
+
+use super::rtt::RoundTrips;
+use super::sequence::Sequence;
+use super::trace::{DetectedBy, LossEvent, Trace};
+
+/// RFC 5681 section 3.2: the third duplicate ACK.
+const DUP_THRESH: usize = 3;
+/// A retransmission this long after the last ACK (as a part of the base round trip) was not released by that ACK.
+/// A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
+const SILENT_SHARE: f64 = 0.1;
+const SILENT_FLOOR_NS: i64 = 2_000_000;
+/// Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
+const AFTER_RESTART: i64 = 4;
+
+/// Every loss event in order of time. `repeats`: for each retransmission the earlier send that it repeats.
+pub fn loss_events(
+    trace: &Trace,
+    seen: &Sequence,
+    rtt: &RoundTrips,
+    repeats: &[Option<u32>],
+) -> Vec<LossEvent> {
+    if seen.again.is_empty() || trace.ack_ns.is_empty() {
+        return Vec::new();
+    }
+    let base = rtt.base_ns;
+    let finder = Finder {
+        trace,
+        seen,
+        repeats,
+        base,
+        silence: (SILENT_SHARE * base as f64).max(SILENT_FLOOR_NS as f64),
+        end_ns: trace.end_ns(),
+    };
+    let mut found = finder.merged(&BTreeSet::new());
+    let behind: BTreeSet<usize> = finder
+        .bounded(&found)
+        .flat_map(|(event, bound)| finder.steps_back(event, bound))
+        .collect();
+    if !behind.is_empty() {
+        // RFC 6582 section 4: all that was sent before the timer expired belongs to its restart.
+        found = finder.merged(&behind);
+    }
+    by_habit(&mut found);
+    found
+}
+
+struct Finder<'a> {
+    trace: &'a Trace,
+    seen: &'a Sequence,
+    repeats: &'a [Option<u32>],
+    base: i64,
+    silence: f64,
+    end_ns: i64,
+}
+
+impl Finder<'_> {
+    /// The events with those that only go on with a restart joined to it. `forced`: the sends at which a timer is known
+    /// to have expired, silent or not.
+    fn merged(&self, forced: &BTreeSet<usize>) -> Vec<LossEvent> {
+        let mut starts = self.starts(forced);
+        let found = self.events(&starts, forced);
+        let merged: BTreeSet<usize> = found
+            .windows(2)
+            .filter(|pair| self.carries_on(&pair[0], &pair[1]))
+            .map(|pair| pair[1].first_send)
+            .filter(|start| !forced.contains(start))
+            .collect();
+        if merged.is_empty() {
+            return found;
+        }
+        starts.retain(|start| !merged.contains(start));
+        self.events(&starts, forced)
+    }
+
+    /// The sends at which events begin.
+    fn starts(&self, forced: &BTreeSet<usize>) -> Vec<usize> {
+        let (trace, seen) = (self.trace, self.seen);
+        let mut starts = Vec::new();
+        let (mut recover, mut last_ns) = (i64::MIN, 0);
+        for &send in &seen.again {
+            let send = send as usize;
+            let una = seen.una_at(send);
+            // RFC 6298 section 5: the timer fired within the event.
+            let expires = || {
+                self.is_silent(send)
+                    && trace.send_offset[send] <= una
+                    && trace.send_ns[send] > last_ns
+            };
+            if una >= recover || forced.contains(&send) || expires() {
+                starts.push(send);
+                recover = seen.snd_max[send - 1];
+                last_ns = trace.send_ns[send];
+            }
+        }
+        starts
+    }
+
+    /// Whether nothing had been received for long before a send.
+    fn is_silent(&self, send: usize) -> bool {
+        let known = self.seen.acks_before_send[send] as usize;
+        known.checked_sub(1).is_none_or(|last| {
+            (self.trace.send_ns[send] - self.trace.ack_ns[last]) as f64 > self.silence
+        })
+    }
+
+    fn events(&self, starts: &[usize], forced: &BTreeSet<usize>) -> Vec<LossEvent> {
+        let bounds = starts
+            .iter()
+            .skip(1)
+            .copied()
+            .chain([self.trace.send_ns.len()]);
+        let each = starts.iter().zip(bounds).map(|(&start, bound)| {
+            let is_forced = forced.contains(&start);
+            let mut event = self.event(start, bound, is_forced || self.is_silent(start));
+            if is_forced {
+                event.restarts = true;
+                event.detected_by = DetectedBy::Rto;
+            }
+            event
+        });
+        each.collect()
+    }
+
+    /// Each event with the send at which the next begins.
+    fn bounded<'b>(
+        &'b self,
+        found: &'b [LossEvent],
+    ) -> impl Iterator<Item = (&'b LossEvent, usize)> + 'b {
+        let bounds = found.iter().skip(1).map(|event| event.first_send);
+        found.iter().zip(bounds.chain([self.trace.send_ns.len()]))
+    }
+
+    fn event(&self, start: usize, bound: usize, is_silent: bool) -> LossEvent {
+        let (trace, seen) = (self.trace, self.seen);
+        let (una, recover) = (seen.una_at(start), seen.snd_max[start - 1]);
+        let known = seen.acks_before_send[start] as usize;
+        let flight = recover - una;
+        let next_ns = trace.send_ns.get(bound).copied().unwrap_or(self.end_ns);
+        let end_ns = self.ack_time(seen.acked_at(known, recover)).min(next_ns);
+        let answered = self.answer(start);
+        // What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
+        let until_ns = self.ack_time(answered).min(next_ns);
+        let until = trace
+            .send_ns
+            .partition_point(|&time| time < until_ns)
+            .max(start);
+        let repeated = seen
+            .again_within(start, until)
+            .filter(|&rank| self.is_repeated_since(rank, start))
+            .count();
+        let sends = until - start - repeated;
+        let dupacks = seen.dupacks(seen.last_moved(known).map_or(0, |moved| moved + 1), known);
+        let during = seen.dupacks(known, answered);
+        let has_sack = known > 0 && trace.sacked[known - 1] > 0;
+        let mut detected_by = detected_by(
+            is_silent,
+            dupacks,
+            has_sack,
+            trace.send_end[start] == recover && trace.send_offset[start] > una,
+        );
+        let (mut restarts, mut sure);
+        if detected_by == DetectedBy::Tlp && sends <= 2 {
+            // RFC 8985 section 7: a probe of the last segment; the window stays.
+            (restarts, sure) = (false, true);
+        } else {
+            (restarts, sure) = self::restarts(
+                flight.div_euclid(trace.smss.max(1)),
+                sends,
+                dupacks + during,
+                is_silent,
+            );
+            if restarts && !is_silent && self.goes_on(answered, recover) {
+                (restarts, sure) = (false, true);
+            }
+            if !sure && !is_silent && self.goes_back(answered, recover, flight) {
+                (restarts, sure) = (true, true);
+            }
+            if detected_by == DetectedBy::Rto && !restarts && dupacks > 0 {
+                // More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled
+                // host).
+                detected_by = if has_sack {
+                    DetectedBy::Sack
+                } else {
+                    DetectedBy::DupAck
+                };
+            }
+        }
+        let again = seen.again_within(start, bound);
+        let within =
+            seen.again[again].partition_point(|&send| trace.send_ns[send as usize] <= end_ns);
+        LossEvent {
+            first_send: start,
+            time_ns: trace.send_ns[start],
+            end_ns,
+            una,
+            recover,
+            flight,
+            detected_by,
+            dupacks,
+            restarts,
+            sure,
+            lost_sent_ns: self.sent_before(start),
+            retransmitted: within,
+            round_trip_sends: sends,
+        }
+    }
+
+    /// When the data of a retransmission was last sent before.
+    fn sent_before(&self, send: usize) -> i64 {
+        let rank = self
+            .seen
+            .again
+            .partition_point(|&again| (again as usize) < send);
+        let copy = self
+            .repeats
+            .get(rank)
+            .copied()
+            .flatten()
+            .map_or(send, |copy| copy as usize);
+        self.trace.send_ns[copy]
+    }
+
+    /// Whether the retransmission at this place of `again` repeats one not before send `since`.
+    fn is_repeated_since(&self, rank: usize, since: usize) -> bool {
+        self.repeats[rank].is_some_and(|copy| copy as usize >= since)
+    }
+
+    /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.
+    ///
+    /// A timer may expire while duplicate ACKs still come (RFC 6298 section 5.3 restarts it for new data only). With
+    /// SACK a sender may notice by itself (RFC 8985 section 5) and go on: then more than one segment is sent in the
+    /// round trip.
+    fn steps_back(&self, event: &LossEvent, bound: usize) -> Vec<usize> {
+        let (trace, seen) = (self.trace, self.seen);
+        let repeated = seen.again_within(event.first_send, bound).filter(|&rank| {
+            let send = seen.again[rank] as usize;
+            trace.send_ns[send] <= event.end_ns
+                && self.is_repeated_since(rank, event.first_send)
+                && trace.send_offset[send] <= seen.una_at(send)
+        });
+        if !trace.has_sack {
+            // RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
+            return repeated.map(|rank| seen.again[rank] as usize).collect();
+        }
+        let few = if event.restarts { 1 } else { 2 };
+        let mut expired: Vec<usize> = Vec::new();
+        for rank in repeated {
+            let send = seen.again[rank] as usize;
+            // Once the timer has expired the sender goes through what is lost from its window of one segment on: only
+            // what has been sent again since then, and is sent once more, is a second expiry.
+            let goes_on = expired
+                .last()
+                .is_some_and(|&last| !self.is_repeated_since(rank, last));
+            if !goes_on && self.sends_until_answer(send) <= few {
+                expired.push(send);
+            }
+        }
+        expired
+    }
+
+    /// Whether a silent retransmission only goes on with a restart: its segment had not been sent again yet.
+    fn carries_on(&self, before: &LossEvent, event: &LossEvent) -> bool {
+        let rank = self
+            .seen
+            .again
+            .partition_point(|&again| (again as usize) < event.first_send);
+        before.restarts
+            && event.una < before.recover
+            && !self.is_repeated_since(rank, before.first_send)
+    }
+
+    /// Segments sent from one on, until it is answered.
+    fn sends_until_answer(&self, send: usize) -> usize {
+        let until_ns = self.ack_time(self.answer(send));
+        let until = self.trace.send_ns.partition_point(|&time| time < until_ns);
+        until.saturating_sub(send)
+    }
+
+    /// The ACK that answers a send: the first to move `snd_una`, but not sooner than half a round trip.
+    fn answer(&self, send: usize) -> usize {
+        let known = self.seen.acks_before_send[send] as usize;
+        let moved = self.seen.acked_at(known, self.seen.una_at(send) + 1);
+        let soonest_ns = self.trace.send_ns[send] + self.base / 2;
+        moved.max(self.trace.ack_ns.partition_point(|&time| time < soonest_ns))
+    }
+
+    fn ack_time(&self, ack: usize) -> i64 {
+        self.trace.ack_ns.get(ack).copied().unwrap_or(self.end_ns)
+    }
+
+    /// Whether the ACK of everything released a window at once: a restarted sender has two segments to send then.
+    fn goes_on(&self, answered: usize, recover: i64) -> bool {
+        let Some(outstanding) = self.outstanding_after(answered) else {
+            return false;
+        };
+        self.seen.snd_una[answered] >= recover && outstanding > AFTER_RESTART * self.trace.smss
+    }
+
+    /// What was outstanding when all that an ACK released had been sent.
+    fn outstanding_after(&self, ack: usize) -> Option<i64> {
+        let sent = *self.seen.sends_before_next_ack.get(ack)? as usize;
+        let top = self.seen.snd_max.get(sent.checked_sub(1)?)?;
+        Some(top - self.seen.snd_una[ack])
+    }
+
+    /// Whether the first answer released what a window of one segment gives, too little or too much for fast recovery.
+    ///
+    /// RFC 6582: a partial ACK asks for one segment, Tahoe sends two of those sent before. RFC 5681: after the last hole
+    /// half the window goes on, Tahoe has two segments to send.
+    fn goes_back(&self, answered: usize, recover: i64, flight: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let Some(outstanding) = self.outstanding_after(answered) else {
+            return false;
+        };
+        if trace.has_sack {
+            return false;
+        }
+        let sent = seen.sends_before_next_ack[answered] as usize;
+        if seen.snd_una[answered] < recover {
+            let before = trace
+                .send_ns
+                .partition_point(|&time| time < trace.ack_ns[answered]);
+            return seen.again_within(before, sent).len() >= 2;
+        }
+        let has_more = sent < trace.send_ns.len();
+        has_more
+            && 0 < outstanding
+            && outstanding <= 2 * trace.smss
+            && flight / 2 >= AFTER_RESTART * trace.smss
+    }
+}
+
+fn detected_by(is_silent: bool, dupacks: usize, has_sack: bool, is_last: bool) -> DetectedBy {
+    match (is_silent, is_last) {
+        (true, true) => DetectedBy::Tlp,
+        (true, false) => DetectedBy::Rto,
+        (false, _) if has_sack => DetectedBy::Sack,
+        (false, _) if dupacks >= DUP_THRESH => DetectedBy::DupAck,
+        (false, _) if dupacks > 0 => DetectedBy::Reordering,
+        (false, _) => DetectedBy::Rto,
+    }
+}
+
+/// Whether the window fell to one segment, and whether that is sure.
+///
+/// After a timeout one segment is sent and its answer awaited. In fast recovery each duplicate ACK beyond half the window
+/// releases one segment more (RFC 5681 section 3.2 step 4; with SACK or PRR earlier), unless there were too few.
+fn restarts(window: i64, sends: usize, dupacks: usize, is_silent: bool) -> (bool, bool) {
+    if is_silent {
+        return (sends <= 3, sends <= 1 || sends > 3);
+    }
+    let expected = dupacks as i64 - (window + 1).div_euclid(2);
+    match sends {
+        0 | 1 => (expected >= 4, expected >= 4),
+        _ => (false, sends > 2),
+    }
+}
+
+/// A sender has one algorithm: an unsure event (too few duplicate ACKs to tell) is taken as its sure ones are.
+fn by_habit(found: &mut [LossEvent]) {
+    let is_fast =
+        |event: &LossEvent| matches!(event.detected_by, DetectedBy::DupAck | DetectedBy::Sack);
+    let sure = found.iter().filter(|event| is_fast(event) && event.sure);
+    let votes: Vec<bool> = sure.map(|event| event.restarts).collect();
+    let habit = votes.iter().filter(|&&restarts| restarts).count() * 2 > votes.len();
+    for event in found
+        .iter_mut()
+        .filter(|event| is_fast(event) && !event.sure)
+    {
+        event.restarts = habit;
+    }
+}

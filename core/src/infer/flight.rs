@@ -1,0 +1,200 @@
+//! How much a sender has in the network after each ACK: FlightSize, or `pipe` while it recovers (RFC 5681, RFC 6675).
+//!
+//! Just before the next ACK a sender limited by its congestion window has sent all that the last ACK released: what is
+//! then outstanding is its cwnd, to within one segment. Errs low where something else held the sender back.
+
+use std::ops::Range;
+
+use super::scoreboard::Scoreboard;
+use super::sequence::Sequence;
+use super::trace::{LossEvent, Trace};
+
+/// Bytes in the network after each ACK and after the segments it released.
+pub fn outstanding(
+    trace: &Trace,
+    seen: &Sequence,
+    repeats: &[Option<u32>],
+    events: &[LossEvent],
+) -> Vec<i64> {
+    let mut flight: Vec<i64> = seen
+        .snd_una
+        .iter()
+        .zip(&seen.sends_before_next_ack)
+        .map(|(&una, &sent)| {
+            let top = if sent > 0 {
+                seen.snd_max[sent as usize - 1]
+            } else {
+                0
+            };
+            (top - una).max(0)
+        })
+        .collect();
+    if events.is_empty() {
+        return flight;
+    }
+    let board = Scoreboard::new(trace);
+    let highest = highest_sacked(trace);
+    let view = View {
+        trace,
+        seen,
+        repeats,
+        board: &board,
+        highest: &highest,
+    };
+    for (number, event) in events.iter().enumerate() {
+        let following = events.get(number + 1).map(|event| event.first_send);
+        let part = acks_of(seen, event, following);
+        if part.is_empty() {
+            continue;
+        }
+        let chosen = event.first_send..view.sent_by(part.end - 1).max(event.first_send);
+        if event.restarts {
+            view.sent_since(event, chosen, &part, &mut flight);
+        } else if trace.has_sack {
+            view.pipe(event, chosen, &part, &mut flight);
+        } else {
+            view.without_dupacks(&part, &mut flight);
+        }
+    }
+    flight
+}
+
+/// The highest byte SACKed up to each ACK.
+fn highest_sacked(trace: &Trace) -> Vec<i64> {
+    let rising = trace.sack_high.iter().scan(i64::MIN, |top, &high| {
+        *top = (*top).max(high);
+        Some(*top)
+    });
+    rising.collect()
+}
+
+/// The ACKs from an event's first retransmission until it is over (or the next one begins).
+pub fn acks_of(seen: &Sequence, event: &LossEvent, following: Option<usize>) -> Range<usize> {
+    let heard = |send: usize| (seen.acks_before_send[send] as usize).saturating_sub(1);
+    let first = heard(event.first_send);
+    let mut over = seen.acked_at(first, event.recover);
+    if let Some(following) = following {
+        over = over.min(heard(following).max(first));
+    }
+    first..over
+}
+
+struct View<'a> {
+    trace: &'a Trace,
+    seen: &'a Sequence,
+    repeats: &'a [Option<u32>],
+    board: &'a Scoreboard,
+    highest: &'a [i64],
+}
+
+impl View<'_> {
+    fn sent_by(&self, ack: usize) -> usize {
+        self.seen.sends_before_next_ack[ack] as usize
+    }
+
+    /// After a restart: what was sent since and has not arrived. All that was sent before counts as gone.
+    fn sent_since(
+        &self,
+        event: &LossEvent,
+        chosen: Range<usize>,
+        part: &Range<usize>,
+        flight: &mut [i64],
+    ) {
+        let mut change = vec![0; part.len() + 1];
+        for send in chosen {
+            let end = self.trace.send_end[send];
+            let mut gone = self.seen.acked_at(0, end);
+            if self.trace.send_offset[send] >= event.recover {
+                // New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is
+                // SACKed.
+                gone = gone.min(self.highest.partition_point(|&high| high < end));
+            }
+            self.count(&mut change, part, send, gone);
+        }
+        let mut left = 0;
+        for (row, changed) in flight[part.clone()].iter_mut().zip(change) {
+            left += changed;
+            *row = left;
+        }
+    }
+
+    /// A send is part of the flight from the ACK that released it on, and of none if it had arrived before.
+    fn count(&self, change: &mut [i64], part: &Range<usize>, send: usize, gone_at: usize) {
+        let size = self.trace.send_end[send] - self.trace.send_offset[send];
+        let left_at = i64::from(self.seen.acks_before_send[send]) - 1;
+        let place = |ack: i64| (ack - part.start as i64).clamp(0, part.len() as i64) as usize;
+        change[place(left_at)] += size;
+        change[place((gone_at as i64).max(left_at))] -= size;
+    }
+
+    /// In fast recovery: without what has reached the receiver, as the sender can know it (RFC 6675 `pipe`).
+    fn pipe(
+        &self,
+        event: &LossEvent,
+        chosen: Range<usize>,
+        part: &Range<usize>,
+        flight: &mut [i64],
+    ) {
+        let again = self.seen.again_within(chosen.start, chosen.end);
+        // The ACK that covers or SACKs each retransmission, or after which it was given up and repeated.
+        let mut gone: Vec<usize> = again
+            .clone()
+            .map(|rank| {
+                let send = self.seen.again[rank] as usize;
+                let (offset, end) = (self.trace.send_offset[send], self.trace.send_end[send]);
+                let acked = self.seen.acked_at(0, end);
+                self.board
+                    .since(offset, end)
+                    .map_or(acked, |ack| ack.min(acked))
+            })
+            .collect();
+        for rank in again.clone() {
+            let Some(copy) = self.repeats[rank] else {
+                continue;
+            };
+            if let Ok(before) = self.seen.again[again.clone()].binary_search(&copy) {
+                let given_up = self.seen.acks_before_send[self.seen.again[rank] as usize] as usize;
+                gone[before] = gone[before].min(given_up.saturating_sub(1));
+            }
+        }
+        let mut change = vec![0; part.len() + 1];
+        for (rank, gone_at) in again.zip(gone) {
+            self.count(&mut change, part, self.seen.again[rank] as usize, gone_at);
+        }
+        // Retransmissions that were lost too are counted until they are repeated: never more than before the loss.
+        let most = event.flight.max(self.trace.smss);
+        // Below the highest SACKed byte everything is received or lost, but for what was retransmitted since.
+        let first = self.first_dupack(part.start);
+        let mut known = self.trace.sack_high[first..part.start]
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(0);
+        let mut resent = 0;
+        for (ack, changed) in part.clone().zip(change) {
+            known = known.max(self.trace.sack_high[ack]);
+            resent += changed;
+            let una = self.seen.snd_una[ack];
+            let above = (una + flight[ack] - known.max(una)).max(0);
+            flight[ack] = (above + resent).min(most);
+        }
+    }
+
+    /// Without SACK each duplicate ACK is one segment that has left the network (RFC 5681 section 3.2).
+    fn without_dupacks(&self, part: &Range<usize>, flight: &mut [i64]) {
+        let first = self.first_dupack(part.start);
+        let smss = self.trace.smss;
+        let mut jumps = 0;
+        for ack in part.clone() {
+            if ack > part.start {
+                jumps += (self.seen.newly_acked(ack) - smss).max(0);
+            }
+            let gone = self.seen.dupacks(first, ack + 1) as i64 * smss;
+            flight[ack] = (flight[ack] - (gone - jumps).max(0)).max(0);
+        }
+    }
+
+    fn first_dupack(&self, ack: usize) -> usize {
+        self.seen.last_moved(ack + 1).unwrap_or(0)
+    }
+}

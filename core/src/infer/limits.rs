@@ -1,0 +1,146 @@
+//! What held a sender back: its congestion window, the receiver's window, its application, or a loss.
+
+use super::rtt::RoundTrips;
+use super::sequence::Sequence;
+use super::trace::{DetectedBy, LossEvent, Trace};
+use super::windows::Windows;
+
+/// Answers to ACKs at once are so large a share of all, where a window is at work.
+const CLOCKED_SHARE: f64 = 0.5;
+/// A host's own delay between an ACK and what it releases: later, and the ACK did not release it.
+const HOST_NS: i64 = 2_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Limit {
+    Cwnd = 0,
+    Rwnd = 1,
+    Application = 2,
+    Recovery = 3,
+}
+
+impl Limit {
+    pub const NAMES: [&'static str; 4] = ["cwnd", "rwnd", "application", "recovery"];
+}
+
+/// Whether the ACKs of the last round trip released segments at once (a window at work), per ACK and on the whole.
+///
+/// An application or a pacer sends at its own times: by chance, one in eight of its segments follows an ACK within an
+/// eighth of the time to the next. Errs to "not clocked" where the host answers slower than ACKs come.
+pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, bool) {
+    let count = trace.ack_ns.len();
+    let mut is_clocked = vec![false; count];
+    if rtt.rtt_ns.is_empty() {
+        return (is_clocked, false);
+    }
+    // Per ACK: it released a segment that tells, and that at once. The first segment after each ACK tells; those behind
+    // it in a burst do not.
+    let mut told = vec![0_u8; count];
+    let mut before = 0;
+    for (send, &known) in seen.acks_before_send.iter().enumerate() {
+        let known = known as usize;
+        if known > before && known < count {
+            let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
+            if next > heard {
+                told[known - 1] = if trace.send_ns[send] - heard <= (next - heard) / 8 {
+                    2
+                } else {
+                    1
+                };
+            }
+        }
+        before = known.max(before);
+    }
+    let (mut since, mut all, mut prompt) = (0, 0_u64, 0_u64);
+    let (mut whole, mut whole_prompt) = (0_u64, 0_u64);
+    for ack in 0..count {
+        all += u64::from(told[ack] > 0);
+        prompt += u64::from(told[ack] > 1);
+        whole += u64::from(told[ack] > 0);
+        whole_prompt += u64::from(told[ack] > 1);
+        while since < ack && trace.ack_ns[since] < trace.ack_ns[ack] - rtt.median_ns {
+            all -= u64::from(told[since] > 0);
+            prompt -= u64::from(told[since] > 1);
+            since += 1;
+        }
+        is_clocked[ack] = prompt as f64 > CLOCKED_SHARE * all as f64;
+    }
+    (
+        is_clocked,
+        whole_prompt as f64 > CLOCKED_SHARE * whole as f64,
+    )
+}
+
+/// The ACKs after the last segment before a pause, or before the end: no data was left for them to release.
+pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> {
+    // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
+    let wait = if rtt.rtt_ns.is_empty() {
+        0
+    } else {
+        HOST_NS.max(rtt.median_ns / 4)
+    };
+    let resumes = |send: usize| {
+        let known = seen.acks_before_send[send] as usize;
+        let heard = known
+            .checked_sub(1)
+            .map_or(trace.send_ns[send], |last| trace.ack_ns[last]);
+        let before = send
+            .checked_sub(1)
+            .map_or(seen.first_offset, |before| seen.snd_max[before]);
+        seen.una_at(send) >= before && trace.send_ns[send] - heard > wait
+    };
+    let rows = seen.sends_before_next_ack.iter().map(|&sent| {
+        let sent = sent as usize;
+        sent >= trace.send_ns.len() || resumes(sent)
+    });
+    rows.collect()
+}
+
+/// From the loss noticed until all outstanding then is acknowledged; after a restart, until it resends.
+pub fn in_recovery(trace: &Trace, seen: &Sequence, events: &[LossEvent], limited: &mut [Limit]) {
+    for event in events
+        .iter()
+        .filter(|event| event.detected_by != DetectedBy::Tlp)
+    {
+        let known = seen.acks_before_send[event.first_send] as usize;
+        let first = known.saturating_sub(event.dupacks + 1);
+        let over_ns = if event.restarts {
+            event.time_ns
+        } else {
+            event.end_ns
+        };
+        let over = trace.ack_ns.partition_point(|&time| time < over_ns);
+        if let Some(rows) = limited.get_mut(first..over) {
+            rows.fill(Limit::Recovery);
+        }
+    }
+}
+
+/// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
+pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<[f64; 4]> {
+    let (&last_ns, &last_send_ns) = (table.time_ns.last()?, trace.send_ns.last()?);
+    if table.time_ns.len() < 2 {
+        return None;
+    }
+    let until = last_ns.min(last_send_ns);
+    let mut spans = [0_i64; 4];
+    let (mut sent, mut heard) = (0, 0);
+    for (row, &time) in table.time_ns.iter().enumerate() {
+        while trace.send_ns.get(sent).is_some_and(|&left| left < time) {
+            sent += 1;
+        }
+        while trace.ack_ns.get(heard).is_some_and(|&known| known <= time) {
+            heard += 1;
+        }
+        let next_ns = table.time_ns.get(row + 1).copied().unwrap_or(last_ns);
+        let span = (next_ns.min(until) - time.min(until)).max(0);
+        // How long, from then on, everything sent was acknowledged and nothing was sent.
+        let is_done = sent > 0 && heard > 0 && seen.snd_max[sent - 1] <= seen.snd_una[heard - 1];
+        let resumes = trace.send_ns.get(sent).filter(|_| is_done);
+        let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
+        spans[table.limited_by[row] as usize] += span - pause;
+        spans[Limit::Application as usize] += pause;
+    }
+    let total: i64 = spans.iter().sum();
+    (total > 0).then(|| spans.map(|span| span as f64 / total as f64))
+}

@@ -1,0 +1,139 @@
+//! Which segments were lost, told from those that a restarted sender merely sent again.
+//!
+//! With SACK, and in NewReno's recovery, a sender retransmits holes only. After a restart it goes back over everything:
+//! there a segment counts as lost when the cumulative ACK stopped in front of it, for an ACK jumps over what had
+//! arrived. Errs low where a receiver delays ACKs while holes are being filled (RFC 5681 section 4.2 asks for an ACK at
+//! once).
+
+use super::sequence::Sequence;
+use super::trace::{LossEvent, Trace};
+
+/// One lost segment, or one sent again needlessly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When it was sent before, and its retransmission as a number of a send.
+    pub time_ns: i64,
+    pub send: usize,
+    /// The number of its loss event.
+    pub event: usize,
+    /// The answer shows that the segment, or an earlier copy, had arrived.
+    pub is_spurious: bool,
+}
+
+/// In order of their retransmissions.
+pub fn lost(
+    trace: &Trace,
+    seen: &Sequence,
+    repeats: &[Option<u32>],
+    events: &[LossEvent],
+    base_rtt_ns: i64,
+) -> Vec<Lost> {
+    let mut found = Vec::new();
+    if events.is_empty() {
+        return found;
+    }
+    let twice = Covered::new(trace.dsacks.clone());
+    let again = Covered::new(
+        seen.again
+            .iter()
+            .map(|&send| {
+                (
+                    trace.send_offset[send as usize],
+                    trace.send_end[send as usize],
+                )
+            })
+            .collect(),
+    );
+    let last_una = seen.snd_una.last().copied().unwrap_or(0);
+    for (number, event) in events.iter().enumerate() {
+        let bound = events
+            .get(number + 1)
+            .map_or(trace.send_ns.len(), |event| event.first_send);
+        let heard = |send: usize| {
+            seen.acks_before_send
+                .get(send)
+                .map_or(trace.ack_ns.len(), |&acks| acks as usize)
+        };
+        let first = heard(event.first_send).saturating_sub(1);
+        let stood = &seen.snd_una[first..heard(bound).max(first + 1)];
+        for rank in seen.again_within(event.first_send, bound) {
+            let send = seen.again[rank] as usize;
+            let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
+            if event.restarts && offset != event.una && stood.binary_search(&offset).is_err() {
+                continue;
+            }
+            let copy = repeats[rank].map_or(send, |copy| copy as usize);
+            let answer = seen.acked_at(first, end);
+            let is_spurious = trace.ack_ns.get(answer).is_some_and(|&heard_ns| {
+                // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's.
+                heard_ns - trace.send_ns[send] < base_rtt_ns / 2
+                    || answered_before(trace, seen, &again, send, seen.snd_una[answer], last_una)
+            });
+            found.push(Lost {
+                time_ns: trace.send_ns[copy],
+                send,
+                event: number,
+                // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
+                is_spurious: is_spurious || twice.by_one(offset, end),
+            });
+        }
+    }
+    found
+}
+
+/// Whether an earlier copy filled the hole: the answer lacks a segment that was sent before this copy and arrived.
+///
+/// Segments stay in order on the path, and an ACK tells of all that arrived in order (RFC 9293 section 3.10.7.4). Errs to
+/// "not lost" where the path reorders.
+fn answered_before(
+    trace: &Trace,
+    seen: &Sequence,
+    again: &Covered,
+    send: usize,
+    missing: i64,
+    last_una: i64,
+) -> bool {
+    // Sent once: what was sent again may have been lost.
+    if missing >= last_una || again.reaches_beyond(missing) {
+        return false;
+    }
+    // `snd_max` passes it at its first transmission.
+    let holder = seen.snd_max.partition_point(|&top| top <= missing);
+    holder < send && trace.send_offset[holder] <= missing
+}
+
+/// Ranges in order of their left edges, with the farthest right edge up to each.
+struct Covered {
+    left: Vec<i64>,
+    right: Vec<i64>,
+}
+
+impl Covered {
+    fn new(mut ranges: Vec<(i64, i64)>) -> Self {
+        ranges.sort_unstable();
+        let mut top = i64::MIN;
+        let right = ranges.iter().map(|range| {
+            top = top.max(range.1);
+            top
+        });
+        Self {
+            right: right.collect(),
+            left: ranges.iter().map(|range| range.0).collect(),
+        }
+    }
+
+    /// The farthest right edge of those that begin at or below an offset.
+    fn farthest(&self, offset: i64) -> Option<i64> {
+        let behind = self.left.partition_point(|&left| left <= offset);
+        behind.checked_sub(1).map(|last| self.right[last])
+    }
+
+    fn reaches_beyond(&self, offset: i64) -> bool {
+        self.farthest(offset).is_some_and(|right| right > offset)
+    }
+
+    /// Whether one range holds the whole of another.
+    fn by_one(&self, offset: i64, end: i64) -> bool {
+        self.farthest(offset).is_some_and(|right| right >= end)
+    }
+}

@@ -1,0 +1,69 @@
+//! The observer: all that a trace shows of its sender, each step once (RFC 5681, 6298, 6582, 6675).
+
+use super::events::loss_events;
+use super::flight::outstanding;
+use super::limits::shares;
+use super::lost::{Lost, lost};
+use super::resent::repeats;
+use super::rtt::RoundTrips;
+use super::sequence::Sequence;
+use super::stretches::{Stretch, stretches};
+use super::trace::{LossEvent, Trace};
+use super::windows::Windows;
+
+/// What a trace shows. Every part costs time in proportion to the packets, however many losses there are.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    pub sequence: Sequence,
+    pub rtt: RoundTrips,
+    /// For each retransmission the latest send before it that carried its first byte.
+    pub repeats: Vec<Option<u32>>,
+    pub events: Vec<LossEvent>,
+    /// Bytes in the network after each ACK and after the segments it released.
+    pub flight: Vec<i64>,
+    pub lost: Vec<Lost>,
+    pub stretches: Vec<Stretch>,
+    pub windows: Windows,
+    /// Share of the time by what limited the sender, in `Limit`'s order.
+    pub limits: Option<[f64; 4]>,
+}
+
+/// Reads a trace from end to end.
+pub fn observe(trace: &Trace) -> Observed {
+    let sequence = Sequence::new(trace);
+    let rtt = RoundTrips::new(trace, &sequence);
+    let repeats = repeats(trace, &sequence);
+    let events = loss_events(trace, &sequence, &rtt, &repeats);
+    let flight = outstanding(trace, &sequence, &repeats, &events);
+    let lost = lost(trace, &sequence, &repeats, &events, rtt.base_ns);
+    let stretches = stretches(trace, &sequence, &events, &flight);
+    let windows = Windows::new(trace, &sequence, &rtt, &events, &stretches, &flight);
+    let limits = shares(&windows, trace, &sequence);
+    Observed {
+        sequence,
+        rtt,
+        repeats,
+        events,
+        flight,
+        lost,
+        stretches,
+        windows,
+        limits,
+    }
+}
+
+impl Observed {
+    /// What was outstanding after the last ACK that moved before a loss: limited transmit (RFC 3042) not counted.
+    pub fn window_before(&self, event: &LossEvent) -> i64 {
+        let known = self.sequence.acks_before_send[event.first_send] as usize;
+        self.sequence
+            .last_moved(known.max(1))
+            .map_or(event.flight, |ack| self.flight[ack])
+    }
+
+    /// What was outstanding when a recovery was over; None after a restart, or where the capture ends before.
+    pub fn window_after(&self, event: &LossEvent) -> Option<i64> {
+        let over = self.sequence.acked_at(0, event.recover);
+        self.flight.get(over).copied().filter(|_| !event.restarts)
+    }
+}

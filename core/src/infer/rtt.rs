@@ -1,0 +1,105 @@
+//! Round-trip times from sequence numbers (Karn and Partridge 1987; RFC 6298 section 3).
+
+use super::sequence::Sequence;
+use super::trace::Trace;
+
+/// So many round trips of full segments make those of shorter ones unnecessary.
+const ENOUGH_FULL: usize = 8;
+
+/// The samples of one trace, in the order of the ACKs that gave them.
+#[derive(Clone, Debug, Default)]
+pub struct RoundTrips {
+    pub ack: Vec<u32>,
+    pub rtt_ns: Vec<i64>,
+    /// The smallest sample, 0 without any.
+    pub base_ns: i64,
+    /// The median, 0 without any.
+    pub median_ns: i64,
+}
+
+impl RoundTrips {
+    /// One sample for each ACK of new data, from the last segment that it covers.
+    ///
+    /// Karn: none where that segment was sent more than once. None either where anything was retransmitted between
+    /// segment and ACK: the ACK may answer the segment that filled a hole, not the last one it covers.
+    pub fn new(trace: &Trace, seen: &Sequence) -> Self {
+        let mut found: Vec<(u32, i64, bool)> = Vec::new();
+        let mut fresh = Fresh { at: 0, again: 0 };
+        let mut resent = 0;
+        for ack in 0..trace.ack_ns.len() {
+            if seen.newly_acked(ack) <= 0 {
+                continue;
+            }
+            let (heard_ns, una) = (trace.ack_ns[ack], seen.snd_una[ack]);
+            let again_ns = |place: usize| {
+                seen.again
+                    .get(place)
+                    .map(|&send| trace.send_ns[send as usize])
+            };
+            while again_ns(resent).is_some_and(|time| time <= heard_ns) {
+                resent += 1;
+            }
+            let Some(send) = fresh.ending_at(trace, seen, una) else {
+                continue;
+            };
+            let sent_ns = trace.send_ns[send];
+            let is_filled = resent > 0 && again_ns(resent - 1).is_some_and(|time| time >= sent_ns);
+            if heard_ns >= sent_ns && !is_filled {
+                let is_full = trace.send_end[send] - trace.send_offset[send] >= trace.smss;
+                found.push((ack as u32, heard_ns - sent_ns, is_full));
+            }
+        }
+        // A short segment is sent faster than a full one: it would make the path look shorter.
+        if found.iter().filter(|sample| sample.2).count() >= ENOUGH_FULL {
+            found.retain(|sample| sample.2);
+        }
+        let rtt_ns: Vec<i64> = found.iter().map(|sample| sample.1).collect();
+        Self {
+            ack: found.iter().map(|sample| sample.0).collect(),
+            base_ns: rtt_ns.iter().copied().min().unwrap_or(0),
+            median_ns: median(rtt_ns.clone()).unwrap_or(0),
+            rtt_ns,
+        }
+    }
+}
+
+/// Goes through the segments sent for the first time, whose ends only rise.
+struct Fresh {
+    at: usize,
+    again: usize,
+}
+
+impl Fresh {
+    /// The one that ends where `una` stands.
+    fn ending_at(&mut self, trace: &Trace, seen: &Sequence, una: i64) -> Option<usize> {
+        while self.at < trace.send_ns.len() {
+            if seen
+                .again
+                .get(self.again)
+                .is_some_and(|&send| send as usize == self.at)
+            {
+                self.again += 1;
+            } else if trace.send_end[self.at] >= una {
+                return (trace.send_end[self.at] == una).then_some(self.at);
+            }
+            self.at += 1;
+        }
+        None
+    }
+}
+
+/// The middle of some times, in whole nanoseconds.
+pub fn median(mut values: Vec<i64>) -> Option<i64> {
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let is_even = values.len() % 2 == 0;
+    let (below, &mut upper, _) = values.select_nth_unstable(middle);
+    let lower = if is_even {
+        below.iter().copied().max()
+    } else {
+        None
+    };
+    Some(lower.map_or(upper, |lower| lower + (upper - lower) / 2))
+}

@@ -1,0 +1,158 @@
+//! What follows from a trace row by row: the sender's variables at each send and each ACK (RFC 9293 section 3.3.1).
+
+use super::trace::Trace;
+
+/// The place before the first ACK that moved `snd_una`.
+const NONE: u32 = u32::MAX;
+
+/// Variables of the sender along a trace. Indices and counts are `u32`: a trace of more rows does not fit memory.
+#[derive(Clone, Debug, Default)]
+pub struct Sequence {
+    /// The first byte of data.
+    pub first_offset: i64,
+    /// Highest byte sent, after each send.
+    pub snd_max: Vec<i64>,
+    /// Highest byte acknowledged, after each ACK. An ACK of data never seen (a hole in the capture) counts.
+    pub snd_una: Vec<i64>,
+    /// The sends that begin below the highest byte sent before them, in order.
+    pub again: Vec<u32>,
+    /// How many ACKs were known at each send. An ACK of the same instant counts: it released the segment.
+    pub acks_before_send: Vec<u32>,
+    /// How many segments had left just before the ACK after each ACK: what that ACK released is among them.
+    pub sends_before_next_ack: Vec<u32>,
+    /// How many duplicate ACKs there were before each ACK; one more entry than ACKs.
+    dupacks: Vec<u32>,
+    /// The last ACK up to each that moved `snd_una`.
+    moved: Vec<u32>,
+}
+
+impl Sequence {
+    pub fn new(trace: &Trace) -> Self {
+        let (sends, acks) = (trace.send_ns.len(), trace.ack_ns.len());
+        let mut seen = Self {
+            first_offset: trace.send_offset.iter().copied().min().unwrap_or(0),
+            snd_max: Vec::with_capacity(sends),
+            snd_una: Vec::with_capacity(acks),
+            acks_before_send: Vec::with_capacity(sends),
+            sends_before_next_ack: Vec::with_capacity(acks),
+            dupacks: Vec::with_capacity(acks + 1),
+            moved: Vec::with_capacity(acks),
+            ..Self::default()
+        };
+        seen.read_sends(trace);
+        seen.read_acks(trace);
+        seen
+    }
+
+    fn read_sends(&mut self, trace: &Trace) {
+        let mut top = i64::MIN;
+        let mut acks = 0;
+        for (index, &time) in trace.send_ns.iter().enumerate() {
+            if trace.send_offset[index] < top {
+                self.again.push(index as u32);
+            }
+            top = top.max(trace.send_end[index]);
+            self.snd_max.push(top);
+            while trace.ack_ns.get(acks).is_some_and(|&heard| heard <= time) {
+                acks += 1;
+            }
+            self.acks_before_send.push(acks as u32);
+        }
+    }
+
+    fn read_acks(&mut self, trace: &Trace) {
+        let mut una = i64::MIN;
+        let (mut before, mut sent) = (0, 0);
+        let (mut dupacks, mut moved) = (0, NONE);
+        self.dupacks.push(0);
+        for (index, &time) in trace.ack_ns.iter().enumerate() {
+            while trace.send_ns.get(before).is_some_and(|&left| left < time) {
+                before += 1;
+            }
+            let next_ns = trace.ack_ns.get(index + 1).copied().unwrap_or(i64::MAX);
+            while trace.send_ns.get(sent).is_some_and(|&left| left < next_ns) {
+                sent += 1;
+            }
+            self.sends_before_next_ack.push(sent as u32);
+            let ack = trace.ack_offset[index];
+            let newly_acked = if index == 0 {
+                ack - self.first_offset.min(ack)
+            } else {
+                (ack - una).max(0)
+            };
+            una = una.max(ack);
+            self.snd_una.push(una);
+            if newly_acked > 0 {
+                moved = index as u32;
+            } else {
+                dupacks += u32::from(self.is_dupack(trace, index, before));
+            }
+            self.moved.push(moved);
+            self.dupacks.push(dupacks);
+        }
+    }
+
+    /// A bare ACK that moves nothing while data is outstanding and the window is unchanged (RFC 5681 section 2), or
+    /// that has news of SACKed data (RFC 6675 section 2).
+    fn is_dupack(&self, trace: &Trace, ack: usize, sent_before: usize) -> bool {
+        let top = if sent_before > 0 {
+            self.snd_max[sent_before - 1]
+        } else {
+            0
+        };
+        let Some(before) = ack.checked_sub(1) else {
+            return false;
+        };
+        let is_same_window = trace.rwnd[ack] == trace.rwnd[before];
+        let has_new_sack = trace.sacked[ack] > trace.sacked[before]
+            || trace.sack_high[ack] > trace.sack_high[before];
+        trace.ack_offset[ack] == self.snd_una[ack]
+            && trace.is_bare[ack]
+            && top > self.snd_una[ack]
+            && (is_same_window || has_new_sack)
+    }
+
+    /// Bytes by which an ACK moves `snd_una`.
+    pub fn newly_acked(&self, ack: usize) -> i64 {
+        let una = self.snd_una[ack];
+        match ack.checked_sub(1) {
+            Some(before) => una - self.snd_una[before],
+            None => una - self.first_offset.min(una),
+        }
+    }
+
+    /// `snd_una` when a segment was sent.
+    pub fn una_at(&self, send: usize) -> i64 {
+        match (self.acks_before_send[send] as usize).checked_sub(1) {
+            Some(last) => self.snd_una[last],
+            None => self.first_offset,
+        }
+    }
+
+    /// The last ACK before number `known` that moved `snd_una`.
+    pub fn last_moved(&self, known: usize) -> Option<usize> {
+        let moved = *self.moved.get(known.checked_sub(1)?)?;
+        (moved != NONE).then_some(moved as usize)
+    }
+
+    /// Duplicate ACKs among those from `from` to before `to`.
+    pub fn dupacks(&self, from: usize, to: usize) -> usize {
+        self.dupacks[to].saturating_sub(self.dupacks[from]) as usize
+    }
+
+    pub fn is_dup(&self, ack: usize) -> bool {
+        self.dupacks[ack + 1] > self.dupacks[ack]
+    }
+
+    /// Retransmissions from send `from` to before send `to`: their places in `again`.
+    pub fn again_within(&self, from: usize, to: usize) -> std::ops::Range<usize> {
+        let first = self.again.partition_point(|&send| (send as usize) < from);
+        let last = self.again.partition_point(|&send| (send as usize) < to);
+        first..last.max(first)
+    }
+
+    /// The first ACK, not before `from`, at which `snd_una` is at least (past: more than) `offset`.
+    pub fn acked_at(&self, from: usize, offset: i64) -> usize {
+        from + self.snd_una[from.min(self.snd_una.len())..].partition_point(|&una| una < offset)
+    }
+}

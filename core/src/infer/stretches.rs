@@ -1,0 +1,230 @@
+//! A sender's run cut at what sets its window back, and where slow start ended in each part (RFC 5681 sections 3, 4.1).
+//!
+//! Slow start is recognised by what it does: each ACK adds at least one segment to what is outstanding, where avoidance
+//! adds one per round trip. Its end (the ssthresh reached, or HyStart's exit) is the change point of that growth, found by
+//! a cumulative sum, so a late ACK or a burst does not move it.
+
+use super::sequence::Sequence;
+use super::trace::{DetectedBy, LossEvent, Trace};
+
+/// Growth of half a segment per ACK lies between slow start (one or more) and avoidance (ACKed segments / cwnd).
+const PER_ACK: f64 = 0.5;
+/// ACKs of several segments: slow start adds one per ACK (RFC 5681) to one per segment (RFC 3465, Linux).
+const PER_SEGMENT: f64 = 0.25;
+/// A flight this much below where slow start ended is not avoidance: the data ran out.
+const FALL: f64 = 0.2;
+/// RFC 6298 section 2.4: the smallest RTO; a sender idle for longer may restart from its initial window (section 4.1).
+const IDLE_NS: i64 = 200_000_000;
+
+/// What a stretch begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Begin {
+    Connection,
+    Capture,
+    /// A window of one segment after a loss.
+    Restart,
+    Recovery,
+    /// A recovery that a timeout ended.
+    Lost,
+    Idle,
+}
+
+impl Begin {
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Connection, "connection"),
+        (Self::Capture, "capture"),
+        (Self::Restart, "restart"),
+        (Self::Recovery, "recovery"),
+        (Self::Lost, "lost"),
+        (Self::Idle, "idle"),
+    ];
+}
+
+/// The ACKs between two things that set the window back: from `begin` to the next loss event, idle time or the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub begin: Begin,
+    /// First and last ACK.
+    pub first: usize,
+    pub last: usize,
+    /// The ACK up to which the window grew as in slow start (None: it never did), and the bytes outstanding at its two
+    /// ends.
+    pub peak: Option<usize>,
+    pub grown_from: i64,
+    pub grown_to: i64,
+    /// Avoidance followed, rather than the receiver's window, the end of the data or of the stretch.
+    pub has_threshold: bool,
+    /// The loss events that began and ended it, by number.
+    pub started_by: Option<usize>,
+    pub ended_by: Option<usize>,
+}
+
+impl Stretch {
+    /// The threshold seen at work: where slow start turned into avoidance. None: it never did, or something else did.
+    pub fn ssthresh(&self) -> Option<i64> {
+        if self.begin == Begin::Recovery {
+            return Some(self.grown_from);
+        }
+        self.has_threshold.then_some(self.grown_to)
+    }
+}
+
+struct Cut {
+    first: usize,
+    begin: Begin,
+    event: Option<usize>,
+}
+
+/// The run cut at loss events and at idle times, each with the end of its slow start if it has one.
+pub fn stretches(
+    trace: &Trace,
+    seen: &Sequence,
+    events: &[LossEvent],
+    flight: &[i64],
+) -> Vec<Stretch> {
+    let count = trace.ack_ns.len();
+    let mut cuts = cuts(trace, seen, events);
+    cuts.retain(|cut| cut.first < count);
+    let mut found = Vec::with_capacity(cuts.len());
+    for (number, cut) in cuts.iter().enumerate() {
+        let following = cuts.get(number + 1);
+        let ended_by = following.and_then(|next| next.event);
+        let mut last = following.map_or(count, |next| next.first).saturating_sub(1);
+        if let Some(event) = ended_by {
+            // What came after the last ACK that moved `snd_una` is the loss, not the window.
+            let known = (seen.acks_before_send[events[event].first_send] as usize).max(1);
+            last = (last + 1).min(seen.last_moved(known).unwrap_or(0));
+        }
+        let last = last.max(cut.first);
+        let peak = growth_end(trace, seen, flight, cut.first, last);
+        let until = peak.map_or(cut.first + 1, |peak| peak.max(cut.first + 1));
+        let upto = peak.unwrap_or(last);
+        found.push(Stretch {
+            begin: cut.begin,
+            first: cut.first,
+            last,
+            peak,
+            grown_from: flight[cut.first..until].iter().copied().min().unwrap_or(0),
+            grown_to: flight[cut.first..=upto].iter().copied().max().unwrap_or(0),
+            has_threshold: peak.is_some_and(|peak| turns(trace, flight, peak, last)),
+            started_by: cut.event,
+            ended_by,
+        });
+    }
+    found
+}
+
+fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
+    if trace.ack_ns.is_empty() || trace.send_ns.is_empty() {
+        return Vec::new();
+    }
+    let begin = if trace.has_start {
+        Begin::Connection
+    } else {
+        Begin::Capture
+    };
+    let mut cuts = vec![Cut {
+        first: 0,
+        begin,
+        event: None,
+    }];
+    for (number, event) in events.iter().enumerate() {
+        let known = seen.acks_before_send[event.first_send] as usize;
+        let cut = |first, begin| Cut {
+            first,
+            begin,
+            event: Some(number),
+        };
+        if event.restarts {
+            cuts.push(cut(known.saturating_sub(1), Begin::Restart));
+        } else if event.detected_by != DetectedBy::Tlp {
+            let over = seen.acked_at(0, event.recover).max(known);
+            let upto = events.get(number + 1).map_or(trace.ack_ns.len(), |next| {
+                seen.acks_before_send[next.first_send] as usize
+            });
+            // Not over when the timer fires within the recovery.
+            cuts.push(if over < upto {
+                cut(over, Begin::Recovery)
+            } else {
+                cut(known, Begin::Lost)
+            });
+        }
+    }
+    cuts.extend(idle_ends(trace, seen).map(|first| Cut {
+        first,
+        begin: Begin::Idle,
+        event: None,
+    }));
+    cuts.sort_by_key(|cut| cut.first);
+    cuts
+}
+
+/// The first ACK after each pause: all was acknowledged, and nothing was sent for longer than the least RTO.
+fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = usize> + 'a {
+    let mut sent = 0;
+    let mut resumed = usize::MAX;
+    trace
+        .ack_ns
+        .iter()
+        .enumerate()
+        .filter_map(move |(ack, &heard_ns)| {
+            while trace.send_ns.get(sent).is_some_and(|&left| left < heard_ns) {
+                sent += 1;
+            }
+            let resumes = *trace.send_ns.get(sent)?;
+            let is_done = sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack];
+            if !is_done || resumes - heard_ns <= IDLE_NS {
+                return None;
+            }
+            let first = trace.ack_ns.partition_point(|&time| time <= resumes);
+            (std::mem::replace(&mut resumed, first) != first).then_some(first)
+        })
+}
+
+/// The ACK at which growth like slow start's ends, None where there is none between `first` and `last`.
+fn growth_end(
+    trace: &Trace,
+    seen: &Sequence,
+    flight: &[i64],
+    first: usize,
+    last: usize,
+) -> Option<usize> {
+    let smss = trace.smss.max(1) as f64;
+    let mut moving = (first..=last).filter(|&ack| seen.newly_acked(ack) > 0);
+    let mut before = moving.next()?;
+    let (mut score, mut best, mut peak) = (0.0, f64::NEG_INFINITY, None);
+    for ack in moving {
+        // Growth per ACK in segments, less what lies between slow start and avoidance. An ACK that jumps over data
+        // received earlier (a hole filled) releases no more than any other ACK.
+        let grown = (flight[ack] - flight[before]) as f64 / smss;
+        let acked = seen.newly_acked(ack).min(flight[before]) as f64 / smss;
+        let ordinary = if acked <= 2.0 {
+            PER_ACK
+        } else {
+            PER_SEGMENT * acked
+        };
+        score += grown.min(acked.max(1.0) * 16.0) - ordinary;
+        if score > best {
+            (best, peak) = (score, Some(ack));
+        }
+        before = ack;
+    }
+    // Two segments more than avoidance would have added: one can be a rounding or a delayed ACK.
+    peak.filter(|_| best >= 1.0)
+}
+
+/// Whether the flight stayed where slow start had ended, with room left in the receiver's window.
+fn turns(trace: &Trace, flight: &[i64], peak: usize, last: usize) -> bool {
+    // A round trip of ACKs: as many as there were segments outstanding, or half as many.
+    let round = (flight[peak] / (2 * trace.smss.max(1))).max(2) as usize;
+    let rows = peak + 1..last.min(peak.saturating_add(round)) + 1;
+    if rows.len() < 2 {
+        return false;
+    }
+    let floor = flight[peak] as f64 * (1.0 - FALL);
+    let stays = rows
+        .clone()
+        .filter(|&ack| flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor)
+        .count();
+    stays * 2 > rows.len()
+}

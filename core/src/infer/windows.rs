@@ -1,0 +1,251 @@
+//! The congestion window after each ACK, between bounds, and what limited the sender.
+//!
+//! A sender limited by its congestion window has as much outstanding as the window allows: value, low and high lie within
+//! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
+//! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
+
+use super::limits::{Limit, clocked, exhausted, in_recovery};
+use super::rtt::RoundTrips;
+use super::sequence::Sequence;
+use super::stretches::Stretch;
+use super::trace::{DetectedBy, LossEvent, Trace};
+
+/// Not known; in `cwnd_high`: nothing bounds it.
+pub const UNKNOWN: i64 = -1;
+/// So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
+/// send. Two: a delayed ACK's worth that was read late.
+const SLACK_SEGMENTS: i64 = 2;
+const OFFLOAD_ROOM_SEGMENTS: i64 = 3;
+/// RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
+/// fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
+const SPREAD_SEGMENTS: i64 = 4;
+
+/// A row per ACK and per restart; bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Windows {
+    pub time_ns: Vec<i64>,
+    pub cwnd: Vec<i64>,
+    pub cwnd_low: Vec<i64>,
+    pub cwnd_high: Vec<i64>,
+    pub ssthresh: Vec<i64>,
+    pub limited_by: Vec<Limit>,
+}
+
+impl Windows {
+    pub fn new(
+        trace: &Trace,
+        seen: &Sequence,
+        rtt: &RoundTrips,
+        events: &[LossEvent],
+        parts: &[Stretch],
+        flight: &[i64],
+    ) -> Self {
+        let exhausted = exhausted(trace, seen, rtt);
+        let largest = largest_send(trace);
+        let slack =
+            (SLACK_SEGMENTS * trace.smss).max(if largest > trace.smss { 2 * largest } else { 0 });
+        let mut limited = free_limits(
+            trace,
+            seen,
+            rtt,
+            &held(flight, parts),
+            flight,
+            slack,
+            &exhausted,
+        );
+        let drained = drained_to(trace, seen, events, flight, &limited, &exhausted);
+        in_recovery(trace, seen, events, &mut limited);
+        // How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few.
+        let room = if largest > trace.smss {
+            OFFLOAD_ROOM_SEGMENTS * trace.smss
+        } else {
+            trace.smss
+        };
+        let mut table = Self::with_capacity(flight.len() + events.len());
+        let restarts = events
+            .iter()
+            .filter(|event| event.restarts)
+            .filter_map(|event| {
+                let known = seen.acks_before_send[event.first_send] as usize;
+                Some((known.checked_sub(1)?, event))
+            });
+        let mut restarts = restarts.peekable();
+        let thresholds = thresholds(flight.len(), parts);
+        let mut at_work: Option<usize> = None;
+        for (ack, &now) in flight.iter().enumerate() {
+            let limit = limited[ack];
+            let is_idle =
+                limit == Limit::Application || (limit == Limit::Recovery && exhausted[ack]);
+            if !is_idle {
+                at_work = Some(ack);
+            }
+            // The flight, or where the sender was held back that of the last ACK before (of the same recovery).
+            let last = at_work.filter(|&last| {
+                is_idle && (limit == Limit::Application || limited[last] == Limit::Recovery)
+            });
+            let cwnd = last.map_or(now, |last| flight[last].max(now));
+            let is_bound = limit == Limit::Cwnd || (limit == Limit::Recovery && !exhausted[ack]);
+            let row = Row {
+                time_ns: trace.ack_ns[ack],
+                cwnd: cwnd.min(drained[ack]),
+                cwnd_low: now.min(drained[ack]),
+                cwnd_high: if is_bound { now + room } else { UNKNOWN },
+                ssthresh: thresholds[ack],
+                limited_by: limit,
+            };
+            // The timer moves the window between two ACKs: the ACK before keeps the old one, a row of its own has the
+            // new.
+            let place = table.time_ns.len();
+            table.push(row);
+            while let Some((_, event)) = restarts.next_if(|&(before, _)| before == ack) {
+                table.cwnd[place] = event.flight;
+                table.cwnd_low[place] = event.flight;
+                table.cwnd_high[place] = UNKNOWN;
+                table.limited_by[place] = Limit::Recovery;
+                table.push(Row {
+                    time_ns: event.time_ns,
+                    ..row
+                });
+            }
+        }
+        table
+    }
+
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            time_ns: Vec::with_capacity(rows),
+            cwnd: Vec::with_capacity(rows),
+            cwnd_low: Vec::with_capacity(rows),
+            cwnd_high: Vec::with_capacity(rows),
+            ssthresh: Vec::with_capacity(rows),
+            limited_by: Vec::with_capacity(rows),
+        }
+    }
+
+    fn push(&mut self, row: Row) {
+        self.time_ns.push(row.time_ns);
+        self.cwnd.push(row.cwnd);
+        self.cwnd_low.push(row.cwnd_low);
+        self.cwnd_high.push(row.cwnd_high);
+        self.ssthresh.push(row.ssthresh);
+        self.limited_by.push(row.limited_by);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    time_ns: i64,
+    cwnd: i64,
+    cwnd_low: i64,
+    cwnd_high: i64,
+    ssthresh: i64,
+    limited_by: Limit,
+}
+
+/// What limits the sender outside recovery.
+fn free_limits(
+    trace: &Trace,
+    seen: &Sequence,
+    rtt: &RoundTrips,
+    held: &[i64],
+    flight: &[i64],
+    slack: i64,
+    exhausted: &[bool],
+) -> Vec<Limit> {
+    let (is_clocked, on_the_whole) = clocked(trace, seen, rtt);
+    let rows = flight.iter().enumerate().map(|(ack, &now)| {
+        let is_idle = !on_the_whole
+            || (now + slack < held[ack] && !is_clocked[ack])
+            || (now < held[ack] && exhausted[ack]);
+        match (now + trace.smss > trace.rwnd[ack], is_idle) {
+            (true, _) => Limit::Rwnd,
+            (false, true) => Limit::Application,
+            (false, false) => Limit::Cwnd,
+        }
+    });
+    rows.collect()
+}
+
+/// The most that was outstanding so far in each stretch.
+fn held(flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
+    let mut held = flight.to_vec();
+    for part in parts {
+        let mut top = i64::MIN;
+        for ack in part.first..=part.last {
+            top = top.max(flight[ack]);
+            held[ack] = top;
+        }
+    }
+    held
+}
+
+fn thresholds(count: usize, parts: &[Stretch]) -> Vec<i64> {
+    let mut found = vec![UNKNOWN; count];
+    for part in parts {
+        if let Some(ssthresh) = part.ssthresh() {
+            found[part.first..=part.last].fill(ssthresh);
+        }
+    }
+    found
+}
+
+/// Segments of several MSS (offload) leave the flight that much below the window at times.
+fn largest_send(trace: &Trace) -> i64 {
+    let sizes = trace
+        .send_end
+        .iter()
+        .zip(&trace.send_offset)
+        .map(|(end, offset)| end - offset);
+    sizes.max().unwrap_or(0)
+}
+
+/// For each ACK: what was outstanding when a sender silent in recovery went on; huge where it was not silent.
+///
+/// The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be when
+/// it sends again. No claim where the window was not its limit before, or no data was left to send.
+fn drained_to(
+    trace: &Trace,
+    seen: &Sequence,
+    events: &[LossEvent],
+    flight: &[i64],
+    limited: &[Limit],
+    exhausted: &[bool],
+) -> Vec<i64> {
+    let mut found = vec![i64::MAX; flight.len()];
+    for event in events {
+        let known = seen.acks_before_send[event.first_send] as usize;
+        let Some(first) = known.checked_sub(1) else {
+            continue;
+        };
+        let before = limited[first.saturating_sub(event.dupacks)];
+        if event.restarts || event.detected_by == DetectedBy::Tlp || before != Limit::Cwnd {
+            continue;
+        }
+        let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);
+        let mut begin = first;
+        for end in first + 1..over {
+            if !sends_at(trace, seen, end) {
+                continue;
+            }
+            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS * trace.smss;
+            if falls && !exhausted[begin..end].contains(&true) {
+                found[begin..end].fill(flight[end]);
+            }
+            begin = end;
+        }
+    }
+    found
+}
+
+/// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
+/// window allows.
+fn sends_at(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
+    let (from, to) = (
+        seen.sends_before_next_ack[ack - 1] as usize,
+        seen.sends_before_next_ack[ack] as usize,
+    );
+    if trace.has_sack || from >= to {
+        return from < to;
+    }
+    seen.again_within(from, to).len() < to - from
+}
