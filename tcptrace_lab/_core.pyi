@@ -1,7 +1,7 @@
 """The Rust core (core/src/python)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 __version__: str
 
@@ -121,6 +121,44 @@ def analyze_json(
     progress: Callable[[int], object] | None = None,
 ) -> str: ...
 def check_filter(text: str) -> None: ...
+def controls() -> ControlTable: ...
+
+class ParameterRow(TypedDict):
+    """A parameter of the table of controls (core/src/python/controls.rs)."""
+
+    name: str
+    unit: str
+    default: float | bool
+    low: float
+    high: float
+    wanted: str
+    profiles: list[str]
+    what: str
+
+class SlowStartRow(TypedDict):
+    """A slow start of the table."""
+
+    name: str
+    source: str
+    parameters: list[ParameterRow]
+
+class WindowRow(TypedDict):
+    """A window of the table."""
+
+    name: str
+    family: str
+    source: str
+    profiles: list[str]
+    is_linux_module: bool
+    parameters: list[ParameterRow]
+
+class ControlTable(TypedDict):
+    """The table; `controls` are the named ones and the keys for which each stands."""
+
+    slow_starts: list[SlowStartRow]
+    windows: list[WindowRow]
+    controls: dict[str, dict[str, object]]
+
 def simulate(spec_json: str, controls: Sequence[object | None] = ()) -> Simulation: ...
 def sweep(specs: list[str], done: Callable[[int, dict[str, Any]], object]) -> None: ...
 def open_loop(

@@ -1,6 +1,6 @@
 """A run described: path, control, receiver, application, taps. The vocabulary of models and simulator.
 
-Only the standard library is imported here: models depend on this file and on nothing else of ours.
+Models depend on this file and on nothing else of ours; which controls there are is the core's to say (controls.py).
 Reading it from TOML is tcptrace_lab/scenario_file.py.
 """
 
@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, is_dataclass
 
+from tcptrace_lab import controls
 from tcptrace_lab.errors import ScenarioError
 
 INFINITE = math.inf
 
-SLOW_STARTS = ("standard", "limited", "hystart", "m-start")
-WINDOWS = ("reno", "cubic", "cubic-linux", "compound", "compound-draft")
+SLOW_STARTS = tuple(controls.SLOW_STARTS)
+WINDOWS = tuple(controls.WINDOWS)
+# The named senders: a row is what differs from Control's defaults.
+CONTROLS = controls.CONTROLS
 RECOVERIES = ("tahoe", "reno", "newreno", "sack", "fack")
 PROFILES = ("ns2", "rfc")
 APPLICATIONS = ("bulk", "bytes", "on_off", "schedule")
 
+# A key that only one profile reads.
+NS2_ONLY = {"profile": "ns2"}
+RFC_ONLY = {"profile": "rfc"}
 
 # What the engine counts in: seconds as 64-bit nanoseconds, packets and segments in 30 bits, everything else in 53.
 LONGEST_S = 1e9
@@ -125,7 +132,7 @@ class Rto:
     initial_s: float = 1.0
     granularity_s: float = 0.001
     backoff: bool = True
-    tick_phase: float = 0.5558
+    tick_phase: float = field(default=0.5558, metadata=NS2_ONLY)
 
     def __post_init__(self) -> None:
         for key in ("min_s", "max_s", "initial_s", "granularity_s"):
@@ -138,12 +145,13 @@ class Rto:
 class Control:
     """A sender as a row of three parts, and the parameters the papers vary.
 
-    slow_start: standard, limited, hystart, m-start. window: reno, cubic (RFC 9438), cubic-linux (ns-2's module),
-    compound (Linux integers), compound-draft (real arithmetic). recovery: tahoe, reno, newreno, sack, fack.
+    `slow_start` and `window` are names of the table of controls (core/src/congestion/table.rs), where their sources and
+    parameters stand; recovery: tahoe, reno, newreno, sack, fack.
 
     Windows are in segments. `gamma` is Compound's (packets queued before it gives way); `zero_step` gives M-Start a
     step cycle of 11 ACKs instead of equation 3's 10; `max_ssthresh` is limited slow start's; `byte_counting` counts
-    acknowledged segments in congestion avoidance, not ACKs (RFC 3465); `prr` is proportional rate reduction with SACK
+    acknowledged segments in congestion avoidance, not ACKs (RFC 3465); `parameters` are the table's other ones, as
+    pairs of name and value (in a file they are keys like all others); `prr` is proportional rate reduction with SACK
     (RFC 9937), `rack` finds lost retransmissions (RFC 8985), `impatient` is RFC 6582's timer; `syn` sends ns-2's
     packet 0 of 40 bytes first.
     """
@@ -159,13 +167,14 @@ class Control:
     max_ssthresh: float = 100.0
     limited_transmit: bool = False
     timestamps: bool = False
-    slow_start_after_idle: bool = True
+    slow_start_after_idle: bool = field(default=True, metadata=RFC_ONLY)
     byte_counting: bool = False
-    prr: bool = True
-    rack: bool = False
-    impatient: bool = False
+    prr: bool = field(default=True, metadata=RFC_ONLY)
+    rack: bool = field(default=False, metadata=RFC_ONLY)
+    impatient: bool = field(default=False, metadata=RFC_ONLY)
     zero_step: bool = False
-    syn: bool = False
+    syn: bool = field(default=False, metadata=NS2_ONLY)
+    parameters: tuple[tuple[str, float], ...] = ()
     rto: Rto = field(default_factory=Rto)
 
     def __post_init__(self) -> None:
@@ -174,11 +183,27 @@ class Control:
         _one_of("recovery", self.recovery, RECOVERIES)
         _require("initial_window", self.initial_window, 1 <= self.initial_window <= MOST_PACKETS, ">= 1 and <= 2^30")
         _require("delayed_ack_segments", self.delayed_ack_segments, self.delayed_ack_segments in (1, 2), "1 or 2")
-        _require("gamma", self.gamma, 0 < self.gamma < math.inf, "> 0")
         _require("initial_ssthresh", self.initial_ssthresh, self.initial_ssthresh >= 2, ">= 2 segments")
         holds = 1 <= self.max_window <= MOST_PACKETS or self.max_window == INFINITE
         _require("max_window", self.max_window, holds, ">= 1 and <= 2^30 segments (or inf)")
-        _require("max_ssthresh", self.max_ssthresh, 1 <= self.max_ssthresh < math.inf, ">= 1 segment")
+        known = controls.parameters_of(self.slow_start, self.window)
+        for name, value in self.set_parameters.items():
+            wanted = f"absent: slow start {self.slow_start} over {self.window} knows {', '.join(known) or 'none'}"
+            _require(name, value, name in known, wanted)
+            _require(name, value, known[name].holds(value), known[name].wanted)
+
+    @property
+    def set_parameters(self) -> dict[str, float]:
+        """The parameters of slow start and window that are not left at their defaults."""
+        own = {name: getattr(self, name) for name in _OWN_PARAMETERS}
+        changed = {name: value for name, value in own.items() if value != controls.PARAMETERS[name].default}
+        return {**changed, **dict(self.parameters)}
+
+    def all_parameters(self, profile: str) -> dict[str, float]:
+        """What slow start and window are told in a profile, defaults included."""
+        known = controls.parameters_of(self.slow_start, self.window)
+        defaults = {name: row.default for name, row in known.items() if profile in row.profiles}
+        return {**defaults, **self.set_parameters}
 
     @property
     def has_sack(self) -> bool:
@@ -186,21 +211,8 @@ class Control:
         return self.recovery in ("sack", "fack")
 
 
-# The named senders: a row is what differs from Control's defaults.
-CONTROLS: dict[str, dict[str, object]] = {
-    "tahoe": {"recovery": "tahoe"},
-    "reno": {"recovery": "reno"},
-    "newreno": {"recovery": "newreno"},
-    "sack": {"recovery": "sack"},
-    "fack": {"recovery": "fack"},
-    "cubic": {"window": "cubic", "recovery": "sack"},
-    "cubic-linux": {"window": "cubic-linux", "recovery": "sack", "timestamps": True},
-    "cubic-hystart": {"slow_start": "hystart", "window": "cubic", "recovery": "sack"},
-    "compound": {"window": "compound", "recovery": "sack", "timestamps": True},
-    "compound-draft": {"window": "compound-draft", "recovery": "sack", "timestamps": True},
-    "m-start": {"slow_start": "m-start", "recovery": "sack"},
-    "m-start-cubic": {"slow_start": "m-start", "window": "cubic", "recovery": "sack"},
-}
+# Parameters of the table that are fields of `Control`: those that the papers' models vary.
+_OWN_PARAMETERS = tuple(row.name for row in fields(Control) if row.name in controls.PARAMETERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +224,10 @@ class Receiver:
     """
 
     delayed_ack_timer_s: float = 0.1
-    quickack_segments: int = 0
-    dsack: bool = False
-    rwnd: int = 1 << 30
-    reader_bps: float = INFINITE
+    quickack_segments: int = field(default=0, metadata=RFC_ONLY)
+    dsack: bool = field(default=False, metadata=RFC_ONLY)
+    rwnd: int = field(default=1 << 30, metadata=RFC_ONLY)
+    reader_bps: float = field(default=INFINITE, metadata=RFC_ONLY)
 
     def __post_init__(self) -> None:
         # RFC 1122 section 4.2.3.2: an ACK must not be delayed by more than 0.5 s.
@@ -277,7 +289,7 @@ class Connection:
     application: Application = field(default_factory=Application)
     start_s: float = 0.0
     extra_delay_s: float = 0.0
-    jitter_s: float = 0.0
+    jitter_s: float = field(default=0.0, metadata=RFC_ONLY)
     reverse: bool = False
 
     def __post_init__(self) -> None:
@@ -314,9 +326,13 @@ class Scenario:
         # Linux's least segment, 48 bytes, behind the headers.
         holds = self.profile == "ns2" or self.path.packet_bytes >= 88
         _require("path.packet_bytes", self.path.packet_bytes, holds, ">= 88 in profile rfc")
-        for connection in self.connections:
-            holds = self.profile == "rfc" or connection.jitter_s == 0
-            _require("jitter_s", connection.jitter_s, holds, "0 in profile ns2, whose hosts take no time")
+        for number, connection in enumerate(self.connections):
+            for key, value in _foreign(connection, self.profile):
+                at = f"connections.{number}.{key}"
+                _require(at, value, False, f"absent in profile {self.profile}, which does not read it")
+            window = connection.control.window
+            holds = self.profile in controls.WINDOWS[window].profiles
+            _require(f"connections.{number}.control.window", window, holds, f"one for profile {self.profile}")
 
     @property
     def control(self) -> Control:
@@ -328,6 +344,21 @@ class Scenario:
         known = match is not None and (match[1] is None or int(match[1]) < len(self.path.nodes))
         last = len(self.path.nodes) - 1
         _require("taps", tap, known, f"sender, receiver, or node0.in, node0.out ... node{last}.out")
+
+
+def _foreign(table: object, profile: str) -> Iterable[tuple[str, object]]:
+    """The keys of a table that have been set and that the profile does not read."""
+    assert is_dataclass(table)
+    for row in fields(table):
+        value = getattr(table, row.name)
+        if is_dataclass(value):
+            yield from ((f"{row.name}.{key}", found) for key, found in _foreign(value, profile))
+        elif row.metadata.get("profile", profile) != profile and value != row.default:
+            yield row.name, value
+    if isinstance(table, Control):
+        for name, value in table.set_parameters.items():
+            if profile not in controls.PARAMETERS[name].profiles:
+                yield name, value
 
 
 def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
+from tcptrace_lab.controls import PARAMETERS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.scenario import CONTROLS, Application, Control, Receiver, Scenario
 
@@ -119,6 +120,10 @@ def _control(given: object, at: str) -> dict[str, object]:
     if not isinstance(row, Mapping):
         raise ScenarioError(f"{at} = {given!r}: must be a name or a table")
     fields = dict(row)
+    # Parameters of the table that are no field of Control.
+    others = [key for key in fields if key in PARAMETERS and key not in Control.__dataclass_fields__]
+    if others:
+        fields["parameters"] = [(key, _flag_or_number(fields.pop(key))) for key in others]
     name = fields.pop("name", None)
     if name is None:
         return fields
@@ -126,6 +131,11 @@ def _control(given: object, at: str) -> dict[str, object]:
         key = at if isinstance(given, str) else f"{at}.name"
         raise ScenarioError(f"{key} = {name!r}: must be one of {', '.join(CONTROLS)}{_nearest(str(name), CONTROLS)}")
     return {**CONTROLS[str(name)], **fields}
+
+
+def _flag_or_number(value: object) -> object:
+    """A flag of the table is 0 or 1."""
+    return float(value) if isinstance(value, bool) else value
 
 
 def _build(kind: type, given: object, at: str) -> object:

@@ -24,7 +24,8 @@ def to_spec(
         "seed": scenario.seed,
         "path": _path(scenario.path),
         "connections": [
-            _connection(row, external=number in external) for number, row in enumerate(scenario.connections)
+            _connection(row, scenario.profile, external=number in external)
+            for number, row in enumerate(scenario.connections)
         ],
         "taps": [engine_tap(scenario.path, tap) for tap in scenario.taps],
         "record_events": events,
@@ -73,7 +74,7 @@ def _node(node: Node) -> dict[str, object]:
     }
 
 
-def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
+def _connection(connection: Connection, profile: str, *, external: bool) -> dict[str, object]:
     control, receiver = connection.control, connection.receiver
     return {
         "start_ns": _ns(connection.start_s),
@@ -87,15 +88,13 @@ def _connection(connection: Connection, *, external: bool) -> dict[str, object]:
             "limited_transmit": control.limited_transmit,
             "timestamps": control.timestamps,
             "rto": _rto(control.rto),
-            "gamma": control.gamma,
-            "max_ssthresh": control.max_ssthresh,
-            "zero_step": control.zero_step,
             "slow_start_after_idle": control.slow_start_after_idle,
-            "byte_counting": control.byte_counting,
             "prr": control.prr,
             "rack": control.rack,
             "impatient": control.impatient,
             "syn": control.syn,
+            # A control from Python has its own.
+            **({} if external else control.all_parameters(profile)),
         },
         "receiver": {
             "delayed_ack_segments": control.delayed_ack_segments,

@@ -25,7 +25,7 @@ LAYERS = (
     ("backends",),
     ("models",),
     ("scenario_file", "scenario_spec", "tables"),
-    ("scenario", "errors", "_version", "_core"),
+    ("scenario", "controls", "errors", "_version", "_core"),
 )
 RANK = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
 

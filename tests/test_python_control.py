@@ -39,7 +39,8 @@ def test_a_python_reno_sends_the_packets_of_the_built_in_one(profile, recovery):
     built_in, ours = simulate(scenario), simulate(scenario, control=Reno())
     assert len(built_in.losses) > 0
     pd.testing.assert_frame_equal(ours.packets(), built_in.packets())
-    pd.testing.assert_frame_equal(ours.windows, built_in.windows)
+    # What a built-in control holds in mind is a column more.
+    pd.testing.assert_frame_equal(ours.windows, built_in.windows[ours.windows.columns])
 
 
 def test_each_method_is_told_what_happened():

@@ -22,6 +22,7 @@ struct Met {
 }
 
 /// The draft's control under observation, beside the equations.
+#[derive(Clone, Debug)]
 struct Beside {
     inner: Pair<Standard, CompoundDraft>,
     met: Arc<Mutex<Met>>,

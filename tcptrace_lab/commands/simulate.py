@@ -38,6 +38,9 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`simulate SCENARIO -o run.pcap --truth run.truth.csv`."""
+    from tcptrace_lab.controls import described
+
+    parser.epilog = described()
     parser.add_argument("scenario", help="scenario file (TOML)")
     parser.add_argument("-o", "--output", metavar="FILE", help="capture: .pcap (nanoseconds) or .pcapng")
     parser.add_argument("--truth", metavar="FILE", help="truth side-car: .parquet, .csv, .csv.gz or .json")

@@ -1,11 +1,12 @@
 //! Compound TCP in integer arithmetic, as the Linux module of paper 003 (and ns-2.35) computes it.
 
-use super::{Ack, Loss, State, Window};
+use super::{Ack, Loss, State, Values, Window};
 
 /// alpha = 1/8 of the window's fourth root cubed.
 const ALPHA_SHIFT: u32 = 3;
 
 /// w = wc + dwnd: Reno's window and the delay window, updated once per round trip.
+#[derive(Clone, Copy, Debug)]
 pub struct Compound {
     /// Packets in the queue at which dwnd stops growing.
     gamma: f64,
@@ -147,6 +148,22 @@ impl Window for Compound {
     /// Reno's: half of ssthresh.
     fn min_cwnd(&self, state: &State) -> f64 {
         (state.ssthresh / 2.0 / state.smss).floor() * state.smss
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        let or_nan = |us: u64| {
+            if us == u64::MAX {
+                f64::NAN
+            } else {
+                us as f64 * 1e3
+            }
+        };
+        values.extend([
+            ("wc", self.wc as f64),
+            ("dwnd", self.dwnd as f64),
+            ("base_rtt_ns", or_nan(self.base_rtt_us)),
+            ("round_min_rtt_ns", or_nan(self.min_rtt_us)),
+        ]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Compound TCP in real arithmetic (draft-sridharan-tcpm-ctcp-02).
 
-use super::{Ack, Loss, State, Window};
+use super::{Ack, Loss, State, Values, Window};
 
 /// Section 3: alpha, beta, k; zeta is what a full queue takes from dwnd.
 const ALPHA: f64 = 0.125;
@@ -9,6 +9,7 @@ const K: f64 = 0.75;
 const ZETA: f64 = 1.0;
 
 /// win = wc + dwnd in segments.
+#[derive(Clone, Copy, Debug)]
 pub struct CompoundDraft {
     gamma: f64,
     wc: f64,
@@ -96,6 +97,16 @@ impl Window for CompoundDraft {
         self.round_end = snd_nxt;
         self.round_win = state.cwnd / state.smss;
         self.round_min_rtt_ns = i64::MAX;
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        let or_nan = |ns: i64| if ns == i64::MAX { f64::NAN } else { ns as f64 };
+        values.extend([
+            ("wc", self.wc),
+            ("dwnd", self.dwnd),
+            ("base_rtt_ns", or_nan(self.base_rtt_ns)),
+            ("round_min_rtt_ns", or_nan(self.round_min_rtt_ns)),
+        ]);
     }
 }
 

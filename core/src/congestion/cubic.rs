@@ -1,12 +1,13 @@
 //! CUBIC window growth and reduction (RFC 9438).
 
-use super::{Ack, Loss, State, Window};
+use super::{Ack, Loss, State, Values, Window};
 
 /// Section 4.1 and 4.6.
 const C: f64 = 0.4;
 const BETA_CUBIC: f64 = 0.7;
 
 /// Windows in segments, time in seconds, as in the document.
+#[derive(Clone, Copy, Debug)]
 pub struct Cubic {
     w_max: f64,
     /// Window at the start of the epoch, and when that was.
@@ -15,6 +16,7 @@ pub struct Cubic {
     cwnd_prior: f64,
 }
 
+#[derive(Clone, Copy, Debug)]
 struct Epoch {
     start_ns: i64,
     cwnd: f64,
@@ -97,6 +99,16 @@ impl Window for Cubic {
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.on_loss(state, loss);
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        let epoch = |value: fn(&Epoch) -> f64| self.epoch.as_ref().map_or(f64::NAN, value);
+        values.extend([
+            ("w_max", self.w_max),
+            ("w_est", self.w_est),
+            ("k_s", epoch(|epoch| epoch.k)),
+            ("epoch_start_ns", epoch(|epoch| epoch.start_ns as f64)),
+        ]);
     }
 }
 

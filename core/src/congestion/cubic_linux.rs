@@ -1,6 +1,6 @@
 //! CUBIC as Linux 2.6.22 and ns-2.35 compute it: integers, a 10-bit clock, beta 819/1024 (paper 002's runs).
 
-use super::{Ack, Loss, State, Window};
+use super::{Ack, Loss, State, Values, Window};
 
 const BETA: u64 = 819;
 const BETA_SCALE: u64 = 1024;
@@ -15,6 +15,7 @@ const ACK_RATIO_SHIFT: u32 = 4;
 const HZ: u64 = 1000;
 
 /// Times in jiffies of 1 ms, windows in packets.
+#[derive(Clone, Copy, Debug)]
 pub struct CubicLinux {
     cnt: u64,
     last_max_cwnd: u64,
@@ -204,6 +205,26 @@ impl Window for CubicLinux {
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {
         self.is_open = true;
     }
+
+    fn snapshot(&self, values: &mut Values) {
+        let has_epoch = self.epoch_start > 0;
+        let in_epoch = |value: f64| if has_epoch { value } else { f64::NAN };
+        values.extend([
+            ("w_max", self.last_max_cwnd as f64),
+            ("w_est", in_epoch(self.tcp_cwnd as f64)),
+            ("k_s", in_epoch(self.k as f64 / f64::from(1 << CLOCK_BITS))),
+            ("epoch_start_ns", in_epoch(self.epoch_start as f64 * 1e6)),
+            // Eighths of a millisecond; 0: none yet.
+            (
+                "base_rtt_ns",
+                if self.delay_min > 0 {
+                    self.delay_min as f64 * 125e3
+                } else {
+                    f64::NAN
+                },
+            ),
+        ]);
+    }
 }
 
 #[cfg(test)]
@@ -211,7 +232,7 @@ mod tests {
     use super::super::{Control, MStart, Pair, SlowStart, Standard};
     use super::*;
 
-    fn windows(slow_start: impl SlowStart) -> Vec<f64> {
+    fn windows(slow_start: impl SlowStart + Clone + 'static) -> Vec<f64> {
         let mut state = State {
             cwnd: 1000.0,
             ssthresh: 1e9,

@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406): leave slow start when the round trip grows.
 
-use super::{Ack, SlowStart, State};
+use super::{Ack, SlowStart, Standard, State, Values};
 
 /// RFC 9406 section 4.3.
 const MIN_RTT_THRESH_NS: i64 = 4_000_000;
@@ -13,12 +13,16 @@ const CSS_ROUNDS: u32 = 5;
 const L: f64 = 8.0;
 
 /// Conservative slow start: the round trip it began with, and rounds since.
+#[derive(Clone, Copy, Debug)]
 struct Css {
     baseline_min_rtt_ns: i64,
     rounds: u32,
 }
 
+#[derive(Clone, Debug)]
 pub struct HystartPlusPlus {
+    /// What follows when it is done.
+    standard: Standard,
     window_end: Option<u64>,
     last_round_min_rtt_ns: i64,
     current_round_min_rtt_ns: i64,
@@ -29,12 +33,9 @@ pub struct HystartPlusPlus {
 }
 
 impl HystartPlusPlus {
-    #[expect(
-        clippy::new_without_default,
-        reason = "one constructor, like its siblings"
-    )]
-    pub fn new() -> Self {
+    pub fn new(standard: Standard) -> Self {
         Self {
+            standard,
             window_end: None,
             last_round_min_rtt_ns: i64::MAX,
             current_round_min_rtt_ns: i64::MAX,
@@ -66,7 +67,7 @@ impl SlowStart for HystartPlusPlus {
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         let increase = ack.newly_acked.min(L * state.smss);
         if self.is_done {
-            state.cwnd += ack.newly_acked.min(state.smss);
+            self.standard.on_ack(state, ack);
             return;
         }
         let window_end = *self.window_end.get_or_insert(ack.snd_nxt);
@@ -108,6 +109,21 @@ impl SlowStart for HystartPlusPlus {
     fn on_loss(&mut self) {
         self.is_done = true;
     }
+
+    fn snapshot(&self, values: &mut Values) {
+        let or_nan = |ns: i64| if ns == i64::MAX { f64::NAN } else { ns as f64 };
+        values.extend([
+            (
+                "hystart_last_min_rtt_ns",
+                or_nan(self.last_round_min_rtt_ns),
+            ),
+            ("hystart_min_rtt_ns", or_nan(self.current_round_min_rtt_ns)),
+            (
+                "hystart_css_rounds",
+                self.css.map_or(f64::NAN, |css| f64::from(css.rounds)),
+            ),
+        ]);
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +132,9 @@ mod tests {
 
     /// Rounds of 20 ACKs whose round trip grows by `growth_ns` per round; rounds until slow start ends.
     fn rounds_until_exit(growth_ns: i64) -> Option<usize> {
-        let mut hystart = HystartPlusPlus::new();
+        let mut hystart = HystartPlusPlus::new(Standard {
+            byte_counting: false,
+        });
         let mut state = State {
             cwnd: 10.0,
             ssthresh: 1e9,

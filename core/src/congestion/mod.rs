@@ -13,6 +13,7 @@ mod delivery;
 mod hystart;
 mod reno;
 mod slow_start;
+mod table;
 
 pub use bbr::{Bbr, MaxFilter, Mode as BbrMode};
 pub use compound::Compound;
@@ -23,6 +24,12 @@ pub use delivery::{Delivery, RateSample};
 pub use hystart::HystartPlusPlus;
 pub use reno::Reno;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
+pub use table::{
+    Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS, WindowRow,
+    controls, slow_start, window,
+};
+
+use std::fmt::Debug;
 
 /// The two variables of RFC 5681, and the unit in which they move.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,10 +74,14 @@ pub struct Loss {
     pub snd_nxt: u64,
 }
 
+/// A control's own variables by name, NaN where there is none yet. Windows are in segments, times end in their unit.
+pub type Values = Vec<(&'static str, f64)>;
+
 /// A whole control: what a sender asks, and what may be written outside the core.
 ///
+/// A hypothesis about a capture is a control, so it forks at the cost of a copy and says what it holds in mind.
 /// `on_loss` and `on_timeout` set `state.ssthresh`; recovery sets cwnd from it. Events come in order of time.
-pub trait Control: Send {
+pub trait Control: CloneControl + Debug + Send {
     /// The connection is established; nothing has been acknowledged.
     fn start(&mut self, _state: &mut State, _snd_nxt: u64) {}
     /// Every round-trip sample, also those of ACKs that do not open the window.
@@ -107,10 +118,37 @@ pub trait Control: Send {
     fn limits_itself(&self) -> bool {
         false
     }
+    /// Adds what it holds in mind: always the same names in the same order.
+    fn snapshot(&self, _values: &mut Values) {}
+}
+
+impl dyn Control + '_ {
+    pub fn values(&self) -> Values {
+        let mut values = Values::new();
+        self.snapshot(&mut values);
+        values
+    }
+}
+
+/// Copies of a control whose type is not known.
+pub trait CloneControl {
+    fn clone_box(&self) -> Box<dyn Control>;
+}
+
+impl<T: Control + Clone + 'static> CloneControl for T {
+    fn clone_box(&self) -> Box<dyn Control> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Control> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
 }
 
 /// Congestion avoidance and reduction.
-pub trait Window: Send {
+pub trait Window: Debug + Send {
     fn start(&mut self, _state: &State, _snd_nxt: u64) {}
     fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
     /// Every ACK as it comes in, in any state: for what a window measures throughout.
@@ -134,15 +172,17 @@ pub trait Window: Send {
     fn min_cwnd(&self, state: &State) -> f64 {
         state.ssthresh
     }
+    fn snapshot(&self, _values: &mut Values) {}
 }
 
 /// Slow start x window.
+#[derive(Clone, Debug)]
 pub struct Pair<S, W> {
     pub slow_start: S,
     pub window: W,
 }
 
-impl<S: SlowStart, W: Window> Control for Pair<S, W> {
+impl<S: SlowStart + Clone + 'static, W: Window + Clone + 'static> Control for Pair<S, W> {
     fn start(&mut self, state: &mut State, snd_nxt: u64) {
         self.window.start(state, snd_nxt);
     }
@@ -184,5 +224,10 @@ impl<S: SlowStart, W: Window> Control for Pair<S, W> {
 
     fn min_cwnd(&self, state: &State) -> f64 {
         self.window.min_cwnd(state)
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        self.window.snapshot(values);
+        self.slow_start.snapshot(values);
     }
 }

@@ -1,8 +1,9 @@
 //! Reno's congestion avoidance and reduction (RFC 5681 section 3.1).
 
-use super::{Ack, Loss, State, Window};
+use super::{Ack, Loss, State, Values, Window};
 
 /// One segment more per round trip; half the flight after a loss.
+#[derive(Clone, Copy, Debug)]
 pub struct Reno {
     /// Every acknowledged byte counts, as in RFC 3465 and Linux; else every ACK.
     byte_counting: bool,
@@ -38,6 +39,10 @@ impl Window for Reno {
         // Equation (4): FlightSize, not cwnd. A sender short of data has less in flight than cwnd allows.
         state.ssthresh = loss.flight_size / 2.0;
         self.bytes_acked = 0.0;
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        values.push(("bytes_acked", self.bytes_acked));
     }
 }
 

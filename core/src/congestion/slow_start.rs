@@ -1,15 +1,51 @@
 //! Slow start: standard (RFC 5681), limited (RFC 3742), M-Start (paper 002).
 
-use super::{Ack, State};
+use std::fmt::Debug;
+
+use super::{Ack, State, Values};
 
 /// How cwnd grows below ssthresh.
-pub trait SlowStart: Send {
+pub trait SlowStart: CloneSlowStart + Debug + Send {
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
     /// A loss or timeout: the next slow start begins from its first step.
     fn on_loss(&mut self) {}
+    /// As `Control`'s.
+    fn snapshot(&self, _values: &mut Values) {}
+}
+
+/// Copies of a slow start whose type is not known.
+pub trait CloneSlowStart {
+    fn clone_box(&self) -> Box<dyn SlowStart>;
+}
+
+impl<T: SlowStart + Clone + 'static> CloneSlowStart for T {
+    fn clone_box(&self) -> Box<dyn SlowStart> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn SlowStart> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
+impl SlowStart for Box<dyn SlowStart> {
+    fn on_ack(&mut self, state: &mut State, ack: &Ack) {
+        (**self).on_ack(state, ack);
+    }
+
+    fn on_loss(&mut self) {
+        (**self).on_loss();
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        (**self).snapshot(values);
+    }
 }
 
 /// One segment more per ACK (RFC 5681 equation (2)).
+#[derive(Clone, Copy, Debug)]
 pub struct Standard {
     /// RFC 3465: by the bytes acknowledged, as Linux does, not by at most one segment.
     pub byte_counting: bool,
@@ -33,6 +69,7 @@ impl SlowStart for Standard {
 }
 
 /// RFC 3742: above `max_ssthresh` at most max_ssthresh/2 segments per round trip.
+#[derive(Clone, Copy, Debug)]
 pub struct LimitedSlowStart {
     /// Segments.
     pub max_ssthresh: f64,
@@ -52,6 +89,7 @@ impl SlowStart for LimitedSlowStart {
 }
 
 /// M-Start's steps: 1 for the first ACK, then 10, 9, ..., 1 again and again (paper 002 equation (3)).
+#[derive(Clone, Copy, Debug)]
 pub struct MStart {
     /// The pseudo-code's reading: a step of 0 after 1, an 11-ACK cycle.
     pub zero_step: bool,
@@ -76,6 +114,10 @@ impl SlowStart for MStart {
     fn on_ack(&mut self, state: &mut State, _ack: &Ack) {
         state.cwnd += self.step() as f64 * state.smss;
         self.acks += 1;
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        values.push(("m_start_step", self.step() as f64));
     }
 }
 

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod capture;
 mod control;
+mod controls;
 mod emulate;
 mod follower;
 mod infer;
@@ -20,6 +21,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     follower::register(module)?;
     infer::register(module)?;
     simulate::register(module)?;
+    controls::register(module)?;
     own_sender::register(module)?;
     replay::register(module)?;
     emulate::register(module)

@@ -131,7 +131,7 @@ impl Simulation {
     }
 
     /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd,
-    /// srtt_ns, sacked, lost, retransmitted (NaN: not known).
+    /// srtt_ns, sacked, lost, retransmitted (NaN: not known), then what the controls hold in mind, under their names.
     fn truth<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let rows = &self.output.truth;
         let table = PyDict::new(py);
@@ -157,6 +157,9 @@ impl Simulation {
         column(&table, "retransmitted", rows, |row| {
             or_nan(row.known.board.map(|board| board.retransmitted as f64))
         })?;
+        for (name, values) in self.output.control_columns() {
+            table.set_item(name, values.into_pyarray(py))?;
+        }
         Ok(table)
     }
 

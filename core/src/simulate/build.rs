@@ -1,10 +1,7 @@
 //! From a spec to paths and controls.
 
-use super::spec::{BufferUnit, NodeSpec, SenderSpec, SlowStartKind, Spec, WindowKind};
-use crate::congestion::{
-    Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, LimitedSlowStart, MStart,
-    Pair, Reno, SlowStart, Standard, Window,
-};
+use super::spec::{BufferUnit, NodeSpec, SenderSpec, Spec};
+use crate::congestion::Control;
 use crate::network::{Instant, Limit, Link, Node, Path, Traveller};
 
 /// Bins of the queue record, as in this project's captures of kernel runs.
@@ -51,30 +48,6 @@ fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64) -> Node<I> {
 
 /// The built-in control of a sender; `None` if it is written elsewhere.
 pub fn control(sender: &SenderSpec) -> Option<Box<dyn Control>> {
-    Some(match sender.window {
-        WindowKind::Reno => over(Reno::new(sender.byte_counting), sender),
-        WindowKind::Cubic => over(Cubic::new(), sender),
-        WindowKind::CubicLinux => over(CubicLinux::new(), sender),
-        WindowKind::Compound => over(Compound::new(sender.gamma), sender),
-        WindowKind::CompoundDraft => over(CompoundDraft::new(sender.gamma), sender),
-        WindowKind::External => return None,
-    })
-}
-
-/// The sender's slow start over its window, as one type: an ACK costs one call that is not known beforehand.
-fn over(window: impl Window + 'static, sender: &SenderSpec) -> Box<dyn Control> {
-    let byte_counting = sender.byte_counting;
-    match sender.slow_start {
-        SlowStartKind::Standard => pair(Standard { byte_counting }, window),
-        SlowStartKind::Limited => {
-            let max_ssthresh = sender.max_ssthresh;
-            pair(LimitedSlowStart { max_ssthresh }, window)
-        }
-        SlowStartKind::Hystart => pair(HystartPlusPlus::new(), window),
-        SlowStartKind::MStart => pair(MStart::new(sender.zero_step), window),
-    }
-}
-
-fn pair(slow_start: impl SlowStart + 'static, window: impl Window + 'static) -> Box<dyn Control> {
-    Box::new(Pair { slow_start, window })
+    let window = sender.window?;
+    Some(window.under(sender.slow_start, &sender.parameters))
 }

@@ -55,7 +55,7 @@ pub fn run(spec: &Spec, mut controls: Controls) -> Result<Output, SpecError> {
     spec.validate()?;
     for (number, connection) in spec.connections.iter().enumerate() {
         let has_own = controls.own.get(number).is_some_and(Option::is_some);
-        if connection.sender.window == WindowKind::External && !has_own {
+        if connection.sender.window.is_none() && !has_own {
             return Err(SpecError {
                 key: format!("connections.{number}.sender.window"),
                 found: "external".to_owned(),

@@ -2,7 +2,9 @@
 
 use super::cycles::Cycles;
 use super::packet_counting;
-use super::record::{DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow};
+use super::record::{
+    ControlValues, DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow,
+};
 use super::spec::{Profile, Spec};
 use super::taps::Seen;
 use crate::network::{Counters, Instant, Path, QueueBin, Traveller};
@@ -38,6 +40,7 @@ pub struct Output {
     pub unit_bytes: u32,
     pub duration_ns: i64,
     pub truth: Vec<TruthRow>,
+    pub control_values: Vec<ControlValues>,
     pub losses: Vec<LossRow>,
     pub drops: Vec<DropRow>,
     pub events: Vec<OutputEvent>,
@@ -58,6 +61,33 @@ pub fn unit_bytes(spec: &Spec) -> u32 {
 }
 
 impl Output {
+    /// What the controls held in mind: a column for each name, NaN in the rows of other controls.
+    pub fn control_columns(&self) -> Vec<(&'static str, Vec<f64>)> {
+        let mut columns: Vec<(&'static str, Vec<f64>)> = Vec::new();
+        let mut place = |name: &'static str| {
+            let known = columns.iter().position(|(known, _)| *known == name);
+            known.unwrap_or_else(|| {
+                columns.push((name, vec![f64::NAN; self.truth.len()]));
+                columns.len() - 1
+            })
+        };
+        let kept = self.control_values.iter();
+        let mut rows: Vec<_> = kept
+            .map(|kept| {
+                let places: Vec<usize> = kept.names.iter().map(|name| place(name)).collect();
+                (kept.values.chunks_exact(places.len().max(1)), places)
+            })
+            .collect();
+        for (at, row) in self.truth.iter().enumerate() {
+            let (rows, places) = &mut rows[row.connection as usize];
+            let values = rows.next().unwrap_or_default();
+            for (&place, &value) in places.iter().zip(values) {
+                columns[place].1[at] = value;
+            }
+        }
+        columns
+    }
+
     pub fn new<I: Instant, P: Traveller>(
         spec: &Spec,
         totals: Vec<Totals>,
@@ -86,6 +116,7 @@ impl Output {
             unit_bytes: unit_bytes(spec),
             duration_ns: spec.duration_ns,
             truth: recorder.truth,
+            control_values: recorder.control_values,
             losses: recorder.losses,
             drops: recorder.drops,
             events: recorder

@@ -1,6 +1,7 @@
 //! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
 
 use super::cycles::Cycles;
+use crate::congestion::Values;
 use crate::network::{DropReason, Instant, Stamp};
 use crate::recovery::BoardCounts;
 
@@ -125,6 +126,14 @@ pub struct Totals {
     pub acks_sent: u64,
 }
 
+/// What one connection's control held in mind, a value of each name per row of truth.
+#[derive(Clone, Debug, Default)]
+pub struct ControlValues {
+    pub names: Vec<&'static str>,
+    /// Row after row.
+    pub values: Vec<f64>,
+}
+
 /// Columns in order of time, except drops and events, which are sorted at the end: a packet's way is worked out when
 /// it enters the path.
 #[derive(Debug)]
@@ -134,6 +143,10 @@ pub struct Recorder<I> {
     /// By connection; always kept.
     pub cycles: Vec<Cycles>,
     pub truth: Vec<TruthRow>,
+    /// By connection, beside its rows of truth.
+    pub control_values: Vec<ControlValues>,
+    /// The last row's, so that a row costs no allocation.
+    last_values: Values,
     pub losses: Vec<LossRow>,
     pub drops: Vec<DropRow>,
     pub events: Vec<EventRow<I>>,
@@ -146,21 +159,29 @@ impl<I: Instant> Recorder<I> {
             keeps_events,
             cycles: vec![Cycles::default(); connections],
             truth: Vec::new(),
+            control_values: vec![ControlValues::default(); connections],
+            last_values: Values::new(),
             losses: Vec::new(),
             drops: Vec::new(),
             events: Vec::new(),
         }
     }
 
-    /// A sender's variables have changed. What else it knows is asked only where truth is kept.
+    /// A sender's variables have changed. What else it and its control know is asked only where truth is
+    /// kept.
     #[inline]
-    pub fn window(&mut self, row: TruthRow, known: impl FnOnce() -> Known) {
+    pub fn window(&mut self, row: TruthRow, known: impl FnOnce(&mut Values) -> Known) {
         self.cycles[row.connection as usize].window(&row);
         if self.keeps_truth {
-            self.truth.push(TruthRow {
-                known: known(),
-                ..row
-            });
+            self.last_values.clear();
+            let known = known(&mut self.last_values);
+            self.truth.push(TruthRow { known, ..row });
+            let kept = &mut self.control_values[row.connection as usize];
+            if kept.names.is_empty() {
+                kept.names = self.last_values.iter().map(|(name, _)| *name).collect();
+            }
+            let values = self.last_values.iter().map(|(_, value)| *value);
+            kept.values.extend(values);
         }
     }
 

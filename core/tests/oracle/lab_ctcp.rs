@@ -2,6 +2,7 @@
 
 use tcptrace_core::congestion::{Ack, Loss, State, Window};
 
+#[derive(Clone, Debug)]
 pub struct LabCtcp {
     gamma: i64,
     wc: i64,

@@ -15,6 +15,7 @@ pub struct Update {
 }
 
 /// Compound under observation: what each round's update does to dwnd.
+#[derive(Clone, Debug)]
 struct Observed {
     inner: Pair<Standard, Shared>,
     compound: Arc<Mutex<Compound>>,
@@ -22,6 +23,7 @@ struct Observed {
 }
 
 /// The window inside the pair, shared with the observer.
+#[derive(Clone, Debug)]
 struct Shared(Arc<Mutex<Compound>>);
 
 impl Shared {

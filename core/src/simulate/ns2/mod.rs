@@ -22,7 +22,7 @@ use sink::{Answer, Sink};
 
 use super::output::{Output, unit_bytes};
 use super::record::{EventKind, Known, Place, Recorder, SenderState, TruthRow};
-use super::spec::{ConnectionSpec, RecoveryKind, Spec, WindowKind};
+use super::spec::{ConnectionSpec, RecoveryKind, Spec};
 use super::taps::Taps;
 use super::timer::Timer;
 use super::{Controls, writes};
@@ -107,7 +107,7 @@ fn connection(
 ) -> Connection {
     let sender = &given.sender;
     let source = 2 + PER_CONNECTION * number;
-    let is_linux = matches!(sender.window, WindowKind::Compound | WindowKind::CubicLinux);
+    let is_linux = sender.window.is_some_and(|row| row.is_linux_module);
     let state = State {
         cwnd: f64::from(sender.initial_window),
         ssthresh: sender.initial_ssthresh.unwrap_or(sender.max_window as f64),
@@ -291,9 +291,12 @@ impl Connection {
             rwnd: base.max_window,
             known: Known::default(),
         };
-        io.recorder.window(row, || Known {
-            srtt_ns: base.rto.srtt_ns(),
-            board: None,
+        io.recorder.window(row, |values| {
+            base.control.snapshot(values);
+            Known {
+                srtt_ns: base.rto.srtt_ns(),
+                board: None,
+            }
         });
     }
 }

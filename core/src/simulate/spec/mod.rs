@@ -2,7 +2,12 @@
 
 mod validate;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::congestion::{self, Parameters, SLOW_STARTS, SlowStartRow, WINDOWS, WindowRow};
+
+pub use crate::congestion::Profile;
 
 /// A value that cannot be run: the key as a path (`path.nodes.0.buffer`), what stood there, what may stand there.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -11,15 +16,6 @@ pub struct SpecError {
     pub key: String,
     pub found: String,
     pub wanted: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Profile {
-    /// ns-2.35's packet-counting agents on a clock of doubles, event for event.
-    Ns2,
-    /// Bytes, handshake and options as a modern stack sends them, on integer nanoseconds.
-    Rfc,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -123,30 +119,8 @@ pub struct ConnectionSpec {
     pub jitter_ns: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SlowStartKind {
-    Standard,
-    Limited,
-    Hystart,
-    MStart,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WindowKind {
-    Reno,
-    /// RFC 9438.
-    Cubic,
-    /// ns-2.35's `tcp_cubic.c`: integer arithmetic, beta 819/1024.
-    CubicLinux,
-    /// Paper 003's Linux module: integer arithmetic.
-    Compound,
-    /// The Internet draft: real arithmetic.
-    CompoundDraft,
-    /// Answers come from outside the core: slow start, growth and reduction.
-    External,
-}
+/// The window of a control that is written outside the core.
+const EXTERNAL: &str = "external";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -159,10 +133,13 @@ pub enum RecoveryKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct SenderSpec {
-    pub slow_start: SlowStartKind,
-    pub window: WindowKind,
+    #[serde(deserialize_with = "known_slow_start")]
+    pub slow_start: &'static SlowStartRow,
+    /// `None` ("external"): answers come from outside the core: slow start, growth and reduction.
+    #[serde(deserialize_with = "known_window")]
+    pub window: Option<&'static WindowRow>,
     pub recovery: RecoveryKind,
     /// Segments, at the start of the connection only (RFC 2416, RFC 6928).
     pub initial_window: u32,
@@ -173,18 +150,10 @@ pub struct SenderSpec {
     pub limited_transmit: bool,
     pub timestamps: bool,
     pub rto: RtoSpec,
-    /// Compound's queue threshold in packets.
-    pub gamma: f64,
-    /// Segments above which limited slow start slows down (RFC 3742).
-    pub max_ssthresh: f64,
-    /// M-Start: a step of 0 after 10, 9, ..., 1 (an 11-ACK cycle).
-    pub zero_step: bool,
     /// Back to the restart window after an idle time of one RTO (RFC 5681 section 4.1).
     pub slow_start_after_idle: bool,
     /// `rfc`: segment size; `null`: what `packet_bytes` leaves after the headers.
     pub mss: Option<u32>,
-    /// `rfc`: congestion avoidance counts acknowledged segments (RFC 3465) rather than ACKs.
-    pub byte_counting: bool,
     /// `rfc`: NewReno restarts the timer for the first partial ACK only (RFC 6582 section 4); Linux does so for each.
     pub impatient: bool,
     /// `rfc`, with SACK: proportional rate reduction (RFC 9937).
@@ -193,6 +162,9 @@ pub struct SenderSpec {
     pub rack: bool,
     /// `ns2`: a 40-byte packet 0 is sent first (`syn_`).
     pub syn: bool,
+    /// All other keys: parameters of the slow start and the window, as their table has them.
+    #[serde(flatten)]
+    pub parameters: Parameters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -248,6 +220,31 @@ pub enum Application {
     },
 }
 
+fn known_slow_start<'de, D: Deserializer<'de>>(from: D) -> Result<&'static SlowStartRow, D::Error> {
+    let name = String::deserialize(from)?;
+    congestion::slow_start(&name).ok_or_else(|| {
+        let known = SLOW_STARTS.iter().map(|row| row.name);
+        unknown("slow start", &name, known)
+    })
+}
+
+fn known_window<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<&'static WindowRow>, D::Error> {
+    let name = String::deserialize(from)?;
+    if name == EXTERNAL {
+        return Ok(None);
+    }
+    let known = || WINDOWS.iter().map(|row| row.name).chain([EXTERNAL]);
+    let row = congestion::window(&name).ok_or_else(|| unknown("window", &name, known()))?;
+    Ok(Some(row))
+}
+
+fn unknown<E: Error>(what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> E {
+    let known = known.collect::<Vec<_>>().join(", ");
+    E::custom(format!("unknown {what} `{name}`: must be one of {known}"))
+}
+
 fn yes() -> bool {
     true
 }
@@ -267,8 +264,8 @@ fn ack_bytes() -> u32 {
 impl Default for SenderSpec {
     fn default() -> Self {
         Self {
-            slow_start: SlowStartKind::Standard,
-            window: WindowKind::Reno,
+            slow_start: &SLOW_STARTS[0],
+            window: Some(&WINDOWS[0]),
             recovery: RecoveryKind::Newreno,
             initial_window: 1,
             initial_ssthresh: None,
@@ -276,16 +273,13 @@ impl Default for SenderSpec {
             limited_transmit: false,
             timestamps: false,
             rto: RtoSpec::default(),
-            gamma: 30.0,
-            max_ssthresh: 100.0,
-            zero_step: false,
             slow_start_after_idle: true,
             mss: None,
-            byte_counting: false,
             impatient: false,
             prr: true,
             rack: false,
             syn: false,
+            parameters: Parameters::default(),
         }
     }
 }

@@ -59,6 +59,8 @@ impl Spec {
         )?;
         for (number, connection) in self.connections.iter().enumerate() {
             connection.validate(&format!("connections.{number}"))?;
+            let sender = format!("connections.{number}.sender");
+            connection.sender.validate_control(&sender, self.profile)?;
             require(
                 &format!("connections.{number}.jitter_ns"),
                 connection.jitter_ns,
@@ -196,13 +198,6 @@ impl SenderSpec {
             self.max_window >= 1,
             ">= 1",
         )?;
-        require(&format!("{key}.gamma"), self.gamma, self.gamma > 0.0, "> 0")?;
-        require(
-            &format!("{key}.max_ssthresh"),
-            self.max_ssthresh,
-            self.max_ssthresh >= 1.0,
-            ">= 1",
-        )?;
         let mss = self.mss.unwrap_or(536);
         require(
             &format!("{key}.mss"),
@@ -243,6 +238,41 @@ impl SenderSpec {
             (0.0..1.0).contains(&tick_phase),
             "0 <= phase < 1",
         )
+    }
+}
+
+impl SenderSpec {
+    /// The profile can run the control, and every parameter is one of its slow start or window there.
+    fn validate_control(&self, key: &str, profile: Profile) -> Result<(), SpecError> {
+        if let Some(row) = self.window {
+            require(
+                &format!("{key}.window"),
+                row.name,
+                row.profiles.contains(&profile),
+                &format!("one that profile {} can run", profile.name()),
+            )?;
+        }
+        let of_window = self.window.map_or(&[][..], |row| row.parameters);
+        let known = || of_window.iter().chain(self.slow_start.parameters);
+        for (name, value) in self.parameters.iter() {
+            let key = format!("{key}.{name}");
+            let Some(parameter) = known().find(|known| known.name == name) else {
+                let names: Vec<&str> = known().map(|known| known.name).collect();
+                let wanted = format!(
+                    "absent: slow start {} and this window know {}",
+                    self.slow_start.name,
+                    names.join(", ")
+                );
+                return require(&key, value, false, &wanted);
+            };
+            let profiles = parameter.profiles;
+            let wanted = format!("absent in profile {}", profile.name());
+            require(&key, value, profiles.contains(&profile), &wanted)?;
+            let (low, high) = parameter.range;
+            let holds = (low..=high).contains(&value);
+            require(&key, value, holds, &parameter.wanted())?;
+        }
+        Ok(())
     }
 }
 
@@ -323,10 +353,10 @@ mod tests {
 
     #[test]
     fn an_unknown_control_is_refused_with_the_known_ones() {
-        let text = MINIMAL.replace("[{}]", r#"[{"sender": {"window": "vegas"}}]"#);
+        let text = MINIMAL.replace("[{}]", r#"[{"sender": {"window": "no-such"}}]"#);
         let error = Spec::from_json(&text).unwrap_err().to_string();
         assert!(
-            error.contains("vegas") && error.contains("compound-draft"),
+            error.contains("no-such") && error.contains("compound-draft"),
             "{error}"
         );
     }

@@ -53,9 +53,12 @@ impl Connection {
             rwnd: sender.rwnd as f64,
             known: Known::default(),
         };
-        io.recorder.window(row, || Known {
-            srtt_ns: sender.rto.srtt_ns(),
-            board: sender.board_counts(),
+        io.recorder.window(row, |values| {
+            sender.control.snapshot(values);
+            Known {
+                srtt_ns: sender.rto.srtt_ns(),
+                board: sender.board_counts(),
+            }
         });
     }
 

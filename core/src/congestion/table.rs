@@ -1,0 +1,439 @@
+//! The table of controls: every slow start and window by name, with parameters, profiles, source and constructor.
+//!
+//! Whoever offers a choice of controls derives it from here: the scenario reader, the command line's help, Python's
+//! lists, the identification, the property tests, docs/controls.md. To add one: its file, and a row.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+
+use super::{
+    Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, LimitedSlowStart, MStart,
+    Pair, Reno, SlowStart, Standard, Window,
+};
+
+/// How a run counts (core/src/simulate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// ns-2.35's packet-counting agents on a clock of doubles, event for event.
+    Ns2,
+    /// Bytes, handshake and options as a modern stack sends them, on integer nanoseconds.
+    Rfc,
+}
+
+impl Profile {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ns2 => "ns2",
+            Self::Rfc => "rfc",
+        }
+    }
+}
+
+const BOTH: &[Profile] = &[Profile::Ns2, Profile::Rfc];
+const RFC: &[Profile] = &[Profile::Rfc];
+
+/// A number that a scenario may set; a flag is 0 or 1.
+#[derive(Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    /// "flag" for one that is on or off.
+    pub unit: &'static str,
+    pub default: f64,
+    /// Both ends are allowed.
+    pub range: (f64, f64),
+    pub profiles: &'static [Profile],
+    pub what: &'static str,
+}
+
+/// The range of a number that must only be greater than 0.
+const POSITIVE: (f64, f64) = (f64::MIN_POSITIVE, f64::MAX);
+
+impl Parameter {
+    const fn flag(
+        name: &'static str,
+        profiles: &'static [Profile],
+        default: bool,
+        what: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            unit: "flag",
+            default: if default { 1.0 } else { 0.0 },
+            range: (0.0, 1.0),
+            profiles,
+            what,
+        }
+    }
+
+    pub fn is_flag(&self) -> bool {
+        self.unit == "flag"
+    }
+
+    /// The range as an error says it.
+    pub fn wanted(&self) -> String {
+        let (low, high) = self.range;
+        match (low == f64::MIN_POSITIVE, high == f64::MAX) {
+            _ if self.is_flag() => "true or false".to_owned(),
+            (true, true) => "> 0".to_owned(),
+            (false, true) => format!(">= {low}"),
+            (true, false) => format!("> 0 and <= {high}"),
+            (false, false) => format!(">= {low} and <= {high}"),
+        }
+    }
+}
+
+const BYTE_COUNTING: Parameter = Parameter::flag(
+    "byte_counting",
+    RFC,
+    false,
+    "acknowledged segments open the window, not ACKs (RFC 3465)",
+);
+
+const GAMMA: Parameter = Parameter {
+    name: "gamma",
+    unit: "packets",
+    default: 30.0,
+    range: POSITIVE,
+    profiles: BOTH,
+    what: "packets in the queue at which the delay window gives way",
+};
+
+const MAX_SSTHRESH: Parameter = Parameter {
+    name: "max_ssthresh",
+    unit: "segments",
+    default: 100.0,
+    range: (1.0, f64::MAX),
+    profiles: BOTH,
+    what: "window above which slow start slows down",
+};
+
+const ZERO_STEP: Parameter = Parameter::flag(
+    "zero_step",
+    BOTH,
+    false,
+    "a step of 0 after 10, 9, ..., 1: an 11-ACK cycle, as the paper's pseudo-code has it",
+);
+
+/// How cwnd grows below ssthresh.
+#[derive(Debug)]
+pub struct SlowStartRow {
+    pub name: &'static str,
+    pub source: &'static str,
+    pub parameters: &'static [Parameter],
+    pub build: fn(&Parameters) -> Box<dyn SlowStart>,
+}
+
+/// How cwnd grows above ssthresh, and what a loss makes of it; or a whole control that has its own slow start.
+#[derive(Debug)]
+pub struct WindowRow {
+    pub name: &'static str,
+    /// What a verdict calls it: variants of one control share it.
+    pub family: &'static str,
+    /// The document or program whose arithmetic it is.
+    pub source: &'static str,
+    pub parameters: &'static [Parameter],
+    /// Profiles that can run it.
+    pub profiles: &'static [Profile],
+    /// A module of Linux 2.6.22: profile ns2 runs it on ns-2's Linux agent.
+    pub is_linux_module: bool,
+    /// What the control of this name sets besides its window.
+    pub sender: &'static [(&'static str, Setting)],
+    pub build: fn(&SlowStartRow, &Parameters) -> Box<dyn Control>,
+}
+
+/// A key of a scenario's control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    Text(&'static str),
+    Flag(bool),
+}
+
+use Setting::{Flag, Text};
+
+const SACK: (&str, Setting) = ("recovery", Text("sack"));
+const TIMESTAMPS: (&str, Setting) = ("timestamps", Flag(true));
+
+pub static SLOW_STARTS: &[SlowStartRow] = &[
+    SlowStartRow {
+        name: "standard",
+        source: "RFC 5681 section 3.1",
+        parameters: &[BYTE_COUNTING],
+        build: |p| Box::new(standard(p)),
+    },
+    SlowStartRow {
+        name: "limited",
+        source: "RFC 3742",
+        parameters: &[MAX_SSTHRESH],
+        build: |p| {
+            Box::new(LimitedSlowStart {
+                max_ssthresh: p.value(&MAX_SSTHRESH),
+            })
+        },
+    },
+    SlowStartRow {
+        name: "hystart",
+        source: "RFC 9406",
+        parameters: &[BYTE_COUNTING],
+        build: |p| Box::new(HystartPlusPlus::new(standard(p))),
+    },
+    SlowStartRow {
+        name: "m-start",
+        source: "Patel & Ganatra 2017, equation (3)",
+        parameters: &[ZERO_STEP],
+        build: |p| Box::new(MStart::new(p.is_set(&ZERO_STEP))),
+    },
+];
+
+pub static WINDOWS: &[WindowRow] = &[
+    WindowRow {
+        name: "reno",
+        family: "reno",
+        source: "RFC 5681 section 3.1",
+        parameters: &[BYTE_COUNTING],
+        profiles: BOTH,
+        is_linux_module: false,
+        sender: &[("recovery", Text("reno"))],
+        build: |slow_start, p| over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING))),
+    },
+    WindowRow {
+        name: "cubic",
+        family: "cubic",
+        source: "RFC 9438",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: false,
+        sender: &[SACK],
+        build: |slow_start, p| over(slow_start, p, Cubic::new()),
+    },
+    WindowRow {
+        name: "cubic-linux",
+        family: "cubic",
+        source: "Linux 2.6.22 tcp_cubic.c, as in ns-2.35",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p| over(slow_start, p, CubicLinux::new()),
+    },
+    WindowRow {
+        name: "compound",
+        family: "compound",
+        source: "the Linux module of Blanc, Avrachenkov & Collange 2008, as in ns-2.35",
+        parameters: &[GAMMA],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p| over(slow_start, p, Compound::new(p.value(&GAMMA))),
+    },
+    WindowRow {
+        name: "compound-draft",
+        family: "compound",
+        source: "draft-sridharan-tcpm-ctcp-02",
+        parameters: &[GAMMA],
+        profiles: BOTH,
+        is_linux_module: false,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
+    },
+];
+
+/// Names for more than a window alone; every window is a name, too.
+static COMBINATIONS: &[(&str, &[(&str, Setting)])] = &[
+    ("tahoe", &[("recovery", Text("tahoe"))]),
+    ("newreno", &[("recovery", Text("newreno"))]),
+    ("sack", &[SACK]),
+    ("fack", &[("recovery", Text("fack"))]),
+    (
+        "cubic-hystart",
+        &[
+            ("slow_start", Text("hystart")),
+            ("window", Text("cubic")),
+            SACK,
+        ],
+    ),
+    ("m-start", &[("slow_start", Text("m-start")), SACK]),
+    (
+        "m-start-cubic",
+        &[
+            ("slow_start", Text("m-start")),
+            ("window", Text("cubic")),
+            SACK,
+        ],
+    ),
+];
+
+/// The named controls: name, and the keys it stands for.
+pub fn controls() -> impl Iterator<Item = (&'static str, Vec<(&'static str, Setting)>)> {
+    let combined = COMBINATIONS
+        .iter()
+        .map(|&(name, settings)| (name, settings.to_vec()));
+    let single = WINDOWS.iter().map(|row| {
+        let window = ("window", Text(row.name));
+        let settings = std::iter::once(window).chain(row.sender.iter().copied());
+        (row.name, settings.collect())
+    });
+    combined.chain(single)
+}
+
+/// What a scenario sets of a control's parameters, by name; the others have their defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters(BTreeMap<String, f64>);
+
+impl Parameters {
+    #[must_use]
+    pub fn with(mut self, name: &str, value: f64) -> Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    pub fn value(&self, parameter: &Parameter) -> f64 {
+        let given = self.0.get(parameter.name);
+        given.copied().unwrap_or(parameter.default)
+    }
+
+    pub fn is_set(&self, parameter: &Parameter) -> bool {
+        self.value(parameter) != 0.0
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Given {
+            Flag(bool),
+            Number(f64),
+        }
+        let given = BTreeMap::<String, Given>::deserialize(deserializer)?;
+        let number = |given| match given {
+            Given::Flag(flag) => f64::from(u8::from(flag)),
+            Given::Number(number) => number,
+        };
+        let given = given.into_iter();
+        Ok(Self(
+            given.map(|(name, value)| (name, number(value))).collect(),
+        ))
+    }
+}
+
+pub fn slow_start(name: &str) -> Option<&'static SlowStartRow> {
+    SLOW_STARTS.iter().find(|row| row.name == name)
+}
+
+pub fn window(name: &str) -> Option<&'static WindowRow> {
+    WINDOWS.iter().find(|row| row.name == name)
+}
+
+impl PartialEq for SlowStartRow {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl PartialEq for WindowRow {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl WindowRow {
+    /// The control of this window under a slow start.
+    pub fn under(&self, slow_start: &SlowStartRow, parameters: &Parameters) -> Box<dyn Control> {
+        (self.build)(slow_start, parameters)
+    }
+}
+
+fn standard(parameters: &Parameters) -> Standard {
+    Standard {
+        byte_counting: parameters.is_set(&BYTE_COUNTING),
+    }
+}
+
+/// A window under a slow start. The usual one is compiled into the window's own type: an ACK costs one call that is not
+/// known beforehand.
+fn over(
+    slow_start: &SlowStartRow,
+    parameters: &Parameters,
+    window: impl Window + Clone + 'static,
+) -> Box<dyn Control> {
+    if slow_start.name == "standard" {
+        let slow_start = standard(parameters);
+        return Box::new(Pair { slow_start, window });
+    }
+    let slow_start = (slow_start.build)(parameters);
+    Box::new(Pair { slow_start, window })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stands_once_and_every_key_of_a_named_control_is_known() {
+        let mut names = BTreeSet::new();
+        for (name, settings) in controls() {
+            assert!(names.insert(name), "{name}");
+            for (key, setting) in settings {
+                match (key, setting) {
+                    ("window", Text(name)) => assert!(window(name).is_some(), "{name}"),
+                    ("slow_start", Text(name)) => assert!(slow_start(name).is_some(), "{name}"),
+                    ("recovery", Text(_)) | (_, Flag(_)) => {}
+                    (key, Text(_)) => panic!("{name}: {key}"),
+                }
+            }
+        }
+        assert!(SLOW_STARTS.iter().all(|row| !row.source.is_empty()));
+    }
+
+    #[test]
+    fn a_parameter_is_the_same_wherever_it_stands() {
+        let rows = WINDOWS.iter().map(|row| row.parameters);
+        let all = rows.chain(SLOW_STARTS.iter().map(|row| row.parameters));
+        let mut known: BTreeMap<&str, &Parameter> = BTreeMap::new();
+        for parameter in all.flatten() {
+            let (low, high) = parameter.range;
+            assert!((low..=high).contains(&parameter.default), "{parameter:?}");
+            let before = known.insert(parameter.name, parameter);
+            assert!(before.is_none_or(|before| format!("{before:?}") == format!("{parameter:?}")));
+        }
+    }
+
+    #[test]
+    fn every_control_forks_and_the_fork_goes_its_own_way() {
+        for (window, slow_start) in WINDOWS.iter().flat_map(|window| {
+            SLOW_STARTS
+                .iter()
+                .map(move |slow_start| (window, slow_start))
+        }) {
+            let mut state = super::super::State {
+                cwnd: 10.0,
+                ssthresh: 8.0,
+                smss: 1.0,
+            };
+            let mut control = window.under(slow_start, &Parameters::default());
+            control.start(&mut state, 0);
+            let before = format!("{control:?}");
+            let names = |control: &dyn Control| -> Vec<&str> {
+                control.values().iter().map(|(name, _)| *name).collect()
+            };
+            let mut fork = control.clone();
+            let loss = super::super::Loss {
+                now_ns: 1_000_000_000,
+                flight_size: 10.0,
+                snd_nxt: 10,
+            };
+            fork.on_loss(&mut state, &loss);
+            assert_eq!(format!("{control:?}"), before);
+            // A column of the truth file has one meaning from the first row to the last.
+            assert_eq!(names(&*fork), names(&*control));
+        }
+    }
+}

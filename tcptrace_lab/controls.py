@@ -1,0 +1,95 @@
+"""The table of controls as the core has it (core/src/congestion/table.rs): adding a row there adds it here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcptrace_lab import _core
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A number or flag that a scenario's control may set; `low` and `high` are both allowed."""
+
+    name: str
+    unit: str
+    default: float | bool
+    low: float
+    high: float
+    wanted: str
+    profiles: tuple[str, ...]
+    what: str
+
+    def holds(self, value: float) -> bool:
+        """Whether a scenario may say so."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowStart:
+    """How cwnd grows below ssthresh."""
+
+    name: str
+    source: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """How cwnd grows above ssthresh and what a loss makes of it; variants of one control are a `family`."""
+
+    name: str
+    family: str
+    source: str
+    profiles: tuple[str, ...]
+    is_linux_module: bool
+    parameters: tuple[Parameter, ...]
+
+
+def _parameters(rows: list[_core.ParameterRow]) -> tuple[Parameter, ...]:
+    return tuple(Parameter(**{**row, "profiles": tuple(row["profiles"])}) for row in rows)
+
+
+_TABLE = _core.controls()
+
+SLOW_STARTS: dict[str, SlowStart] = {
+    row["name"]: SlowStart(**{**row, "parameters": _parameters(row["parameters"])}) for row in _TABLE["slow_starts"]
+}
+WINDOWS: dict[str, Window] = {
+    row["name"]: Window(
+        **{**row, "profiles": tuple(row["profiles"]), "parameters": _parameters(row["parameters"])},
+    )
+    for row in _TABLE["windows"]
+}
+
+# The named controls, and the keys for which each stands.
+CONTROLS: dict[str, dict[str, object]] = dict(_TABLE["controls"])
+
+PARAMETERS: dict[str, Parameter] = {
+    parameter.name: parameter for row in (*SLOW_STARTS.values(), *WINDOWS.values()) for parameter in row.parameters
+}
+
+
+def described() -> str:
+    """The table as text, for a command's help."""
+    lines = ["control.slow_start is one of"]
+    lines += [f"  {row.name:15} {row.source}{_settable(row.parameters)}" for row in SLOW_STARTS.values()]
+    lines += ["control.window is one of"]
+    lines += [f"  {row.name:15} {row.source}{_settable(row.parameters)}" for row in WINDOWS.values()]
+    lines += [f"control = NAME: {', '.join(CONTROLS)}", "parameters of control"]
+    for parameter in PARAMETERS.values():
+        default = (
+            str(parameter.default).lower() if parameter.unit == "flag" else f"{parameter.default:g} {parameter.unit}"
+        )
+        lines.append(f"  {parameter.name:15} {default}: {parameter.what}")
+    return "\n".join(lines)
+
+
+def _settable(parameters: tuple[Parameter, ...]) -> str:
+    return f" ({', '.join(parameter.name for parameter in parameters)})" if parameters else ""
+
+
+def parameters_of(slow_start: str, window: str) -> dict[str, Parameter]:
+    """What a slow start and a window can be told, by name."""
+    rows = (*SLOW_STARTS[slow_start].parameters, *WINDOWS[window].parameters)
+    return {parameter.name: parameter for parameter in rows}

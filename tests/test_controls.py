@@ -1,0 +1,68 @@
+"""The table of controls: what is offered, and what is refused by name."""
+
+from dataclasses import replace
+
+import pytest
+
+from tcptrace_lab import controls
+from tcptrace_lab.errors import ScenarioError
+from tcptrace_lab.scenario import CONTROLS, SLOW_STARTS, WINDOWS, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario_file import parse
+from tcptrace_lab.simulate import simulate
+
+PATH = Path(nodes=(Node(rate_bps=2e6, buffer=10, delay_s=0.02),), return_delay_s=0.02)
+
+
+def of(control: Control, profile: str = "rfc") -> Scenario:
+    return Scenario(path=PATH, connections=(Connection(control=control),), duration_s=5, profile=profile)
+
+
+def test_an_unknown_control_is_refused_with_the_known_ones():
+    table = {"duration_s": 1, "path": {"nodes": [{"rate_bps": 1e6}]}, "control": {"window": "no-such"}}
+    with pytest.raises(ScenarioError, match=rf"control.window = 'no-such': must be one of {', '.join(WINDOWS)}"):
+        parse(table)
+
+
+@pytest.mark.parametrize(
+    ("control", "profile", "message"),
+    [
+        ({"gamma": 5}, "rfc", "gamma = 5: must be absent: slow start standard over reno knows byte_counting"),
+        ({"window": "compound", "gamma": -1}, "rfc", "gamma = -1: must be > 0"),
+        ({"byte_counting": True}, "ns2", r"connections.0.control.byte_counting = True: must be absent in profile ns2"),
+        ({"rack": True}, "ns2", r"connections.0.control.rack = True: must be absent in profile ns2"),
+        ({"syn": True}, "rfc", r"connections.0.control.syn = True: must be absent in profile rfc"),
+    ],
+)
+def test_a_key_that_nobody_reads_is_refused_by_name(control, profile, message):
+    with pytest.raises(ScenarioError, match=message):
+        of(Control(**control), profile)
+
+
+def test_a_receivers_key_of_another_profile_is_refused_by_name():
+    receiver = Receiver(rwnd=9000)
+    connection = Connection(receiver=receiver)
+    with pytest.raises(ScenarioError, match=r"connections.0.receiver.rwnd = 9000: must be absent in profile ns2"):
+        Scenario(path=PATH, connections=(connection,), duration_s=1, profile="ns2")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("slow_start", SLOW_STARTS)
+def test_every_pair_runs_where_it_says_it_does(slow_start, window):
+    """The lists are the core's, so whatever stands in its table can be run."""
+    for profile in controls.WINDOWS[window].profiles:
+        run = simulate(of(Control(slow_start=slow_start, window=window, recovery="sack"), profile))
+        assert run.totals[0]["acked"] > 0
+
+
+def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():
+    two = replace(of(Control(window="cubic", recovery="sack")), taps=())
+    two = replace(two, connections=(two.connections[0], Connection(control=Control(**CONTROLS["compound-draft"]))))
+    windows = simulate(two).windows
+    cubic, compound = windows[windows["connection"] == 0], windows[windows["connection"] == 1]
+    after_a_loss = cubic[cubic["k_s"].notna()]
+    assert len(after_a_loss) > 0
+    assert (after_a_loss["w_max"] > 0).all()
+    assert cubic["dwnd"].isna().all()
+    assert compound["w_max"].isna().all()
+    # Propagation, a packet's and its ACK's transmission, 46.2 ms; the other's first packet, 6 ms, may be before it.
+    assert 46e6 < compound["base_rtt_ns"].min() < 53e6
