@@ -169,7 +169,7 @@ def test_two_of_one_s_own_share_a_path_as_two_built_in_ones_do():
     scenario = replace(one, connections=(*one.connections, replace(one.connections[0], start_s=3.0)))
     built_in, ours = simulate(scenario), simulate(scenario, controls=[Reno(), Reno()])
     assert ours.totals == built_in.totals
-    pd.testing.assert_frame_equal(ours.windows, built_in.windows)
+    pd.testing.assert_frame_equal(ours.windows, built_in.windows[ours.windows.columns])
 
 
 def test_any_connection_may_have_its_own():
