@@ -1,7 +1,8 @@
 //! A whole capture through decoder and table.
 
+use super::connection::Connection;
 use super::pipeline;
-use super::table::{Table, Wanted};
+use super::table::{Patience, Table, Wanted};
 use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::Counts;
 
@@ -20,9 +21,50 @@ pub struct Followed {
 pub fn follow(
     reader: Reader,
     wanted: Wanted,
-    progress: impl FnMut(u64) -> bool,
+    mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Followed, CaptureError> {
-    let mut table = Table::new(wanted);
+    let progress = |_: &mut Table, position, _| progress(position);
+    followed(reader, Table::new(wanted), progress)
+}
+
+/// Packets between two looks for connections that are over; never fewer than there are connections.
+const SELDOM: u64 = 1 << 16;
+
+/// Follows every connection of a capture and gives each to `row` as soon as it is over: what is kept is what is open.
+///
+/// The rest comes at the end, in order of ids. An error of `row` ends the reading.
+pub fn follow_by_row<E>(
+    reader: Reader,
+    patience: Patience,
+    mut row: impl FnMut(&str, &Connection) -> Result<(), E>,
+    mut progress: impl FnMut(u64) -> bool,
+) -> Result<Result<Followed, E>, CaptureError> {
+    let name = reader.name().to_owned();
+    let (mut failed, mut looked_at) = (None, 0);
+    let followed = followed(reader, Table::default(), |table, position, now| {
+        if table.segments() - looked_at >= SELDOM.max(table.len() as u64) {
+            looked_at = table.segments();
+            let gone = table.leave(now, patience);
+            failed = gone
+                .iter()
+                .find_map(|connection| row(&name, connection).err());
+        }
+        failed.is_none() && progress(position)
+    })?;
+    if failed.is_none() {
+        failed = followed
+            .table
+            .connections()
+            .find_map(|connection| row(&name, &connection).err());
+    }
+    Ok(failed.map_or(Ok(followed), Err))
+}
+
+fn followed(
+    reader: Reader,
+    mut table: Table,
+    progress: impl FnMut(&mut Table, u64, i64) -> bool,
+) -> Result<Followed, CaptureError> {
     let read = pipeline::run(reader, &mut table, progress)?;
     Ok(Followed {
         name: read.name,

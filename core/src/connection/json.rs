@@ -1,96 +1,134 @@
-//! A followed capture as JSON, one connection a line: written here so that nothing else need be loaded for it.
+//! Followed connections as JSON: a capture as one object, or a connection a line. Written to a sink as they are made,
+//! and without Python: nothing else need be loaded for it.
 
-use std::fmt::Write;
+use std::io::{self, Write};
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::connection::Connection;
 use super::filter::Filter;
 use super::follow::Followed;
 use super::summary::{self, Value};
 
-/// Appends one capture as a JSON object; `filter` chooses the connections.
-pub fn write_capture(out: &mut String, followed: &Followed, filter: Option<&Filter>) {
-    out.push_str("{\"file\": ");
-    text(out, &followed.name);
-    let counts = &followed.counts;
-    let _ = write!(
-        out,
-        ", \"packets\": {}, \"segments\": {}, \"undecoded\": {{",
-        counts.packets, counts.segments
-    );
-    let causes = counts.causes().into_iter().filter(|(_, count)| *count > 0);
-    for (place, (cause, count)) in causes.enumerate() {
-        let _ = write!(
-            out,
-            "{}\"{cause}\": {count}",
-            if place > 0 { ", " } else { "" }
-        );
-    }
-    out.push('}');
-    if let Some(link) = counts.unknown_link() {
-        out.push_str(", \"unknown_link_type\": ");
-        text(out, &link);
-    }
-    out.push_str(", \"truncated\": ");
-    match &followed.truncated {
-        Some(cut) => {
-            let _ = write!(out, "{{\"offset\": {}, \"reason\": ", cut.offset);
-            text(out, &cut.reason);
-            out.push('}');
-        }
-        None => out.push_str("null"),
-    }
-    out.push_str(", \"connections\": [");
-    let names: Vec<String> = summary::columns()
-        .map(|(name, _)| format!("\"{name}\": "))
-        .collect();
-    let connections = followed.table.connections().iter();
-    let chosen =
-        connections.filter(|connection| filter.is_none_or(|filter| filter.accepts(connection)));
-    for (place, connection) in chosen.enumerate() {
-        out.push_str(if place > 0 { ",\n{" } else { "\n{" });
-        for (place, (name, value)) in names.iter().zip(summary::row(connection)).enumerate() {
-            if place > 0 {
-                out.push_str(", ");
-            }
-            out.push_str(name);
-            cell(out, &value);
-        }
-        out.push('}');
-    }
-    out.push_str("]}");
+/// A connection's row under its columns' names; `file` stands first where each row is read alone.
+struct Row<'a> {
+    names: &'a [String],
+    file: Option<&'a str>,
+    connection: &'a Connection,
 }
 
-fn cell(out: &mut String, value: &Value) {
-    let _ = match value {
-        Value::Int(value) => write!(out, "{value}"),
-        // A whole number keeps no ".0": RTTs are integer nanoseconds, some of them missing.
-        Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
-            write!(out, "{}", *value as i64)
+/// What a capture held besides its connections.
+struct Head<'a>(&'a Followed);
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Int(value) => to.serialize_i64(*value),
+            // A whole number keeps no ".0": RTTs are integer nanoseconds, some of them missing.
+            Self::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                to.serialize_i64(*value as i64)
+            }
+            Self::Float(value) => to.serialize_f64((value * 1e3).round() / 1e3),
+            Self::Bool(value) => to.serialize_bool(*value),
+            Self::Text(value) => to.serialize_str(value),
+            Self::Missing => to.serialize_none(),
         }
-        Value::Float(value) => write!(out, "{value:.3}"),
-        Value::Bool(value) => write!(out, "{value}"),
-        Value::Text(value) => {
-            text(out, value);
-            Ok(())
+    }
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        if let Some(file) = self.file {
+            map.serialize_entry("file", file)?;
         }
-        Value::Missing => write!(out, "null"),
+        for (name, value) in self.names.iter().zip(summary::row(self.connection)) {
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
+    }
+}
+
+impl Head<'_> {
+    fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let counts = &self.0.counts;
+        map.serialize_entry("packets", &counts.packets)?;
+        map.serialize_entry("segments", &counts.segments)?;
+        let causes = counts.causes().into_iter().filter(|(_, count)| *count > 0);
+        map.serialize_entry(
+            "undecoded",
+            &causes.collect::<std::collections::BTreeMap<_, _>>(),
+        )?;
+        if let Some(link) = counts.unknown_link() {
+            map.serialize_entry("unknown_link_type", &link)?;
+        }
+        let cut = self.0.truncated.as_ref();
+        let cut = cut.map(|cut| serde_json::json!({"offset": cut.offset, "reason": cut.reason}));
+        map.serialize_entry("truncated", &cut)
+    }
+}
+
+/// One capture as an object, a connection a line; `filter` chooses the connections.
+pub fn write_capture(
+    out: &mut impl Write,
+    followed: &Followed,
+    filter: Option<&Filter>,
+) -> io::Result<()> {
+    write!(out, "{{\"file\": ")?;
+    serde_json::to_writer(&mut *out, &followed.name)?;
+    let mut head = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut head);
+    let mut map = serializer.serialize_map(None)?;
+    Head(followed).entries(&mut map)?;
+    SerializeMap::end(map)?;
+    // The object goes on with the connections.
+    head.pop();
+    out.write_all(b", ")?;
+    out.write_all(&head[1..])?;
+    out.write_all(b", \"connections\": [")?;
+    let names = names();
+    let mut separator = "\n";
+    for connection in followed.table.connections() {
+        if filter.is_none_or(|filter| filter.accepts(&connection)) {
+            out.write_all(separator.as_bytes())?;
+            write_row(out, &names, None, &connection)?;
+            separator = ",\n";
+        }
+    }
+    out.write_all(b"]}")
+}
+
+/// The columns' names, for `write_row`.
+pub fn names() -> Vec<String> {
+    summary::columns().map(|(name, _)| name).collect()
+}
+
+/// A connection as one object on one line, without the line's end.
+pub fn write_row(
+    out: &mut impl Write,
+    names: &[String],
+    file: Option<&str>,
+    connection: &Connection,
+) -> io::Result<()> {
+    let row = Row {
+        names,
+        file,
+        connection,
     };
+    Ok(serde_json::to_writer(out, &row)?)
 }
 
-/// A JSON string (RFC 8259 section 7).
-fn text(out: &mut String, text: &str) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            control if control < ' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
+/// The last line of a capture written line by line: its packets, and what left the table before its end.
+pub fn write_summary(out: &mut impl Write, followed: &Followed) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::new(&mut *out);
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("file", &followed.name)?;
+    Head(followed).entries(&mut map)?;
+    let (left_idle, resumed) = followed.table.left_idle();
+    map.serialize_entry("left_idle", &left_idle)?;
+    map.serialize_entry("resumed", &resumed)?;
+    SerializeMap::end(map)?;
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]
@@ -98,23 +136,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_numbers_are_valid_json() {
-        let mut out = String::new();
-        text(&mut out, "a\"b\\c\u{1}\né");
-        assert_eq!(
-            serde_json::from_str::<String>(&out).unwrap(),
-            "a\"b\\c\u{1}\né"
-        );
-        let mut out = String::new();
-        for value in [
+    fn numbers_are_written_as_whole_as_they_are() {
+        let values = [
             Value::Float(1.5e9),
             Value::Float(0.25),
+            Value::Float(1.23456),
             Value::Missing,
             Value::Bool(true),
-        ] {
-            cell(&mut out, &value);
-            out.push(' ');
-        }
-        assert_eq!(out, "1500000000 0.250 null true ");
+            Value::Text("a\"b\\c\u{1}\n\u{e9}".to_owned()),
+        ];
+        let text = serde_json::to_string(&values[..]).unwrap();
+        assert_eq!(
+            text,
+            "[1500000000,0.25,1.235,null,true,\"a\\\"b\\\\c\\u0001\\n\u{e9}\"]"
+        );
     }
 }

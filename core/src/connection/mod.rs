@@ -1,6 +1,7 @@
 //! Following TCP: the connection table and, per direction, what the sender did.
 
 mod acking;
+mod brief;
 mod cause;
 mod columns;
 #[expect(
@@ -29,12 +30,12 @@ pub use columns::{AckColumns, SegmentColumns};
 pub use connection::{Connection, End, Vantage};
 pub use counts::Counts;
 pub use flow::Flow;
-pub use follow::{Followed, follow};
+pub use follow::{Followed, follow, follow_by_row};
 pub use intervals::IntervalSet;
 pub use packet::Packet;
 pub use samples::Samples;
 pub use sequence::{is_later, unwrap, wrap};
-pub use table::{Table, Wanted};
+pub use table::{Patience, Table, Wanted};
 
 #[cfg(test)]
 mod tests;

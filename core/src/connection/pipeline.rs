@@ -41,11 +41,12 @@ pub struct Read {
     pub truncated: Option<Truncated>,
 }
 
-/// Follows all segments of a capture; `progress` is told the bytes read, and ends the work by returning false.
+/// Follows all segments of a capture; after each batch `progress` has the table, and is told the bytes read and the
+/// time of the last packet; it ends the work by returning false.
 pub fn run(
     reader: Reader,
     table: &mut Table,
-    mut progress: impl FnMut(u64) -> bool,
+    mut progress: impl FnMut(&mut Table, u64, i64) -> bool,
 ) -> Result<Read, CaptureError> {
     let (full, to_follow) = sync_channel::<Batch>(BATCHES);
     let (empty, to_fill) = sync_channel::<Batch>(BATCHES);
@@ -58,7 +59,8 @@ pub fn run(
         let reading = scope.spawn(move || read(reader, &to_fill, &full));
         for mut batch in to_follow {
             follow(table, &batch);
-            if !progress(batch.position) {
+            let now = batch.packets.last().map_or(i64::MIN, |last| last.time_ns);
+            if !progress(table, batch.position, now) {
                 break;
             }
             batch.packets.clear();

@@ -1,11 +1,14 @@
-//! The connection table: segments to connections by their four-tuple (RFC 9293 section 3.3.1).
+//! The connection table: segments to connections by their four-tuple (RFC 9293 section 3.3.1) and their network.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::connection::Connection;
+use super::brief::{self, Kept};
+use super::connection::{Connection, End};
 use super::packet::Packet;
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 
@@ -28,32 +31,70 @@ impl Wanted {
     }
 }
 
-/// Both endpoints, the lower one first.
-type Key = (Endpoint, Endpoint);
+/// When a connection may leave a table that is read on the way (`Table::leave`), in capture time.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// After its end: what may still come is the retransmission of a FIN or a reset (RFC 9293's 2 MSL).
+    pub closed_ns: i64,
+    /// Without an end.
+    pub idle_ns: i64,
+}
 
 /// Where a pair of IPv4 endpoints was last found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
     addresses: u64,
     ports: u32,
-    id: u32,
+    begun: u32,
 }
 
 /// Places in the shortcut: enough for a few thousand connections at once without the map.
 const SHORTCUTS: usize = 1 << 12;
+/// Connections of one pair of endpoints that are looked through for the right network.
+const MOST_NETWORKS: usize = 64;
+const NOBODY: u32 = u32::MAX;
 
-/// Follows every connection of a stream of segments in captured order.
+/// How much of a connection is kept.
+#[derive(Clone, Debug)]
+enum State {
+    Brief(Vec<Kept>),
+    /// Its place in `begun`.
+    Begun(u32),
+    Left,
+}
+
+/// What stands for a connection in the table.
+#[derive(Clone, Debug)]
+struct Slot {
+    /// The sender of the first packet, and its peer.
+    ends: [Endpoint; 2],
+    /// The network of what each end sent, once it has sent something: a mirrored port may tag each direction its own way.
+    networks: [Option<u32>; 2],
+    /// The connection before this one with the same pair (or, rarely, another pair with the same hash).
+    previous: u32,
+    state: State,
+}
+
+/// Follows every connection of a stream of segments in captured order. Ids are the order of first packets.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    connections: Vec<Connection>,
-    /// The newest connection of each pair of endpoints.
-    newest: FxHashMap<Key, u32>,
+    /// From id `first` on.
+    slots: VecDeque<Slot>,
+    first: u32,
+    begun: Vec<Connection>,
+    /// Places of `begun` that are free again.
+    free: Vec<u32>,
+    /// The newest connection of each pair of endpoints, by the pair's hash.
+    newest: FxHashMap<u64, u32>,
     /// The connection of the segment before: most segments follow one of their own.
-    last: Option<(Key, u32)>,
+    last: Option<u32>,
     /// By a hash of the pair, the same for both directions; addresses and ports of 0: empty.
     shortcuts: Vec<Found>,
     wanted: Wanted,
     segments: u64,
+    /// Connections that left without an end, and those that went on after they had.
+    left_idle: u64,
+    resumed: u64,
 }
 
 impl Table {
@@ -65,12 +106,59 @@ impl Table {
         }
     }
 
-    pub fn connections(&self) -> &[Connection] {
-        &self.connections
+    /// Connections in the table.
+    pub fn len(&self) -> usize {
+        self.slots.len()
     }
 
-    pub fn into_connections(self) -> Vec<Connection> {
-        self.connections
+    /// Segments that were followed.
+    pub fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Connections that left the table idle, without an end, and how many were opened anew by a packet of such a one.
+    pub fn left_idle(&self) -> (u64, u64) {
+        (self.left_idle, self.resumed)
+    }
+
+    /// One connection; `None`: no such id, or it has left.
+    pub fn connection(&self, id: usize) -> Option<Cow<'_, Connection>> {
+        let place = id.checked_sub(self.first as usize)?;
+        self.followed(id, self.slots.get(place)?)
+    }
+
+    /// All connections in order of their ids.
+    pub fn connections(&self) -> impl Iterator<Item = Cow<'_, Connection>> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(place, slot)| self.followed(self.first as usize + place, slot))
+    }
+
+    /// A connection with per-segment detail, to take it out.
+    pub fn detailed(&mut self, id: usize) -> Option<&mut Connection> {
+        match self.slot(id as u32)?.state {
+            State::Begun(place) => Some(&mut self.begun[place as usize]),
+            _ => None,
+        }
+    }
+
+    fn followed(&self, id: usize, slot: &Slot) -> Option<Cow<'_, Connection>> {
+        Some(match &slot.state {
+            State::Begun(place) => Cow::Borrowed(&self.begun[*place as usize]),
+            State::Brief(kept) => Cow::Owned(follow_again(id, slot.ends, kept, false)),
+            State::Left => return None,
+        })
+    }
+
+    fn slot(&self, id: u32) -> Option<&Slot> {
+        self.slots.get(id.checked_sub(self.first)? as usize)
+    }
+
+    fn slot_mut(&mut self, id: u32) -> &mut Slot {
+        &mut self.slots[(id - self.first) as usize]
     }
 
     /// The next segment; `time_ns` is when it was captured. The record number is counted here.
@@ -83,9 +171,10 @@ impl Table {
         self.segments += 1;
         let packet = Packet::new(time_ns, index, segment);
         let options = Some(&segment.options);
-        let pair = plain_pair(segment.src, segment.dst);
+        let pair = plain_pair(segment.src, segment.dst).filter(|_| segment.network == 0);
         if pair.is_none_or(|pair| !self.push_known(pair, &packet, options)) {
-            self.follow(segment.src, segment.dst, &packet, options);
+            let ends = [segment.src, segment.dst];
+            self.follow(ends, segment.network, &packet, options);
         }
     }
 
@@ -117,18 +206,24 @@ impl Table {
         }
         // The shortcut holds the pair as `ends` has it.
         let from = usize::from(pair != there);
-        self.connections[found.id as usize].push(from, packet, options);
+        self.begun[found.begun as usize].push(from, packet, options);
         true
     }
 
     /// Through the map, and noted in the shortcut.
     #[cold]
     fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>) {
-        self.follow(plain.src(), plain.dst(), packet, None);
-        let id = self.last.expect("a segment was followed").1;
+        let id = self.follow([plain.src(), plain.dst()], 0, packet, None);
+        let slot = self.slot(id).expect("a segment was followed");
+        let State::Begun(begun) = slot.state else {
+            return;
+        };
+        if slot.networks != [Some(0); 2] {
+            return;
+        }
         let there = (plain.addresses, plain.ports);
         let back = reversed(there);
-        let is_there = self.connections[id as usize].ends[0] == plain.src();
+        let is_there = slot.ends[0] == plain.src();
         let (addresses, ports) = if is_there { there } else { back };
         if self.shortcuts.is_empty() {
             self.shortcuts = vec![Found::default(); SHORTCUTS];
@@ -136,45 +231,126 @@ impl Table {
         self.shortcuts[shortcut(there, back)] = Found {
             addresses,
             ports,
-            id,
+            begun,
         };
     }
 
+    /// Returns the id of the connection that the packet belongs to.
     fn follow(
         &mut self,
-        src: Endpoint,
-        dst: Endpoint,
+        [src, dst]: [Endpoint; 2],
+        network: u32,
         packet: &Packet<'_>,
         options: Option<&TcpOptions>,
-    ) {
-        let is_forward = src <= dst;
-        let key = if is_forward { (src, dst) } else { (dst, src) };
-        let known = match self.last {
-            Some((last, id)) if last == key => Some(id),
-            _ => self.newest.get(&key).copied(),
+    ) -> u32 {
+        let id = match self.find([src, dst], network) {
+            Some(id) if !(packet.is_syn() && self.is_reused(id, src, packet)) => id,
+            _ => self.open([src, dst]),
         };
-        let id = match known {
-            Some(id)
-                if !(packet.is_syn()
-                    && self.connections[id as usize].is_reused_by(src, packet)) =>
-            {
-                id
-            }
-            _ => self.open(key, src, dst),
-        };
-        self.last = Some((key, id));
-        let connection = &mut self.connections[id as usize];
-        let from = usize::from(connection.ends[0] != src);
+        self.last = Some(id);
+        let slot = self.slot_mut(id);
         // A connection from an endpoint to itself: told apart by nothing, all of it is one direction.
-        connection.push(from, packet, options);
+        let from = usize::from(slot.ends[0] != src);
+        slot.networks[from].get_or_insert(network);
+        match &mut slot.state {
+            State::Brief(kept) if kept.len() < brief::MOST && packet.sack.is_none() => {
+                kept.push(Kept::new(from, packet, options));
+            }
+            _ => self.begin(id).push(from, packet, options),
+        }
+        id
     }
 
-    fn open(&mut self, key: Key, src: Endpoint, dst: Endpoint) -> u32 {
-        let id = self.connections.len();
-        self.connections
-            .push(Connection::new(id, [src, dst], self.wanted.has(id)));
-        let id = u32::try_from(id).expect("fewer connections than fit memory");
-        self.newest.insert(key, id);
+    /// The connection in full.
+    fn begin(&mut self, id: u32) -> &mut Connection {
+        let place = match &self.slot_mut(id).state {
+            State::Begun(place) => *place,
+            State::Brief(kept) => {
+                let (kept, ends) = (kept.clone(), self.slot_mut(id).ends);
+                let is_wanted = self.wanted.has(id as usize);
+                let connection = follow_again(id as usize, ends, &kept, is_wanted);
+                let place = self.put(connection);
+                self.slot_mut(id).state = State::Begun(place);
+                place
+            }
+            State::Left => unreachable!("a connection that has left is not found"),
+        };
+        &mut self.begun[place as usize]
+    }
+
+    fn put(&mut self, connection: Connection) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.begun[place as usize] = connection;
+            place
+        } else {
+            self.begun.push(connection);
+            self.begun.len() as u32 - 1
+        }
+    }
+
+    /// The connection that a packet from `src` to `dst` in a network belongs to, if there is one.
+    fn find(&mut self, [src, dst]: [Endpoint; 2], network: u32) -> Option<u32> {
+        let is_pair = |slot: &Slot| slot.ends == [src, dst] || slot.ends == [dst, src];
+        let is_exact = |slot: &Slot| {
+            let from = usize::from(slot.ends[0] != src);
+            is_pair(slot) && slot.networks[from] == Some(network)
+        };
+        if let Some(last) = self.last {
+            // Only if none is newer: a pair's newest is found by the map.
+            if self.slot(last).is_some_and(|slot| {
+                is_exact(slot)
+                    && !matches!(slot.state, State::Left)
+                    && self.newest.get(&hash(src, dst)) == Some(&last)
+            }) {
+                return Some(last);
+            }
+        }
+        let mut id = *self.newest.get(&hash(src, dst))?;
+        let mut open = None;
+        for _ in 0..MOST_NETWORKS {
+            let Some(slot) = self.slot(id) else { break };
+            if !matches!(slot.state, State::Left) && is_pair(slot) {
+                if is_exact(slot) {
+                    return Some(id);
+                }
+                // The other side has not been heard yet: it may be tagged otherwise, but one of its own network first.
+                let from = usize::from(slot.ends[0] != src);
+                if slot.networks[from].is_none() {
+                    if slot.networks[1 - from] == Some(network) {
+                        return Some(id);
+                    }
+                    open.get_or_insert(id);
+                }
+            } else if matches!(slot.state, State::Left) && is_pair(slot) {
+                self.resumed += 1;
+                break;
+            }
+            id = slot.previous;
+        }
+        open
+    }
+
+    /// Whether a SYN opens a new connection on the pair of a known one.
+    fn is_reused(&self, id: u32, src: Endpoint, syn: &Packet<'_>) -> bool {
+        let known = self.connection(id as usize);
+        known.is_some_and(|connection| connection.is_reused_by(src, syn))
+    }
+
+    fn open(&mut self, ends: [Endpoint; 2]) -> u32 {
+        let id = self.first + u32::try_from(self.slots.len()).expect("connections fit memory");
+        let state = if self.wanted.has(id as usize) {
+            State::Begun(self.put(Connection::new(id as usize, ends, true)))
+        } else {
+            State::Brief(Vec::with_capacity(1))
+        };
+        let [src, dst] = ends;
+        let previous = self.newest.insert(hash(src, dst), id).unwrap_or(NOBODY);
+        self.slots.push_back(Slot {
+            ends,
+            networks: [None; 2],
+            previous,
+            state,
+        });
         // A new connection on a known pair: the shortcut would still lead to the old one.
         if let Some(pair) = plain_pair(src, dst) {
             if let Some(found) = self.shortcuts.get_mut(shortcut(pair, reversed(pair))) {
@@ -183,6 +359,79 @@ impl Table {
         }
         id
     }
+
+    /// Takes out what is over at `now`, in order of ids: closed and quiet, or idle for longer than one may wait.
+    ///
+    /// A packet that comes later all the same opens a new connection. Costs a look at every connection in the table.
+    pub fn leave(&mut self, now: i64, patience: Patience) -> Vec<Connection> {
+        let mut gone = Vec::new();
+        for place in 0..self.slots.len() {
+            let id = self.first + place as u32;
+            let Some(connection) = self.connection(id as usize) else {
+                continue;
+            };
+            let idle = now - connection.last_time();
+            let is_over = connection.end() != End::Open && idle >= patience.closed_ns;
+            if !is_over && idle < patience.idle_ns {
+                continue;
+            }
+            self.left_idle += u64::from(!is_over);
+            let slot = &mut self.slots[place];
+            match std::mem::replace(&mut slot.state, State::Left) {
+                State::Begun(at) => {
+                    let [src, dst] = slot.ends;
+                    let empty = Connection::new(id as usize, [src, dst], false);
+                    gone.push(std::mem::replace(&mut self.begun[at as usize], empty));
+                    self.free.push(at);
+                    if let Some(pair) = plain_pair(src, dst) {
+                        if let Some(found) = self.shortcuts.get_mut(shortcut(pair, reversed(pair)))
+                        {
+                            *found = Found::default();
+                        }
+                    }
+                }
+                State::Brief(kept) => {
+                    gone.push(follow_again(id as usize, slot.ends, &kept, false));
+                }
+                State::Left => {}
+            }
+            if is_over {
+                // Nothing of it is expected any more; one that was merely idle is remembered as such.
+                let key = hash(slot.ends[0], slot.ends[1]);
+                if self.newest.get(&key) == Some(&id) {
+                    self.newest.remove(&key);
+                }
+            }
+        }
+        while let Some(slot) = self.slots.front() {
+            if !matches!(slot.state, State::Left) {
+                break;
+            }
+            let key = hash(slot.ends[0], slot.ends[1]);
+            if self.newest.get(&key) == Some(&self.first) {
+                self.newest.remove(&key);
+            }
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        self.last = None;
+        gone
+    }
+}
+
+/// A connection from the packets kept of it.
+fn follow_again(id: usize, ends: [Endpoint; 2], kept: &[Kept], is_wanted: bool) -> Connection {
+    let mut connection = Connection::new(id, ends, is_wanted);
+    for packet in kept {
+        packet.push_to(&mut connection);
+    }
+    connection
+}
+
+/// The same for both directions.
+fn hash(src: Endpoint, dst: Endpoint) -> u64 {
+    let pair = if src <= dst { (src, dst) } else { (dst, src) };
+    FxBuildHasher.hash_one(pair)
 }
 
 /// The pair as the other direction has it.

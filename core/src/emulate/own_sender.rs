@@ -307,6 +307,7 @@ impl OwnSender {
             },
             ip_len: 0,
             ecn: 0,
+            network: 0,
         });
     }
 

@@ -1,16 +1,21 @@
 //! Captures and connections for Python.
 
+use std::borrow::Cow;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::capture::{self, Reader};
 use crate::connection::filter::Filter;
 use crate::connection::json;
 use crate::connection::summary::{self, Kind, Value};
-use crate::connection::{AckColumns, Cause, Connection, Followed, SegmentColumns, Wanted, follow};
+use crate::connection::{
+    AckColumns, Cause, Connection, Followed, Patience, SegmentColumns, Table, Wanted, follow,
+    follow_by_row,
+};
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
 pyo3::import_exception!(tcptrace_lab.errors, LabError);
@@ -33,7 +38,7 @@ pub struct Capture {
     undecoded: Vec<(&'static str, u64)>,
     unknown_link: Option<String>,
     truncated: Option<(u64, String)>,
-    connections: Vec<Connection>,
+    table: Table,
 }
 
 impl Capture {
@@ -49,14 +54,14 @@ impl Capture {
                 .collect(),
             unknown_link: followed.counts.unknown_link(),
             truncated: followed.truncated.map(|cut| (cut.offset, cut.reason)),
-            connections: followed.table.into_connections(),
+            table: followed.table,
             name: followed.name,
         }
     }
 
-    fn connection(&self, id: usize) -> PyResult<&Connection> {
-        self.connections
-            .get(id)
+    fn connection(&self, id: usize) -> PyResult<Cow<'_, Connection>> {
+        self.table
+            .connection(id)
             .ok_or_else(|| pyo3::exceptions::PyIndexError::new_err(format!("no connection {id}")))
     }
 }
@@ -98,21 +103,29 @@ impl Capture {
     }
 
     fn __len__(&self) -> usize {
-        self.connections.len()
+        self.table.len()
     }
 
-    /// The connections table as columns: arrays of int64, float64 (NaN: not known) or bool, lists of str.
-    fn connection_columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// The connections table, or `count` of its rows from `first` on, as columns: arrays of int64, float64 (NaN: not
+    /// known) or bool, lists of str.
+    #[pyo3(signature = (first=0, count=None))]
+    fn connection_columns<'py>(
+        &self,
+        py: Python<'py>,
+        first: usize,
+        count: Option<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let names: Vec<(String, Kind)> = summary::columns().collect();
-        let mut cells: Vec<Vec<Value>> = vec![Vec::new(); names.len()];
-        for connection in &self.connections {
-            for (column, value) in cells.iter_mut().zip(summary::row(connection)) {
+        let mut cells: Vec<Cells> = names.iter().map(|(_, kind)| Cells::new(*kind)).collect();
+        let until = first.saturating_add(count.unwrap_or(self.table.len()));
+        for id in first..until.min(self.table.len()) {
+            for (column, value) in cells.iter_mut().zip(summary::row(&*self.connection(id)?)) {
                 column.push(value);
             }
         }
         let columns = PyDict::new(py);
-        for ((name, kind), values) in names.into_iter().zip(cells) {
-            columns.set_item(name, column(py, kind, values)?)?;
+        for ((name, _), cells) in names.into_iter().zip(cells) {
+            columns.set_item(name, cells.into_array(py)?)?;
         }
         Ok(columns)
     }
@@ -121,8 +134,8 @@ impl Capture {
     fn accepted(&self, filter: &str) -> PyResult<Vec<usize>> {
         let filter = Filter::new(filter).map_err(|error| LabError::new_err(error.to_string()))?;
         Ok(self
-            .connections
-            .iter()
+            .table
+            .connections()
             .filter(|connection| filter.accepts(connection))
             .map(|connection| connection.id)
             .collect())
@@ -142,7 +155,9 @@ impl Capture {
         direction: usize,
     ) -> PyResult<Option<(Bound<'py, PyDict>, Bound<'py, PyDict>)>> {
         self.connection(id)?;
-        let connection = &mut self.connections[id];
+        let Some(connection) = self.table.detailed(id) else {
+            return Ok(None);
+        };
         let client = connection.client();
         let from = if direction == 0 { client } else { 1 - client };
         let Some(detail) = connection.flows[from].detail.take() else {
@@ -153,45 +168,52 @@ impl Capture {
     }
 }
 
-fn column(py: Python<'_>, kind: Kind, values: Vec<Value>) -> PyResult<Bound<'_, PyAny>> {
-    let values = values.into_iter();
-    Ok(match kind {
-        Kind::Int => values
-            .map(|value| {
-                if let Value::Int(value) = value {
-                    value
-                } else {
-                    0
-                }
-            })
-            .collect::<Vec<_>>()
-            .into_pyarray(py)
-            .into_any(),
-        Kind::Float => values
-            .map(|value| match value {
+/// A column of the connections table as it grows.
+enum Cells {
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+    Bool(Vec<bool>),
+    Text(Vec<String>),
+}
+
+impl Cells {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Int => Self::Int(Vec::new()),
+            Kind::Float => Self::Float(Vec::new()),
+            Kind::Bool => Self::Bool(Vec::new()),
+            Kind::Text => Self::Text(Vec::new()),
+        }
+    }
+
+    /// A value of another kind than the column's, and a missing one, is nothing: 0, NaN, false, "".
+    fn push(&mut self, value: Value) {
+        match self {
+            Self::Int(cells) => cells.push(match value {
+                Value::Int(value) => value,
+                _ => 0,
+            }),
+            Self::Float(cells) => cells.push(match value {
                 Value::Float(value) => value,
                 Value::Int(value) => value as f64,
                 _ => f64::NAN,
-            })
-            .collect::<Vec<_>>()
-            .into_pyarray(py)
-            .into_any(),
-        Kind::Bool => values
-            .map(|value| value == Value::Bool(true))
-            .collect::<Vec<_>>()
-            .into_pyarray(py)
-            .into_any(),
-        Kind::Text => {
-            let texts = values.map(|value| {
-                if let Value::Text(text) = value {
-                    text
-                } else {
-                    String::new()
-                }
-            });
-            PyList::new(py, texts.collect::<Vec<_>>())?.into_any()
+            }),
+            Self::Bool(cells) => cells.push(value == Value::Bool(true)),
+            Self::Text(cells) => cells.push(match value {
+                Value::Text(text) => text,
+                _ => String::new(),
+            }),
         }
-    })
+    }
+
+    fn into_array(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        Ok(match self {
+            Self::Int(cells) => cells.into_pyarray(py).into_any(),
+            Self::Float(cells) => cells.into_pyarray(py).into_any(),
+            Self::Bool(cells) => cells.into_pyarray(py).into_any(),
+            Self::Text(cells) => PyList::new(py, cells)?.into_any(),
+        })
+    }
 }
 
 fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
@@ -267,23 +289,74 @@ fn read_path(
     run(py, reader, wanted, progress)
 }
 
-/// Follows a capture and appends it to a JSON document (`analyze --json`): nothing else need be imported for it.
+/// Python's `write` as a sink: bytes in pieces of about a megabyte.
+struct Sink(Py<PyAny>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Python::attach(|py| self.0.call1(py, (PyBytes::new(py, bytes),)))
+            .map_err(io::Error::from)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const PIECE: usize = 1 << 20;
+
+/// Follows a capture and writes it as JSON (`analyze --json`): nothing else need be imported for it.
+///
+/// `patience_s`: a connection a line, written as soon as it has been closed, or idle, for so many seconds.
 #[pyfunction]
-#[pyo3(signature = (path, filter=None, progress=None))]
+#[pyo3(signature = (path, write, filter=None, patience_s=None, progress=None))]
 fn analyze_json(
     py: Python<'_>,
     path: PathBuf,
+    write: Py<PyAny>,
     filter: Option<&str>,
+    patience_s: Option<(f64, f64)>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<()> {
     let filter = filter
         .map(Filter::new)
         .transpose()
         .map_err(|error| LabError::new_err(error.to_string()))?;
-    let followed = follow_all(py, capture::open(path), Wanted::None, progress)?;
-    let mut out = String::new();
-    json::write_capture(&mut out, &followed, filter.as_ref());
-    Ok(out)
+    let out = &mut BufWriter::with_capacity(PIECE, Sink(write));
+    let reader = capture::open(path);
+    let Some((closed_s, idle_s)) = patience_s else {
+        let followed = follow_all(py, reader, Wanted::None, progress)?;
+        py.detach(|| {
+            json::write_capture(out, &followed, filter.as_ref())?;
+            out.flush()
+        })?;
+        return Ok(());
+    };
+    let patience = Patience {
+        closed_ns: (closed_s * 1e9) as i64,
+        idle_ns: (idle_s * 1e9) as i64,
+    };
+    let names = json::names();
+    let followed = told(py, progress, |tell| {
+        let row = |file: &str, connection: &Connection| {
+            if filter
+                .as_ref()
+                .is_none_or(|filter| filter.accepts(connection))
+            {
+                json::write_row(out, &names, Some(file), connection)?;
+                out.write_all(b"\n")?;
+            }
+            Ok::<(), io::Error>(())
+        };
+        follow_by_row(reader?, patience, row, tell)
+    })?;
+    let followed = followed?;
+    py.detach(|| {
+        json::write_summary(out, &followed)?;
+        out.flush()
+    })?;
+    Ok(())
 }
 
 /// Raises LabError if the expression is none.
@@ -309,9 +382,19 @@ fn follow_all(
     wanted: Wanted,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Followed> {
+    told(py, progress, |tell| follow(reader?, wanted, tell))
+}
+
+/// Does work without Python's lock that tells how many bytes it has read; a signal, or an exception of `progress`, ends
+/// it.
+fn told<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<T, capture::CaptureError> + Send,
+) -> PyResult<T> {
     let mut raised = None;
-    let followed = py.detach(|| {
-        follow(reader?, wanted, |position| {
+    let done = py.detach(|| {
+        work(&mut |position| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = &progress {
@@ -326,5 +409,5 @@ fn follow_all(
     if let Some(error) = raised {
         return Err(error);
     }
-    followed.map_err(|error| CaptureError::new_err(error.to_string()))
+    done.map_err(|error| CaptureError::new_err(error.to_string()))
 }

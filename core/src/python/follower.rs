@@ -213,6 +213,7 @@ impl<'py> Columns<'py> {
             ip_id: number(8) as u16,
             ttl: number(9) as u8,
             ecn: number(10) as u8,
+            network: 0,
             options: TcpOptions {
                 mss: option(11).map(|mss| mss as u16),
                 wscale: option(12).map(|shift| shift as u8),

@@ -48,6 +48,7 @@ pub fn data(ends: &Ends, number: i64, ip_id: u16, wire_bytes: u32) -> Segment {
         ip_id,
         ttl: 64,
         ecn: 0,
+        network: 0,
         options: TcpOptions::default(),
     }
 }
@@ -83,6 +84,7 @@ pub fn ack(
         ip_id,
         ttl: 64,
         ecn: 0,
+        network: 0,
         options: TcpOptions {
             sack,
             ..TcpOptions::default()

@@ -7,6 +7,8 @@ use super::Undecoded;
 pub struct Bytes<'a> {
     pub data: &'a [u8],
     pub wire_len: u32,
+    /// Which of several networks with the same addresses this is: the VLANs and tunnels passed so far; 0: none.
+    pub network: u32,
 }
 
 impl<'a> Bytes<'a> {
@@ -15,6 +17,17 @@ impl<'a> Bytes<'a> {
         Self {
             data,
             wire_len: orig_len.max(captured),
+            network: 0,
+        }
+    }
+
+    /// Within a VLAN or a tunnel of this number.
+    pub fn within(self, kind: u32, number: u32) -> Self {
+        // Multiplication by an odd number keeps different numbers apart; the order of tags counts.
+        let mixed = (self.network.rotate_left(9) ^ kind).wrapping_mul(0x9e37_79b1) ^ number;
+        Self {
+            network: mixed.wrapping_mul(0x85eb_ca6b).max(1),
+            ..self
         }
     }
 
@@ -69,6 +82,7 @@ impl<'a> Bytes<'a> {
             Some(data) => Ok(Self {
                 data,
                 wire_len: self.wire_len - count as u32,
+                ..self
             }),
             None => Err(self.lacking(count)),
         }
@@ -81,6 +95,7 @@ impl<'a> Bytes<'a> {
         Self {
             data: &self.data[..kept],
             wire_len,
+            ..self
         }
     }
 }

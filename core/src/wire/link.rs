@@ -25,6 +25,8 @@ enum Layer<'a> {
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// What a number of `Bytes::within` is one of.
+const VLAN: u32 = 1;
 
 /// Headers, tags and labels before IP; frames with more are not believed.
 const MAX_LAYERS: usize = 32;
@@ -149,7 +151,12 @@ fn below_ethertype(number: u16, payload: Bytes<'_>) -> Result<Layer<'_>, Undecod
         ETHERTYPE_IPV6 => Layer::Network(Network::Ipv6(payload)),
         // 802.1Q, 802.1ad and the two numbers QinQ used before it had one.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-            below_type_or_length(payload.u16(2)?, payload.skip(4)?)
+            // The identifier without priority and drop bits; 0 is a priority tag, no VLAN (802.1Q section 9.6).
+            let inside = match payload.u16(0)? & 0x0fff {
+                0 => payload,
+                vlan => payload.within(VLAN, vlan.into()),
+            };
+            below_type_or_length(inside.u16(2)?, inside.skip(4)?)
         }
         0x8847 | 0x8848 => Layer::Mpls(payload),
         0x8864 => Layer::Pppoe(payload),

@@ -27,6 +27,10 @@ const SHIM6: u8 = 140;
 /// RFC 7348, and the port Linux used before there was one.
 const VXLAN_PORTS: [u16; 2] = [4789, 8472];
 
+/// What a number of `Bytes::within` is one of.
+const GRE_KEY: u32 = 2;
+const VXLAN_NETWORK: u32 = 3;
+
 /// Tunnels within tunnels; one is usual, more than this is an attack on the reader.
 const MAX_TUNNELS: u8 = 4;
 
@@ -41,6 +45,7 @@ struct Datagram {
     ecn: u8,
     /// Tunnel headers passed so far.
     tunnels: u8,
+    network: u32,
 }
 
 /// Where a segment is written to, and the pieces of datagrams seen before.
@@ -92,6 +97,7 @@ fn ipv4(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), U
         ttl: header.ttl(),
         ecn: header.ecn().value(),
         tunnels,
+        network: packet.network,
     };
     let protocol = header.protocol().0;
     if header.is_fragmenting_payload() {
@@ -136,6 +142,7 @@ fn ipv6(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), U
         ttl: header.hop_limit(),
         ecn: header.ecn().value(),
         tunnels,
+        network: packet.network,
     };
     // Each header is eight bytes or more, so the packet's end bounds this loop.
     loop {
@@ -259,11 +266,18 @@ fn gre(payload: Bytes<'_>) -> Result<Network<'_>, Undecoded> {
     let protocol = payload.u16(2)?;
     let bytes_if = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
     let (has_routing, version) = (flags & 0x4000 != 0, flags & 7);
+    let key_at = 4 + bytes_if(0x8000);
     match version {
         // RFC 1701's source routes are gone from RFC 2784.
         0 if has_routing => Err(Undecoded::NotTcp),
         0 => {
-            let inner = payload.skip(4 + bytes_if(0x8000) + bytes_if(0x2000) + bytes_if(0x1000))?;
+            let inner = payload.skip(key_at + bytes_if(0x2000) + bytes_if(0x1000))?;
+            // RFC 2890 section 2.1: the key names the flow within the tunnel.
+            let inner = if flags & 0x2000 != 0 {
+                inner.within(GRE_KEY, payload.u32(key_at)?)
+            } else {
+                inner
+            };
             match protocol {
                 // Transparent Ethernet bridging.
                 0x6558 => link::ethernet(inner),
@@ -285,7 +299,10 @@ fn vxlan(payload: Bytes<'_>) -> Result<Network<'_>, Undecoded> {
     if !VXLAN_PORTS.contains(&port) || payload.u8(UDP_HEADER)? & 0x08 == 0 {
         return Err(Undecoded::NotTcp);
     }
-    link::ethernet(payload.skip(UDP_HEADER + 8)?).map_err(no_tcp_inside)
+    // Section 5: 24 bits of network identifier.
+    let identifier = payload.u32(UDP_HEADER + 4)? >> 8;
+    let inner = payload.skip(UDP_HEADER + 8)?;
+    link::ethernet(inner.within(VXLAN_NETWORK, identifier)).map_err(no_tcp_inside)
 }
 
 /// What a tunnel carries that is no IP was still IP outside: it is counted as such.
@@ -309,5 +326,6 @@ fn tcp_segment(
     segment.ip_id = datagram.ip_id;
     segment.ttl = datagram.ttl;
     segment.ecn = datagram.ecn;
+    segment.network = datagram.network;
     Ok(())
 }

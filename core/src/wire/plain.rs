@@ -118,6 +118,7 @@ impl Plain {
             ip_id: self.ip_id,
             ttl: self.ttl,
             ecn: self.ecn,
+            network: 0,
             options: TcpOptions {
                 timestamps: self.has_ts.then_some((self.ts_val, self.ts_ecr)),
                 ..TcpOptions::default()

@@ -102,6 +102,8 @@ pub struct Segment {
     pub ttl: u8,
     /// The two ECN bits (RFC 3168).
     pub ecn: u8,
+    /// Which of several networks with the same addresses: its VLANs and tunnels as one number; 0: none.
+    pub network: u32,
     pub options: TcpOptions,
 }
 
@@ -124,6 +126,7 @@ impl Segment {
             ip_id: 0,
             ttl: 0,
             ecn: 0,
+            network: 0,
             options: TcpOptions::NONE,
         }
     };

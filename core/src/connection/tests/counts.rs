@@ -88,7 +88,7 @@ proptest::proptest! {
             }
         }
         let rows = |table: &Table| -> Vec<Vec<summary::Value>> {
-            table.connections().iter().map(|connection| summary::row(connection).collect()).collect()
+            table.connections().map(|connection| summary::row(&connection).collect()).collect()
         };
         proptest::prop_assert_eq!(rows(&short), rows(&long));
     }

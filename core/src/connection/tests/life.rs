@@ -1,6 +1,7 @@
 //! How connections open, wrap, end, and begin before the capture does.
 
 use super::*;
+use crate::connection::Patience;
 
 #[test]
 fn handshake_tells_client_offsets_scale_and_round_trip() {
@@ -61,9 +62,9 @@ fn syn_on_a_closed_pair_opens_a_second_connection() {
         0,
     );
     wire.client(90 * MS, SYN, 5, 0, 0);
-    assert_eq!(wire.table.connections().len(), 2);
-    assert_eq!(wire.table.connections()[0].end(), End::Fin);
-    assert_eq!(wire.table.connections()[1].end(), End::Open);
+    assert_eq!(wire.table.len(), 2);
+    assert_eq!(wire.table.connection(0).unwrap().end(), End::Fin);
+    assert_eq!(wire.table.connection(1).unwrap().end(), End::Open);
 }
 
 #[test]
@@ -129,4 +130,115 @@ fn reset_ends_a_connection() {
     let mut wire = Wire::open();
     wire.server(60 * MS, TcpFlags::RST, SERVER_ISN + 1, 0, 0);
     assert_eq!(wire.only().end(), End::Rst);
+}
+
+#[test]
+fn one_pair_of_endpoints_on_two_vlans_is_two_connections() {
+    let mut wire = Wire::new();
+    wire.table = Table::new(Wanted::None);
+    // Both tagged ports of a router are mirrored: each packet is seen twice, a hop apart.
+    let steps = [
+        (true, SYN, CLIENT_ISN, 0, 0),
+        (false, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0),
+        (true, ACK, CLIENT_ISN.wrapping_add(1), SERVER_ISN + 1, 500),
+        (false, ACK, SERVER_ISN + 1, CLIENT_ISN.wrapping_add(501), 0),
+    ];
+    for (number, (is_client, flags, seq, ack, len)) in steps.into_iter().enumerate() {
+        for (hop, network) in [(0, 10), (1, 20)] {
+            let mut segment = wire.segment(is_client, flags, seq, ack, len);
+            segment.network = network;
+            wire.table
+                .push(number as i64 * 50 * MS + hop * MS, &segment);
+        }
+    }
+    assert_eq!(wire.table.len(), 2);
+    for connection in wire.table.connections() {
+        let [client, server] = connection.client_and_server();
+        assert_eq!((connection.packets(), client.counts.bytes()), (4, 500));
+        assert_eq!(
+            (client.counts.retransmissions, server.counts.dup_acks),
+            (0, 0)
+        );
+    }
+}
+
+#[test]
+fn directions_that_are_tagged_differently_are_one_connection() {
+    let mut wire = Wire::new();
+    wire.table = Table::new(Wanted::None);
+    for time in 0..4 {
+        let mut there = wire.segment(true, ACK, 1000, SERVER_ISN, 0);
+        let mut back = wire.segment(false, ACK, SERVER_ISN, 1000, 0);
+        (there.network, back.network) = (10, 20);
+        wire.table.push(2 * time, &there);
+        wire.table.push(2 * time + 1, &back);
+    }
+    assert_eq!(wire.table.len(), 1);
+}
+
+#[test]
+fn what_is_over_leaves_the_table_and_what_comes_later_begins_anew() {
+    let patience = Patience {
+        closed_ns: 1000 * MS,
+        idle_ns: 60_000 * MS,
+    };
+    let mut wire = Wire::open();
+    wire.table = Table::new(Wanted::None);
+    wire.client(0, SYN, CLIENT_ISN, 0, 0);
+    wire.server(50 * MS, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0);
+    wire.data(60 * MS, 0, 100);
+    wire.ack(110 * MS, 100, &[]);
+    assert!(wire.table.leave(500 * MS, patience).is_empty());
+    let gone = wire.table.leave(70_000 * MS, patience);
+    assert_eq!(
+        gone.iter()
+            .map(|one| (one.id, one.packets()))
+            .collect::<Vec<_>>(),
+        [(0, 4)]
+    );
+    assert_eq!((wire.table.len(), wire.table.left_idle()), (0, (1, 0)));
+    wire.data(80_000 * MS, 100, 100);
+    let again = wire.table.connection(1).unwrap();
+    assert_eq!(
+        (again.id, again.packets(), again.is_from_start()),
+        (1, 1, false)
+    );
+    // A reset connection waits for what may still be under way only.
+    wire.client(
+        80_001 * MS,
+        TcpFlags::RST,
+        CLIENT_ISN.wrapping_add(201),
+        0,
+        0,
+    );
+    assert_eq!(wire.table.leave(80_002 * MS, patience).len(), 0);
+    assert_eq!(wire.table.leave(81_500 * MS, patience).len(), 1);
+}
+
+/// SYNs, refusals and retransmissions, and packets of a connection that goes on.
+#[test]
+fn a_connection_kept_in_brief_has_the_row_of_one_followed_from_the_start() {
+    for count in 1..=6 {
+        let rows = [Wanted::None, Wanted::All].map(|wanted| {
+            let mut wire = Wire::new();
+            wire.table = Table::new(wanted);
+            let steps: [(bool, TcpFlags, u32, u32, u32); 6] = [
+                (true, SYN, CLIENT_ISN, 0, 0),
+                (true, SYN, CLIENT_ISN, 0, 0),
+                (false, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0),
+                (true, ACK, CLIENT_ISN.wrapping_add(1), SERVER_ISN + 1, 0),
+                (true, ACK, CLIENT_ISN.wrapping_add(1), SERVER_ISN + 1, 700),
+                (false, TcpFlags::RST, SERVER_ISN + 1, 0, 0),
+            ];
+            for (time, (is_client, flags, seq, ack, len)) in
+                steps.into_iter().take(count).enumerate()
+            {
+                let segment = wire.segment(is_client, flags, seq, ack, len);
+                wire.table.push(time as i64 * 20 * MS, &segment);
+            }
+            let connection = wire.table.connection(0).unwrap();
+            crate::connection::summary::row(&connection).collect::<Vec<_>>()
+        });
+        assert_eq!(rows[0], rows[1], "{count} packets");
+    }
 }

@@ -4,6 +4,7 @@ mod causes;
 mod counts;
 mod life;
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::{Cause, Connection, End, Table, Vantage, Wanted};
@@ -81,6 +82,7 @@ impl Wire {
             ip_id: self.ip_id,
             ttl: 64,
             ecn: 0,
+            network: 0,
             options,
         }
     }
@@ -123,8 +125,11 @@ impl Wire {
     }
 
     fn only(&self) -> &Connection {
-        assert_eq!(self.table.connections().len(), 1);
-        &self.table.connections()[0]
+        assert_eq!(self.table.len(), 1);
+        match self.table.connection(0) {
+            Some(Cow::Borrowed(connection)) => connection,
+            _ => panic!("followed in full"),
+        }
     }
 
     fn causes(&self) -> Vec<&'static str> {

@@ -164,6 +164,7 @@ impl Captured for Packet {
             ip_id: if agreed.is_ipv6 { 0 } else { self.ip_id },
             ttl: 64,
             ecn: 0,
+            network: 0,
             options: TcpOptions {
                 mss: is_syn.then_some(agreed.mss),
                 wscale: is_syn.then_some(agreed.wscale),

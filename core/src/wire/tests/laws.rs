@@ -87,6 +87,7 @@ fn segments() -> impl Strategy<Value = Segment> {
                     ip_id: if src.addr.is_ipv4() { ip_id } else { 0 },
                     ttl,
                     ecn,
+                    network: 0,
                     options,
                 }
             },

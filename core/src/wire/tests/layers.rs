@@ -74,7 +74,8 @@ fn each_link_layer_leads_to_the_same_segment() {
         ("pktap", 258, with(&[12, 0, 0, 0, 1, 0, 0, 0, 12, 0, 0, 0])),
     ];
     for (name, link_type, frame) in frames {
-        assert_eq!(decode_whole(link_type, &frame), Ok(usual()), "{name}");
+        let found = decode_whole(link_type, &frame).map(in_no_network);
+        assert_eq!(found, Ok(usual()), "{name}");
     }
 }
 
@@ -136,7 +137,8 @@ fn each_tunnel_leads_to_the_inner_segment() {
         ("GRE in 6", outer6(47, &gre(&[0, 0, 8, 0], &inner))),
     ];
     for (name, packet) in packets {
-        assert_eq!(decode_whole(RAW, &packet), Ok(usual()), "{name}");
+        let found = decode_whole(RAW, &packet).map(in_no_network);
+        assert_eq!(found, Ok(usual()), "{name}");
     }
     let v6_segment = Segment {
         src: Endpoint {
@@ -166,4 +168,37 @@ fn each_tunnel_leads_to_the_inner_segment() {
     assert_eq!(decode_whole(RAW, &udp), Err(Undecoded::NotTcp));
     let esp = outer4(50, &[0; 16]);
     assert_eq!(decode_whole(RAW, &esp), Err(Undecoded::Encrypted));
+}
+
+fn in_no_network(segment: Segment) -> Segment {
+    Segment {
+        network: 0,
+        ..segment
+    }
+}
+
+/// The network of a segment behind 802.1Q tags with these control fields.
+fn network_behind(tags: &[u16]) -> u32 {
+    let (ip, _) = frame_of(&usual(), RAW, u32::MAX);
+    let mut frame = [0; 12].to_vec();
+    for tag in tags {
+        frame.extend([0x81, 0]);
+        frame.extend(tag.to_be_bytes());
+    }
+    frame.extend([8, 0]);
+    frame.extend(ip);
+    decode_whole(ETHERNET, &frame).unwrap().network
+}
+
+#[test]
+fn a_vlan_is_a_network_of_its_own_whatever_its_priority() {
+    let (first, second) = (network_behind(&[10]), network_behind(&[11]));
+    assert_ne!(first, second);
+    assert_ne!(first, 0);
+    assert_eq!(network_behind(&[10 | 5 << 13]), first);
+    // 802.1Q section 9.6: a tag that carries a priority only.
+    assert_eq!(network_behind(&[3 << 13]), network_behind(&[]));
+    assert_eq!(network_behind(&[]), 0);
+    // A customer's tag within a provider's.
+    assert_ne!(network_behind(&[10, 11]), network_behind(&[11, 10]));
 }

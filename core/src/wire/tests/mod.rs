@@ -29,6 +29,7 @@ fn usual() -> Segment {
         ip_id: 99,
         ttl: 64,
         ecn: 2,
+        network: 0,
         options: TcpOptions {
             timestamps: Some((1, 2)),
             ..TcpOptions::default()
