@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 __version__: str
+# Revision, profile and compiler.
+BUILD: str
 
 class OwnSender:
     """One connection of a scenario, sent by this project's own code over a TUN descriptor (Linux only)."""
@@ -107,6 +109,7 @@ CAUSES: list[str]
 LIMITS: list[str]
 DETECTED_BY: list[str]
 BEGINS: list[Any]
+COLUMNS: list[tuple[str, str, str]]
 
 def observe(trace: Trace) -> Observed: ...
 def read_path(
@@ -122,7 +125,7 @@ def analyze_json(
     patience_s: tuple[float, float] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> None:
-    """Writes a capture as one JSON object; with `patience_s` (closed, idle) a connection a line as soon as it is over."""
+    """Writes a capture as a JSON object; with `patience_s` (closed, idle) a connection a line as soon as it is over."""
 
 def check_filter(text: str) -> None: ...
 def controls() -> ControlTable: ...

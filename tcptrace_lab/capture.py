@@ -167,6 +167,12 @@ class Capture:
 
         return pd.DataFrame(self._core.connection_columns())
 
+    def connection_rows(self, first: int, count: int) -> pd.DataFrame:
+        """So many rows of `connections` from row `first` on, without keeping them."""
+        import pandas as pd
+
+        return pd.DataFrame(self._core.connection_columns(first, count))
+
     def accepted(self, expression: str) -> list[int]:
         """Ids of the connections for which an expression over the table's columns holds: `port==443 and bytes>1e6`."""
         return self._core.accepted(expression)

@@ -17,6 +17,8 @@ from tcptrace_lab.errors import LabError, reason
 # Name, one line of help. The module tcptrace_lab.commands.NAME is imported only when the command runs.
 COMMANDS: dict[str, str] = {
     "analyze": "connections of captures: who, how long, how much, how fast, what was lost",
+    "columns": "what each column of the connections table holds",
+    "completion": "completion for bash, zsh and tcsh; the manual page",
     "classify": "say what a sender's congestion control did, and whether theory agrees",
     "live": "connections on a network interface as they go (through tshark)",
     "plot": "draw a connection: time-sequence graph and window",
@@ -52,6 +54,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+class _Version(argparse.Action):
+    """The version, and of what the core was built: asked for only when it is to be printed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from tcptrace_lab import _core
+
+        print(f"{parser.prog} {__version__} (core {_core.__version__}, {_core.BUILD})")
+        parser.exit()
+
+
+# As the words of `_parser`: every command with its arguments.
+ALL: Sequence[str] = ()
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with every command's arguments, for completion and the manual page."""
+    return _parser(ALL)
+
+
 def _complain(message: str) -> int:
     print(f"tcptrace-lab: {' '.join(message.split())}", file=sys.stderr)
     return 2
@@ -79,11 +100,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         description="A packet capture goes in; a verdict with its evidence comes out.",
         epilog="Each command's --help shows an example: tcptrace-lab analyze --help",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and the build, and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     chosen = next((word for word in words if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
-        if name != chosen:
+        if name != chosen and words is not ALL:
             commands.add_parser(name, help=summary, add_help=False)
             continue
         module = importlib.import_module(f"tcptrace_lab.commands.{name}")
@@ -94,7 +115,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, whole_parser=whole_parser)
     return parser
 
 

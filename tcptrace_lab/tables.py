@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib.util
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     found = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
     if found is None:
         raise LabError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if found == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise LabError(f"{path}: Parquet needs pyarrow; type:  pip install 'tcptrace_lab[parquet]'")
     return found
 
 
@@ -82,6 +85,38 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
                         frame.to_csv(packed, index=False)
                 else:
                     frame.to_csv(file, index=False)
+
+
+@contextlib.contextmanager
+def appending(path: str | os.PathLike[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Write a table to .csv, .csv.gz or .parquet piece by piece: what is held is a piece (Parquet: a row group)."""
+    suffix = suffix_of(path)
+    with replacing(path) as temporary, contextlib.ExitStack() as stack:
+        out: Any = None
+
+        def parquet(frame: pd.DataFrame) -> None:
+            nonlocal out
+            import pyarrow
+            from pyarrow.parquet import ParquetWriter
+
+            table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+            if out is None:
+                out = stack.enter_context(ParquetWriter(temporary, table.schema))
+            out.write_table(table)
+
+        def csv(frame: pd.DataFrame) -> None:
+            nonlocal out
+            is_first = out is None
+            if out is None:
+                out = stack.enter_context(open(temporary, "wb"))
+                if suffix == ".csv.gz":
+                    # No name and no time in the header: the same table gives the same bytes.
+                    out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=out, mtime=0, compresslevel=6))
+            frame.to_csv(out, index=False, header=is_first)
+
+        yield parquet if suffix == ".parquet" else csv
+        if out is None:
+            temporary.touch()
 
 
 def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> pd.DataFrame:

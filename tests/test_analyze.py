@@ -19,7 +19,7 @@ PUBLIC = ("captures", "public")
 def test_json_and_files_hold_the_same_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capture = str(shared(*PUBLIC, "sbu-http_1080.pcap"))
     assert main(["analyze", "--json", capture]) == 0
-    (document,) = json.loads(capsys.readouterr().out)["captures"]
+    (document,) = json.loads(capsys.readouterr().out)
     assert main(["analyze", "-o", str(tmp_path / "t.csv"), capture]) == 0
     assert main(["analyze", "-o", str(tmp_path / "t.parquet"), capture]) == 0
     assert main(["analyze", "-o", str(tmp_path / "t.json"), capture]) == 0
@@ -27,14 +27,14 @@ def test_json_and_files_hold_the_same_table(tmp_path: Path, capsys: pytest.Captu
     assert list(csv.columns) == list(parquet.columns) == ["file", *document["connections"][0]]
     assert len(csv) == len(parquet) == len(document["connections"]) == 17
     assert csv["bytes"].tolist() == [row["bytes"] for row in document["connections"]]
-    assert json.loads((tmp_path / "t.json").read_text())["captures"] == [document]
+    assert json.loads((tmp_path / "t.json").read_text()) == [document]
     assert capsys.readouterr().out == ""
 
 
 def test_filter_chooses_connections_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
     capture = str(shared(*PUBLIC, "sbu-http_1080.pcap"))
     assert main(["analyze", "--json", "--filter", "port==1080 and bytes>4e5", capture]) == 0
-    (document,) = json.loads(capsys.readouterr().out)["captures"]
+    (document,) = json.loads(capsys.readouterr().out)
     assert [row["id"] for row in document["connections"]] == [13, 14]
     assert main(["analyze", "--filter", "port==1080 and bytes>4e5", capture]) == 0
     assert "2 of 17 TCP connections" in capsys.readouterr().out
@@ -67,7 +67,7 @@ def test_truncated_capture_is_marked(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["analyze", str(cut)]) == 0
     assert "truncated at byte" in capsys.readouterr().out
     assert main(["analyze", "--json", str(cut)]) == 0
-    (document,) = json.loads(capsys.readouterr().out)["captures"]
+    (document,) = json.loads(capsys.readouterr().out)
     assert 0 < document["truncated"]["offset"] < 100_000
 
 
@@ -76,7 +76,7 @@ def test_standard_input_is_a_capture() -> None:
     command = [sys.executable, "-m", "tcptrace_lab", "analyze", "--json", "-"]
     with capture.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, check=True)
-    assert json.loads(done.stdout)["captures"][0]["connections"][0]["bytes_client"] == 16787352
+    assert json.loads(done.stdout)[0]["connections"][0]["bytes_client"] == 16787352
 
 
 def test_json_needs_neither_numpy_nor_pandas_nor_rich() -> None:
@@ -99,6 +99,6 @@ def test_every_file_gives_a_result_or_one_line(capsys: pytest.CaptureFixture[str
         out, err = capsys.readouterr()
         assert status in (0, 2), path
         if status == 0:
-            assert json.loads(out)["captures"]
+            assert json.loads(out)
         else:
             assert err.count("\n") == 1, path

@@ -65,7 +65,7 @@ def test_malformed_file_ends_in_a_result_or_in_one_line(name: str) -> None:
         assert UNREADABLE[name] in err
         return
     assert (status, err) == (0, "")
-    (capture,) = json.loads(out)["captures"]
+    (capture,) = json.loads(out)
     # No packet goes uncounted.
     assert capture["packets"] == capture["segments"] + sum(capture["undecoded"].values())
 
@@ -73,7 +73,7 @@ def test_malformed_file_ends_in_a_result_or_in_one_line(name: str) -> None:
 def test_cut_captures_say_where() -> None:
     path = shared("captures", "public", "malformed", "ndpi-fuzz-2021-10-13.pcap")
     _, out, _, _ = analyze(path)
-    assert json.loads(out)["captures"][0]["truncated"] == {
+    assert json.loads(out)[0]["truncated"] == {
         "offset": 237,
         "reason": "record header of 16 bytes, 2 left",
     }
@@ -82,7 +82,7 @@ def test_cut_captures_say_where() -> None:
 def test_capture_without_tcp_names_its_link_type() -> None:
     path = shared("captures", "public", "ppp-microsecs_big_endian.pcap")
     status, out, err, _ = analyze(path)
-    capture = json.loads(out)["captures"][0]
+    capture = json.loads(out)[0]
     assert (status, err, capture["connections"]) == (0, "", [])
     assert (capture["undecoded"], capture["unknown_link_type"]) == ({"unknown_link_type": 13}, "253 (NETLINK)")
 
@@ -102,14 +102,14 @@ def test_decompression_bomb_takes_time_and_no_memory(tmp_path: Path) -> None:
     status, out, _, peak_kb = analyze(bomb)
     assert status == 0
     assert peak_kb < LIMIT_KB
-    assert json.loads(out)["captures"][0]["undecoded"] == {"malformed": 400 * (1 << 20) // 16}
+    assert json.loads(out)[0]["undecoded"] == {"malformed": 400 * (1 << 20) // 16}
     absurd = tmp_path / "absurd.pcap.gz"
     with gzip.open(absurd, "wb", compresslevel=1) as stream:
         stream.write(header(0xFFFFFFFF) + struct.pack("<IIII", 0, 0, 0xFFFFFFFF, 0xFFFFFFFF) + bytes(1 << 20))
     status, out, _, peak_kb = analyze(absurd)
     assert status == 0
     assert peak_kb < LIMIT_KB
-    assert json.loads(out)["captures"][0]["truncated"]["offset"] == 24
+    assert json.loads(out)[0]["truncated"]["offset"] == 24
 
 
 def test_missing_file_and_folder_are_one_line(tmp_path: Path) -> None:
@@ -135,4 +135,4 @@ def test_unreadable_file_among_others_does_not_hide_them(tmp_path: Path) -> None
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert len(json.loads(done.stdout)["captures"]) == 1
+    assert len(json.loads(done.stdout)) == 1

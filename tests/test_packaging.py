@@ -30,5 +30,5 @@ def test_command_line_starts_without_the_heavy_libraries() -> None:
         ".parse_args(['analyze', '--json', 'x.pcap']); print(*sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    heavy = {"numpy", "pandas", "matplotlib", "rich", "scapy", "pyshark", "pyarrow", "scipy"}
+    heavy = {"numpy", "pandas", "matplotlib", "rich", "scapy", "pyshark", "pyarrow"}
     assert not heavy & set(run.stdout.split())

@@ -54,7 +54,7 @@ def plain(text: str) -> list[str]:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).split("\r\n")
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100, 120, 160])
+@pytest.mark.parametrize("columns", [60, 80, 100, 130, 160])
 def test_a_table_fits_the_terminal_and_cuts_no_number(columns: int) -> None:
     """Columns are left out before a number is."""
     status, text = at_terminal("analyze", str(CAPTURES / "two_reno.pcap.gz"), columns=columns)
@@ -63,9 +63,9 @@ def test_a_table_fits_the_terminal_and_cuts_no_number(columns: int) -> None:
     heading, first = (next(line for line in lines if line.startswith(begin)) for begin in ("# ", "0 "))
     assert all(len(line.rstrip()) <= columns for line in lines)
     assert "…" not in text
-    assert {"#", "client", "server", "seconds"} <= set(heading.split())
-    assert "14.336" in first.split()
-    assert ("tap" in heading.split()) == (columns >= 120)
+    assert {"#", "client", "server", "lasted"} <= set(heading.split())
+    assert "14.3 s" in first
+    assert ("tap" in heading.split()) == (columns >= 130)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -79,15 +79,36 @@ def test_many_verdicts_keep_number_sender_and_regime(columns: int) -> None:
     assert all(len(line.rstrip()) <= columns for line in lines)
 
 
-def test_a_table_longer_than_the_terminal_goes_through_the_pager() -> None:
-    """The pager gets the table with its colours; a short one is printed."""
-    long, short = (
-        at_terminal("analyze", str(CAPTURES / "two_reno.pcap.gz"), rows=rows, pager="sed s/packets/PAGED/")
-        for rows in (5, 50)
+def test_a_pager_is_started_when_asked_for_and_only_then() -> None:
+    """Also for a table longer than the terminal."""
+    asked, not_asked = (
+        at_terminal("analyze", str(CAPTURES / "two_reno.pcap.gz"), *words, rows=5, pager="sed s/packets/PAGED/")
+        for words in (["--pager"], [])
     )
-    assert (long[0], short[0]) == (0, 0)
-    assert "PAGED" in long[1]
-    assert "PAGED" not in short[1]
+    assert (asked[0], not_asked[0]) == (0, 0)
+    assert "PAGED" in asked[1]
+    assert "PAGED" not in not_asked[1]
+
+
+def test_the_environment_may_set_the_width() -> None:
+    """COLUMNS, in a pipe too; without it a pipe has every column."""
+    words = [sys.executable, "-m", "tcptrace_lab", "analyze", str(CAPTURES / "two_reno.pcap.gz")]
+    here = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    narrow, free = (
+        subprocess.run(words, capture_output=True, text=True, check=True, env={**here, **more}).stdout.splitlines()
+        for more in ({"COLUMNS": "70"}, {})
+    )
+    assert max(len(line) for line in narrow) <= 70
+    assert {"start", "tap", "median"} <= set(free[1].split())
+
+
+def test_an_address_is_no_picture(tmp_path: Path) -> None:
+    """`:ab:` and brackets in names and addresses are text, not rich's markup."""
+    odd = tmp_path / "[red]a:b:ab:.pcap.gz"
+    odd.write_bytes((CAPTURES / "cubic_v6_two_nodes.pcap.gz").read_bytes())
+    for command in ("analyze", "classify", "reconstruct"):
+        _, text = at_terminal(command, str(odd), columns=200)
+        assert "[red]a:b:ab:" in text, command
 
 
 def test_long_work_shows_a_bar_and_takes_it_away() -> None:

@@ -4,16 +4,21 @@ examples:
   tcptrace-lab analyze captures/two_reno.pcap.gz
 
   captures/two_reno.pcap.gz: 18549 packets, 2 TCP connections
-  #  client          server         seconds  packets  bytes out  bytes in  retr out  retr in  RTT min   median  bit/s ..
-  0  10.9.1.1:55622  10.9.2.1:5001   14.336    11763   10813440         0        86        -  40.2 ms  62.2 ms  6.03M ..
-  1  10.9.1.1:33188  10.9.2.1:5002   11.312     6786    6160384         0        37        -  40.2 ms  63.7 ms  4.36M ..
+  # client         server        lasted packets bytes out bytes in retr out retr in RTT min  median        rate
+  0 10.9.1.1:55622 10.9.2.1:5001 14.3 s   11763  10813440        0       86       0 40.2 ms 62.2 ms 6.03 Mbit/s
+  1 10.9.1.1:33188 10.9.2.1:5002 11.3 s    6786   6160384        0       37       0 40.2 ms 63.7 ms 4.36 Mbit/s
 
-  tcptrace-lab analyze --json --filter 'bytes > 1e7 and retransmissions > 0' captures/*.pcap.gz
+  tcptrace-lab analyze --json --filter 'bytes > 10MB and retransmissions > 0' captures/
+  tcptrace-lab analyze --filter 'tcp.port in {80, 443} and ip.addr == 10.0.0.0/8 and duration > 1s' 'ring.pcap*'
   tcptrace-lab analyze -o connections.parquet captures/*.pcap.gz
   zcat trace.pcap.gz | tcptrace-lab analyze -
 
 "out" is what the client sent, "in" what the server sent, in unique payload bytes. RTTs are from the tap to one end and
-back plus the same to the other end. All columns are in --json and -o: times in nanoseconds, sizes in bytes.
+back plus the same to the other end. All columns are in --json and -o, times in nanoseconds, sizes in bytes:
+`tcptrace-lab columns` says what each holds.
+
+--json gives a list, an object for each capture with its connections. --json-lines gives a connection a line, written
+as soon as it is over, and at the end of each capture a line with its packets: what is kept is what is open.
 """
 
 from __future__ import annotations
@@ -24,12 +29,13 @@ import sys
 import time
 
 from tcptrace_lab import _core
+from tcptrace_lab.commands.inputs import HELP, captures, note_truncated
 from tcptrace_lab.errors import LabError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO
 
     import pandas as pd
 
@@ -38,18 +44,29 @@ if TYPE_CHECKING:
 # Work beyond this shows a progress bar on a terminal.
 PATIENCE_S = 2.0
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".json")
+# Connections turned into a table at a time: what is written needs no more memory than this many.
+ROWS = 20_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Files, and what is to come out."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help=HELP)
+    parser.add_argument("--json", action="store_true", help="one JSON list on standard output, an object a capture")
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="pcap or pcapng, gzip or zstd too; - for standard input"
+        "--json-lines", action="store_true", help="a JSON object a line for each connection, as soon as it is over"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument(
+        "--closed", type=float, default=120.0, metavar="S", help="with --json-lines: over S s after its end (120)"
+    )
+    parser.add_argument(
+        "--idle", type=float, default=3600.0, metavar="S", help="with --json-lines: over after S s of silence (3600)"
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the whole table: .csv, .csv.gz, .parquet or .json"
     )
     parser.add_argument("--filter", metavar="EXPR", help="only these connections, e.g. 'port==443 and bytes>1e6'")
+    parser.add_argument("--utc", action="store_true", help="start times in UTC, not in this machine's time zone")
+    parser.add_argument("--pager", action="store_true", help="page a table longer than the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,98 +80,130 @@ def run(arguments: argparse.Namespace) -> int:
         check_output(output)
     if arguments.filter is not None:
         _core.check_filter(arguments.filter)
-    is_json = arguments.json or (output is not None and output.endswith(".json"))
-    if is_json:
-        return _as_json(arguments, output)
-    return _as_table(arguments, output)
+    for name in ("closed", "idle"):
+        if getattr(arguments, name) < 0:
+            raise LabError(f"--{name} {getattr(arguments, name):g}: must be 0 or more")
+    files = captures(arguments.files)
+    if output is not None and not output.endswith(".json"):
+        status = _write(files, arguments.filter, output)
+        if not (arguments.json or arguments.json_lines):
+            return status
+    elif output is not None:
+        from tcptrace_lab.tables import replacing
+
+        with replacing(output) as temporary, open(temporary, "wb") as file:
+            status = _as_json(files, arguments, file)
+        if not (arguments.json or arguments.json_lines):
+            return status
+    if arguments.json or arguments.json_lines:
+        sys.stdout.flush()
+        return _as_json(files, arguments, sys.stdout.buffer)
+    return _as_table(files, arguments)
 
 
-def _each(files: list[str], read: Callable[[str], Any]) -> tuple[list[Any], int]:
-    """What could be read, and the exit status."""
-    results, status = [], 0
+def _each(files: list[str], read: Callable[[str], object]) -> int:
+    """Read what can be read; the exit status."""
+    status = 0
     for file in files:
         try:
-            results.append(read(file))
+            read(file)
         except LabError as error:
             if len(files) == 1:
                 raise
             print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
             status = 2
-    return results, status
-
-
-def _as_json(arguments: argparse.Namespace, output: str | None) -> int:
-    """Written by the core: nothing else is imported, so that a script that calls this often waits little."""
-
-    def read(file: str) -> str:
-        with Progress(file) as progress:
-            return _core.analyze_json(file, arguments.filter, progress.tell)
-
-    captures, status = _each(arguments.files, read)
-    text = '{"captures": [' + ",\n".join(captures) + "]}\n"
-    if arguments.json:
-        sys.stdout.write(text)
-    if output is not None:
-        from tcptrace_lab.tables import replacing
-
-        with replacing(output) as temporary:
-            temporary.write_text(text, encoding="utf-8")
     return status
 
 
-def _as_table(arguments: argparse.Namespace, output: str | None) -> int:
+def _as_json(files: list[str], arguments: argparse.Namespace, out: BinaryIO) -> int:
+    """Written by the core: nothing else is imported, so that a script that calls this often waits little."""
+    patience = (arguments.closed, arguments.idle) if arguments.json_lines else None
+    separator = b"["
+
+    def read(file: str) -> None:
+        nonlocal separator
+
+        def write(piece: bytes) -> None:
+            # Not before the file could be read.
+            nonlocal separator
+            if patience is None and separator:
+                out.write(separator)
+                separator = b""
+            out.write(piece)
+
+        with Progress(file) as progress:
+            _core.analyze_json(file, write, arguments.filter, patience, progress.tell)
+        separator = b",\n"
+
+    status = _each(files, read)
+    if patience is None:
+        out.write(b"[]\n" if separator == b"[" else b"]\n")
+    out.flush()
+    return status
+
+
+def _followed(file: str) -> Capture:
     from tcptrace_lab.capture import Capture
 
-    def read(file: str) -> Capture:
-        with Progress(file) as progress:
-            return Capture(_core.read_path(file, None, progress.tell))
-
-    captures, status = _each(arguments.files, read)
-    tables = [_chosen(capture, arguments.filter) for capture in captures]
-    if output is not None:
-        _write(tables, captures, output)
-    else:
-        _show(list(zip(captures, tables, strict=True)))
-    return status
+    with Progress(file) as progress:
+        return Capture(_core.read_path(file, None, progress.tell))
 
 
-def _chosen(capture: Capture, expression: str | None) -> pd.DataFrame:
-    table = capture.connections
-    return table if expression is None else table.iloc[capture.accepted(expression)]
+def _tables(capture: Capture, expression: str | None) -> Iterator[pd.DataFrame]:
+    """The connections chosen, so many at a time."""
+    accepted = None if expression is None else capture.accepted(expression)
+    for first in range(0, max(len(capture), 1), ROWS):
+        table = capture.connection_rows(first, ROWS)
+        if accepted is not None:
+            table = table[table["id"].isin(accepted)]
+        yield table
 
 
-def _write(tables: list[pd.DataFrame], captures: list[Capture], output: str) -> None:
-    import pandas as pd
+def _write(files: list[str], expression: str | None, output: str) -> int:
+    from tcptrace_lab.tables import appending
 
-    from tcptrace_lab.tables import write_table
+    with appending(output) as write:
 
-    if not tables:
-        return
-    names = [capture.name for capture, table in zip(captures, tables, strict=True) for _ in range(len(table))]
-    whole = pd.concat([pd.Series(names, name="file", dtype=str), pd.concat(tables, ignore_index=True)], axis=1)
-    write_table(whole, output)
+        def read(file: str) -> None:
+            capture = _followed(file)
+            note_truncated(capture)
+            for table in _tables(capture, expression):
+                table.insert(0, "file", capture.name)
+                write(table)
+
+        return _each(files, read)
 
 
-def _show(results: list[tuple[Capture, pd.DataFrame]]) -> None:
-    """For people: a table per capture, through a pager where it is longer than the terminal."""
+def _as_table(files: list[str], arguments: argparse.Namespace) -> int:
+    """For people: a table per capture."""
     from contextlib import nullcontext
 
     from tcptrace_lab.report import terminal
 
-    console = terminal.console(width=150)
-    lines = sum(len(table) + 6 for _, table in results)
-    long = sys.stdout.isatty() and sys.stdin.isatty() and lines > console.size.height
-    with console.pager(styles=True) if long else nullcontext():
-        for capture, table in results:
-            _show_one(console, capture, table)
+    console = terminal.console(width=terminal.UNBOUNDED)
+    is_paged = arguments.pager and sys.stdout.isatty() and sys.stdin.isatty()
+    with console.pager(styles=True) if is_paged else nullcontext():
+
+        def read(file: str) -> None:
+            capture = _followed(file)
+            chosen = len(capture) if arguments.filter is None else len(capture.accepted(arguments.filter))
+            _show_head(console, capture, chosen)
+            for number, table in enumerate(_tables(capture, arguments.filter)):
+                if not table.empty:
+                    view = connections_view(table, console.width, utc=arguments.utc)
+                    view.show_header = number == 0
+                    console.print(view)
+
+        return _each(files, read)
 
 
-def _show_one(console: Any, capture: Capture, table: pd.DataFrame) -> None:
-    from rich.markup import escape
+def _show_head(console: Any, capture: Capture, chosen: int) -> None:
+    from rich.text import Text
 
-    shown = f"{len(table)} of {len(capture)}" if len(table) != len(capture) else f"{len(capture)}"
+    shown = f"{chosen} of {len(capture)}" if chosen != len(capture) else f"{len(capture)}"
     noun = "connection" if shown == "1" else "connections"
-    console.print(f"[bold]{escape(capture.name)}[/bold]: {capture.packets} packets, {shown} TCP {noun}")
+    name = Text(capture.name, "bold")
+    console.print(name.append(f": {capture.packets} packets, {shown} TCP {noun}", "not bold"))
     if capture.undecoded:
         causes = ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in capture.undecoded.items())
         console.print(f"  without a TCP segment: {causes}")
@@ -162,24 +211,23 @@ def _show_one(console: Any, capture: Capture, table: pd.DataFrame) -> None:
         console.print(f"  no TCP is looked for in link type {capture.unknown_link_type}")
     if capture.truncated is not None:
         offset, reason = capture.truncated
-        console.print(f"  [red]truncated[/red] at byte {offset}: {escape(reason)}")
-    if not table.empty:
-        console.print(connections_view(table, console.width))
+        console.print(Text("  ").append("truncated", "red").append(f" at byte {offset}: {reason}"))
 
 
 # Heading and rank: on a narrow terminal the columns of the highest rank are left out first.
 COLUMNS: tuple[tuple[str, int], ...] = (
-    *(("#", 0), ("client", 0), ("server", 0), ("seconds", 0), ("packets", 1), ("bytes out", 0), ("bytes in", 3)),
-    *(("retr out", 2), ("retr in", 5), ("RTT min", 2), ("median", 6), ("bit/s", 4), ("end", 7), ("tap", 8)),
+    *(("#", 0), ("start", 9), ("client", 0), ("server", 0), ("lasted", 0), ("packets", 1), ("bytes out", 0)),
+    *(("bytes in", 3), ("retr out", 2), ("retr in", 5), ("RTT min", 2), ("median", 6), ("rate", 4), ("end", 7)),
+    ("tap", 8),
 )
-TEXT = ("client", "server", "end", "tap")
+TEXT = ("start", "client", "server", "end", "tap")
 
 
-def connections_view(table: pd.DataFrame, width: int) -> Any:
-    """A connections table as people read it, in so many characters."""
+def connections_view(table: pd.DataFrame, width: int, *, utc: bool = False) -> Any:
+    """A connections table as people read it, in so many characters; start times in UTC or in the local time."""
     from rich.table import Table
 
-    rows = [_cells(row) for row in table.itertuples()]
+    rows = [_cells(row, utc=utc) for row in table.itertuples()]
     wide = [max([len(name), *(len(row[place]) for row in rows)]) for place, (name, _) in enumerate(COLUMNS)]
     kept = list(range(len(COLUMNS)))
     gap = 2 if sum(wide) + 2 * len(wide) <= width else 1
@@ -202,45 +250,51 @@ def connections_view(table: pd.DataFrame, width: int) -> Any:
     return view
 
 
-def _cells(row: Any) -> tuple[str, ...]:
+def _cells(row: Any, *, utc: bool) -> tuple[str, ...]:
+    from tcptrace_lab.report import numbers
+
     # From the tap to one end and back, plus the same to the other end: the path's round trip wherever the tap was.
     ends = ("client", "server")
     minimum, median = (sum(_number(getattr(row, f"rtt_{what}_ns_{end}")) for end in ends) for what in ("min", "median"))
-    rate = max(_number(row.throughput_bps_client), _number(row.throughput_bps_server))
+    rates = (row.throughput_bps_client, row.throughput_bps_server)
+    rate = max((_number(rate) for rate in rates), default=0.0)
     return (
         str(row.id),
-        f"{row.client}:{row.client_port}",
-        f"{row.server}:{row.port}",
-        f"{row.duration_ns / 1e9:.3f}",
+        started(row.start_ns, utc=utc),
+        _end(row.client, row.client_port),
+        _end(row.server, row.port),
+        numbers.seconds(row.duration_ns / 1e9),
         str(row.packets),
         str(row.unique_bytes_client),
         str(row.unique_bytes_server),
-        str(row.retransmissions_client or "-"),
-        str(row.retransmissions_server or "-"),
-        _milliseconds(minimum),
-        _milliseconds(median),
-        _scaled(rate),
+        str(row.retransmissions_client),
+        str(row.retransmissions_server),
+        numbers.seconds(minimum / 1e9 if minimum > 0 else None),
+        numbers.seconds(median / 1e9 if median > 0 else None),
+        numbers.rate(rate if row.duration_ns > 0 else None),
         row.end if row.from_start else f"{row.end}, joined late",
-        row.vantage.replace("unknown", "-"),
+        row.vantage.replace("unknown", numbers.UNKNOWN),
     )
+
+
+def _end(address: str, port: int) -> str:
+    """RFC 5952 section 6: an IPv6 address before a port stands in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def started(start_ns: int, *, utc: bool) -> str:
+    """A time since the epoch as a date of this machine's time zone, or of UTC, to the millisecond."""
+    from datetime import UTC, datetime
+
+    at = datetime.fromtimestamp(start_ns // 10**9, UTC).replace(microsecond=start_ns % 10**9 // 1000)
+    text = (at if utc else at.astimezone()).isoformat(sep=" ", timespec="milliseconds")
+    return text.removesuffix("+00:00") + "Z" if utc else text[:23]
 
 
 def _number(value: float) -> float:
     import math
 
     return 0.0 if math.isnan(value) else value
-
-
-def _milliseconds(value: float) -> str:
-    return f"{value / 1e6:.3g} ms" if value > 0 else "-"
-
-
-def _scaled(rate: float) -> str:
-    for unit in ("", "k", "M"):
-        if rate < 1000:
-            return f"{rate:.3g}{unit}"
-        rate /= 1000
-    return f"{rate:.3g}G"
 
 
 class Progress:

@@ -1,19 +1,29 @@
-"""Where commands print for people: the whole terminal, or plain lines of a fixed width where there is none."""
+"""Where commands print for people: the whole terminal, or plain lines where there is none."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import IO, Any, cast
 
 from rich.console import Console
 
+# A pipe has no width: a line is as long as its table. COLUMNS says otherwise.
+UNBOUNDED = 10_000
+
 
 def console(width: int = 110) -> Console:
-    """The console on standard output; `width` in columns is that of a pipe or a file."""
+    """The console on standard output; `width` in columns is that of running text in a pipe or a file.
+
+    Nothing in what is printed is markup: an IPv6 address in brackets is no style, `::ab:` no picture.
+    """
+    given = os.environ.get("COLUMNS", "")
+    columns = int(given) if given.isdigit() and int(given) > 0 else None
     if sys.stdout.isatty():
-        return Console(highlight=False)
-    return Console(file=cast(IO[str], _Unpadded(sys.stdout)), width=width, highlight=False)
+        return Console(width=columns, highlight=False, markup=False, emoji=False)
+    stream = cast(IO[str], _Unpadded(sys.stdout))
+    return Console(file=stream, width=columns or width, highlight=False, markup=False, emoji=False)
 
 
 class _Unpadded:

@@ -23,6 +23,7 @@ pub struct Kept {
     window: u16,
     flags: TcpFlags,
     ip_id: u16,
+    ttl: u8,
     mss: Option<u16>,
     wscale: Option<u8>,
     has_ts: bool,
@@ -44,6 +45,7 @@ impl Kept {
             window: packet.window,
             flags: packet.flags,
             ip_id: packet.ip_id,
+            ttl: packet.ttl,
             mss: options.and_then(|options| options.mss),
             wscale: options.and_then(|options| options.wscale),
             has_ts: packet.has_ts,
@@ -66,6 +68,7 @@ impl Kept {
             window: self.window,
             flags: self.flags,
             ip_id: self.ip_id,
+            ttl: self.ttl,
             has_ts: self.has_ts,
             sack: None,
         };

@@ -25,6 +25,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_path, module)?)?;
     module.add_function(wrap_pyfunction!(analyze_json, module)?)?;
     module.add_function(wrap_pyfunction!(check_filter, module)?)?;
+    let documented: Vec<(String, &str, String)> = summary::documented().collect();
+    module.add("COLUMNS", documented)?;
     let causes: Vec<&str> = Cause::ALL.iter().map(|(_, name)| *name).collect();
     module.add("CAUSES", causes)
 }

@@ -17,6 +17,7 @@ mod tapped;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("BUILD", env!("TCPTRACE_BUILD"))?;
     capture::register(module)?;
     follower::register(module)?;
     infer::register(module)?;

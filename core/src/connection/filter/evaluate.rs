@@ -1,5 +1,7 @@
 //! What a condition's tree says of a row.
 
+use std::net::IpAddr;
+
 use super::{COMPARISONS, Node, Value};
 
 pub fn is_true(value: &Value) -> bool {
@@ -25,6 +27,15 @@ pub fn evaluate(node: &Node, row: &[Value]) -> Value {
     match node {
         Node::Column(place) => row[*place].clone(),
         Node::Constant(value) => value.clone(),
+        Node::Either([first, _]) => row[*first].clone(),
+        Node::Network(address, _) => Value::Text(address.to_string()),
+        Node::In(value, wanted) => Value::Bool(wanted.iter().any(|(low, high)| match high {
+            None => is_true(&compare("==", value, low, row)),
+            Some(high) => {
+                is_true(&compare(">=", value, low, row))
+                    && is_true(&compare("<=", value, high, row))
+            }
+        })),
         Node::Not(inner) => Value::Bool(!is_true(&evaluate(inner, row))),
         Node::Binary("and", left, right) => {
             Value::Bool(is_true(&evaluate(left, row)) && is_true(&evaluate(right, row)))
@@ -32,10 +43,45 @@ pub fn evaluate(node: &Node, row: &[Value]) -> Value {
         Node::Binary("or", left, right) => {
             Value::Bool(is_true(&evaluate(left, row)) || is_true(&evaluate(right, row)))
         }
-        Node::Binary(sign, left, right) => {
-            binary(sign, &evaluate(left, row), &evaluate(right, row))
-        }
+        Node::Binary(sign, left, right) => compare(sign, left, right, row),
     }
+}
+
+fn compare(sign: &str, left: &Node, right: &Node, row: &[Value]) -> Value {
+    if let Node::Either(columns) = left {
+        // Wireshark: one of them for ==, <, ...; none of them the value for !=.
+        let mut each = columns
+            .iter()
+            .map(|&column| is_true(&compare(sign, &Node::Column(column), right, row)));
+        return Value::Bool(if sign == "!=" {
+            each.all(|is_other| is_other)
+        } else {
+            each.any(|is_it| is_it)
+        });
+    }
+    if let (Node::Network(network, prefix), "==" | "!=") = (right, sign) {
+        let Value::Text(address) = evaluate(left, row) else {
+            return Value::Bool(false);
+        };
+        let is_within = address
+            .parse()
+            .is_ok_and(|address| is_within(address, *network, *prefix));
+        return Value::Bool(is_within == (sign == "=="));
+    }
+    binary(sign, &evaluate(left, row), &evaluate(right, row))
+}
+
+/// Whether the first `prefix` bits of two addresses of one family are the same.
+fn is_within(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
+    let (address, network, bits) = match (address, network) {
+        (IpAddr::V4(address), IpAddr::V4(network)) => {
+            (address.to_bits().into(), network.to_bits().into(), 32)
+        }
+        (IpAddr::V6(address), IpAddr::V6(network)) => (address.to_bits(), network.to_bits(), 128),
+        _ => return false,
+    };
+    let differing: u128 = address ^ network;
+    differing.checked_shr(bits - u32::from(prefix)).unwrap_or(0) == 0
 }
 
 fn binary(sign: &str, left: &Value, right: &Value) -> Value {

@@ -1,11 +1,14 @@
 //! A condition on a row of the connections table: `port == 443 and bytes > 1e6`.
 //!
-//! `or`, `and`, `not`, comparisons, `+ - * /`, parentheses; column names, numbers, quoted texts, true and false. A
-//! comparison with a missing value is false.
+//! `or`, `and`, `not`, comparisons, `in {..}`, `+ - * /`, parentheses; column names (`duration` for `duration_ns`) and
+//! Wireshark's for the common fields (`tcp.port`, `ip.addr`), numbers with or without a unit (`1s`, `10MB`), addresses
+//! and networks, quoted texts, true and false. A comparison with a missing value is false.
 
 mod evaluate;
 mod parse;
 mod tokens;
+
+use std::net::IpAddr;
 
 use super::connection::Connection;
 use super::summary::{self, Value};
@@ -23,6 +26,11 @@ pub struct FilterError {
 enum Node {
     Column(usize),
     Constant(Value),
+    /// Columns of which one must compare as wanted, as in Wireshark: `tcp.port` is either side's.
+    Either([usize; 2]),
+    Network(IpAddr, u8),
+    /// Whether a value is one of several, or within one of several ranges (both ends count).
+    In(Box<Node>, Vec<(Node, Option<Node>)>),
     Not(Box<Node>),
     Binary(&'static str, Box<Node>, Box<Node>),
 }
@@ -81,6 +89,26 @@ mod tests {
     }
 
     #[test]
+    fn wiresharks_words_sets_units_and_networks() {
+        assert!(accepts("tcp.port == 443 and tcp.port == 5000"));
+        assert!(accepts(
+            "tcp.dstport == 443 && tcp.srcport == 5000 && tcp.stream == 3"
+        ));
+        // As in Wireshark: no side's port may be it.
+        assert!(!accepts("tcp.port != 443"));
+        assert!(accepts("tcp.port != 80"));
+        assert!(accepts("port in {80, 443}") && !accepts("port in {80, 8000..9000}"));
+        assert!(accepts("tcp.port in {4000..5000}"));
+        assert!(accepts("ip.addr == 127.0.0.0/8") && !accepts("ip.addr == 10.0.0.0/8"));
+        assert!(accepts(
+            "server == 127.0.0.1 and ip.src in {10.0.0.0/8, 127.0.0.1}"
+        ));
+        assert!(!accepts("ipv6.addr == fe80::/10") && !accepts("client == ::1"));
+        assert!(accepts("duration < 1s and duration_ns < 20ms"));
+        assert!(accepts("bytes < 1.5MB and not bytes > 1kB"));
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_place() {
         fn error(text: &str) -> String {
             Filter::new(text).unwrap_err().to_string()
@@ -96,5 +124,9 @@ mod tests {
         assert!(error(&"-".repeat(10_000)).contains("deeply"));
         assert!(error("1.2.3 > 0").contains("not a number"));
         assert!(error("é").contains("unexpected character"));
+        assert!(error("port in 443").contains("{"));
+        assert!(error("port in {443").contains("}"));
+        assert!(error("bytes > 3 parsecs").contains("unexpected"));
+        assert!(error("ip.adr == 10.0.0.1").contains("ip.addr"));
     }
 }

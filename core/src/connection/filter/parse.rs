@@ -4,6 +4,29 @@ use super::tokens::{Token, tokens};
 use super::{COMPARISONS, FilterError, Node};
 use crate::connection::summary::{self, Value};
 
+/// Wireshark's names for what a connection has: of two columns either may be meant.
+const WIRESHARK: [(&str, &[&str]); 13] = [
+    ("tcp.port", &["port", "client_port"]),
+    ("tcp.srcport", &["client_port"]),
+    ("tcp.dstport", &["port"]),
+    ("tcp.stream", &["id"]),
+    ("ip.addr", &["client", "server"]),
+    ("ip.src", &["client"]),
+    ("ip.dst", &["server"]),
+    ("ipv6.addr", &["client", "server"]),
+    ("ipv6.src", &["client"]),
+    ("ipv6.dst", &["server"]),
+    ("tcp.analysis.retransmission", &["retransmissions"]),
+    (
+        "tcp.analysis.duplicate_ack",
+        &["dup_acks_client", "dup_acks_server"],
+    ),
+    (
+        "tcp.analysis.zero_window",
+        &["zero_windows_client", "zero_windows_server"],
+    ),
+];
+
 /// Deeper nesting than this is refused rather than recursed into.
 const MAX_DEPTH: usize = 100;
 
@@ -95,6 +118,10 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Result<Node, FilterError> {
         let left = self.sum()?;
+        if matches!(self.token(), Token::Name(name) if name == "in") {
+            self.take();
+            return Ok(Node::In(Box::new(left), self.set()?));
+        }
         let Token::Sign(sign) = *self.token() else {
             return Ok(left);
         };
@@ -106,6 +133,32 @@ impl Parser<'_> {
         }
         self.take();
         Ok(Node::Binary(sign, Box::new(left), Box::new(self.sum()?)))
+    }
+
+    /// `{80, 443, 8000..8999}`.
+    fn set(&mut self) -> Result<Vec<(Node, Option<Node>)>, FilterError> {
+        if self.take() != Token::Sign("{") {
+            return Err(self.error("a set is written {80, 443}: no {"));
+        }
+        let mut members = Vec::new();
+        loop {
+            let low = self.sum()?;
+            let high = if *self.token() == Token::Sign("..") {
+                self.take();
+                Some(self.sum()?)
+            } else {
+                None
+            };
+            members.push((low, high));
+            match self.token() {
+                Token::Sign(",") => self.take(),
+                Token::Sign("}") => {
+                    self.take();
+                    return Ok(members);
+                }
+                _ => return Err(self.error("a set ends with }")),
+            };
+        }
     }
 
     fn sum(&mut self) -> Result<Node, FilterError> {
@@ -131,6 +184,8 @@ impl Parser<'_> {
         match self.take() {
             Token::Number(number) => Ok(Node::Constant(Value::Float(number))),
             Token::Text(text) => Ok(Node::Constant(Value::Text(text))),
+            Token::Address(address, None) => Ok(Node::Constant(Value::Text(address.to_string()))),
+            Token::Address(address, Some(prefix)) => Ok(Node::Network(address, prefix)),
             Token::Sign("-") => {
                 let zero = Box::new(Node::Constant(Value::Float(0.0)));
                 self.depth += 1;
@@ -157,18 +212,41 @@ impl Parser<'_> {
             Token::Name(name) if name == "false" || name == "False" => {
                 Ok(Node::Constant(Value::Bool(false)))
             }
-            Token::Name(name) => match self.names.iter().position(|known| *known == name) {
-                Some(place) => Ok(Node::Column(place)),
-                None => Err(FilterError {
-                    reason: self.unknown(&name),
-                    ..at
-                }),
-            },
+            Token::Name(name) => self.column(&name).ok_or_else(|| FilterError {
+                reason: self.unknown(&name),
+                ..at
+            }),
             _ => Err(at),
         }
     }
 
+    /// A column by its name, by its name without the unit, or by Wireshark's.
+    fn column(&self, name: &str) -> Option<Node> {
+        let place = |name: &str| self.names.iter().position(|known| known == name);
+        if let Some(place) = place(name) {
+            return Some(Node::Column(place));
+        }
+        if let Some((_, columns)) = WIRESHARK.iter().find(|(known, _)| *known == name) {
+            return Some(match columns {
+                [only] => Node::Column(place(only)?),
+                [first, second, ..] => Node::Either([place(first)?, place(second)?]),
+                [] => return None,
+            });
+        }
+        // `rtt_min_client`: the unit stands before the side.
+        let with_unit = |unit: &str| match name.rsplit_once('_') {
+            Some((what, side @ ("client" | "server"))) => format!("{what}_{unit}_{side}"),
+            _ => format!("{name}_{unit}"),
+        };
+        let units = ["ns", "bps"].map(|unit| place(&with_unit(unit)));
+        units.into_iter().flatten().next().map(Node::Column)
+    }
+
     fn unknown(&self, name: &str) -> String {
+        if name.contains('.') {
+            let known: Vec<&str> = WIRESHARK.iter().map(|(known, _)| *known).collect();
+            return format!("no field {name:?} (of Wireshark's: {})", known.join(", "));
+        }
         // The names that share the most letters at their beginning, as a hint.
         let shared = |known: &String| {
             known

@@ -1,0 +1,63 @@
+"""The captures that a command line names: files, folders, patterns; and what is said of a cut one."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+
+from tcptrace_lab.errors import LabError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tcptrace_lab.capture import Capture
+
+# What a folder is searched for: also the numbered files of a ring (tcpdump -W, dumpcap -b), also compressed.
+CAPTURE_NAME = re.compile(r"\.(pcapng|pcap|cap|dmp|ntar)\d*(\.(gz|zst))?$", re.IGNORECASE)
+HELP = "pcap or pcapng, gzip or zstd too; a folder or a pattern stands for all captures in it; - for standard input"
+
+
+def captures(words: list[str]) -> list[str]:
+    """The files, folders (searched whole) and patterns named, as files, each folder's in the order of their numbers."""
+    found: list[str] = []
+    for word in words:
+        if word == "-" or os.path.isfile(word):
+            found.append(word)
+        elif os.path.isdir(word):
+            inside = [os.path.join(folder, name) for folder, _, names in os.walk(word) for name in names]
+            chosen = sorted((path for path in inside if CAPTURE_NAME.search(path)), key=_by_number)
+            if not chosen:
+                raise LabError(f"{word}: no capture in this folder")
+            found += chosen
+        elif glob.has_magic(word) and not os.path.lexists(word):
+            chosen = sorted(glob.glob(word, recursive=True), key=_by_number)
+            if not chosen:
+                raise LabError(f"{word}: no file of this pattern")
+            found += captures(chosen)
+        else:
+            # The reader says what is wrong with it.
+            found.append(word)
+    return found
+
+
+def _by_number(path: str) -> list[tuple[int, int, str]]:
+    """x.pcap2 before x.pcap10."""
+    parts = re.split(r"(\d+)", path)
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
+
+
+def note_truncated(capture: Capture) -> None:
+    """One line on standard error for a cut or damaged capture: what stands before the cut is all there is."""
+    if capture.truncated is not None:
+        offset, reason = capture.truncated
+        print(f"tcptrace-lab: {capture.name}: truncated at byte {offset}: {reason}", file=sys.stderr)
+
+
+def opened(file: str) -> Capture:
+    """A capture for a command that shows no table of its own."""
+    from tcptrace_lab.capture import read
+
+    capture = read(file)
+    note_truncated(capture)
+    return capture

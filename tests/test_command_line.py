@@ -1,0 +1,103 @@
+"""What users expect of a command line: many files at once, words for numbers, documented columns, a build to name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab.cli import main
+from tcptrace_lab.report import numbers
+from tests.conftest import ROOT
+
+CAPTURES = ROOT / "captures"
+SHORT = CAPTURES / "short_reno.pcap.gz"
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_folder_a_pattern_and_a_ring_are_their_captures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbered files come in the order of their numbers."""
+    for name in ("ring.pcap0.gz", "ring.pcap10.gz", "ring.pcap2.gz", "notes.txt"):
+        shutil.copy(SHORT, tmp_path / name)
+    for words in ([str(tmp_path)], [str(tmp_path / "ring*")]):
+        assert main(["analyze", "--json", *words]) == 0
+        names = [Path(capture["file"]).name for capture in json.loads(capsys.readouterr().out)]
+        assert names == ["ring.pcap0.gz", "ring.pcap2.gz", "ring.pcap10.gz"]
+    assert main(["analyze", str(tmp_path / "none*.pcap")]) == 2
+    (tmp_path / "empty").mkdir()
+    assert main(["analyze", str(tmp_path / "empty")]) == 2
+
+
+def test_json_lines_are_the_rows_of_the_table_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    two = str(CAPTURES / "two_reno.pcap.gz")
+    assert main(["analyze", "--json", two]) == 0
+    (capture,) = json.loads(capsys.readouterr().out)
+    assert main(["analyze", "--json-lines", two]) == 0
+    *rows, summary = lines(capsys)
+    assert [{**row, "file": two} for row in capture["connections"]] == rows
+    assert summary["packets"] == capture["packets"]
+    assert main(["analyze", "--json-lines", "--filter", "tcp.port == 5002", two]) == 0
+    assert [row["port"] for row in lines(capsys)[:-1]] == [5002]
+
+
+def test_json_goes_to_standard_output_and_the_table_to_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "t.csv"
+    assert main(["analyze", "--json", "-o", str(out), str(SHORT)]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["packets"] == 132
+    assert out.read_text().startswith("file,id,client,")
+
+
+def test_version_names_the_build(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["--version"])
+    assert done.value.code == 0
+    assert "rustc" in capsys.readouterr().out
+
+
+def test_every_column_of_the_table_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["columns", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert main(["analyze", "--json", str(SHORT)]) == 0
+    (capture,) = json.loads(capsys.readouterr().out)
+    assert [row["column"] for row in told] == list(capture["connections"][0])
+    assert all(row["holds"] for row in told)
+    assert {row["unit"] for row in told if "_ns" in row["column"]} == {"ns"}
+    assert main(["columns", "no_such_word"]) == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "man"])
+def test_completion_and_manual_know_the_commands_arguments(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out.replace("\\-", "-")
+    assert "--json-lines" in text
+    assert "reconstruct" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0 s"),
+        (12.4e-6, "12.4 us"),
+        (0.0412, "41.2 ms"),
+        (8.0, "8.0 s"),
+        (14.336, "14.3 s"),
+        (200.0, "3 min 20 s"),
+    ],
+)
+def test_times_as_people_write_them(value: float, text: str) -> None:
+    assert numbers.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(35.3e9, "35.3 Gbit/s"), (999.7, "1.00 kbit/s"), (950.0, "950 bit/s"), (None, "-"), (0.0, "0 bit/s")],
+)
+def test_rates_as_people_write_them(value: float | None, text: str) -> None:
+    assert numbers.rate(value) == text
