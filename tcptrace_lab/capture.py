@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+    from matplotlib.figure import Figure
+
+    from tcptrace_lab.classify.verdict import Verdict
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 # Name -> module with `follow_file(path, name, *, detail) -> _core.Capture`.
 BACKENDS: dict[str, str] = {
@@ -264,6 +268,27 @@ class Connection:
         """The flow that carries more payload."""
         forward, back = self.flows
         return back if back.segments["length"].sum() > forward.segments["length"].sum() else forward
+
+    def verdict(self) -> Verdict:
+        """What the main sender's congestion control did, which regime it was in, and whether theory agrees."""
+        from tcptrace_lab import face
+
+        return face.verdict(self)
+
+    def reconstruct(self, *, direction: int | None = None) -> Reconstruction:
+        """Windows, phases, losses and cycles of one direction (0: client to server; default: the one with more data).
+
+        Times in nanoseconds since the epoch, windows in bytes.
+        """
+        from tcptrace_lab import face
+
+        return face.reconstruct(self, direction=direction)
+
+    def plot(self, *, start_s: float | None = None, end_s: float | None = None) -> Figure:
+        """Time-sequence graph, window and round trip as a figure; the part between two times in seconds."""
+        from tcptrace_lab import face
+
+        return face.plot(self, start_s=start_s, end_s=end_s)
 
     def __repr__(self) -> str:
         row = self.summary

@@ -38,6 +38,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.commands.inputs import HELP, captures
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -54,7 +56,7 @@ PATIENCE_S = 2.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Captures in, verdicts out."""
-    parser.add_argument("captures", metavar="FILE", nargs="+", help="pcap or pcapng, also gzip or zstd; - for stdin")
+    parser.add_argument("captures", metavar="FILE", nargs="+", help=HELP)
     parser.add_argument("--connection", type=int, metavar="N", help="only connection N of each capture")
     parser.add_argument("--expect", choices=REGIMES, help="exit with 1 unless this is the regime")
     parser.add_argument("--json", action="store_true", help="a JSON list on standard output, one object per connection")
@@ -72,12 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
         check_table(arguments.output)
     verdicts: list[Verdict] = []
     unread = 0
-    for file in arguments.captures:
+    files = captures(arguments.captures)
+    for file in files:
         try:
             verdicts.extend(_classify(file, arguments.connection))
         except LabError as error:
             # The other files are worth an answer all the same.
-            if len(arguments.captures) == 1:
+            if len(files) == 1:
                 raise
             print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
             unread += 1
@@ -96,13 +99,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _classify(file: str, connection: int | None) -> list[Verdict]:
     from functools import partial
 
-    from tcptrace_lab import read
     from tcptrace_lab.classify.neighbours import neighbours
     from tcptrace_lab.classify.verdict import classify, judge
+    from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.sender import sender
 
-    capture = read(file)
+    capture = opened(file)
     if connection is None:
         total = int((capture.connections["bytes"] > 0).sum())
         return list(_told(classify(capture, file=file), total, file))

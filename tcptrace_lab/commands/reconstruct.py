@@ -80,11 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
     """A capture, and the sender of connection N of a capture, or of the one with most data."""
-    from tcptrace_lab import read
+    from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.sender import sender
 
-    capture = read(file)
+    capture = opened(file)
     table = capture.connections
     if not len(table) or not int(table["bytes"].max()):
         raise LabError(f"{file}: no connection carries data")

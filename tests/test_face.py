@@ -1,0 +1,48 @@
+"""The five names that a notebook needs, and the methods of a connection: their docstrings run."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+
+import pytest
+
+import tcptrace_lab
+from tcptrace_lab import face
+from tests.conftest import ROOT
+
+
+def test_the_examples_of_the_docstrings_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    result = doctest.testmod(face, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+    assert result.attempted >= 8
+
+
+@pytest.mark.parametrize("first", ["classify.verdict", "simulate", "sweep", "capture", "face"])
+def test_a_name_is_the_function_whatever_was_imported_before(first: str) -> None:
+    """A room of the same name does not take its place."""
+    code = (
+        f"import tcptrace_lab.{first}; import tcptrace_lab.simulate, tcptrace_lab.sweep, tcptrace_lab.classify.path;"
+        "from tcptrace_lab import classify, predict, read, simulate, sweep;"
+        "assert all(type(one).__name__ == 'function' for one in (classify, predict, read, simulate, sweep));"
+        "from tcptrace_lab.simulate import simulate as inner; assert inner is not simulate"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = "import sys, tcptrace_lab; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "pandas", "matplotlib", "rich", "scapy", "pyshark", "pyarrow", "tcptrace_lab._core"}
+    assert not heavy & set(run.stdout.split())
+
+
+def test_a_connection_answers_by_itself() -> None:
+    connection = tcptrace_lab.read(ROOT / "captures" / "short_reno.pcap.gz")[0]
+    assert connection.verdict().as_dict()["losses"]["total"] == 0
+    assert len(connection.reconstruct().windows) > 10
+    assert connection.plot(start_s=0.1, end_s=0.2).axes
+    with pytest.raises(tcptrace_lab.errors.LabError, match="no connection 7"):
+        tcptrace_lab.classify(connection.capture, connection=7)
