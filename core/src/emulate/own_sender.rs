@@ -39,6 +39,8 @@ pub struct OwnSender {
     seed: Option<(Options, Box<dyn Control>, State)>,
     rto: Rto,
     sender: Option<Sender>,
+    /// When a sender that paces may send again.
+    departure_ns: Option<i64>,
     written: u64,
     is_closing: bool,
     syn_at_ns: Option<i64>,
@@ -93,6 +95,7 @@ impl OwnSender {
             )),
             rto: rto(&sender.rto),
             sender: None,
+            departure_ns: None,
             written,
             is_closing,
             syn_at_ns: None,
@@ -143,7 +146,7 @@ impl OwnSender {
     /// When a timer expires.
     pub fn next_event(&self) -> Option<i64> {
         match &self.sender {
-            Some(sender) => sender.rto_at_ns,
+            Some(sender) => sender.rto_at_ns.into_iter().chain(self.departure_ns).min(),
             None => self.syn_timer_ns,
         }
     }
@@ -159,8 +162,10 @@ impl OwnSender {
             self.open(now_ns);
             return;
         };
-        sender.rto_at_ns = None;
-        sender.on_timeout(now_ns);
+        if sender.rto_at_ns.is_some_and(|due| due <= now_ns) {
+            sender.rto_at_ns = None;
+            sender.on_timeout(now_ns);
+        }
         self.pump(now_ns);
     }
 
@@ -194,7 +199,8 @@ impl OwnSender {
             }
             // RFC 7323 section 2.2: the window of a SYN is not scaled.
             let rwnd = u64::from(segment.window);
-            let mut sender = Sender::new(options, control, state, self.rto.clone(), 1, rwnd);
+            let mut sender =
+                Sender::new(options, control, state, self.rto.clone(), 1, rwnd, now_ns);
             sender.is_closing = self.is_closing;
             sender.on_write(now_ns, self.written);
             self.sender = Some(sender);
@@ -254,6 +260,7 @@ impl OwnSender {
             self.send(now_ns, send);
         }
         if let Some(sender) = &mut self.sender {
+            self.departure_ns = sender.wake_at_ns().filter(|&at_ns| at_ns > now_ns);
             self.truth.changes(now_ns, sender, self.isn);
         }
     }

@@ -74,6 +74,16 @@ impl DeliveryRate {
         }
     }
 
+    /// Without SACK: a duplicate ACK says that something arrived, not what (RFC 5681 section 3.2).
+    pub fn on_duplicate(&mut self, bytes: u64) {
+        self.newly_delivered += bytes;
+    }
+
+    /// Whether samples of what is sent now are the application's.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
     /// The ACK is through: what it delivered, and its sample. `min_rtt_ns`: the smallest round trip so far.
     pub fn take(&mut self, now_ns: i64, min_rtt_ns: i64) -> (u64, Option<RateSample>) {
         let newly_delivered = std::mem::take(&mut self.newly_delivered);

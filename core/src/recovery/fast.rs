@@ -44,11 +44,14 @@ impl Sender {
                 // RFC 6582 section 3.2 (3): the next hole at once; deflate by what was acknowledged, add back one.
                 let end = (self.snd_una + self.options.smss).min(self.snd_max);
                 self.due = Some((self.snd_una, end));
-                self.state.cwnd -= ack.newly_acked;
-                if ack.newly_acked >= self.state.smss {
-                    self.state.cwnd += self.state.smss;
+                self.note_lost(end - self.snd_una);
+                if !self.owns_window {
+                    self.state.cwnd -= ack.newly_acked;
+                    if ack.newly_acked >= self.state.smss {
+                        self.state.cwnd += self.state.smss;
+                    }
+                    self.state.cwnd = self.state.cwnd.max(self.state.smss);
                 }
-                self.state.cwnd = self.state.cwnd.max(self.state.smss);
                 // Section 4: the slow-but-steady variant restarts the timer each time, the impatient one once only.
                 if !(self.options.is_impatient && self.has_had_partial) {
                     self.restart_timer(now_ns);
@@ -65,7 +68,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.board.end();
         self.prr = None;
-        self.state.cwnd = match self.options.recovery {
+        let cwnd = match self.options.recovery {
             // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst.
             Recovery::NewReno => {
                 let flight_size = self.flight_size() as f64;
@@ -75,6 +78,7 @@ impl Sender {
             }
             _ => self.state.ssthresh,
         };
+        self.set_cwnd(cwnd);
         self.control
             .on_recovered(&mut self.state, now_ns, self.snd_nxt);
         self.restart_timer(now_ns);
@@ -86,7 +90,7 @@ impl Sender {
             Phase::Recovery => {
                 if matches!(self.options.recovery, Recovery::Reno | Recovery::NewReno) {
                     // RFC 5681 section 3.2 (4): a segment has left, another may follow.
-                    self.state.cwnd += self.state.smss;
+                    self.set_cwnd(self.state.cwnd + self.state.smss);
                 }
             }
             // RFC 6582 section 3.2 (2): not again for the window that was outstanding at the last reduction.
@@ -166,7 +170,8 @@ impl Sender {
             return;
         }
         self.phase = Phase::Recovery;
-        self.prr = (self.has_pipe() && self.options.has_prr).then(|| Prr::new(self.flight_size()));
+        self.prr = (self.has_pipe() && self.options.has_prr && !self.owns_window)
+            .then(|| Prr::new(self.flight_size()));
         self.board.begin(self.snd_una);
         self.board.mark_first_lost(self.snd_una);
         let (start, next_sacked) = self.board.hole_from(self.snd_una);
@@ -174,13 +179,22 @@ impl Sender {
             .min(self.snd_max)
             .min(next_sacked);
         self.due = Some((start, end));
-        self.state.cwnd = match self.options.recovery {
+        self.note_lost(end - start);
+        let cwnd = match self.options.recovery {
             // RFC 5681 section 3.2 (3): three segments have left.
             Recovery::Reno | Recovery::NewReno => {
                 self.state.ssthresh + f64::from(DUP_THRESH) * self.state.smss
             }
             _ => self.state.ssthresh,
         };
+        self.set_cwnd(cwnd);
         self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
+    }
+
+    /// Recovery's cwnd, unless the control sets it in recovery as well.
+    fn set_cwnd(&mut self, cwnd: f64) {
+        if !self.owns_window {
+            self.state.cwnd = cwnd;
+        }
     }
 }

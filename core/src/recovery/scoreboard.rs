@@ -35,6 +35,8 @@ pub struct Scoreboard {
     pub high_rxt: u64,
     /// Section 4 (4): one rescue retransmission per recovery.
     rescue_rxt: Option<u64>,
+    /// Bytes taken for lost so far, those of a lost retransmission once more.
+    declared_lost: u64,
 }
 
 impl Scoreboard {
@@ -49,6 +51,7 @@ impl Scoreboard {
             judged: 0,
             high_rxt: 0,
             rescue_rxt: None,
+            declared_lost: 0,
         }
     }
 
@@ -116,7 +119,7 @@ impl Scoreboard {
                 .after(from)
                 .map_or(end, |(start, _)| start)
                 .min(end);
-            self.lost.insert(from, to);
+            self.declared_lost += self.lost.insert(from, to);
             at = to.max(from + 1);
         }
     }
@@ -125,6 +128,10 @@ impl Scoreboard {
     pub fn pipe(&self, outstanding: u64) -> u64 {
         let first_copies = outstanding.saturating_sub(self.sacked.covered() + self.lost.covered());
         first_copies + self.doubled.covered()
+    }
+
+    pub fn declared_lost(&self) -> u64 {
+        self.declared_lost
     }
 
     pub fn sacked_bytes(&self) -> u64 {
@@ -203,7 +210,7 @@ impl Scoreboard {
         if self.retransmitted.contains(start) {
             self.retransmitted.remove(start, end);
             self.doubled.remove(start, end);
-            self.lost.insert(start, end);
+            self.declared_lost += self.lost.insert(start, end);
         }
     }
 
@@ -230,6 +237,7 @@ impl Scoreboard {
 
     /// After a timeout everything that is not SACKed is lost (section 5.1: the scoreboard itself is kept).
     pub fn mark_all_lost(&mut self, snd_una: u64, snd_max: u64) {
+        let known = self.lost.covered();
         self.lost.clear();
         self.retransmitted.clear();
         self.doubled.clear();
@@ -242,6 +250,7 @@ impl Scoreboard {
             self.lost.insert(hole, end);
             at = end.max(hole + 1);
         }
+        self.declared_lost += self.lost.covered().saturating_sub(known);
         self.judged = self.judged.max(snd_max);
     }
 }

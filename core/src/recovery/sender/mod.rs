@@ -3,12 +3,16 @@
 //! The simulator gives it events as they happen, a replay gives it a capture's. What differs between Tahoe, Reno,
 //! NewReno, SACK and FACK stands in `fast.rs`; the timer in `rto.rs`; growth and reduction in `congestion`.
 
+mod delivering;
 mod next;
+mod pacer;
 
 use std::collections::VecDeque;
 
-use super::{BoardCounts, Prr, Rack, Rto, Scoreboard};
+use super::{BoardCounts, DeliveryStamp, Prr, Rack, Rto, Scoreboard};
 use crate::congestion::{Ack, Control, Loss, State};
+use delivering::Delivering;
+use pacer::Pacer;
 
 /// What happens after the third duplicate ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +101,8 @@ struct Sent {
     end: u64,
     at_ns: i64,
     is_retransmitted: bool,
+    /// Of a control that wants delivery rates.
+    stamp: DeliveryStamp,
 }
 
 pub struct Sender {
@@ -130,6 +136,10 @@ pub struct Sender {
     pub(super) limited_transmit: u64,
     /// A probe of a closed window may go out.
     probes: bool,
+    pub(super) delivery: Option<Delivering>,
+    /// The control sets cwnd in recovery too.
+    pub(super) owns_window: bool,
+    pacer: Pacer,
     sent: VecDeque<Sent>,
     last_sent_ns: i64,
 }
@@ -143,12 +153,17 @@ impl Sender {
         rto: Rto,
         first: u64,
         rwnd: u64,
+        now_ns: i64,
     ) -> Self {
         let mut control = control;
         control.start(&mut state, first);
+        control.on_established(&mut state, now_ns, rto.srtt_ns());
         let is_fack = options.recovery == Recovery::Fack;
         let has_board = is_fack || options.recovery == Recovery::Sack;
         Self {
+            delivery: control.wants_delivery().then(Delivering::default),
+            owns_window: control.owns_window(),
+            pacer: Pacer::default(),
             board: Scoreboard::new(options.smss, is_fack),
             control,
             state,
@@ -185,7 +200,9 @@ impl Sender {
     pub fn pipe(&self) -> u64 {
         match self.options.recovery {
             Recovery::Sack | Recovery::Fack => self.board.pipe(self.flight_size()),
-            _ => self.flight_size(),
+            _ => self
+                .flight_size()
+                .saturating_sub(self.arrived_by_duplicates()),
         }
     }
 
@@ -243,16 +260,26 @@ impl Sender {
         self.take_overtaken_for_lost();
         self.check_sack_recovery(now_ns, newly_sacked);
         self.reduce_in_proportion(newly_acked, newly_sacked, sacked_before);
+        self.tell_delivery(now_ns, newly_acked, is_dup, pipe);
     }
 
-    /// RFC 8985 section 6.2 step 2: when what arrives now was sent.
+    /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent.
     fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
-        let Some(rack) = &mut self.rack else { return };
+        if self.rack.is_none() && self.delivery.is_none() {
+            return;
+        }
         let mut hear = |start: u64, end: u64| {
             let first = self.sent.partition_point(|sent| sent.end <= start);
             let segments = self.sent.iter().skip(first);
+            let mut from = start;
             for sent in segments.take_while(|sent| sent.end <= end) {
-                rack.on_delivered(now_ns, sent.at_ns, sent.end, sent.is_retransmitted);
+                if let Some(rack) = &mut self.rack {
+                    rack.on_delivered(now_ns, sent.at_ns, sent.end, sent.is_retransmitted);
+                }
+                if let Some(delivery) = &mut self.delivery {
+                    delivery.on_delivered(now_ns, sent.end - from, sent);
+                }
+                from = sent.end;
             }
         };
         for &(start, end) in arrived.blocks.iter().chain([&(self.snd_una, arrived.ack)]) {
@@ -350,6 +377,7 @@ impl Sender {
         self.phase = Phase::Loss;
         self.recover = self.snd_max;
         self.dupacks = 0;
+        self.note_lost(self.flight_size());
         self.due = None;
         self.prr = None;
         self.limited_transmit = 0;
@@ -372,7 +400,9 @@ impl Sender {
     /// The application has written up to `written`.
     pub fn on_write(&mut self, now_ns: i64, written: u64) {
         let idle_ns = now_ns.saturating_sub(self.last_sent_ns);
+        self.note_application_limit();
         if self.options.restarts_after_idle
+            && !self.owns_window
             && self.snd_una == self.snd_max
             && self.last_sent_ns > i64::MIN
             && idle_ns > self.rto.timeout_ns()

@@ -1,17 +1,23 @@
 //! Which range goes out next: a retransmission that is due, a hole, new data, as the windows allow.
 
-use super::{Phase, Send, Sender, Sent};
+use super::{DeliveryStamp, Phase, Send, Sender, Sent};
 
 impl Sender {
     /// The next range to send now, if any; call until `None`. What is returned counts as sent.
     pub fn next_send(&mut self, now_ns: i64) -> Option<Send> {
+        if self.wake_at_ns().is_some_and(|at_ns| at_ns > now_ns) {
+            return None;
+        }
+        let in_flight = self.pipe();
         let send = self.choose()?;
         let is_new = send.end > self.snd_max;
+        let stamp = self.stamp(now_ns, in_flight);
         if is_new {
             self.sent.push_back(Sent {
                 end: send.end,
                 at_ns: now_ns,
                 is_retransmitted: false,
+                stamp,
             });
             self.snd_max = send.end;
         }
@@ -32,7 +38,11 @@ impl Sender {
             {
                 sent.is_retransmitted = true;
                 sent.at_ns = now_ns;
+                sent.stamp = stamp;
             }
+        }
+        if let Some(rate) = self.control.pacing_rate() {
+            self.pacer.on_sent(now_ns, send.end - send.start, rate);
         }
         if let Some(prr) = &mut self.prr {
             prr.on_sent(send.end - send.start);
@@ -42,6 +52,25 @@ impl Sender {
             self.restart_timer(now_ns);
         }
         Some(send)
+    }
+
+    /// When pacing lets the next segment leave; `None`: whenever the window does.
+    pub fn wake_at_ns(&self) -> Option<i64> {
+        self.control
+            .pacing_rate()
+            .map(|_| self.pacer.departure_ns())
+    }
+
+    /// What the segment takes along for its delivery rate, with `in_flight` bytes on the path before it.
+    fn stamp(&mut self, now_ns: i64, in_flight: u64) -> DeliveryStamp {
+        let Some(delivery) = &mut self.delivery else {
+            return DeliveryStamp::default();
+        };
+        if in_flight == 0 && delivery.rate.is_app_limited() {
+            self.control.on_restart(&mut self.state, now_ns);
+        }
+        let is_first = self.snd_una == self.snd_max;
+        delivery.rate.on_sent(now_ns, is_first)
     }
 
     fn choose(&mut self) -> Option<Send> {
@@ -69,13 +98,14 @@ impl Sender {
         }
         let (start, end) = self.next_segment()?;
         let is_new = start >= self.snd_max;
-        let (outstanding, window) = if self.has_pipe() && self.options.limited_transmit {
-            // RFC 6675 section 5 (3): what is SACKed has left the path.
-            (self.pipe(), self.cwnd())
-        } else {
-            // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
-            (self.flight_size(), self.cwnd() + self.limited_transmit)
-        };
+        let (outstanding, window) =
+            if self.owns_window || (self.has_pipe() && self.options.limited_transmit) {
+                // RFC 6675 section 5 (3): what is SACKed has left the path.
+                (self.pipe(), self.cwnd())
+            } else {
+                // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
+                (self.flight_size(), self.cwnd() + self.limited_transmit)
+            };
         if outstanding + (end - start) > window || end > self.right_edge() {
             self.arm_persist();
             return None;

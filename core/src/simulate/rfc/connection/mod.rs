@@ -19,13 +19,14 @@ use crate::simulate::writes::Writes;
 use crate::wire::TcpFlags;
 
 /// A connection's sources in the schedule.
-pub const SOURCES: usize = 6;
+pub const SOURCES: usize = 7;
 const RTO: usize = 0;
 const DELAYED_ACK: usize = 1;
 const APPLICATION: usize = 2;
 const LAST_STRETCH: usize = 3;
 const WINDOW_UPDATE: usize = 4;
 const FIN_AGAIN: usize = 5;
+const DEPARTURE: usize = 6;
 
 /// Everything a bulk transfer will ever send.
 const ENDLESS: u64 = 1 << 62;
@@ -54,6 +55,8 @@ pub struct Connection {
     sender_echo_ns: Option<i64>,
     writes: Writes,
     timer: Timer<Nanos>,
+    /// Of a sender that paces.
+    departure: Timer<Nanos>,
     delayed_ack: Timer<Nanos>,
     delayed_ack_ns: i64,
     extra_delay: Nanos,
@@ -97,6 +100,11 @@ impl Connection {
                 if self.fin_again.is_due(&mut io.schedule, at) {
                     self.fin_rto.back_off();
                     self.send_fin(io);
+                }
+            }
+            DEPARTURE => {
+                if self.departure.is_due(&mut io.schedule, at) {
+                    self.pump(io);
                 }
             }
             _ => {
@@ -271,8 +279,15 @@ impl Connection {
             if self.totals.retransmissions == 0 {
                 self.rto.on_sample(io.now.0 - sent.0);
             }
-            let mut sender =
-                Sender::new(options, control, state, self.rto.clone(), 1, packet.window);
+            let mut sender = Sender::new(
+                options,
+                control,
+                state,
+                self.rto.clone(),
+                1,
+                packet.window,
+                io.now.0,
+            );
             sender.is_closing = self.is_closing;
             sender.on_write(io.now.0, self.written);
             self.sender = Some(sender);
@@ -304,6 +319,10 @@ impl Connection {
                 .timer
                 .set(&mut io.schedule, io.now, Nanos(ns - io.now.0)),
             None => self.timer.cancel(),
+        }
+        if let Some(ns) = sender.wake_at_ns().filter(|&ns| ns > io.now.0) {
+            self.departure
+                .set(&mut io.schedule, io.now, Nanos(ns - io.now.0));
         }
         self.record_losses(io);
         self.record(io);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Connection, DELAYED_ACK, FIN_AGAIN, RTO};
+use super::{Connection, DELAYED_ACK, DEPARTURE, FIN_AGAIN, RTO};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos};
 use crate::recovery::{Options, Recovery, Rto};
@@ -48,6 +48,7 @@ impl Connection {
             sender_echo_ns: None,
             writes: Writes::new(&given.application, given.start_ns),
             timer: Timer::new(first_source + RTO),
+            departure: Timer::new(first_source + DEPARTURE),
             delayed_ack: Timer::new(first_source + DELAYED_ACK),
             delayed_ack_ns: given.receiver.delayed_ack_timer_ns,
             extra_delay: Nanos::from_ns(given.extra_delay_ns),
