@@ -48,6 +48,9 @@ def room(sending: Sending, profile: str, control: Control, smss: int) -> tuple[i
     if control.has_sack and (sending.state in (RECOVERY, LOSS) or control.limited_transmit):
         # RFC 6675 section 5 (C) and (3): by the pipe.
         return sending.pipe, sending.cwnd
+    if control.window == "bbr":
+        # Its window bounds what is on the path, in every state.
+        return sending.pipe, sending.cwnd
     if control.limited_transmit and sending.state == DISORDER:
         # RFC 3042: two segments beyond cwnd.
         return sending.flight, sending.cwnd + 2 * smss

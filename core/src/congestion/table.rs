@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, LimitedSlowStart, MStart,
-    Pair, Reno, SlowStart, Standard, Window,
+    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, LimitedSlowStart,
+    MStart, Pair, Reno, SlowStart, Standard, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -115,6 +115,15 @@ const ZERO_STEP: Parameter = Parameter::flag(
     false,
     "a step of 0 after 10, 9, ..., 1: an 11-ACK cycle, as the paper's pseudo-code has it",
 );
+
+const BBR_SEED: Parameter = Parameter {
+    name: "bbr_seed",
+    unit: "number",
+    default: 1.0,
+    range: (0.0, 4_294_967_295.0),
+    profiles: RFC,
+    what: "draws the phase with which ProbeBW begins; flows with different seeds do not probe together",
+};
 
 /// How cwnd grows below ssthresh.
 #[derive(Debug)]
@@ -236,6 +245,17 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: false,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
+    },
+    // Its Startup is its own: the slow start beside it is not asked.
+    WindowRow {
+        name: "bbr",
+        family: "bbr",
+        source: "draft-cardwell-iccrg-bbr-congestion-control-00, Linux 6.x tcp_bbr.c",
+        parameters: &[BBR_SEED],
+        profiles: RFC,
+        is_linux_module: false,
+        sender: &[SACK, TIMESTAMPS, ("rack", Flag(true))],
+        build: |_, p| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
     },
 ];
 

@@ -12,7 +12,7 @@ mod tests;
 
 pub use max_filter::MaxFilter;
 
-use super::{Ack, Control, Delivery, Loss, State};
+use super::{Ack, Control, Delivery, Loss, State, Values};
 use crate::network::Random;
 use aggregation::Aggregation;
 use policer::{Policer, Policing};
@@ -496,6 +496,20 @@ impl Control for Bbr {
         } else if self.mode == Mode::ProbeRtt {
             self.end_probe_rtt(state, &ack);
         }
+    }
+
+    fn snapshot(&self, values: &mut Values) {
+        values.extend([
+            // 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
+            ("bbr_mode", f64::from(self.mode as u8)),
+            ("bottleneck_bps", 8.0 * self.bandwidth()),
+            (
+                "min_rtt_ns",
+                self.min_rtt_ns.map_or(f64::NAN, |ns| ns as f64),
+            ),
+            ("pacing_gain", self.pacing_gain),
+            ("pacing_bps", 8.0 * self.pacing_rate),
+        ]);
     }
 
     fn wants_delivery(&self) -> bool {

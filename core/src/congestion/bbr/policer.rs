@@ -91,7 +91,8 @@ impl Policer {
             return Policing::Unchanged;
         }
         let delivered = (ack.delivered - self.delivered) as f64;
-        let lost = (ack.lost - self.lost) as f64;
+        // A timeout's interval began with all that was outstanding; what was SACKed of it is not lost.
+        let lost = ack.lost.saturating_sub(self.lost) as f64;
         let interval_ns = ack.now_ns - self.start_ns;
         if ack.newly_lost == 0
             || delivered <= 0.0
