@@ -7,6 +7,7 @@ mod flight;
 mod limits;
 mod lost;
 mod observer;
+pub mod replay;
 mod resent;
 mod rtt;
 mod scoreboard;

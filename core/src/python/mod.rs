@@ -12,6 +12,7 @@ mod own_sender;
 mod replay;
 mod simulate;
 mod sweep;
+mod tape;
 mod tapped;
 
 #[pymodule]
@@ -25,5 +26,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     controls::register(module)?;
     own_sender::register(module)?;
     replay::register(module)?;
+    tape::register(module)?;
     emulate::register(module)
 }

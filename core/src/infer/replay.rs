@@ -1,0 +1,209 @@
+//! A candidate's own code driven by what a capture shows: the window it would have had after each event.
+//!
+//! A tape is a sender's life as a control hears of it: ACKs, round trips, losses, timeouts, ends of recovery. At each
+//! loss and at each end of a recovery the window is set to what was observed, so that an error does not outlive its
+//! loss cycle; what the control remembers (`w_max`, base RTT, bandwidth) carries on. Before it is set, the control's own
+//! answer is kept: that is what reduction and recovery are judged by.
+
+use crate::congestion::{Ack, Control, Loss, State};
+use crate::recovery::Rto;
+
+/// What a row of a tape tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// New data acknowledged while the window may open.
+    Ack,
+    /// An ACK that does not open the window: in recovery, or of nothing new.
+    Arrival,
+    /// Found by duplicate ACKs or SACK. The window is set to the observed one first.
+    Loss,
+    /// As `Loss`, and the sender goes back to one segment (Tahoe).
+    Restart,
+    /// As `Restart`, by the timer.
+    Timeout,
+    /// All that was outstanding at the loss is acknowledged.
+    Recovered,
+    /// Only sets the window: where a slow start was seen to end.
+    Set,
+}
+
+impl Event {
+    pub const ALL: [Self; 7] = [
+        Self::Ack,
+        Self::Arrival,
+        Self::Loss,
+        Self::Restart,
+        Self::Timeout,
+        Self::Recovered,
+        Self::Set,
+    ];
+
+    fn is_arrival(self) -> bool {
+        matches!(self, Self::Ack | Self::Arrival | Self::Recovered)
+    }
+}
+
+/// One event; bytes and nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub event: Event,
+    pub now_ns: i64,
+    pub newly_acked: f64,
+    pub newly_sacked: f64,
+    pub rtt_ns: Option<i64>,
+    /// Outstanding before the event.
+    pub flight_size: f64,
+    /// After it.
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+    pub is_cwnd_limited: bool,
+    /// What is observed, to be taken over; `None`: the candidate's own goes on.
+    pub cwnd: Option<f64>,
+    pub ssthresh: Option<f64>,
+}
+
+/// The window after each row as the candidate itself has it, before what was observed is taken over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Played {
+    pub cwnd: Vec<f64>,
+    pub ssthresh: Vec<f64>,
+}
+
+/// Feeds a tape to a control.
+pub fn play(control: &mut dyn Control, start: State, rows: impl Iterator<Item = Row>) -> Played {
+    let mut state = start;
+    let mut played = Played::default();
+    // Only srtt is wanted: no timer runs here.
+    let mut rto = Rto::new(1_000_000_000, 1, i64::MAX, 1, false);
+    let (mut is_started, mut has_restarted) = (false, false);
+    for row in rows {
+        if !is_started {
+            control.start(&mut state, row.snd_una);
+            is_started = true;
+        }
+        if let Some(rtt_ns) = row.rtt_ns {
+            rto.on_sample(rtt_ns);
+            control.on_rtt(row.now_ns, rtt_ns);
+        }
+        let ack = Ack {
+            now_ns: row.now_ns,
+            newly_acked: row.newly_acked,
+            newly_sacked: row.newly_sacked,
+            rtt_ns: row.rtt_ns,
+            srtt_ns: rto.srtt_ns(),
+            flight_size: row.flight_size,
+            snd_una: row.snd_una,
+            snd_nxt: row.snd_nxt,
+            is_cwnd_limited: row.is_cwnd_limited,
+        };
+        if row.event.is_arrival() {
+            control.on_arrival(&mut state, &ack);
+        }
+        let loss = Loss {
+            now_ns: row.now_ns,
+            flight_size: row.flight_size,
+            snd_nxt: row.snd_nxt,
+        };
+        match row.event {
+            Event::Ack => control.on_ack(&mut state, &ack),
+            Event::Loss | Event::Restart | Event::Timeout => {
+                state.cwnd = row.cwnd.unwrap_or(state.cwnd);
+                if row.event == Event::Timeout {
+                    control.on_timeout(&mut state, &loss);
+                } else {
+                    control.on_loss(&mut state, &loss);
+                }
+                // RFC 5681 equation (4).
+                state.ssthresh = state.ssthresh.max(2.0 * state.smss);
+                has_restarted = row.event != Event::Loss;
+                state.cwnd = if has_restarted {
+                    state.smss
+                } else {
+                    state.ssthresh
+                };
+            }
+            Event::Recovered => {
+                if !has_restarted {
+                    state.cwnd = state.ssthresh;
+                }
+                control.on_recovered(&mut state, row.now_ns, row.snd_nxt);
+            }
+            Event::Arrival | Event::Set => {}
+        }
+        state.cwnd = state.cwnd.max(state.smss);
+        played.cwnd.push(state.cwnd);
+        played.ssthresh.push(state.ssthresh);
+        if !matches!(row.event, Event::Loss | Event::Restart | Event::Timeout) {
+            state.cwnd = row.cwnd.unwrap_or(state.cwnd);
+        }
+        state.ssthresh = row.ssthresh.unwrap_or(state.ssthresh);
+    }
+    played
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::{Pair, Reno, Standard};
+
+    const SMSS: f64 = 1000.0;
+
+    fn row(event: Event, newly_acked: f64) -> Row {
+        Row {
+            event,
+            now_ns: 1,
+            newly_acked,
+            newly_sacked: 0.0,
+            rtt_ns: Some(1_000_000),
+            flight_size: 20_000.0,
+            snd_una: 1,
+            snd_nxt: 20_001,
+            is_cwnd_limited: true,
+            cwnd: None,
+            ssthresh: None,
+        }
+    }
+
+    fn reno() -> Pair<Standard, Reno> {
+        Pair {
+            slow_start: Standard {
+                byte_counting: false,
+            },
+            window: Reno::new(false),
+        }
+    }
+
+    #[test]
+    fn the_window_is_taken_over_only_after_the_candidates_own_answer_is_kept() {
+        let start = State {
+            cwnd: 4.0 * SMSS,
+            ssthresh: f64::INFINITY,
+            smss: SMSS,
+        };
+        let observed = Row {
+            cwnd: Some(12.0 * SMSS),
+            ..row(Event::Recovered, 0.0)
+        };
+        let rows = [
+            row(Event::Ack, SMSS),
+            row(Event::Loss, 0.0),
+            observed,
+            row(Event::Ack, SMSS),
+        ];
+        let played = play(&mut reno(), start, rows.into_iter());
+        // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
+        assert_eq!(played.cwnd[..3], [5.0 * SMSS, 10.0 * SMSS, 10.0 * SMSS]);
+        assert!((played.cwnd[3] - (12.0 + 1.0 / 12.0) * SMSS).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_round_trip_within_recovery_opens_nothing() {
+        let start = State {
+            cwnd: 4.0 * SMSS,
+            ssthresh: 4.0 * SMSS,
+            smss: SMSS,
+        };
+        let played = play(&mut reno(), start, [row(Event::Arrival, SMSS)].into_iter());
+        assert_eq!(played.cwnd, [4.0 * SMSS]);
+    }
+}

@@ -1,0 +1,243 @@
+"""A sender's life as its congestion control heard of it: the tape that candidates are replayed over.
+
+Rows are ACKs, round trips, losses, timeouts, ends of recovery. At each loss, each end of a recovery and each end of a
+slow start the window observed is taken over, so that what is compared within an epoch (the ACKs between a recovery and
+the next loss) depends on that epoch and on what the control remembers. Assumes the sender's own view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.lost import window_before
+from tcptrace_lab.reconstruct.phases import Stretch
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+
+# The events of core/src/infer/replay.rs, in its order.
+ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET = range(7)
+# Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
+CLOCK_ZERO_NS = 1_000_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """The ACKs of one stretch in which the window moved by the control's own rule.
+
+    `rows` are rows of the tape, `flight` what was observed after each, in bytes; `is_limited` where it is the window.
+    `loss_row` and `recovered_row` (-1: none) are those of the loss event before it, `before` and `after` the windows
+    observed there.
+    """
+
+    number: int
+    is_initial: bool
+    is_slow_start: bool
+    begin: str
+    rows: Ints
+    acks: Ints
+    flight: Floats
+    is_limited: Bools
+    loss_row: int
+    recovered_row: int
+    before: float
+    after: float
+    ends_in_loss: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tape:
+    """The rows for the core, and the epochs in which candidates are compared."""
+
+    core: _core.Tape
+    smss: int
+    epochs: tuple[Epoch, ...]
+    ack_of_row: Ints
+
+
+def tape(seen: Reconstruction) -> Tape:
+    """Everything a control would have been told, in order of time."""
+    return _Writer(seen).write()
+
+
+@dataclass
+class _Columns:
+    """What stands in a row besides its ACK's own numbers; `ack` is the last ACK before or at it."""
+
+    order: list[tuple[int, int]] = field(default_factory=list)
+    event: list[int] = field(default_factory=list)
+    time_ns: list[int] = field(default_factory=list)
+    cwnd: list[float] = field(default_factory=list)
+    ssthresh: list[float] = field(default_factory=list)
+
+    def add(self, ack: int, event: int, *, time_ns: int, cwnd: float = np.nan, ssthresh: float = np.nan) -> None:
+        self.order.append((ack, len(self.order)))
+        self.event.append(event)
+        self.time_ns.append(time_ns)
+        self.cwnd.append(cwnd)
+        self.ssthresh.append(ssthresh)
+
+
+class _Writer:
+    """Builds the columns: one row per ACK that counts, and rows for what happens between two ACKs."""
+
+    def __init__(self, seen: Reconstruction) -> None:
+        self.seen = seen
+        self.timeline = timeline = seen.timeline
+        self.flight = seen.flight
+        count = len(timeline.ack_ns)
+        self.rtt = np.full(count, -1, dtype=np.int64)
+        index, samples = timeline.rtt
+        self.rtt[index] = samples
+        sent = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+        first = timeline.first_offset
+        top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
+        self.una = np.maximum(timeline.snd_una - first, 0)
+        self.nxt = np.maximum(top - first, self.una)
+        self.before = np.maximum(top - first - np.concatenate(([0], self.una[:-1])), 0)
+        self.kind = np.where(timeline.newly_acked > 0, ACK, ARRIVAL)
+        # SACKed for the first time: told where the ACK number stands still.
+        grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
+        self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
+        self.limited = self._limited()
+        self.marks = _Columns()
+        self.loss_mark: dict[int, int] = {}
+        self.recovered_ack: dict[int, int] = {}
+
+    def _limited(self) -> Bools:
+        table = self.seen.windows
+        codes = table["limited_by"].cat.codes.to_numpy()
+        # A row per ACK, and one per restart behind its ACK's.
+        at = np.searchsorted(table["time_ns"].to_numpy(), self.timeline.ack_ns, side="left")
+        found: Bools = codes[np.minimum(at, len(codes) - 1)] == 0
+        return found
+
+    def write(self) -> Tape:
+        for number, episode in enumerate(self.seen.episodes):
+            if episode.detected_by != "tlp":
+                self._loss(number, episode)
+        for part in self.seen.stretches:
+            self._begin(part)
+        return self._merge()
+
+    def _loss(self, number: int, episode: Episode) -> None:
+        """The loss noticed, and the ACK that ends its recovery."""
+        timeline, episodes = self.timeline, self.seen.episodes
+        known = int(timeline.acks_before_send[episode.first_send])
+        before = float(window_before(timeline, episode, self.flight))
+        event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
+        self.loss_mark[id(episode)] = len(self.marks.order)
+        self.marks.add(known - 1, event, time_ns=episode.time_ns, cwnd=before)
+        over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), known)
+        following = [later for later in episodes[number + 1 :] if later.detected_by != "tlp"]
+        bound = int(timeline.acks_before_send[following[0].first_send]) if following else len(timeline.ack_ns)
+        if event == LOSS:
+            upto = min(over, bound)
+            self.kind[known:upto] = np.where(self.kind[known:upto] == ACK, ARRIVAL, self.kind[known:upto])
+        if over < bound:
+            self.recovered_ack[id(episode)] = over
+            if event == LOSS:
+                self.kind[over] = RECOVERED
+            else:
+                self.marks.add(over, RECOVERED, time_ns=int(timeline.ack_ns[over]))
+
+    def _begin(self, part: Stretch) -> None:
+        """The windows that a stretch is seen to begin with and to end its slow start at."""
+        if part.first >= len(self.timeline.ack_ns):
+            return
+        first_ns = int(self.timeline.ack_ns[part.first])
+        threshold = float(part.grown_to) if part.has_threshold else np.nan
+        if part.begin in ("restart", "lost") and part.started_by is not None:
+            self.marks.ssthresh[self.loss_mark[id(part.started_by)]] = threshold
+        elif part.begin == "recovery":
+            after = self.after(part)
+            self.marks.add(part.first, SET, time_ns=first_ns, cwnd=after, ssthresh=after)
+        elif part.begin in ("idle", "capture"):
+            flight = float(self.flight[part.first])
+            self.marks.add(
+                part.first, SET, time_ns=first_ns, cwnd=flight, ssthresh=threshold if part.peak is not None else flight
+            )
+        if part.peak is not None and part.has_threshold:
+            peak_ns = int(self.timeline.ack_ns[part.peak])
+            self.marks.add(part.peak, SET, time_ns=peak_ns, cwnd=threshold, ssthresh=threshold)
+
+    def after(self, part: Stretch) -> float:
+        """The window with which a recovery was left: where the flight settles as soon as the sender may send again."""
+        if part.peak is not None and part.has_threshold:
+            return float(part.grown_to)
+        return float(self.flight[part.first])
+
+    def _merge(self) -> Tape:
+        """ACK rows and marks in one order: a mark stands behind its ACK."""
+        timeline, marks = self.timeline, self.marks
+        acks = np.arange(len(self.kind))
+        mark_ack = np.array([ack for ack, _ in marks.order], dtype=np.int64)
+        order = np.lexsort(
+            (
+                np.concatenate((np.full(len(acks), -1), np.arange(len(mark_ack)))),
+                np.concatenate((acks, mark_ack)),
+            )
+        )
+        is_mark = np.concatenate((np.zeros(len(acks), dtype=bool), np.ones(len(mark_ack), dtype=bool)))[order]
+        ack = np.concatenate((acks, mark_ack))[order]
+        at = np.maximum(ack, 0)
+        nan = np.full(len(acks), np.nan)
+        time_ns = np.concatenate((timeline.ack_ns[acks], np.array(marks.time_ns, dtype=np.int64)))[order]
+        event = np.concatenate((self.kind[acks], np.array(marks.event, dtype=np.int64)))[order]
+        cwnd = np.concatenate((nan, np.array(marks.cwnd, dtype=float)))[order]
+        core = _core.Tape(
+            {
+                "event": event.astype(np.uint8),
+                "now_ns": time_ns - timeline.start_ns + CLOCK_ZERO_NS,
+                "newly_acked": np.where(is_mark, 0.0, timeline.newly_acked[at].astype(float)),
+                "newly_sacked": np.where(is_mark, 0.0, self.newly_sacked[at].astype(float)),
+                "rtt_ns": np.where(is_mark, -1, self.rtt[at]),
+                # RFC 5681 section 3.2: what limited transmit sent is not part of FlightSize.
+                "flight_size": np.where(np.isin(event, (LOSS, RESTART, TIMEOUT)), cwnd, self.before[at]),
+                "snd_una": self.una[at] + 1,
+                "snd_nxt": self.nxt[at] + 1,
+                "is_cwnd_limited": self.limited[at],
+                "cwnd": cwnd,
+                "ssthresh": np.concatenate((nan, np.array(marks.ssthresh, dtype=float)))[order],
+            }
+        )
+        row_of_ack = np.full(len(timeline.ack_ns), -1, dtype=np.int64)
+        plain = np.flatnonzero(~is_mark)
+        row_of_ack[ack[plain]] = plain
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        row_of_mark = place[len(acks) :]
+        epochs = tuple(self._epochs(row_of_ack, row_of_mark))
+        return Tape(core=core, smss=timeline.smss, epochs=epochs, ack_of_row=ack)
+
+    def _epochs(self, row_of_ack: Ints, row_of_mark: Ints) -> Iterator[Epoch]:
+        for number, part in enumerate(self.seen.stretches):
+            loss = self.loss_mark.get(id(part.started_by), -1) if part.started_by is not None else -1
+            over = self.recovered_ack.get(id(part.started_by), -1) if part.started_by is not None else -1
+            spans = []
+            if part.peak is not None:
+                spans.append((True, part.first, part.peak))
+            if part.peak is None or part.has_threshold:
+                spans.append((False, part.first if part.peak is None else part.peak, part.last))
+            for is_slow_start, first, last in spans:
+                acks = np.arange(first + 1, last + 1)
+                acks = acks[self.kind[acks] == ACK]
+                yield Epoch(
+                    number=number,
+                    is_initial=part.begin == "connection",
+                    is_slow_start=is_slow_start,
+                    begin=part.begin,
+                    rows=row_of_ack[acks],
+                    acks=acks,
+                    flight=self.flight[acks].astype(float),
+                    is_limited=self.limited[acks],
+                    loss_row=int(row_of_mark[loss]) if loss >= 0 else -1,
+                    recovered_row=int(row_of_ack[over]) if over >= 0 and self.kind[over] == RECOVERED else -1,
+                    before=self.marks.cwnd[loss] if loss >= 0 else np.nan,
+                    after=self.after(part) if part.begin == "recovery" else np.nan,
+                    ends_in_loss=part.episode is not None,
+                )
