@@ -17,19 +17,21 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.lost import window_before
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 
 # The events of core/src/infer/replay.rs, in its order.
 ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET = range(7)
 # Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
 CLOCK_ZERO_NS = 1_000_000_000_000
+SETTLES_ACKS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
     """The ACKs of one stretch in which the window moved by the control's own rule.
 
-    `rows` are rows of the tape, `flight` what was observed after each, in bytes; `is_limited` where it is the window.
+    `rows` are rows of the tape, `flight` what was observed after each, in bytes; `is_limited` where it is the window,
+    `has_sent` where the ACK released something: elsewhere more may be outstanding than the window allows.
     `loss_row` and `recovered_row` (-1: none) are those of the loss event before it, `before` and `after` the windows
     observed there.
     """
@@ -37,11 +39,13 @@ class Epoch:
     number: int
     is_initial: bool
     is_slow_start: bool
+    had_slow_start: bool
     begin: str
     rows: Ints
     acks: Ints
     flight: Floats
     is_limited: Bools
+    has_sent: Bools
     loss_row: int
     recovered_row: int
     before: float
@@ -103,7 +107,9 @@ class _Writer:
         # SACKed for the first time: told where the ACK number stands still.
         grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
-        self.limited = self._limited()
+        # With SACK blocks about, what is outstanding is not what is on the path.
+        self.limited = self._limited() & (timeline.sacked == 0)
+        self.has_sent = timeline.sends_before_next_ack > sent
         self.marks = _Columns()
         self.loss_mark: dict[int, int] = {}
         self.recovered_ack: dict[int, int] = {}
@@ -129,6 +135,7 @@ class _Writer:
         timeline, episodes = self.timeline, self.seen.episodes
         known = int(timeline.acks_before_send[episode.first_send])
         before = float(window_before(timeline, episode, self.flight))
+        before -= float(timeline.sacked[_last_move(timeline, known)])
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
         self.loss_mark[id(episode)] = len(self.marks.order)
         self.marks.add(known - 1, event, time_ns=episode.time_ns, cwnd=before)
@@ -154,8 +161,9 @@ class _Writer:
         if part.begin in ("restart", "lost") and part.started_by is not None:
             self.marks.ssthresh[self.loss_mark[id(part.started_by)]] = threshold
         elif part.begin == "recovery":
-            after = self.after(part)
-            self.marks.add(part.first, SET, time_ns=first_ns, cwnd=after, ssthresh=after)
+            at, after = self.settles(part), self.after(part)
+            if at is not None and at != part.peak:
+                self.marks.add(at, SET, time_ns=int(self.timeline.ack_ns[at]), cwnd=after, ssthresh=after)
         elif part.begin in ("idle", "capture"):
             flight = float(self.flight[part.first])
             self.marks.add(
@@ -165,11 +173,33 @@ class _Writer:
             peak_ns = int(self.timeline.ack_ns[part.peak])
             self.marks.add(part.peak, SET, time_ns=peak_ns, cwnd=threshold, ssthresh=threshold)
 
-    def after(self, part: Stretch) -> float:
-        """The window with which a recovery was left: where the flight settles as soon as the sender may send again."""
+    def settles(self, part: Stretch) -> int | None:
+        """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""
         if part.peak is not None and part.has_threshold:
+            return part.peak
+        upto = min(part.last, part.first + max(int(self.flight[part.first]) // self.timeline.smss, SETTLES_ACKS)) + 1
+        found = np.flatnonzero((self.has_sent & (self.timeline.sacked == 0))[part.first : upto])
+        return part.first + int(found[0]) if len(found) else None
+
+    def after(self, part: Stretch) -> float:
+        """The window with which a recovery was left; NaN where it is not seen."""
+        at = self.settles(part)
+        if at is None:
+            return np.nan
+        if at == part.peak:
             return float(part.grown_to)
-        return float(self.flight[part.first])
+        # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
+        first = float(self.flight[at])
+        settled = float(np.median(self.flight[at : min(at + SETTLES_ACKS, part.last + 1)]))
+        return first if abs(first - settled) <= 2 * self.timeline.smss else settled
+
+    def _left(self, part: Stretch) -> float:
+        """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""
+        if part.begin == "recovery":
+            return self.after(part)
+        # A timer that expires within a recovery, or again, keeps the threshold of the first loss; duplicate ACKs tell.
+        by_acks = part.begin == "restart" and part.started_by is not None and part.started_by.detected_by != "rto"
+        return float(part.grown_to) if by_acks and part.has_threshold else np.nan
 
     def _merge(self) -> Tape:
         """ACK rows and marks in one order: a mark stands behind its ACK."""
@@ -222,7 +252,9 @@ class _Writer:
             if part.peak is not None:
                 spans.append((True, part.first, part.peak))
             if part.peak is None or part.has_threshold:
-                spans.append((False, part.first if part.peak is None else part.peak, part.last))
+                begins = part.peak if part.peak is not None else self.settles(part) if part.begin == "recovery" else part.first
+                if begins is not None:
+                    spans.append((False, begins, part.last))
             for is_slow_start, first, last in spans:
                 acks = np.arange(first + 1, last + 1)
                 acks = acks[self.kind[acks] == ACK]
@@ -230,14 +262,22 @@ class _Writer:
                     number=number,
                     is_initial=part.begin == "connection",
                     is_slow_start=is_slow_start,
+                    had_slow_start=part.peak is not None,
                     begin=part.begin,
                     rows=row_of_ack[acks],
                     acks=acks,
                     flight=self.flight[acks].astype(float),
                     is_limited=self.limited[acks],
+                    has_sent=self.has_sent[acks],
                     loss_row=int(row_of_mark[loss]) if loss >= 0 else -1,
                     recovered_row=int(row_of_ack[over]) if over >= 0 and self.kind[over] == RECOVERED else -1,
                     before=self.marks.cwnd[loss] if loss >= 0 else np.nan,
-                    after=self.after(part) if part.begin == "recovery" else np.nan,
+                    after=self._left(part),
                     ends_in_loss=part.episode is not None,
                 )
+
+
+def _last_move(timeline: Timeline, known: int) -> int:
+    """The last ACK that moved `snd_una` among the first `known`."""
+    moved = np.flatnonzero(timeline.newly_acked[: max(known, 1)] > 0)
+    return int(moved[-1]) if len(moved) else 0

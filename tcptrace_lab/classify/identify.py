@@ -1,0 +1,215 @@
+"""Which congestion control sent this: every candidate replayed over the capture, and what it does not refute.
+
+The answer is a set. A candidate leaves it when what it would have done lies outside of what was sent by more than the
+capture's own noise, again and again; the noise is that of the candidate that fits best. The evidence of one loss cycle is
+bounded, so a single odd one refutes nobody. Where even the best does not follow what was sent, the answer is "unknown".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab.classify.candidates import Candidate, candidates
+from tcptrace_lab.classify.evidence import Misfit, misfits
+from tcptrace_lab.classify.tape import Tape, tape
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+
+UNKNOWN = "unknown"
+# Student's t with two degrees of freedom: (1 + z^2)^-1.5. Large errors count by their logarithm.
+TAIL = 1.5
+# One loss cycle, one reduction: at most e^4 = 55 to 1 for or against anybody.
+MOST_PER_PIECE = 4.0
+# Odds of 100 to 1 against the best: refuted.
+REFUTED = math.log(100.0)
+# Least noise in segments: an ACK more or less per round trip moves a window by less than half a segment.
+LEAST_NOISE_SEGMENTS = 0.35
+# A law that was followed is off by a segment at most, and by this share of what it grew or was cut: K, w_max and the
+# start of an epoch are each known to within a segment of some tens.
+FITS_SEGMENTS = 1.0
+FITS_SHARE = 0.03
+# In slow start one late ACK is a whole burst.
+SLOW_START_SHARE = 0.1
+# Of the loss cycles (and of the reductions) the true law explains at least this share.
+EXPLAINED = 0.5
+FEWEST_UNFIT = 3
+# A single disturbed loss cycle refutes nobody.
+FEWEST_CLEAR = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """A candidate with its misfits, their log likelihood, and `residual`: the median misfit in units of what is open."""
+
+    candidate: Candidate
+    misfits: tuple[Misfit, ...]
+    log_likelihood: float
+    residual: float | None
+    explained: float
+    unfit: int
+    against: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identified:
+    """`control`: the only family left, "unknown", or None. `left` and `refuted`: each family's best variant."""
+
+    control: str | None
+    confidence: float
+    left: tuple[Replayed, ...]
+    refuted: tuple[Replayed, ...]
+    reasons: tuple[str, ...]
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The verdict's `candidates`: the set first."""
+        shares = _shares(self.left)
+        return [_row(replayed, share) for replayed, share in zip(self.left, shares, strict=True)] + [
+            _row(replayed, 0.0) for replayed in self.refuted
+        ]
+
+
+HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
+
+
+def identify(seen: Reconstruction, *, initial_window: int, chosen: Sequence[Candidate] = ()) -> Identified:
+    """The controls that a capture at the sender does not refute."""
+    if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
+        return HIDDEN
+    written = tape(seen)
+    replays = [(each, _replay(written, each, initial_window)) for each in chosen or candidates()]
+    noise = _noise([found for _, found in replays])
+    judged = [_judged(each, found, noise) for each, found in replays]
+    families = _best_of_families(judged)
+    if not families or not families[0].misfits:
+        return Identified(
+            control=None,
+            confidence=0.0,
+            left=tuple(families),
+            refuted=(),
+            reasons=("no window of its own is seen at work: nothing tells the controls apart",),
+        )
+    best = families[0]
+    # Two odd loss cycles are no rule of their own.
+    is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT
+    left = [] if is_foreign else [each for each in families if not _is_refuted(each, best)]
+    out = [each for each in families if each not in left]
+    return _answer(best, left, out)
+
+
+def _is_refuted(each: Replayed, best: Replayed) -> bool:
+    """Much less likely than the best, and off by more than the capture leaves open, more than once."""
+    return each.log_likelihood < best.log_likelihood - REFUTED and each.unfit >= min(FEWEST_CLEAR, len(each.misfits))
+
+
+def _replay(written: Tape, candidate: Candidate, initial_window: int) -> tuple[Misfit, ...]:
+    sender = candidate.to_json(initial_window=initial_window)
+    cwnd, ssthresh = written.core.play(sender, float(written.smss))
+    return misfits(written, cwnd, ssthresh)
+
+
+def open_of(misfit: Misfit) -> float:
+    """Segments that a law which was followed may be off."""
+    share = SLOW_START_SHARE if misfit.part == "slow_start" else FITS_SHARE
+    return FITS_SEGMENTS + share * misfit.scale
+
+
+def _size(misfit: Misfit) -> float:
+    # The window is seen in whole segments, so a reduction is known to within one.
+    error = max(abs(misfit.error) - 0.5, 0.0) if misfit.part == "reduction" else misfit.error
+    return error / open_of(misfit)
+
+
+def _noise(replays: Sequence[tuple[Misfit, ...]]) -> float:
+    """The least median error of any candidate, as a share of what is open: the capture's own noise."""
+    medians = [float(np.median([_size(misfit) for misfit in found])) for found in replays if found]
+    return min(max(min(medians, default=1.0), LEAST_NOISE_SEGMENTS), 1.0)
+
+
+def _judged(candidate: Candidate, found: tuple[Misfit, ...], noise: float) -> Replayed:
+    sizes = np.array([_size(misfit) for misfit in found])
+    pieces = np.minimum(TAIL * np.log1p((sizes / noise) ** 2), MOST_PER_PIECE)
+    parts = [np.array([_size(misfit) <= 1.0 for misfit in found if misfit.part == part]) for part in ("growth", "reduction")]
+    explained = min((float(part.mean()) for part in parts if len(part)), default=1.0)
+    return Replayed(
+        candidate=candidate,
+        misfits=found,
+        log_likelihood=-float(pieces.sum()),
+        residual=float(np.median(sizes)) if len(sizes) else None,
+        explained=explained,
+        unfit=int(np.count_nonzero(sizes > 1.0)),
+        against=_against(found),
+    )
+
+
+def _against(found: Sequence[Misfit]) -> str | None:
+    """The part that speaks loudest against a candidate, with its numbers."""
+    words = {"slow_start": "slow start", "growth": "growth in avoidance", "reduction": "reduction at a loss"}
+    told = []
+    for part, name in words.items():
+        own = [misfit for misfit in found if misfit.part == part]
+        bad = [misfit for misfit in own if _size(misfit) > 1.0]
+        if bad:
+            worst = sorted(bad, key=_size)[len(bad) // 2]
+            told.append(
+                (
+                    float(np.sum([_size(misfit) for misfit in bad])),
+                    f"{name}: {worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({len(bad)} of {len(own)})",
+                )
+            )
+    return max(told)[1] if told else None
+
+
+def _best_of_families(judged: Sequence[Replayed]) -> list[Replayed]:
+    best: dict[str, Replayed] = {}
+    for each in sorted(judged, key=lambda replayed: -replayed.log_likelihood):
+        best.setdefault(each.candidate.name, each)
+    return list(best.values())
+
+
+def _shares(left: Sequence[Replayed]) -> list[float]:
+    if not left:
+        return []
+    logs = np.array([each.log_likelihood for each in left])
+    weights = np.exp(logs - logs.max())
+    return [float(share) for share in weights / weights.sum()]
+
+
+def _row(replayed: Replayed, confidence: float) -> dict[str, Any]:
+    return {
+        "name": replayed.candidate.name,
+        "variant": replayed.candidate.variant,
+        "confidence": round(confidence, 3),
+        "residual": None if replayed.residual is None else round(replayed.residual, 3),
+        "against": replayed.against,
+    }
+
+
+def _answer(best: Replayed, left: Sequence[Replayed], out: Sequence[Replayed]) -> Identified:
+    if not left:
+        return Identified(
+            control=UNKNOWN,
+            confidence=1.0 - best.explained,
+            left=(),
+            refuted=tuple(out),
+            reasons=(f"no control of the table does what was seen; the nearest is {best.candidate.name}: {best.against}",),
+        )
+    shares = _shares(left)
+    if len(left) == 1:
+        rival = out[0] if out else None
+        words = f"only {best.candidate.name} ({best.candidate.variant}) does what was seen"
+        against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
+        return Identified(
+            control=best.candidate.name, confidence=shares[0], left=tuple(left), refuted=tuple(out), reasons=(words + against,)
+        )
+    names = ", ".join(each.candidate.name for each in left)
+    return Identified(
+        control=None,
+        confidence=shares[0],
+        left=tuple(left),
+        refuted=tuple(out),
+        reasons=(f"{names} would all have done what was seen",),
+    )
