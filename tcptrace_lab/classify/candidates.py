@@ -1,4 +1,4 @@
-"""The controls that a capture is asked about: every window of the core's table, in the variants a capture can tell apart.
+"""The controls that a capture is asked about: the windows of the core's table, in variants a capture can tell apart.
 
 A candidate's `name` is its family (what a verdict says), `variant` which arithmetic and which parameters of it.
 """
@@ -51,9 +51,7 @@ def candidates() -> tuple[Candidate, ...]:
 
 def _each() -> Iterator[Candidate]:
     for window in WINDOWS:
-        for byte_counting, gamma in product(
-            (False, True), GAMMAS if "gamma" in window.parameters else (None,)
-        ):
+        for byte_counting, gamma in product((False, True), GAMMAS if "gamma" in window.parameters else (None,)):
             sender: dict[str, object] = {"window": window.name, "byte_counting": byte_counting}
             words = [window.name, "bytes" if byte_counting else "ACKs"]
             if gamma is not None:

@@ -54,7 +54,9 @@ def _each(tape: Tape, cwnd: Floats, ssthresh: Floats) -> Iterator[Misfit]:
     for epoch in tape.epochs:
         if not epoch.is_slow_start or epoch.begin == "restart":
             yield from _reduction(tape, epoch, cwnd, ssthresh)
-        if epoch.begin in ("idle", "lost") or (epoch.begin == "connection" and not (epoch.is_slow_start or epoch.had_slow_start)):
+        if epoch.begin in ("idle", "lost") or (
+            epoch.begin == "connection" and not (epoch.is_slow_start or epoch.had_slow_start)
+        ):
             # The window with which it begins is not seen.
             continue
         if epoch.is_slow_start and epoch.begin != "connection":

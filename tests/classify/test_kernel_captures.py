@@ -150,7 +150,18 @@ def test_receivers_window_is_named_as_the_limit() -> None:
 
 
 KEYS = {
-    *("file", "connection", "sender", "receiver", "vantage", "path", "sender_tcp", "initial_window", "slow_starts"),
+    *(
+        "file",
+        "connection",
+        "sender",
+        "receiver",
+        "vantage",
+        "diagnosis",
+        "path",
+        "sender_tcp",
+        "initial_window",
+        "slow_starts",
+    ),
     *("m_start", "compound", "losses", "limits", "predictions", "agreement", "reasons"),
 }
 

@@ -1,0 +1,100 @@
+"""Which control sent it: simulated senders are named from their packets, the kernel's as the recordings' index says."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.candidates import candidates
+from tcptrace_lab.classify.expectation import initial_window
+from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.simulate import simulate
+from tests.conftest import shared
+
+# 60 packets on the way and 40 waiting: Reno saws between 50 and 100, where its relatives differ from it.
+PATH = Path(nodes=(Node(rate_bps=12e6, buffer=40, delay_s=0.03),), return_delay_s=0.03)
+
+
+def named(control: Control, *, path: Path = PATH, duration_s: float = 40.0, **more: Any) -> Identified:
+    connection = Connection(control=control, **more)
+    done = simulate(Scenario(path=path, connections=(connection,), duration_s=duration_s, profile="rfc"))
+    seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
+    return identify(seen, initial_window=initial_window(seen))
+
+
+# A row: what sent, and the family that it is.
+SENDERS = (
+    (Control(window="reno", recovery="sack", initial_window=10), "reno"),
+    (Control(window="reno", recovery="newreno", byte_counting=True, delayed_ack_segments=2), "reno"),
+    (Control(window="cubic", recovery="sack", initial_window=10, delayed_ack_segments=2), "cubic"),
+    (Control(window="cubic-linux", recovery="sack", initial_window=3), "cubic"),
+    (Control(window="compound-draft", recovery="sack", initial_window=10), "compound"),
+    (Control(window="reno", slow_start="m-start", recovery="sack", rack=True), "m_start"),
+)
+
+
+@pytest.mark.parametrize(("control", "family"), SENDERS, ids=lambda value: value if isinstance(value, str) else None)
+def test_a_sender_is_named_by_its_packets(control: Control, family: str) -> None:
+    """Some loss cycles at a drop-tail bottleneck tell the controls apart."""
+    found = named(control)
+    assert found.control == family, found.reasons
+    assert found.confidence > 0.9
+
+
+def test_a_run_without_a_loss_tells_no_control_from_another() -> None:
+    """Slow start is the same under every window: a set, and the reason."""
+    path = Path(nodes=(Node(rate_bps=12e6, buffer=400, delay_s=0.03),), return_delay_s=0.03)
+    found = named(Control(window="cubic", recovery="sack", initial_window=10), path=path, duration_s=0.4)
+    assert found.control is None
+    assert {"reno", "cubic", "compound"} <= {each.candidate.name for each in found.left}
+    assert "m_start" not in {each.candidate.name for each in found.left}
+
+
+@pytest.mark.parametrize(("control", "family"), SENDERS, ids=lambda value: value if isinstance(value, str) else None)
+def test_a_control_that_is_taken_out_of_the_table_is_unknown_or_a_set(control: Control, family: str) -> None:
+    """Never the nearest name: what would be a wrong answer is not given."""
+    done = simulate(Scenario(path=PATH, connections=(Connection(control=control),), duration_s=40.0, profile="rfc"))
+    seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
+    others = [each for each in candidates() if each.name != family]
+    found = identify(seen, initial_window=initial_window(seen), chosen=others)
+    assert found.control in (None, "unknown"), found.reasons
+
+
+@cache
+def recorded() -> dict[str, dict[str, str]]:
+    with shared("captures", "identify", "index.csv").open() as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def identified(name: str) -> tuple[dict[str, str], Identified]:
+    row = recorded()[name]
+    capture = read(shared("captures", "identify", row["sender_capture"]))
+    (number,) = [
+        number for number, port in enumerate(capture.connections["port"]) if int(port) == int(row["server_port"])
+    ]
+    seen = Reconstruction(sender(capture[number]).timeline)
+    return row, identify(seen, initial_window=initial_window(seen))
+
+
+@pytest.mark.parametrize("name", ["reno_plain", "reno_nosack", "cubic_short_rtt", "cubic_loss", "m_start_nots", "htcp"])
+def test_no_wrong_name_for_a_kernels_sender(name: str) -> None:
+    """The set holds the kernel's control, or the answer is that it is none of ours."""
+    row, found = identified(name)
+    assert found.control in (row["control"], None, "unknown")
+    if found.left:
+        assert row["control"] in {each.candidate.name for each in found.left}
+
+
+@pytest.mark.parametrize("name", ["short_1", "short_3", "limited_app", "limited_rwnd"])
+def test_a_kernels_sender_that_leaves_no_trace_is_not_named(name: str) -> None:
+    """Too short, or held back by something else than its window."""
+    _, found = identified(name)
+    assert found.control is None
+    assert len(found.left) > 1
