@@ -5,7 +5,7 @@
 
 use super::own_truth::{Row, Truth};
 use crate::congestion::{Control, State};
-use crate::recovery::{Arrived, Options, Rto, Send, Sender};
+use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
 use crate::simulate::{
     Application, RecoveryKind, Spec, control, initial_state, rto, sender_options,
 };
@@ -134,9 +134,7 @@ impl OwnSender {
         }
         self.is_closing = true;
         if let Some(sender) = &mut self.sender {
-            self.written = sender.snd_max + 1;
-            sender.written = self.written;
-            sender.is_closing = true;
+            self.written = sender.close_here();
         } else {
             self.written = 2;
         }
@@ -146,7 +144,7 @@ impl OwnSender {
     /// When a timer expires.
     pub fn next_event(&self) -> Option<i64> {
         match &self.sender {
-            Some(sender) => sender.rto_at_ns.into_iter().chain(self.departure_ns).min(),
+            Some(sender) => sender.timer_ns().into_iter().chain(self.departure_ns).min(),
             None => self.syn_timer_ns,
         }
     }
@@ -162,8 +160,7 @@ impl OwnSender {
             self.open(now_ns);
             return;
         };
-        if sender.rto_at_ns.is_some_and(|due| due <= now_ns) {
-            sender.rto_at_ns = None;
+        if sender.timer_ns().is_some_and(|due| due <= now_ns) {
             sender.on_timeout(now_ns);
         }
         self.pump(now_ns);
@@ -201,7 +198,9 @@ impl OwnSender {
             let rwnd = u64::from(segment.window);
             let mut sender =
                 Sender::new(options, control, state, self.rto.clone(), 1, rwnd, now_ns);
-            sender.is_closing = self.is_closing;
+            if self.is_closing {
+                sender.on_close();
+            }
             sender.on_write(now_ns, self.written);
             self.sender = Some(sender);
         }
@@ -212,10 +211,10 @@ impl OwnSender {
         let Some(sender) = &mut self.sender else {
             return;
         };
-        let una = self.isn.wrapping_add(sender.snd_una as u32);
+        let una = self.isn.wrapping_add(sender.snd_una() as u32);
         let unwrap = |seq: u32| {
             sender
-                .snd_una
+                .snd_una()
                 .saturating_add_signed(i64::from(seq.wrapping_sub(una) as i32))
         };
         let ack = unwrap(segment.ack);
@@ -239,8 +238,12 @@ impl OwnSender {
                 i64::from(ts_val(now_ns).wrapping_sub(ts_ecr) as i32) * 1_000_000
             }),
         };
-        self.truth
-            .ack(now_ns, sender, self.isn, ack as i64 - sender.snd_una as i64);
+        self.truth.ack(
+            now_ns,
+            sender,
+            self.isn,
+            ack as i64 - sender.snd_una() as i64,
+        );
         sender.on_ack(now_ns, &arrived);
         if segment.flags.has(TcpFlags::FIN) {
             let end = segment.seq.wrapping_add(segment.payload_len);
@@ -252,12 +255,12 @@ impl OwnSender {
 
     /// Sends what may be sent, and keeps the books.
     fn pump(&mut self, now_ns: i64) {
-        while let Some(send) = self
+        while let Some(next) = self
             .sender
             .as_mut()
             .and_then(|sender| sender.next_send(now_ns))
         {
-            self.send(now_ns, send);
+            self.send(now_ns, next);
         }
         if let Some(sender) = &mut self.sender {
             self.departure_ns = sender.wake_at_ns().filter(|&at_ns| at_ns > now_ns);
@@ -265,24 +268,24 @@ impl OwnSender {
         }
     }
 
-    fn send(&mut self, now_ns: i64, send: Send) {
-        let has_fin = self.is_closing && send.end == self.written;
-        let payload = (send.end - send.start) as u32 - u32::from(has_fin);
+    fn send(&mut self, now_ns: i64, next: Outgoing) {
+        let has_fin = self.is_closing && next.end == self.written;
+        let payload = (next.end - next.start) as u32 - u32::from(has_fin);
         let mut flags = TcpFlags::ACK;
         if has_fin {
             flags = flags.with(TcpFlags::FIN).with(TcpFlags::PSH);
         }
-        if send.is_retransmission {
+        if next.is_retransmission {
             if let Some(sender) = &self.sender {
-                let seq = self.isn.wrapping_add(send.start as u32);
+                let seq = self.isn.wrapping_add(next.start as u32);
                 self.truth.retransmission(now_ns, sender, self.isn, seq);
             }
         }
-        self.transmit(now_ns, send.start, payload, flags, TcpOptions::default());
+        self.transmit(now_ns, next.start, payload, flags, TcpOptions::default());
     }
 
     fn acknowledge(&mut self, now_ns: i64) {
-        let next = self.sender.as_ref().map_or(1, |sender| sender.snd_max);
+        let next = self.sender.as_ref().map_or(1, Sender::snd_max);
         self.transmit(now_ns, next, 0, TcpFlags::ACK, TcpOptions::default());
     }
 
@@ -335,7 +338,7 @@ impl OwnSender {
 
     /// Payload bytes that the receiver has acknowledged.
     pub fn acknowledged(&self) -> u64 {
-        let una = self.sender.as_ref().map_or(1, |sender| sender.snd_una);
+        let una = self.sender.as_ref().map_or(1, Sender::snd_una);
         let fin = u64::from(self.is_closing && una == self.written);
         una - 1 - fin
     }

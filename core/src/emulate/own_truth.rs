@@ -78,7 +78,7 @@ impl Truth {
 
     /// After everything that an event has brought: reductions, another phase, another window.
     pub fn changes(&mut self, now_ns: i64, sender: &mut Sender, isn: u32) {
-        let reductions: Vec<_> = sender.reductions.drain(..).collect();
+        let reductions: Vec<_> = sender.take_reductions().collect();
         for reduction in &reductions {
             self.state = match reduction.detection {
                 Detection::DupAck | Detection::Sack => RECOVERY,
@@ -86,7 +86,7 @@ impl Truth {
             };
             self.push(now_ns, Event::State, sender, isn, 0);
         }
-        let now = match sender.phase {
+        let now = match sender.phase() {
             Phase::Open => OPEN,
             Phase::Disorder => DISORDER,
             // A loss keeps the name of how it was found until it is over.
@@ -96,7 +96,7 @@ impl Truth {
             self.state = now;
             self.push(now_ns, Event::State, sender, isn, 0);
         }
-        let shown = (self.segments(sender.state.cwnd), self.ssthresh(sender));
+        let shown = (self.segments(sender.state().cwnd), self.ssthresh(sender));
         if shown != self.shown {
             self.shown = shown;
             self.push(now_ns, Event::Changed, sender, isn, 0);
@@ -108,14 +108,14 @@ impl Truth {
         self.rows.push(Row {
             time_ns,
             event,
-            cwnd: self.segments(sender.state.cwnd),
+            cwnd: self.segments(sender.state().cwnd),
             ssthresh: self.ssthresh(sender),
-            srtt_us: sender.rto.srtt_ns().unwrap_or(0) / 1000,
-            snd_una: isn.wrapping_add(sender.snd_una as u32),
-            snd_nxt: isn.wrapping_add(sender.snd_nxt as u32),
-            packets_out: flight_size.div_ceil(sender.options.smss),
+            srtt_us: sender.srtt_ns().unwrap_or(0) / 1000,
+            snd_una: isn.wrapping_add(sender.snd_una() as u32),
+            snd_nxt: isn.wrapping_add(sender.snd_nxt() as u32),
+            packets_out: flight_size.div_ceil(sender.options().smss),
             ca_state: self.state,
-            snd_wnd: sender.rwnd,
+            snd_wnd: sender.rwnd(),
             arg,
         });
     }
@@ -125,7 +125,7 @@ impl Truth {
     }
 
     fn ssthresh(&self, sender: &Sender) -> Option<u32> {
-        let ssthresh = sender.state.ssthresh;
+        let ssthresh = sender.state().ssthresh;
         ssthresh.is_finite().then(|| self.segments(ssthresh))
     }
 

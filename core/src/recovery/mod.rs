@@ -15,4 +15,4 @@ pub use prr::Prr;
 pub use rack::Rack;
 pub use rto::Rto;
 pub use scoreboard::{BoardCounts, Scoreboard};
-pub use sender::{Arrived, Detection, Options, Phase, Recovery, Reduction, Send, Sender};
+pub use sender::{Arrived, Detection, Options, Outgoing, Phase, Recovery, Reduction, Sender};

@@ -179,21 +179,24 @@ impl Scoreboard {
     }
 
     /// `NextSeg` (4): once per recovery, the last segment below HighData, to keep the ACK clock going.
-    pub fn next_rescue(
-        &mut self,
-        snd_una: u64,
-        high_data: u64,
-        recovery_point: u64,
-    ) -> Option<(u64, u64)> {
+    pub fn next_rescue(&self, snd_una: u64, high_data: u64) -> Option<(u64, u64)> {
         if self.rescue_rxt.is_some_and(|rescue| snd_una <= rescue)
             || high_data < snd_una + self.smss
         {
             return None;
         }
-        self.rescue_rxt = Some(recovery_point);
         // With the highest number that is not SACKed, if the last segment is a short one as well.
         let start = self.snd_fack().unwrap_or(0).max(high_data - self.smss);
         (start < high_data).then_some((start, high_data))
+    }
+
+    /// Whether a retransmission is of neither a lost nor a suspect range: nothing above it is SACKed.
+    pub fn is_rescue(&self, start: u64) -> bool {
+        self.snd_fack().unwrap_or(0) <= start && !self.lost.contains(start)
+    }
+
+    pub fn on_rescued(&mut self, recovery_point: u64) {
+        self.rescue_rxt = Some(recovery_point);
     }
 
     pub fn on_retransmitted(&mut self, start: u64, end: u64) {

@@ -1,6 +1,8 @@
 //! A TCP sender without clock, packets or engine: ACKs, timeouts and writes in; segments to send out.
 //!
-//! The simulator gives it events as they happen, a replay gives it a capture's. What differs between Tahoe, Reno,
+//! The simulator gives it events as they happen and asks what may be sent; a replay gives it a capture's, what was sent
+//! among them. Each keeps to these methods: `on_ack`, `on_timeout`, `on_write`, `on_sent` tell, `may_send` asks and
+//! changes nothing, `next_send` asks and tells. What differs between Tahoe, Reno,
 //! NewReno, SACK and FACK stands in `fast.rs`; the timer in `rto.rs`; growth and reduction in `congestion`.
 
 mod delivering;
@@ -68,9 +70,9 @@ pub struct Arrived<'a> {
     pub echo_rtt_ns: Option<i64>,
 }
 
-/// A range to send.
+/// A range that goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Send {
+pub struct Outgoing {
     pub start: u64,
     pub end: u64,
     pub is_retransmission: bool,
@@ -105,28 +107,29 @@ struct Sent {
     stamp: DeliveryStamp,
 }
 
+#[derive(Clone, Debug)]
 pub struct Sender {
-    pub options: Options,
-    pub control: Box<dyn Control>,
-    pub state: State,
-    pub rto: Rto,
-    pub phase: Phase,
-    pub snd_una: u64,
-    pub snd_nxt: u64,
+    pub(super) options: Options,
+    pub(super) control: Box<dyn Control>,
+    pub(super) state: State,
+    pub(super) rto: Rto,
+    pub(super) phase: Phase,
+    pub(super) snd_una: u64,
+    pub(super) snd_nxt: u64,
     /// One above the highest byte ever sent.
-    pub snd_max: u64,
+    pub(super) snd_max: u64,
     /// One above the last byte the application has written.
-    pub written: u64,
+    pub(super) written: u64,
     /// No more will be written: a short last segment need not wait.
-    pub is_closing: bool,
-    pub rwnd: u64,
-    pub dupacks: u32,
+    pub(super) is_closing: bool,
+    pub(super) rwnd: u64,
+    pub(super) dupacks: u32,
     /// RFC 6582's recover, RFC 6675's RecoveryPoint.
-    pub recover: u64,
-    pub board: Scoreboard,
+    pub(super) recover: u64,
+    pub(super) board: Scoreboard,
     /// When the timer expires; `None`: it is off.
-    pub rto_at_ns: Option<i64>,
-    pub reductions: Vec<Reduction>,
+    pub(super) rto_at_ns: Option<i64>,
+    pub(super) reductions: Vec<Reduction>,
     /// A retransmission to send now, whatever the window says.
     pub(super) due: Option<(u64, u64)>,
     pub(super) has_had_partial: bool,
@@ -357,7 +360,7 @@ impl Sender {
         });
     }
 
-    /// The timer has expired (RFC 6298 (5.4) to (5.7), RFC 5681 section 3.1).
+    /// The timer has expired, or a capture shows that it has (RFC 6298 (5.4) to (5.7), RFC 5681 section 3.1).
     pub fn on_timeout(&mut self, now_ns: i64) {
         self.rto.back_off();
         if self.snd_una == self.snd_max {
@@ -413,12 +416,82 @@ impl Sender {
         self.written = self.written.max(written);
     }
 
-    /// Whether recovery is by a pipe.
-    pub(super) fn has_pipe(&self) -> bool {
-        matches!(self.options.recovery, Recovery::Sack | Recovery::Fack)
+    /// Nothing more will be written: a short last segment need not wait.
+    pub fn on_close(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// The application takes back what has not been sent: its end, one for the FIN, is what is returned.
+    pub fn close_here(&mut self) -> u64 {
+        self.is_closing = true;
+        self.written = self.snd_max + 1;
+        self.written
     }
 
     pub fn is_done(&self) -> bool {
         self.is_closing && self.snd_una == self.written
     }
+
+    /// Whether recovery is by a pipe.
+    pub(super) fn has_pipe(&self) -> bool {
+        matches!(self.options.recovery, Recovery::Sack | Recovery::Fack)
+    }
 }
+
+/// What it knows, for whoever keeps books.
+impl Sender {
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub fn control(&self) -> &dyn Control {
+        &*self.control
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    pub fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    pub fn snd_max(&self) -> u64 {
+        self.snd_max
+    }
+
+    /// Bytes the receiver offers.
+    pub fn rwnd(&self) -> u64 {
+        self.rwnd
+    }
+
+    /// Whether anything waits for an ACK.
+    pub fn has_outstanding(&self) -> bool {
+        self.snd_una < self.snd_max
+    }
+
+    /// When the timer expires; `None`: it is off.
+    pub fn timer_ns(&self) -> Option<i64> {
+        self.rto_at_ns
+    }
+
+    pub fn srtt_ns(&self) -> Option<i64> {
+        self.rto.srtt_ns()
+    }
+
+    /// The reductions since the last time.
+    pub fn take_reductions(&mut self) -> std::vec::Drain<'_, Reduction> {
+        self.reductions.drain(..)
+    }
+}
+
+#[cfg(test)]
+mod tests;

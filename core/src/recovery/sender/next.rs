@@ -1,57 +1,20 @@
-//! Which range goes out next: a retransmission that is due, a hole, new data, as the windows allow.
+//! Which range goes out next: a retransmission that is due, a hole, new data, as the windows allow; and what is known
+//! of it once it has gone out.
 
-use super::{DeliveryStamp, Phase, Send, Sender, Sent};
+use super::{DeliveryStamp, Outgoing, Phase, Sender, Sent};
 
 impl Sender {
     /// The next range to send now, if any; call until `None`. What is returned counts as sent.
-    pub fn next_send(&mut self, now_ns: i64) -> Option<Send> {
+    pub fn next_send(&mut self, now_ns: i64) -> Option<Outgoing> {
         if self.wake_at_ns().is_some_and(|at_ns| at_ns > now_ns) {
             return None;
         }
-        let in_flight = self.pipe();
-        let send = self.choose()?;
-        let is_new = send.end > self.snd_max;
-        let stamp = self.stamp(now_ns, in_flight);
-        if is_new {
-            self.sent.push_back(Sent {
-                end: send.end,
-                at_ns: now_ns,
-                is_retransmitted: false,
-                stamp,
-            });
-            self.snd_max = send.end;
-        }
-        if send.is_retransmission {
-            if let Some(rack) = &mut self.rack {
-                rack.on_resent(now_ns, send.start, send.end);
-                if send.start == self.snd_una {
-                    // The first hole is under way again: it has a whole timeout from here, as in Linux.
-                    self.rto_at_ns = None;
-                }
-            }
-            let first = self.sent.partition_point(|sent| sent.end <= send.start);
-            for sent in self
-                .sent
-                .iter_mut()
-                .skip(first)
-                .take_while(|sent| sent.end <= send.end)
-            {
-                sent.is_retransmitted = true;
-                sent.at_ns = now_ns;
-                sent.stamp = stamp;
-            }
-        }
-        if let Some(rate) = self.control.pacing_rate() {
-            self.pacer.on_sent(now_ns, send.end - send.start, rate);
-        }
-        if let Some(prr) = &mut self.prr {
-            prr.on_sent(send.end - send.start);
-        }
-        self.last_sent_ns = now_ns;
-        if self.rto_at_ns.is_none() {
-            self.restart_timer(now_ns);
-        }
-        Some(send)
+        let Some(next) = self.may_send() else {
+            self.arm_persist();
+            return None;
+        };
+        self.on_sent(now_ns, next);
+        Some(next)
     }
 
     /// When pacing lets the next segment leave; `None`: whenever the window does.
@@ -61,43 +24,19 @@ impl Sender {
             .map(|_| self.pacer.departure_ns())
     }
 
-    /// What the segment takes along for its delivery rate, with `in_flight` bytes on the path before it.
-    fn stamp(&mut self, now_ns: i64, in_flight: u64) -> DeliveryStamp {
-        let Some(delivery) = &mut self.delivery else {
-            return DeliveryStamp::default();
-        };
-        if in_flight == 0 && delivery.rate.is_app_limited() {
-            self.control.on_restart(&mut self.state, now_ns);
+    /// What goes out next as things stand, pacing apart; nothing changes.
+    pub fn may_send(&self) -> Option<Outgoing> {
+        if let Some((start, end)) = self.due {
+            return Some(again(start, end));
         }
-        let is_first = self.snd_una == self.snd_max;
-        delivery.rate.on_sent(now_ns, is_first)
-    }
-
-    fn choose(&mut self) -> Option<Send> {
-        if let Some((start, end)) = self.due.take() {
-            self.snd_nxt = self.snd_nxt.max(end);
-            self.board.on_retransmitted(start, end);
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: true,
-            });
-        }
-        if std::mem::take(&mut self.probes) {
+        if self.probes {
             let end = (self.snd_nxt + 1).min(self.written);
-            let start = self.snd_nxt;
-            self.snd_nxt = end;
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: false,
-            });
+            return Some(new(self.snd_nxt, end));
         }
         if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
-            return self.choose_by_pipe();
+            return self.may_send_by_pipe();
         }
         let (start, end) = self.next_segment()?;
-        let is_new = start >= self.snd_max;
         let (outstanding, window) =
             if self.owns_window || (self.has_pipe() && self.options.limited_transmit) {
                 // RFC 6675 section 5 (3): what is SACKed has left the path.
@@ -107,58 +46,108 @@ impl Sender {
                 (self.flight_size(), self.cwnd() + self.limited_transmit)
             };
         if outstanding + (end - start) > window || end > self.right_edge() {
-            self.arm_persist();
             return None;
         }
-        self.snd_nxt = end;
-        Some(Send {
+        Some(Outgoing {
             start,
             end,
-            is_retransmission: !is_new,
+            is_retransmission: start < self.snd_max,
         })
     }
 
     /// RFC 6675 section 5 (C): while cwnd - pipe >= 1 SMSS.
-    fn choose_by_pipe(&mut self) -> Option<Send> {
+    fn may_send_by_pipe(&self) -> Option<Outgoing> {
         if self.pipe() + self.options.smss > self.cwnd() {
             return None;
         }
         // Rules (1), (2), (3), (4) of NextSeg.
         if let Some((start, end)) = self.board.next_lost() {
-            self.board.on_retransmitted(start, end);
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: true,
-            });
+            return Some(again(start, end));
         }
-        if let Some((start, end)) = self
-            .next_segment()
-            .filter(|&(_, end)| end <= self.right_edge())
-        {
-            self.snd_nxt = end;
-            return Some(Send {
-                start,
-                end,
-                is_retransmission: false,
-            });
+        let new_data = self.next_segment();
+        if let Some((start, end)) = new_data.filter(|&(_, end)| end <= self.right_edge()) {
+            return Some(new(start, end));
         }
         if self.phase == Phase::Loss {
             return None;
         }
-        let (start, end) = if let Some((start, end)) = self.board.next_suspect(self.snd_una) {
-            self.board.on_retransmitted(start, end);
-            (start, end)
-        } else {
-            // (4): HighRxt stays where it is.
-            self.board
-                .next_rescue(self.snd_una, self.snd_max, self.recover)?
+        let (start, end) = self
+            .board
+            .next_suspect(self.snd_una)
+            .or_else(|| self.board.next_rescue(self.snd_una, self.snd_max))?;
+        Some(again(start, end))
+    }
+
+    /// A range has gone out: the one that `may_send` chose, or one that a capture shows.
+    pub fn on_sent(&mut self, now_ns: i64, sent: Outgoing) {
+        let Outgoing { start, end, .. } = sent;
+        let stamp = self.stamp(now_ns);
+        self.due = self.due.filter(|&(due, _)| due != start);
+        self.probes = false;
+        self.snd_nxt = self.snd_nxt.max(end);
+        if end > self.snd_max {
+            self.sent.push_back(Sent {
+                end,
+                at_ns: now_ns,
+                is_retransmitted: false,
+                stamp,
+            });
+            self.snd_max = end;
+        }
+        if sent.is_retransmission {
+            self.on_sent_again(now_ns, start, end, stamp);
+        }
+        if let Some(rate) = self.control.pacing_rate() {
+            self.pacer.on_sent(now_ns, end - start, rate);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(end - start);
+        }
+        self.last_sent_ns = now_ns;
+        if self.rto_at_ns.is_none() {
+            self.restart_timer(now_ns);
+        }
+    }
+
+    fn on_sent_again(&mut self, now_ns: i64, start: u64, end: u64, stamp: DeliveryStamp) {
+        if self.has_pipe() {
+            if self.phase == Phase::Recovery && self.board.is_rescue(start) {
+                // RFC 6675 section 4 NextSeg (4): HighRxt stays where it is.
+                self.board.on_rescued(self.recover);
+            } else {
+                self.board.on_retransmitted(start, end);
+            }
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.on_resent(now_ns, start, end);
+            if start == self.snd_una {
+                // The first hole is under way again: it has a whole timeout from here, as in Linux.
+                self.rto_at_ns = None;
+            }
+        }
+        let first = self.sent.partition_point(|sent| sent.end <= start);
+        let again = self.sent.iter_mut().skip(first);
+        for sent in again.take_while(|sent| sent.end <= end) {
+            sent.is_retransmitted = true;
+            sent.at_ns = now_ns;
+            sent.stamp = stamp;
+        }
+    }
+
+    /// What the segment takes along for its delivery rate.
+    fn stamp(&mut self, now_ns: i64) -> DeliveryStamp {
+        if self.delivery.is_none() {
+            return DeliveryStamp::default();
+        }
+        let is_idle = self.pipe() == 0;
+        let Some(delivery) = &mut self.delivery else {
+            return DeliveryStamp::default();
         };
-        Some(Send {
-            start,
-            end,
-            is_retransmission: true,
-        })
+        if is_idle && delivery.rate.is_app_limited() {
+            self.control.on_restart(&mut self.state, now_ns);
+        }
+        let is_first = self.snd_una == self.snd_max;
+        delivery.rate.on_sent(now_ns, is_first)
     }
 
     /// The segment at `snd_nxt`: new, or again after a timeout.
@@ -179,11 +168,30 @@ impl Sender {
         self.snd_una + self.rwnd
     }
 
-    /// A closed window with nothing outstanding: the timer probes it.
+    /// There is data and a closed window, and nothing is outstanding: the timer probes it.
     fn arm_persist(&mut self) {
-        if self.snd_una == self.snd_max && self.rto_at_ns.is_none() && self.last_sent_ns > i64::MIN
+        if self.snd_una == self.snd_max
+            && self.rto_at_ns.is_none()
+            && self.last_sent_ns > i64::MIN
+            && self.next_segment().is_some()
         {
             self.rto_at_ns = Some(self.last_sent_ns.max(0) + self.rto.timeout_ns());
         }
+    }
+}
+
+fn new(start: u64, end: u64) -> Outgoing {
+    Outgoing {
+        start,
+        end,
+        is_retransmission: false,
+    }
+}
+
+fn again(start: u64, end: u64) -> Outgoing {
+    Outgoing {
+        start,
+        end,
+        is_retransmission: true,
     }
 }

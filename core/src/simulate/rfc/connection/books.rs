@@ -1,7 +1,8 @@
 //! What a connection of the `rfc` profile tells of itself: rows of truth, losses, totals.
 
 use super::Connection;
-use crate::recovery::{Detection, Phase};
+use crate::congestion::State;
+use crate::recovery::{Detection, Phase, Sender};
 use crate::simulate::record::{DetectedBy, Known, LossRow, SenderState, Totals, TruthRow};
 use crate::simulate::rfc::Io;
 
@@ -11,7 +12,7 @@ impl Connection {
         let Some(sender) = &mut self.sender else {
             return;
         };
-        for reduction in sender.reductions.drain(..) {
+        for reduction in sender.take_reductions() {
             io.recorder.loss(LossRow {
                 time_ns: io.now.0,
                 connection: self.number,
@@ -30,13 +31,14 @@ impl Connection {
     /// A row of truth if window, threshold or state have changed.
     pub(super) fn record(&mut self, io: &mut Io) {
         let Some(sender) = &self.sender else { return };
-        let state = match sender.phase {
+        let state = match sender.phase() {
             Phase::Open => SenderState::Open,
             Phase::Disorder => SenderState::Disorder,
             Phase::Recovery => SenderState::Recovery,
             Phase::Loss => SenderState::Loss,
         };
-        let now = (sender.state.cwnd, sender.state.ssthresh, state);
+        let State { cwnd, ssthresh, .. } = sender.state();
+        let now = (cwnd, ssthresh, state);
         if self.last_truth == Some(now) {
             return;
         }
@@ -44,26 +46,29 @@ impl Connection {
         let row = TruthRow {
             time_ns: io.now.0,
             connection: self.number,
-            cwnd: sender.state.cwnd,
-            ssthresh: sender.state.ssthresh,
+            cwnd,
+            ssthresh,
             flight_size: sender.pipe() as f64,
             state,
-            snd_una: sender.snd_una - 1,
-            snd_nxt: sender.snd_nxt - 1,
-            rwnd: sender.rwnd as f64,
+            snd_una: sender.snd_una() - 1,
+            snd_nxt: sender.snd_nxt() - 1,
+            rwnd: sender.rwnd() as f64,
             known: Known::default(),
         };
         io.recorder.window(row, |values| {
-            sender.control.snapshot(values);
+            sender.control().snapshot(values);
             Known {
-                srtt_ns: sender.rto.srtt_ns(),
+                srtt_ns: sender.srtt_ns(),
                 board: sender.board_counts(),
             }
         });
     }
 
     pub fn totals(&self) -> Totals {
-        let acked = self.sender.as_ref().map_or(0, |sender| sender.snd_una - 1);
+        let acked = self
+            .sender
+            .as_ref()
+            .map_or(0, |sender| sender.snd_una() - 1);
         let fin = u64::from(self.is_closing && acked + 1 == self.written);
         Totals {
             acked: acked - fin,
@@ -73,7 +78,7 @@ impl Connection {
     }
 
     pub fn smss(&self) -> u32 {
-        let options = self.sender.as_ref().map(|sender| &sender.options);
+        let options = self.sender.as_ref().map(Sender::options);
         let options = options.or(self.seed.as_ref().map(|(options, ..)| options));
         options.map_or(0, |options| options.smss as u32)
     }

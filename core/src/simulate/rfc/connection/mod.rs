@@ -12,7 +12,7 @@ use super::packet::{Agreed, Blocks, Packet};
 use super::receiver::{Answer, Receiver};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos, Stamp, Traveller};
-use crate::recovery::{Arrived, Options, Rto, Send, Sender};
+use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
 use crate::simulate::record::{EventKind, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
@@ -129,7 +129,9 @@ impl Connection {
             self.send_syn(io);
         }
         if let Some(sender) = &mut self.sender {
-            sender.is_closing = self.is_closing;
+            if self.is_closing {
+                sender.on_close();
+            }
             sender.on_write(io.now.0, self.written);
         }
         self.pump(io);
@@ -152,10 +154,7 @@ impl Connection {
                 self.send_syn(io);
             }
             Some(sender) => {
-                sender.rto_at_ns = None;
-                if sender.snd_una < sender.snd_max {
-                    self.totals.timeouts += 1;
-                }
+                self.totals.timeouts += u64::from(sender.has_outstanding());
                 sender.on_timeout(io.now.0);
                 self.pump(io);
             }
@@ -288,7 +287,9 @@ impl Connection {
                 packet.window,
                 io.now.0,
             );
-            sender.is_closing = self.is_closing;
+            if self.is_closing {
+                sender.on_close();
+            }
             sender.on_write(io.now.0, self.written);
             self.sender = Some(sender);
         }
@@ -299,22 +300,22 @@ impl Connection {
     }
 
     fn next_seq(&self) -> u64 {
-        self.sender.as_ref().map_or(1, |sender| sender.snd_max)
+        self.sender.as_ref().map_or(1, Sender::snd_max)
     }
 
     /// Sends what may be sent, keeps the timer and the books.
     fn pump(&mut self, io: &mut Io) {
-        while let Some(send) = self
+        while let Some(next) = self
             .sender
             .as_mut()
             .and_then(|sender| sender.next_send(io.now.0))
         {
-            self.send_data(io, send);
+            self.send_data(io, next);
         }
         let Some(sender) = &mut self.sender else {
             return;
         };
-        match sender.rto_at_ns {
+        match sender.timer_ns() {
             Some(ns) => self
                 .timer
                 .set(&mut io.schedule, io.now, Nanos(ns - io.now.0)),
@@ -328,19 +329,19 @@ impl Connection {
         self.record(io);
     }
 
-    fn send_data(&mut self, io: &mut Io, send: Send) {
-        let has_fin = self.is_closing && send.end == self.written;
-        let payload = (send.end - send.start) as u32 - u32::from(has_fin);
+    fn send_data(&mut self, io: &mut Io, next: Outgoing) {
+        let has_fin = self.is_closing && next.end == self.written;
+        let payload = (next.end - next.start) as u32 - u32::from(has_fin);
         let mut flags = TcpFlags::ACK;
         if has_fin {
             flags = flags.with(TcpFlags::FIN);
         }
-        if payload > 0 && send.end + u64::from(has_fin) >= self.written {
+        if payload > 0 && next.end + u64::from(has_fin) >= self.written {
             flags = flags.with(TcpFlags::PSH);
         }
         self.totals.packets_sent += 1;
-        self.totals.retransmissions += u64::from(send.is_retransmission);
-        let packet = self.packet(io, true, send.start, payload, flags);
+        self.totals.retransmissions += u64::from(next.is_retransmission);
+        let packet = self.packet(io, true, next.start, payload, flags);
         self.transmit(io, packet);
     }
 

@@ -1,0 +1,213 @@
+//! One sender, two drivers: asked what it may send, or told what was sent.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{Arrived, Options, Outgoing, Recovery, Sender};
+use crate::congestion::{self, Parameters, State, WINDOWS};
+use crate::recovery::Rto;
+
+const SMSS: u64 = 1000;
+const RTT_NS: i64 = 40_000_000;
+
+fn sender(recovery: Recovery, window: &str) -> Sender {
+    let options = Options {
+        recovery,
+        smss: SMSS,
+        initial_window: 4 * SMSS,
+        limited_transmit: true,
+        is_impatient: false,
+        has_prr: true,
+        has_rack: true,
+        restarts_after_idle: true,
+        max_window: u64::MAX,
+    };
+    let row = congestion::window(window).expect("a row of the table");
+    let slow_start = congestion::slow_start("standard").expect("a row of the table");
+    let control = row.under(slow_start, &Parameters::default());
+    let state = State {
+        cwnd: 4.0 * SMSS as f64,
+        ssthresh: f64::INFINITY,
+        smss: SMSS as f64,
+    };
+    let rto = Rto::new(1_000_000_000, 200_000_000, 60_000_000_000, 1_000_000, true);
+    Sender::new(options, control, state, rto, 1, 1 << 20, 0)
+}
+
+type Blocks = Vec<(u64, u64)>;
+
+/// A path that loses one segment in ten, and a receiver that acknowledges every segment with SACK blocks.
+struct Path {
+    random: u64,
+    on_the_way: VecDeque<(i64, u64, u64)>,
+    rcv_nxt: u64,
+    beyond: BTreeSet<(u64, u64)>,
+}
+
+impl Path {
+    fn loses(&mut self) -> bool {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % 10 == 0
+    }
+
+    fn take(&mut self, now_ns: i64, sent: Outgoing) {
+        if !self.loses() {
+            self.on_the_way
+                .push_back((now_ns + RTT_NS, sent.start, sent.end));
+        }
+    }
+
+    /// The next ACK: when, the number; and its blocks.
+    fn answer(&mut self) -> Option<((i64, u64), Blocks)> {
+        let (at_ns, start, end) = self.on_the_way.pop_front()?;
+        self.beyond.insert((start, end));
+        while let Some(&(_, end)) = self
+            .beyond
+            .iter()
+            .find(|&&(start, _)| start <= self.rcv_nxt)
+        {
+            self.rcv_nxt = self.rcv_nxt.max(end);
+            let rcv_nxt = self.rcv_nxt;
+            self.beyond.retain(|&(_, end)| end > rcv_nxt);
+        }
+        let mut blocks = Blocks::new();
+        for &(start, end) in &self.beyond {
+            match blocks.last_mut() {
+                Some(last) if last.1 >= start => last.1 = last.1.max(end),
+                _ => blocks.push((start, end)),
+            }
+        }
+        blocks.truncate(3);
+        Some(((at_ns, self.rcv_nxt), blocks))
+    }
+}
+
+/// Both drivers through the same 300 events; the sender that was told must be the one that chose, bit for bit.
+fn told_is_asked(recovery: Recovery, window: &str, seed: u64) -> u32 {
+    let mut path = Path {
+        random: seed,
+        on_the_way: VecDeque::new(),
+        rcv_nxt: 1,
+        beyond: BTreeSet::new(),
+    };
+    let (mut asked, mut told) = (sender(recovery, window), sender(recovery, window));
+    let mut now_ns = 0;
+    let mut timeouts = 0;
+    for sender in [&mut asked, &mut told] {
+        sender.on_write(0, u64::MAX / 2);
+    }
+    for _ in 0..300 {
+        loop {
+            let before = format!("{asked:?}");
+            let chosen = asked.may_send();
+            assert_eq!(format!("{asked:?}"), before, "asking changes nothing");
+            if chosen.is_some() {
+                now_ns = now_ns.max(asked.wake_at_ns().unwrap_or(now_ns));
+            }
+            assert_eq!(asked.next_send(now_ns), chosen);
+            let Some(sent) = chosen else { break };
+            told.on_sent(now_ns, sent);
+            path.take(now_ns, sent);
+        }
+        assert_eq!(format!("{told:?}"), format!("{asked:?}"));
+        let Some(((at_ns, ack), blocks)) = path.answer() else {
+            now_ns = asked.timer_ns().expect("something is outstanding");
+            timeouts += 1;
+            asked.on_timeout(now_ns);
+            told.on_timeout(now_ns);
+            continue;
+        };
+        now_ns = now_ns.max(at_ns);
+        let has_board = recovery == Recovery::Sack || recovery == Recovery::Fack;
+        let arrived = Arrived {
+            ack,
+            window: 1 << 20,
+            blocks: if has_board { &blocks } else { &[] },
+            echo_rtt_ns: None,
+        };
+        asked.on_ack(now_ns, &arrived);
+        told.on_ack(now_ns, &arrived);
+    }
+    assert!(path.rcv_nxt > 50 * SMSS, "{recovery:?} {seed}");
+    timeouts
+}
+
+#[test]
+fn a_sender_told_what_was_sent_is_the_one_that_chose_it() {
+    for recovery in [
+        Recovery::Tahoe,
+        Recovery::Reno,
+        Recovery::NewReno,
+        Recovery::Sack,
+        Recovery::Fack,
+    ] {
+        let timeouts: u32 = (1..4)
+            .map(|seed| told_is_asked(recovery, "cubic", seed))
+            .sum();
+        assert!(timeouts > 0, "{recovery:?}: the timer belongs to it");
+    }
+    for row in WINDOWS {
+        told_is_asked(Recovery::Sack, row.name, 4);
+    }
+}
+
+#[test]
+fn whatever_a_capture_shows_is_taken() {
+    let mut random = 7_u64;
+    let mut next = |below: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % below
+    };
+    for recovery in [Recovery::Tahoe, Recovery::NewReno, Recovery::Sack] {
+        let mut sender = sender(recovery, "cubic");
+        sender.on_write(0, u64::MAX / 2);
+        for now_ns in 0..3000 {
+            let (start, length) = (next(50_000), 1 + next(3000));
+            let sent = Outgoing {
+                start,
+                end: start + length,
+                is_retransmission: next(2) == 0,
+            };
+            let block = (next(50_000), next(50_000));
+            match next(8) {
+                0 => sender.on_timeout(now_ns),
+                1..=3 => sender.on_sent(now_ns, sent),
+                _ => sender.on_ack(
+                    now_ns,
+                    &Arrived {
+                        ack: next(50_000),
+                        window: next(100_000),
+                        blocks: &[block],
+                        echo_rtt_ns: Some(1000),
+                    },
+                ),
+            }
+            assert!(sender.snd_una() <= sender.snd_nxt());
+            assert!(sender.snd_nxt() <= sender.snd_max());
+        }
+    }
+}
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let mut one = sender(Recovery::Sack, "reno");
+    one.on_write(0, 1 << 20);
+    let mut other = one.clone();
+    while one.next_send(0).is_some() {}
+    assert_eq!(other.snd_max(), 1);
+    let shown = Outgoing {
+        start: 1,
+        end: 1 + SMSS,
+        is_retransmission: false,
+    };
+    other.on_sent(5, shown);
+    assert_eq!(
+        (one.snd_max(), other.snd_max()),
+        (1 + 4 * SMSS, 1 + SMSS),
+        "a hypothesis is told of other segments"
+    );
+}
