@@ -1,0 +1,87 @@
+"""A sender's clock as its TSvals show it at another place (RFC 7323 section 5.4: any unit from 1 ms to 1 s).
+
+A segment that an ACK released leaves no earlier than that ACK arrived and carries the tick of then: over many, the ACK
+times above their ticks fill the tick from its beginning to its end. The highest of them mark the end of a tick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+WRAP = 1 << 32
+# A clock slower than this says nothing of when within a round trip a segment left.
+SLOWEST_TICK_NS = 50_000_000
+# The line through the ends of the ticks is found from the highest point of each of so many parts of the capture.
+PARTS = 24
+FEW_STAMPS = 8
+# Clocks run apart by up to 0.1 % (a quartz drifts by 100 ppm at the most); what fits no line so well is no clock.
+RATES_HZ = (1e9, 1e6, 1e5, 1e4, 1000.0, 500.0, 250.0, 200.0, 128.0, 100.0, 64.0, 60.0, 50.0, 20.0, 10.0, 2.0, 1.0)
+RATE_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenderClock:
+    """Tick of the sender's clock, and when the tick `stamp` ends: `origin_ns + stamp * tick_ns` on the tap's clock."""
+
+    tick_ns: float
+    origin_ns: float
+
+    def ends(self, stamps: Ints) -> Ints:
+        """When each tick was over."""
+        found: Ints = (self.origin_ns + stamps * self.tick_ns).astype(np.int64)
+        return found
+
+
+def unwrapped(stamps: Ints) -> Ints:
+    """A 32-bit clock without its wraps, from 0 at the first stamp; it may step back by less than half its range."""
+    if not len(stamps):
+        return stamps
+    return np.concatenate(([0], np.cumsum(signed(np.diff(stamps)))))
+
+
+def signed(difference: Ints) -> Ints:
+    """A difference of 32-bit numbers, between minus and plus half the range."""
+    found: Ints = (difference + WRAP // 2) % WRAP - WRAP // 2
+    return found
+
+
+def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
+    """From unwrapped TSvals and, for each, a time not after that of sending and often equal to it; None: no clock."""
+    if len(stamps) < FEW_STAMPS or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
+        return None
+    rough = float(times[-1] - times[0]) / float(stamps[-1] - stamps[0])
+    usual = min(RATES_HZ, key=lambda rate: abs(np.log(rate * rough / 1e9)))
+    # A short capture's ends lie anywhere within their ticks.
+    tolerance = RATE_TOLERANCE + 2 / float(stamps[-1] - stamps[0])
+    if abs(usual * rough / 1e9 - 1) < tolerance:
+        rough = 1e9 / usual
+    if rough > SLOWEST_TICK_NS:
+        return None
+    zero = int(times[0])
+    above = (times - zero) - (stamps - stamps[0]) * rough
+    parts = np.array_split(np.arange(len(stamps)), min(PARTS, len(stamps)))
+    tops = np.array([part[np.argmax(above[part])] for part in parts])
+    slope, height = _upper_line((stamps[tops] - stamps[0]).astype(np.float64), above[tops])
+    tick = rough + slope
+    return SenderClock(tick_ns=tick, origin_ns=zero + height - float(stamps[0]) * tick)
+
+
+def _upper_line(at: Floats, above: Floats) -> tuple[float, float]:
+    """The line above all points that lies nearest to them: (slope, height at 0)."""
+    best = (float("inf"), 0.0, float(above.max()))
+    for one, other in combinations(range(len(at)), 2):
+        if at[other] <= at[one]:
+            continue
+        slope = (above[other] - above[one]) / (at[other] - at[one])
+        height = above[one] - slope * at[one]
+        room = height + slope * at - above
+        if room.min() >= -1.0 and abs(slope) * (at[-1] - at[0]) < max(np.ptp(above), 1.0) * 2:
+            best = min(best, (float(room.sum()), float(slope), float(height)))
+    return best[1], best[2]

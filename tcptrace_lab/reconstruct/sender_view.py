@@ -1,0 +1,212 @@
+"""What a capture away from the sender tells of it: the sender's own timeline, on a clock shifted by the way back.
+
+With timestamps a data segment's TSecr names the newest ACK its sender had (RFC 7323 section 4.3), so each segment is
+put at the moment at which that ACK passed the tap. Every ACK reaches the sender later by the time of the way back, and
+so does all that it causes: on the shifted clock a round trip is the whole path's, the queue before the tap included,
+and flights are the sender's. What was lost before the tap is put back where its neighbours stand; the segment that
+fills the hole is then its retransmission.
+
+Assumes that the way back does not queue. Errs by the ACKs that carry one TSval (a tick of the receiver's clock); what
+was lost and never asked for again (the end of the data) stays unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals, sends
+from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, signed, unwrapped
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+
+# The flight is unsure where the ACKs it may hang on leave more than this share of it open (and more than a segment).
+UNSURE_SHARE = 0.05
+# A view of which more than this is unsure is none.
+MOST_UNSURE = 0.5
+# Fewer segments with an echo than this show no pattern.
+FEW_ECHOES = 8
+# Of the segments around one, the share that left at once when ACKs release them (the times of a pacer or an application
+# meet an ACK's tick by chance only), and how many are looked at to each side.
+PROMPT_SHARE = 0.75
+AROUND = 64
+# So many in a row show whether they are late by the same: of a pacer's, at random within a gap, few would be.
+TOGETHER = 16
+# How much later than its ACK a segment may leave and still be its answer: a busy host, an ACK held up on its way.
+LATE_NS = 500_000
+LATE_SHARE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenderView:
+    """A timeline rebuilt away from its sender. `is_put_back`: sends that the tap never saw.
+
+    `slack`: by how many bytes the flight after each ACK may differ; `unsure`: the share of the ACKs where that is more
+    than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen.
+    """
+
+    timeline: Timeline
+    is_put_back: Bools
+    slack: Ints
+    unsure: float
+    turn_ns: int
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bounds:
+    """For each send, between which ACKs the one lies that released it (-1: none before it)."""
+
+    low: Ints
+    high: Ints
+
+
+def sender_view(timeline: Timeline, segments: Any, acks: Any) -> SenderView | None:
+    """The sender's timeline from its flow's columns as captured elsewhere; None where they cannot carry it.
+
+    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced.
+    """
+    seen = arrivals(segments, timeline.smss)
+    stamps = acks["ts_val"].to_numpy()
+    if len(seen.offset) < FEW_ECHOES or not len(stamps):
+        return None
+    if seen.stamp is None or (stamps < 0).any():
+        return None
+    return _by_timestamps(timeline, seen, stamps)
+
+
+def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints) -> SenderView | None:
+    named = _named(seen, stamps)
+    turns = seen.time_ns - timeline.ack_ns[np.maximum(named.low, 0)]
+    # A clock that jumped may name an ACK of later.
+    known = (named.low >= 0) & (turns >= 0)
+    if np.count_nonzero(known) < FEW_ECHOES:
+        return None
+    turn_ns = int(turns[known].min())
+    # A short segment is on its way for less time than a full one.
+    is_full = seen.end - seen.offset >= timeline.smss
+    full_turn_ns = int(turns[known & is_full].min()) if (known & is_full).any() else turn_ns
+    latest = seen.time_ns - np.where(is_full, full_turn_ns, turn_ns)
+    left = sends(seen, timeline.smss, turn_ns)
+    bounds = _bounds(timeline, left, named, latest)
+    release, slack = released_by(timeline, left, bounds)
+    times = _times(timeline, seen, left, release, bounds, latest)
+    return _view(timeline, left, times, slack, turn_ns, "timestamps")
+
+
+def _named(seen: Arrivals, stamps: Ints) -> _Bounds:
+    """The first and the last of the ACKs whose TSval each arrival echoes; it has seen none after the last."""
+    assert seen.echo is not None
+    clock = np.maximum.accumulate(unwrapped(stamps))
+    echo = unwrapped(seen.echo) + int(signed(seen.echo[:1] - stamps[0])[0])
+    last = np.searchsorted(clock, echo, side="right") - 1
+    first = np.searchsorted(clock, clock[np.maximum(last, 0)], side="left")
+    return _Bounds(low=np.where(last >= 0, first, -1), high=last)
+
+
+def _bounds(timeline: Timeline, left: Sends, named: _Bounds, latest: Ints) -> _Bounds:
+    """The same for each send: none later than what could reach the tap in time (`latest`), and in order."""
+    row, is_seen = np.maximum(left.row, 0), ~left.is_put_back
+    reach = np.searchsorted(timeline.ack_ns, latest, side="right") - 1
+    low = np.where(is_seen, named.low[row], -1)
+    high = np.where(is_seen, np.maximum(np.minimum(named.high, reach), named.low)[row], len(timeline.ack_ns) - 1)
+    low = np.maximum.accumulate(low)
+    high = np.maximum(np.minimum.accumulate(high[::-1])[::-1], low)
+    return _Bounds(low=low, high=high)
+
+
+def released_by(timeline: Timeline, left: Sends, bounds: _Bounds) -> tuple[Ints, Ints]:
+    """The ACK that released each send, and how many bytes after each ACK may belong to others.
+
+    Between the ACKs at which it is certain what had been sent, what is in the network is taken to change evenly: each
+    ACK releases what it says has left, and its share of the growth.
+    """
+    count = len(timeline.ack_ns)
+    total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
+    slots = np.arange(-1, count)
+    most = total[np.searchsorted(bounds.low, slots, side="right")]
+    least = total[np.searchsorted(bounds.high, slots, side="right")]
+    gone = np.concatenate(([timeline.first_offset], _delivered(timeline)))
+    certain = np.flatnonzero(most == least)
+    if len(certain):
+        within = np.interp(np.arange(count + 1), certain, (most - gone)[certain])
+    else:
+        within = (most - gone).astype(np.float64)
+    released = np.maximum.accumulate(np.clip(within + gone, least, most))
+    found = np.searchsorted(released, total[1:] - timeline.smss / 2, side="left") - 1
+    return np.clip(found, bounds.low, bounds.high), (most - least)[1:]
+
+
+def _delivered(timeline: Timeline) -> Ints:
+    """Bytes known to have arrived at each ACK: acknowledged, or SACKed above it; without SACK a segment per duplicate."""
+    board = timeline.scoreboard
+    count = len(timeline.ack_ns)
+    if timeline.has_sack and len(board.left):
+        sizes = board.right - board.left
+        covered = np.searchsorted(timeline.snd_una, board.right, side="left")
+        change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
+        change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
+        return timeline.snd_una + np.cumsum(change[:count]).astype(np.int64)
+    dups = np.cumsum(timeline.is_dupack)
+    since = np.maximum.accumulate(np.where(timeline.newly_acked > 0, dups, 0))
+    return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
+
+
+def _times(timeline: Timeline, seen: Arrivals, left: Sends, release: Ints, bounds: _Bounds, latest: Ints) -> Ints:
+    """When each segment left: with its ACK, or, where the sender's clock says later, then."""
+    ack_ns, is_seen = timeline.ack_ns, ~left.is_put_back
+    begins = np.where(release >= 0, ack_ns[np.maximum(release, 0)], timeline.start_ns)
+    assert seen.stamp is not None
+    stamps, latest = seen.stamp[left.row[is_seen]], latest[left.row[is_seen]]
+    freed = release[is_seen] >= 0
+    clock = sender_clock(stamps[freed], begins[is_seen][freed])
+    found = begins.copy()
+    if clock is not None:
+        found[is_seen] = _own_times(clock, stamps, begins[is_seen], freed, latest)
+    else:
+        found[is_seen] = np.where(freed, begins[is_seen], latest)
+    # Before it could hear of the next ACK that it does not echo yet.
+    following = np.append(ack_ns, np.iinfo(np.int64).max)[bounds.high + 1]
+    found = np.minimum(found, np.maximum(following - 1, begins))
+    found[~is_seen] = begins[~is_seen]
+    return np.maximum.accumulate(found)
+
+
+def _own_times(clock: SenderClock, stamps: Ints, begins: Ints, freed: Bools, latest: Ints) -> Ints:
+    over = clock.ends(stamps)
+    late = (over - int(clock.tick_ns)) - begins
+    prompt = (late <= LATE_NS) | _held_up(late, clock.tick_ns)
+    answers = (_around(prompt) >= PROMPT_SHARE) & (late <= np.maximum(LATE_NS, LATE_SHARE * (latest - begins))) & freed
+    # It left within its tick, and no later than what arrived without meeting a queue.
+    own = np.minimum(over, latest)
+    return np.where(answers, begins, np.where(freed, np.maximum(own, begins), own))
+
+
+def _held_up(late: Ints, tick_ns: float) -> Bools:
+    """Segments that are all late by the same, to the tick: their ACKs were held up on the way back (a stalled path)."""
+    groups = -(-len(late) // TOGETHER)
+    padded = np.append(late, np.repeat(late[-1:], groups * TOGETHER - len(late))).reshape(groups, TOGETHER)
+    near = np.abs(padded - np.median(padded, axis=1, keepdims=True)) <= tick_ns / 2 + LATE_NS / 2
+    found: Bools = np.repeat(near.mean(axis=1) >= PROMPT_SHARE, TOGETHER)[: len(late)]
+    return found
+
+
+def _around(flags: Bools) -> Floats:
+    """The share of true ones among so many before and after each."""
+    total = np.concatenate(([0], np.cumsum(flags)))
+    index = np.arange(len(flags))
+    low, high = np.maximum(index - AROUND, 0), np.minimum(index + AROUND + 1, len(flags))
+    return (total[high] - total[low]) / (high - low)
+
+
+def _view(timeline: Timeline, left: Sends, times: Ints, slack: Ints, turn_ns: int, how: str) -> SenderView | None:
+    rebuilt = replace(timeline, send_ns=times, send_offset=left.offset, send_end=left.end)
+    sent = rebuilt.sends_before_next_ack
+    flight = np.where(sent > 0, rebuilt.snd_max[np.maximum(sent - 1, 0)], rebuilt.first_offset) - rebuilt.snd_una
+    unsure = float(np.mean(slack > np.maximum(UNSURE_SHARE * flight, timeline.smss)))
+    if unsure > MOST_UNSURE:
+        return None
+    return SenderView(
+        timeline=rebuilt, is_put_back=left.is_put_back, slack=slack, unsure=unsure, turn_ns=turn_ns, how=how
+    )
