@@ -118,7 +118,7 @@ def _own() -> Iterator[Row]:
 def _rows(capture: Path, truth: Path, name: str, facts: Any) -> Iterator[Row]:
     for verdict in classify(read(capture)):
         port = int(verdict.who.sender.rpartition(":")[2])
-        result = score(verdict.seen, read_truth(truth, port=port))
+        result = score(verdict.seen, read_truth(truth, port=port), first_sequence=verdict.who.first_sequence)
         yield Row(name=name, verdict=verdict, score=result, truth=facts(port))
 
 

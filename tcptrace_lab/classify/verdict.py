@@ -118,8 +118,10 @@ def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
-    obstacles = find_obstacles(seen, vantage=who.vantage, handshake_rtt_s=who.handshake_rtt_s)
-    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=who.vantage, beside=beside)
+    # A timeline rebuilt for the sender is read like one captured there.
+    place = who.vantage if who.view is None else "sender"
+    obstacles = find_obstacles(seen, vantage=place, handshake_rtt_s=who.handshake_rtt_s)
+    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, beside=beside)
     tcp = HIDDEN if obstacles.hides_window else identify_recovery(seen)
     hidden = obstacles.hides_window
     identified = NOT_IDENTIFIED if hidden else identify(seen, initial_window=initial_window(seen))

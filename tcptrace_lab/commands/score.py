@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_table(arguments.output)
     _, who = chosen(arguments.capture, arguments.connection)
     truth = read_truth(arguments.truth, port=int(who.sender.rpartition(":")[2]))
-    result = score(Reconstruction(who.timeline), truth)
+    result = score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence)
     head = {"file": arguments.capture, "truth": arguments.truth, "connection": who.connection}
     answer = {**head, **result.as_dict()}
     if arguments.output:

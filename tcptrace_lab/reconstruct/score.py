@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.align import aligned
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.reconstruct.truth import SEQUENCE_SPACE, Truth
@@ -62,8 +63,13 @@ class Score:
         }
 
 
-def score(seen: Reconstruction, truth: Truth) -> Score:
-    """Compare row by row: the truth's state against our row in force then."""
+def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = None) -> Score:
+    """Compare row by row: the truth's state against our row in force then.
+
+    With the wire's number of offset 0 rows are matched by ACK number, wherever the capture was taken; without, by time.
+    """
+    if first_sequence is not None:
+        truth = aligned(truth, seen.timeline, first_sequence)
     table = seen.windows
     times = table["time_ns"].to_numpy()
     # Before an ACK is processed our row for the ACK before it holds.
@@ -78,7 +84,7 @@ def score(seen: Reconstruction, truth: Truth) -> Score:
     low = table["cwnd_low"].to_numpy()[rows] / smss
     high = table["cwnd_high"].to_numpy(dtype=np.float64, na_value=np.inf)[rows] / smss
     recovering = truth.in_recovery[usable] | (limit == RECOVERY)
-    found, precision, recall, dropped = _losses(seen, truth)
+    found, precision, recall, dropped = _losses(seen, truth, first_sequence)
     # Bounds are whole segments around what was outstanding: half a segment more for the window's own rounding.
     inside = (cwnd >= low - 1.5) & (cwnd <= high + 0.5)
     return Score(
@@ -116,10 +122,12 @@ def _error(estimate: Floats, truth: Floats, chosen: Bools) -> WindowError:
     )
 
 
-def _losses(seen: Reconstruction, truth: Truth) -> tuple[int, float | None, float | None, int | None]:
+def _losses(
+    seen: Reconstruction, truth: Truth, first_sequence: int | None
+) -> tuple[int, float | None, float | None, int | None]:
     table = seen.losses
     ours = table["offset"].to_numpy()[~table["spurious"].to_numpy(dtype=bool)]
-    base = _first_sequence(seen, truth)
+    base = _first_sequence(seen, truth) if first_sequence is None else first_sequence
     if truth.drops is None or base is None:
         return len(ours), None, None, None
     timeline = seen.timeline

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class Sender:
     lost_before_tap: int
     missing_bytes: int
     timeline: Timeline
+    # The wire's number of offset 0.
+    first_sequence: int | None = None
+    view: SenderView | None = None
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -58,6 +62,11 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rtt = float(row["handshake_rtt_ns"])
     flow = connection.flows[direction]
     causes = flow.segments["cause"]
+    timeline = _timeline(flow, row, side, other)
+    view = None
+    if tap != "sender":
+        timeline, view = away_from_sender(timeline, flow, place=tap)
+    number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
         direction=direction,
@@ -65,9 +74,12 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         receiver=names[other],
         vantage=tap,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
-        lost_before_tap=int((causes == "lost_before_tap").sum()),
+        # What a view puts back is not unseen.
+        lost_before_tap=int((causes == "lost_before_tap").sum()) if view is None else 0,
         missing_bytes=int(row[f"missing_bytes_{side}"]),
-        timeline=_timeline(flow, row, side, other),
+        timeline=timeline,
+        first_sequence=None if math.isnan(number) else int(number),
+        view=view,
     )
 
 

@@ -62,7 +62,13 @@ class _Bounds:
     high: Ints
 
 
-def sender_view(timeline: Timeline, segments: Any, acks: Any) -> SenderView | None:
+def away_from_sender(timeline: Timeline, flow: Any, *, place: str) -> tuple[Timeline, SenderView | None]:
+    """The timeline to work with where the tap was not at the sender, and the view that it comes from, if there is one."""
+    view = sender_view(timeline, flow.segments, flow.acks, place=place)
+    return (timeline, None) if view is None else (view.timeline, view)
+
+
+def sender_view(timeline: Timeline, segments: Any, acks: Any, *, place: str = "receiver") -> SenderView | None:
     """The sender's timeline from its flow's columns as captured elsewhere; None where they cannot carry it.
 
     `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced.
@@ -73,10 +79,10 @@ def sender_view(timeline: Timeline, segments: Any, acks: Any) -> SenderView | No
         return None
     if seen.stamp is None or (stamps < 0).any():
         return None
-    return _by_timestamps(timeline, seen, stamps)
+    return _by_timestamps(timeline, seen, stamps, place)
 
 
-def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints) -> SenderView | None:
+def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str) -> SenderView | None:
     named = _named(seen, stamps)
     turns = seen.time_ns - timeline.ack_ns[np.maximum(named.low, 0)]
     # A clock that jumped may name an ACK of later.
@@ -92,7 +98,23 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints) -> SenderVi
     bounds = _bounds(timeline, left, named, latest)
     release, slack = released_by(timeline, left, bounds)
     times = _times(timeline, seen, left, release, bounds, latest)
-    return _view(timeline, left, times, slack, turn_ns, "timestamps")
+    unsure = _unsure(timeline, left, release, slack)
+    if unsure > MOST_UNSURE:
+        return None
+    return SenderView(
+        timeline=replace(
+            timeline,
+            send_ns=times,
+            send_offset=left.offset,
+            send_end=left.end,
+            notes=(*timeline.notes, _note(place, "timestamps", left, unsure)),
+        ),
+        is_put_back=left.is_put_back,
+        slack=slack,
+        unsure=unsure,
+        turn_ns=turn_ns,
+        how="timestamps",
+    )
 
 
 def _named(seen: Arrivals, stamps: Ints) -> _Bounds:
@@ -200,13 +222,18 @@ def _around(flags: Bools) -> Floats:
     return (total[high] - total[low]) / (high - low)
 
 
-def _view(timeline: Timeline, left: Sends, times: Ints, slack: Ints, turn_ns: int, how: str) -> SenderView | None:
-    rebuilt = replace(timeline, send_ns=times, send_offset=left.offset, send_end=left.end)
-    sent = rebuilt.sends_before_next_ack
-    flight = np.where(sent > 0, rebuilt.snd_max[np.maximum(sent - 1, 0)], rebuilt.first_offset) - rebuilt.snd_una
-    unsure = float(np.mean(slack > np.maximum(UNSURE_SHARE * flight, timeline.smss)))
-    if unsure > MOST_UNSURE:
-        return None
-    return SenderView(
-        timeline=rebuilt, is_put_back=left.is_put_back, slack=slack, unsure=unsure, turn_ns=turn_ns, how=how
+def _unsure(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> float:
+    """The share of the ACKs after which the flight is not known to a segment or 5 %."""
+    sent = np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")
+    top = np.maximum.accumulate(left.end)
+    flight = np.where(sent > 0, top[np.maximum(sent - 1, 0)], timeline.first_offset) - timeline.snd_una
+    return float(np.mean(slack > np.maximum(UNSURE_SHARE * flight, timeline.smss)))
+
+
+def _note(place: str, how: str, left: Sends, unsure: float) -> str:
+    put_back = int(np.count_nonzero(left.is_put_back))
+    note = (
+        f"captured at the {place}: the sender's times are those of the ACKs that released its segments (by {how}); "
+        f"{put_back} segments that did not reach the tap are put back"
     )
+    return note + (f"; after {unsure:.0%} of the ACKs the flight is known to more than 5 % only" if unsure else "")

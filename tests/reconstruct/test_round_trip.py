@@ -24,7 +24,8 @@ def round_trip(name: str, folder: Path, suffix: str, *overrides: str) -> Score:
     run.write(folder / "x.pcap", payload=False)
     run.write_truth(folder / f"x.truth{suffix}")
     who = sender(read(folder / "x.pcap")[0])
-    return score(Reconstruction(who.timeline), read_truth(folder / f"x.truth{suffix}", port=run.ports[0][0]))
+    truth = read_truth(folder / f"x.truth{suffix}", port=run.ports[0][0])
+    return score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

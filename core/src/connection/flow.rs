@@ -102,6 +102,11 @@ impl Flow {
                 .is_some_and(|base| unwrap(packet.seq, base, self.snd_max()) == self.snd_max() - 1)
     }
 
+    /// The wire's number of offset 0.
+    pub fn first_sequence(&self) -> Option<u32> {
+        self.base
+    }
+
     /// Payload bytes in the sequence space seen that the capture does not hold.
     pub fn missing_bytes(&self) -> i64 {
         self.seen.missing()

@@ -346,6 +346,13 @@ pub const FLOW: &[FlowColumn] = &[
         |s| number(s.counts().ttl),
     ),
     (
+        "first_seq",
+        Kind::Float,
+        "",
+        "the wire's sequence number of offset 0",
+        |s| number(s.flow.first_sequence()),
+    ),
+    (
         "wscale",
         Kind::Float,
         "",
