@@ -15,13 +15,20 @@ import numpy as np
 from tcptrace_lab.reconstruct.sender_clock import Ints, unwrapped
 from tcptrace_lab.reconstruct.timeline import Bools
 
-# Rows of `segments` that are no transmission of the sender's window.
-NOT_SENT = ("duplicate_capture", "keep_alive", "window_probe")
+# Rows of `segments` that are no transmission of the sender's window: copies and probes.
+COPIES = ("duplicate_capture", "keep_alive", "window_probe")
 NEVER = np.iinfo(np.int64).max
 # A host that counts its packets gives nearly every segment a little more than the one before.
 COUNTS_SHARE = 0.9
 COUNTS_STEP = 16
 IP_ID_SPACE = 1 << 16
+# With this share of the steps explained by what was captured and put back, one that is not is a packet of this flow.
+EVERY_NUMBER_SHARE = 0.98
+# More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
+MOST_MISSING = 256
+MOST_HOLES = 4096
+# Between the segments below and above a hole so many others (sent again) may have left.
+NEAR_ARRIVALS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +59,7 @@ class Sends:
 
 def arrivals(segments: Any, smss: int) -> Arrivals:
     """What passed the tap; segments merged before it (GRO asks for equal timestamps) are taken apart again."""
-    kept = (segments["length"].to_numpy() > 0) & ~segments["cause"].isin(NOT_SENT).to_numpy()
+    kept = (segments["length"].to_numpy() > 0) & ~segments["cause"].isin(COPIES).to_numpy()
     names = ("time_ns", "offset", "length", "ts_val", "ts_ecr", "ip_id")
     data = {name: segments[name].to_numpy()[kept].astype(np.int64) for name in names}
     parts = np.maximum(-(-data["length"] // smss), 1)
@@ -96,7 +103,8 @@ def sends(seen: Arrivals, smss: int, turn_ns: int) -> Sends:
     whole = Sends(
         row=np.insert(order, before, -1), offset=np.insert(offset, before, left), end=np.insert(end, before, right)
     )
-    return _with_lost_again(whole, seen, turn_ns)
+    counted = _with_missing_numbers(whole, seen)
+    return _with_lost_again(whole, seen, turn_ns) if counted is None else counted
 
 
 def _reached(offset: Ints, end: Ints) -> Ints:
@@ -142,28 +150,91 @@ def _with_lost_again(whole: Sends, seen: Arrivals, turn_ns: int) -> Sends:
 
     A sender goes through its holes from the lowest up (RFC 6675 `NextSeg`): it had sent this one before that one.
     """
-    lost = np.flatnonzero(whole.row < 0)
-    again = np.flatnonzero((whole.offset < _reached(whole.offset, whole.end)) & (whole.row >= 0))
-    if not len(lost) or not len(again):
+    lost, filled = _holes(whole)
+    if not len(lost):
         return whole
+    # The earliest among the fills of all higher holes.
+    above = np.concatenate((np.minimum.accumulate(filled[::-1])[::-1][1:], [NEVER]))
+    repeated = np.flatnonzero((filled < NEVER) & (above < filled))
+    sent, passed = whole.row[filled[repeated]], whole.row[above[repeated]]
+    if seen.stamp is not None:
+        repeated = repeated[seen.stamp[sent] > seen.stamp[passed]]
+    else:
+        repeated = repeated[seen.time_ns[sent] - seen.time_ns[passed] > turn_ns]
+    return _put_in(whole, above[repeated], lost[repeated])
+
+
+def _with_missing_numbers(whole: Sends, seen: Arrivals) -> Sends | None:
+    """The same where the host counts its packets: a number that is missing between two arrivals was a packet.
+
+    What it carried is then the lowest hole that was open and had not been sent again before. None: it does not count.
+    """
+    arrived = np.flatnonzero(whole.row >= 0)
+    steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
+    between = np.diff(arrived) - 1
+    if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
+        return None
+    missing = steps - 1 - between
+    if (missing < 0).any():
+        whole = _placed_by_number(whole, arrived, missing)
+    gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    arrived = np.flatnonzero(whole.row >= 0)
+    lost, filled = _holes(whole)
+    if not len(lost) or not len(gaps):
+        return whole
+    places: list[int] = []
+    chosen: list[int] = []
+    tried: dict[int, int] = {}
+    for gap in gaps.tolist():
+        place = int(arrived[gap + 1])
+        # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
+        begun = int(np.searchsorted(lost, place, side="left"))
+        first = max(begun - MOST_HOLES, 0)
+        holes = (np.flatnonzero((filled[first:begun] > place) & (filled[first:begun] < NEVER)) + first).tolist()
+        holes.sort(key=lambda hole: tried.get(hole, 0))
+        for hole in holes[: int(missing[gap])]:
+            tried[hole] = tried.get(hole, 0) + 1
+            places.append(place)
+            chosen.append(int(lost[hole]))
+    return _put_in(whole, np.array(places, dtype=np.int64), np.array(chosen, dtype=np.int64))
+
+
+def _placed_by_number(whole: Sends, arrived: Ints, missing: Ints) -> Sends:
+    """Segments put back where no number is missing had left a little before, where one is: `missing` is corrected."""
+    order = np.arange(len(whole.row), dtype=np.float64)
+    lack = {int(gap): int(missing[gap]) for gap in np.flatnonzero((missing > 0) & (missing < MOST_MISSING))}
+    for gap in np.flatnonzero(missing < 0).tolist():
+        place = int(arrived[gap]) + 1
+        for before in range(gap - 1, max(gap - NEAR_ARRIVALS, -1), -1):
+            while missing[gap] < 0 < lack.get(before, 0):
+                order[place] = arrived[before + 1] - 0.5
+                place += 1
+                lack[before] -= 1
+                missing[before] -= 1
+                missing[gap] += 1
+    found = np.argsort(order, kind="stable")
+    return Sends(row=whole.row[found], offset=whole.offset[found], end=whole.end[found])
+
+
+def _holes(whole: Sends) -> tuple[Ints, Ints]:
+    """The places of the segments put back where they left first, and of the arrival that filled each (NEVER: none)."""
+    reached = _reached(whole.offset, whole.end)
+    lost = np.flatnonzero((whole.row < 0) & (whole.offset >= reached))
+    again = np.flatnonzero((whole.offset < reached) & (whole.row >= 0))
+    if not len(lost) or not len(again):
+        return lost[:0], lost[:0]
     # The first copy of each: in order of offset, then of time.
     again = again[np.lexsort((again, whole.offset[again]))]
     first = again[np.concatenate(([True], np.diff(whole.offset[again]) > 0))]
-    at = np.searchsorted(whole.offset[first], whole.offset[lost], side="right") - 1
-    known = (at >= 0) & (whole.end[first[np.maximum(at, 0)]] > whole.offset[lost])
-    filled = np.where(known, first[np.maximum(at, 0)], NEVER)
-    # The earliest among the fills of all higher holes.
-    above = np.concatenate((np.minimum.accumulate(filled[::-1])[::-1][1:], [NEVER]))
-    repeated = known & (above < filled)
-    if seen.stamp is not None:
-        sent, passed = whole.row[np.where(repeated, filled, 0)], whole.row[np.where(repeated, above, 0)]
-        repeated &= seen.stamp[sent] > seen.stamp[passed]
-    else:
-        sent, passed = whole.row[np.where(repeated, filled, 0)], whole.row[np.where(repeated, above, 0)]
-        repeated &= seen.time_ns[sent] - seen.time_ns[passed] > turn_ns
-    place = above[repeated]
+    at = np.maximum(np.searchsorted(whole.offset[first], whole.offset[lost], side="right") - 1, 0)
+    holds = (whole.offset[first[at]] <= whole.offset[lost]) & (whole.end[first[at]] > whole.offset[lost])
+    return lost, np.where(holds, first[at], NEVER)
+
+
+def _put_in(whole: Sends, places: Ints, copies: Ints) -> Sends:
+    """Copies of some sends, not captured, before some places."""
     return Sends(
-        row=np.insert(whole.row, place, -1),
-        offset=np.insert(whole.offset, place, whole.offset[lost[repeated]]),
-        end=np.insert(whole.end, place, whole.end[lost[repeated]]),
+        row=np.insert(whole.row, places, -1),
+        offset=np.insert(whole.offset, places, whole.offset[copies]),
+        end=np.insert(whole.end, places, whole.end[copies]),
     )

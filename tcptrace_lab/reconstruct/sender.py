@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.vantage import Vantage, vantage
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Connection
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
-NOT_SENT = ("duplicate_capture", "keep_alive", "window_probe", "out_of_order")
+NOT_SENT = (*COPIES, "out_of_order")
 SIDES = ("client", "server")
 # RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 TIMESTAMP_BYTES = 12
@@ -40,6 +42,7 @@ class Sender:
     timeline: Timeline
     # The wire's number of offset 0.
     first_sequence: int | None = None
+    where: Vantage | None = None
     view: SenderView | None = None
 
 
@@ -58,21 +61,21 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         direction = int(row["unique_bytes_server"] > row["unique_bytes_client"])
     side, other = SIDES[direction], SIDES[1 - direction]
     names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
-    tap = {side: "sender", other: "receiver"}.get(row["vantage"], row["vantage"])
     rtt = float(row["handshake_rtt_ns"])
     flow = connection.flows[direction]
     causes = flow.segments["cause"]
     timeline = _timeline(flow, row, side, other)
-    view = None
-    if tap != "sender":
-        timeline, view = away_from_sender(timeline, flow, place=tap)
+    where, view = vantage(timeline, flow, row, side=side, other=other), None
+    if not where.is_at_sender:
+        timeline, view = away_from_sender(timeline, flow, where, has_start=bool(row["from_start"]))
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
         direction=direction,
         sender=names[side],
         receiver=names[other],
-        vantage=tap,
+        vantage=where.place,
+        where=where,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
         # What a view puts back is not unseen.
         lost_before_tap=int((causes == "lost_before_tap").sum()) if view is None else 0,

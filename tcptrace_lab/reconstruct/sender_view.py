@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals, sends
-from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, signed, unwrapped
+from tcptrace_lab.reconstruct.echoes import Bounds, named, turns
+from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.vantage import Vantage
 
 # The flight is unsure where the ACKs it may hang on leave more than this share of it open (and more than a segment).
 UNSURE_SHARE = 0.05
@@ -31,6 +33,7 @@ FEW_ECHOES = 8
 # meet an ACK's tick by chance only), and how many are looked at to each side.
 PROMPT_SHARE = 0.75
 AROUND = 64
+MOST_PER_BYTE = 2
 # So many in a row show whether they are late by the same: of a pacer's, at random within a gap, few would be.
 TOGETHER = 16
 # How much later than its ACK a segment may leave and still be its answer: a busy host, an ACK held up on its way.
@@ -54,21 +57,20 @@ class SenderView:
     how: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Bounds:
-    """For each send, between which ACKs the one lies that released it (-1: none before it)."""
+def away_from_sender(
+    timeline: Timeline, flow: Any, where: Vantage, *, has_start: bool
+) -> tuple[Timeline, SenderView | None]:
+    """The timeline to work with where the tap was not at the sender, and the view that it comes from, if any.
 
-    low: Ints
-    high: Ints
-
-
-def away_from_sender(timeline: Timeline, flow: Any, *, place: str) -> tuple[Timeline, SenderView | None]:
-    """The timeline to work with where the tap was not at the sender, and the view that it comes from, if there is one."""
-    view = sender_view(timeline, flow.segments, flow.acks, place=place)
+    `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning.
+    """
+    words = {"receiver": "captured at the receiver", "middle": "captured midway"}
+    place = words.get(where.place, "lost before the tap, behind a queue near the sender")
+    view = sender_view(replace(timeline, has_start=has_start), flow.segments, flow.acks, place=place)
     return (timeline, None) if view is None else (view.timeline, view)
 
 
-def sender_view(timeline: Timeline, segments: Any, acks: Any, *, place: str = "receiver") -> SenderView | None:
+def sender_view(timeline: Timeline, segments: Any, acks: Any, *, place: str) -> SenderView | None:
     """The sender's timeline from its flow's columns as captured elsewhere; None where they cannot carry it.
 
     `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced.
@@ -83,21 +85,22 @@ def sender_view(timeline: Timeline, segments: Any, acks: Any, *, place: str = "r
 
 
 def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str) -> SenderView | None:
-    named = _named(seen, stamps)
-    turns = seen.time_ns - timeline.ack_ns[np.maximum(named.low, 0)]
-    # A clock that jumped may name an ACK of later.
-    known = (named.low >= 0) & (turns >= 0)
+    assert seen.stamp is not None
+    assert seen.echo is not None
+    echoed = named(seen.echo, stamps)
+    taken = turns(seen.time_ns, timeline.ack_ns, echoed)
+    known = taken >= 0
     if np.count_nonzero(known) < FEW_ECHOES:
         return None
-    turn_ns = int(turns[known].min())
+    turn_ns = int(taken[known].min())
     # A short segment is on its way for less time than a full one.
     is_full = seen.end - seen.offset >= timeline.smss
-    full_turn_ns = int(turns[known & is_full].min()) if (known & is_full).any() else turn_ns
+    full_turn_ns = int(taken[known & is_full].min()) if (known & is_full).any() else turn_ns
     latest = seen.time_ns - np.where(is_full, full_turn_ns, turn_ns)
     left = sends(seen, timeline.smss, turn_ns)
-    bounds = _bounds(timeline, left, named, latest)
+    bounds = _bounds(timeline, left, echoed, latest)
     release, slack = released_by(timeline, left, bounds)
-    times = _times(timeline, seen, left, release, bounds, latest)
+    times = _times(timeline, seen.stamp, left, Bounds(low=release, high=bounds.high), latest)
     unsure = _unsure(timeline, left, release, slack)
     if unsure > MOST_UNSURE:
         return None
@@ -117,28 +120,18 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str)
     )
 
 
-def _named(seen: Arrivals, stamps: Ints) -> _Bounds:
-    """The first and the last of the ACKs whose TSval each arrival echoes; it has seen none after the last."""
-    assert seen.echo is not None
-    clock = np.maximum.accumulate(unwrapped(stamps))
-    echo = unwrapped(seen.echo) + int(signed(seen.echo[:1] - stamps[0])[0])
-    last = np.searchsorted(clock, echo, side="right") - 1
-    first = np.searchsorted(clock, clock[np.maximum(last, 0)], side="left")
-    return _Bounds(low=np.where(last >= 0, first, -1), high=last)
-
-
-def _bounds(timeline: Timeline, left: Sends, named: _Bounds, latest: Ints) -> _Bounds:
+def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bounds:
     """The same for each send: none later than what could reach the tap in time (`latest`), and in order."""
     row, is_seen = np.maximum(left.row, 0), ~left.is_put_back
     reach = np.searchsorted(timeline.ack_ns, latest, side="right") - 1
-    low = np.where(is_seen, named.low[row], -1)
-    high = np.where(is_seen, np.maximum(np.minimum(named.high, reach), named.low)[row], len(timeline.ack_ns) - 1)
+    low = np.where(is_seen, echoed.low[row], -1)
+    high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], len(timeline.ack_ns) - 1)
     low = np.maximum.accumulate(low)
     high = np.maximum(np.minimum.accumulate(high[::-1])[::-1], low)
-    return _Bounds(low=low, high=high)
+    return Bounds(low=low, high=high)
 
 
-def released_by(timeline: Timeline, left: Sends, bounds: _Bounds) -> tuple[Ints, Ints]:
+def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, Ints]:
     """The ACK that released each send, and how many bytes after each ACK may belong to others.
 
     Between the ACKs at which it is certain what had been sent, what is in the network is taken to change evenly: each
@@ -150,6 +143,9 @@ def released_by(timeline: Timeline, left: Sends, bounds: _Bounds) -> tuple[Ints,
     most = total[np.searchsorted(bounds.low, slots, side="right")]
     least = total[np.searchsorted(bounds.high, slots, side="right")]
     gone = np.concatenate(([timeline.first_offset], _delivered(timeline)))
+    # No ACK releases more than twice what it reports (slow start, RFC 5681 section 3.1): the rest had left before.
+    room = MOST_PER_BYTE * gone
+    least = np.minimum(room + np.maximum.accumulate((least - room)[::-1])[::-1], most)
     certain = np.flatnonzero(most == least)
     if len(certain):
         within = np.interp(np.arange(count + 1), certain, (most - gone)[certain])
@@ -161,7 +157,7 @@ def released_by(timeline: Timeline, left: Sends, bounds: _Bounds) -> tuple[Ints,
 
 
 def _delivered(timeline: Timeline) -> Ints:
-    """Bytes known to have arrived at each ACK: acknowledged, or SACKed above it; without SACK a segment per duplicate."""
+    """Bytes known to have arrived at each ACK: acknowledged, or SACKed above; without SACK a segment per duplicate."""
     board = timeline.scoreboard
     count = len(timeline.ack_ns)
     if timeline.has_sack and len(board.left):
@@ -175,13 +171,15 @@ def _delivered(timeline: Timeline) -> Ints:
     return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
 
 
-def _times(timeline: Timeline, seen: Arrivals, left: Sends, release: Ints, bounds: _Bounds, latest: Ints) -> Ints:
-    """When each segment left: with its ACK, or, where the sender's clock says later, then."""
+def _times(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, latest: Ints) -> Ints:
+    """When each segment left: with its ACK, or, where the sender's clock says later, then.
+
+    `release`: the ACK that released it, and the last that it may have known of.
+    """
     ack_ns, is_seen = timeline.ack_ns, ~left.is_put_back
-    begins = np.where(release >= 0, ack_ns[np.maximum(release, 0)], timeline.start_ns)
-    assert seen.stamp is not None
-    stamps, latest = seen.stamp[left.row[is_seen]], latest[left.row[is_seen]]
-    freed = release[is_seen] >= 0
+    begins = np.where(release.low >= 0, ack_ns[np.maximum(release.low, 0)], timeline.start_ns)
+    stamps, latest = stamp[left.row[is_seen]], latest[left.row[is_seen]]
+    freed = release.low[is_seen] >= 0
     clock = sender_clock(stamps[freed], begins[is_seen][freed])
     found = begins.copy()
     if clock is not None:
@@ -189,7 +187,7 @@ def _times(timeline: Timeline, seen: Arrivals, left: Sends, release: Ints, bound
     else:
         found[is_seen] = np.where(freed, begins[is_seen], latest)
     # Before it could hear of the next ACK that it does not echo yet.
-    following = np.append(ack_ns, np.iinfo(np.int64).max)[bounds.high + 1]
+    following = np.append(ack_ns, np.iinfo(np.int64).max)[release.high + 1]
     found = np.minimum(found, np.maximum(following - 1, begins))
     found[~is_seen] = begins[~is_seen]
     return np.maximum.accumulate(found)
@@ -233,7 +231,7 @@ def _unsure(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> floa
 def _note(place: str, how: str, left: Sends, unsure: float) -> str:
     put_back = int(np.count_nonzero(left.is_put_back))
     note = (
-        f"captured at the {place}: the sender's times are those of the ACKs that released its segments (by {how}); "
+        f"{place}: the sender's times are those of the ACKs that released its segments (by {how}); "
         f"{put_back} segments that did not reach the tap are put back"
     )
     return note + (f"; after {unsure:.0%} of the ACKs the flight is known to more than 5 % only" if unsure else "")

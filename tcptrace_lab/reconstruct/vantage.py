@@ -1,0 +1,147 @@
+"""Where a capture was taken, as seen from one sender: at it, at its receiver, midway, or not to be told.
+
+How long a segment's ACK takes to come back past the tap, and how long after an ACK the data that echoes it passes, are
+the two parts of the round trip at the tap: at a host its part is that host's own time. Both can be had of the handshake
+and, with timestamps, of any segment. Routers count the time to live down, and losses lie before the tap or behind it.
+Errs to "unknown": a wrong place is worse.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tcptrace_lab.reconstruct.echoes import named, turns
+from tcptrace_lab.reconstruct.timeline import Timeline
+
+Place = Literal["sender", "receiver", "middle", "unknown"]
+
+# A host answers its own tap within this part of the round trip.
+NEAR_SHARE = 0.1
+# What a host may take to answer (a busy one, a virtual one, one that sleeps between interrupts).
+HOST_NS = 2_000_000
+# The values with which hosts begin to count down (RFC 1700 has 64; Windows 128, routers and some systems 255).
+INITIAL_TTLS = (32, 64, 128, 255)
+# Longer paths are not known: such a TTL began at another value.
+MOST_HOPS = 31
+# A bridge, a virtual switch or an emulator between a host and a tap may count as one or two.
+FAR_HOPS = 3
+# One or two holes may be the tap's own losses, one or two repeats needless.
+FEW_LOSSES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vantage:
+    """`to_sender_ns`, `to_receiver_ns`: from the tap there and back, host time included, at the least (None: unknown).
+
+    `lost_before`: whether losses of the data lie between the sender and the tap (also when the tap is near the sender:
+    behind the queue of its own host). `why`: one sentence.
+    """
+
+    place: Place
+    to_sender_ns: int | None
+    to_receiver_ns: int | None
+    lost_before: bool
+    why: str
+
+    @property
+    def is_at_sender(self) -> bool:
+        """Whether segments passed the tap as they left; where that is not known it is taken to be so."""
+        return self.place in ("sender", "unknown") and not self.lost_before
+
+
+def vantage(timeline: Timeline, flow: Any, row: Any, *, side: str, other: str) -> Vantage:
+    """`row`: the connection's; `side`: who sends, `other`: who answers (client, server)."""
+    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), _echo_turn(timeline, flow))
+    _, samples = timeline.rtt
+    to_receiver = _least(_number(row[f"handshake_rtt_ns_{side}"]), int(samples.min()) if len(samples) else None)
+    holes = _holes(timeline, flow.segments, from_start=bool(row["from_start"]))
+    repeats = int(row[f"retransmissions_{side}"])
+    place, why = _by_time(to_sender, to_receiver)
+    hop_place, hop_why = _by_hops(_hops(row[f"ttl_{side}"]), _hops(row[f"ttl_{other}"]))
+    if place == "unknown":
+        place, why = hop_place, hop_why or why
+    elif {place, hop_place} == {"sender", "receiver"}:
+        place, why = "unknown", f"{why}, but {hop_why}"
+    lost_before = holes >= FEW_LOSSES and holes > repeats
+    if place == "receiver" and repeats >= FEW_LOSSES and repeats > holes:
+        place, why = "unknown", f"{why}, but {repeats} segments were sent again after they had passed the tap"
+    if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < HOST_NS:
+        place = "receiver"
+        why = (
+            f"{holes} segments were lost before the tap, none behind it, and data is answered {_ms(to_receiver)} later"
+        )
+    return Vantage(place=place, to_sender_ns=to_sender, to_receiver_ns=to_receiver, lost_before=lost_before, why=why)
+
+
+def _holes(timeline: Timeline, segments: Any, *, from_start: bool) -> int:
+    """Segments that filled a hole later: lost before the tap.
+
+    Where a capture begins amid a recovery, what is sent again then was first sent before: no loss before the tap.
+    """
+    filled = (segments["cause"] == "lost_before_tap").to_numpy()
+    if from_start or not filled.any():
+        return int(filled.sum())
+    _, samples = timeline.rtt
+    begun = timeline.start_ns + (int(samples.max()) if len(samples) else HOST_NS)
+    early = segments["time_ns"].to_numpy() <= begun
+    ends = (segments["offset"] + segments["length"]).to_numpy()
+    return int((filled & (ends > ends[early].max(initial=0))).sum())
+
+
+def _by_time(to_sender: int | None, to_receiver: int | None) -> tuple[Place, str]:
+    if to_sender is None or to_receiver is None:
+        return "unknown", "how the round trip falls into two parts at the tap is not seen"
+    whole = to_sender + to_receiver
+    why = f"from the tap to the sender and back {_ms(to_sender)}, to the receiver and back {_ms(to_receiver)}"
+    if to_sender <= NEAR_SHARE * whole and to_sender < HOST_NS:
+        return "sender", why
+    if to_receiver <= NEAR_SHARE * whole and to_receiver < HOST_NS:
+        return "receiver", why
+    if min(to_sender, to_receiver) >= HOST_NS:
+        return "middle", why
+    return "unknown", f"{why}: either may be a host's own time"
+
+
+def _by_hops(sender: int | None, receiver: int | None) -> tuple[Place, str]:
+    """One end no router away and the other some: the tap is in the network of the first."""
+    if sender is None or receiver is None or min(sender, receiver) > 0 or max(sender, receiver) < FAR_HOPS:
+        return "unknown", ""
+    if sender == 0:
+        return "sender", f"no router between the sender and the tap, {receiver} between the receiver and the tap"
+    return "receiver", f"no router between the receiver and the tap, {sender} between the sender and the tap"
+
+
+def _hops(ttl: float) -> int | None:
+    """How many routers counted a time to live down."""
+    if math.isnan(ttl):
+        return None
+    hops = min((initial - int(ttl) for initial in INITIAL_TTLS if initial >= ttl), default=MOST_HOPS + 1)
+    return hops if hops <= MOST_HOPS else None
+
+
+def _echo_turn(timeline: Timeline, flow: Any) -> int | None:
+    """From an ACK to the data that echoes it, the least."""
+    stamps = flow.acks["ts_val"].to_numpy()
+    sent = flow.segments["length"].to_numpy() > 0
+    echoes = flow.segments["ts_ecr"].to_numpy()[sent]
+    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
+        return None
+    times = flow.segments["time_ns"].to_numpy()[sent]
+    found = turns(times, timeline.ack_ns, named(echoes, stamps))
+    found = found[found >= 0]
+    return int(found.min()) if len(found) else None
+
+
+def _least(*values: int | None) -> int | None:
+    known = [value for value in values if value is not None]
+    return min(known) if known else None
+
+
+def _number(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)
+
+
+def _ms(time_ns: int) -> str:
+    return f"{time_ns / 1e6:.3g} ms"
