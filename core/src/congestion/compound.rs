@@ -85,7 +85,7 @@ fn fourth_root(a: u64) -> u64 {
 }
 
 impl Window for Compound {
-    fn start(&mut self, state: &State, snd_nxt: u64) {
+    fn start(&mut self, state: &mut State, snd_nxt: u64) {
         self.base_rtt_us = u64::MAX;
         self.begin_samples();
         self.beg_snd_nxt = snd_nxt;

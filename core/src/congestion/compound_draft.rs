@@ -50,7 +50,7 @@ impl CompoundDraft {
 }
 
 impl Window for CompoundDraft {
-    fn start(&mut self, state: &State, snd_nxt: u64) {
+    fn start(&mut self, state: &mut State, snd_nxt: u64) {
         self.round_end = snd_nxt;
         self.round_win = state.cwnd / state.smss;
     }

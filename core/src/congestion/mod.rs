@@ -11,9 +11,13 @@ mod cubic;
 mod cubic_linux;
 mod delivery;
 mod hystart;
+mod module;
 mod reno;
+mod reno_linux;
 mod slow_start;
 mod table;
+#[cfg(test)]
+mod worked;
 
 pub use bbr::{Bbr, MaxFilter, Mode as BbrMode};
 pub use compound::Compound;
@@ -22,11 +26,13 @@ pub use cubic::Cubic;
 pub use cubic_linux::CubicLinux;
 pub use delivery::{Delivery, RateSample};
 pub use hystart::HystartPlusPlus;
+pub use module::Kernel;
 pub use reno::Reno;
+pub use reno_linux::RenoLinux;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
 pub use table::{
-    Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS, WindowRow,
-    controls, slow_start, window,
+    Counting, Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS,
+    WindowRow, controls, slow_start, window,
 };
 
 use std::fmt::Debug;
@@ -149,7 +155,7 @@ impl Clone for Box<dyn Control> {
 
 /// Congestion avoidance and reduction.
 pub trait Window: Debug + Send {
-    fn start(&mut self, _state: &State, _snd_nxt: u64) {}
+    fn start(&mut self, _state: &mut State, _snd_nxt: u64) {}
     fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
     /// Every ACK as it comes in, in any state: for what a window measures throughout.
     fn on_arrival(&mut self, _state: &mut State, _ack: &Ack) {}
@@ -159,6 +165,8 @@ pub trait Window: Debug + Send {
     }
     /// An ACK of slow start, which opens the window by its own rule afterwards, unless slow start ends here.
     fn on_slow_start_ack(&mut self, _state: &mut State, _ack: &Ack) {}
+    /// Slow start has opened the window.
+    fn after_slow_start(&mut self, _state: &mut State, _ack: &Ack) {}
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
     /// An ACK that may not open the window, as something else than the window held the sender back.
     fn on_ack_unused(&mut self, _state: &mut State, _ack: &Ack) {}
@@ -202,6 +210,7 @@ impl<S: SlowStart + Clone + 'static, W: Window + Clone + 'static> Control for Pa
             self.window.on_slow_start_ack(state, ack);
             if self.window.is_slow_start(state) {
                 self.slow_start.on_ack(state, ack);
+                self.window.after_slow_start(state, ack);
             }
         } else {
             self.window.on_ack(state, ack);

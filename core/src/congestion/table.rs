@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, LimitedSlowStart,
-    MStart, Pair, Reno, SlowStart, Standard, Window,
+    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, Kernel,
+    LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -27,6 +27,23 @@ impl Profile {
         match self {
             Self::Ns2 => "ns2",
             Self::Rfc => "rfc",
+        }
+    }
+}
+
+/// What a run counts in: a module of Linux's computes in other integers in each.
+#[derive(Clone, Copy, Debug)]
+pub struct Counting {
+    pub profile: Profile,
+    /// Bytes in a full segment, which profile ns2's packets do not tell.
+    pub segment_bytes: u32,
+}
+
+impl Counting {
+    fn kernel(self) -> Kernel {
+        match self.profile {
+            Profile::Ns2 => Kernel::V2_6,
+            Profile::Rfc => Kernel::V6,
         }
     }
 }
@@ -149,7 +166,7 @@ pub struct WindowRow {
     pub is_linux_module: bool,
     /// What the control of this name sets besides its window.
     pub sender: &'static [(&'static str, Setting)],
-    pub build: fn(&SlowStartRow, &Parameters) -> Box<dyn Control>,
+    pub build: fn(&SlowStartRow, &Parameters, Counting) -> Box<dyn Control>,
 }
 
 /// A key of a scenario's control.
@@ -204,7 +221,7 @@ pub static WINDOWS: &[WindowRow] = &[
         profiles: BOTH,
         is_linux_module: false,
         sender: &[("recovery", Text("reno"))],
-        build: |slow_start, p| over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING))),
+        build: |slow_start, p, _| over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING))),
     },
     WindowRow {
         name: "cubic",
@@ -214,7 +231,7 @@ pub static WINDOWS: &[WindowRow] = &[
         profiles: BOTH,
         is_linux_module: false,
         sender: &[SACK],
-        build: |slow_start, p| over(slow_start, p, Cubic::new()),
+        build: |slow_start, p, _| over(slow_start, p, Cubic::new()),
     },
     WindowRow {
         name: "cubic-linux",
@@ -224,7 +241,7 @@ pub static WINDOWS: &[WindowRow] = &[
         profiles: BOTH,
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p| over(slow_start, p, CubicLinux::new()),
+        build: |slow_start, p, _| over(slow_start, p, CubicLinux::new()),
     },
     WindowRow {
         name: "compound",
@@ -234,7 +251,7 @@ pub static WINDOWS: &[WindowRow] = &[
         profiles: BOTH,
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p| over(slow_start, p, Compound::new(p.value(&GAMMA))),
+        build: |slow_start, p, _| over(slow_start, p, Compound::new(p.value(&GAMMA))),
     },
     WindowRow {
         name: "compound-draft",
@@ -244,7 +261,17 @@ pub static WINDOWS: &[WindowRow] = &[
         profiles: BOTH,
         is_linux_module: false,
         sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
+        build: |slow_start, p, _| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
+    },
+    WindowRow {
+        name: "reno-linux",
+        family: "reno",
+        source: "Linux's own Reno: 2.6.22's as in ns-2.35, Linux 6's",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, RenoLinux::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
@@ -255,7 +282,7 @@ pub static WINDOWS: &[WindowRow] = &[
         profiles: RFC,
         is_linux_module: false,
         sender: &[SACK, TIMESTAMPS, ("rack", Flag(true))],
-        build: |_, p| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
+        build: |_, p, _| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
     },
 ];
 
@@ -364,8 +391,13 @@ impl PartialEq for WindowRow {
 
 impl WindowRow {
     /// The control of this window under a slow start.
-    pub fn under(&self, slow_start: &SlowStartRow, parameters: &Parameters) -> Box<dyn Control> {
-        (self.build)(slow_start, parameters)
+    pub fn under(
+        &self,
+        slow_start: &SlowStartRow,
+        parameters: &Parameters,
+        counting: Counting,
+    ) -> Box<dyn Control> {
+        (self.build)(slow_start, parameters, counting)
     }
 }
 
@@ -388,6 +420,19 @@ fn over(
     }
     let slow_start = (slow_start.build)(parameters);
     Box::new(Pair { slow_start, window })
+}
+
+/// A module of Linux's, in the integers of the run's kernel. Linux 6's slow start counts what is acknowledged.
+fn module<W: Window + Clone + 'static>(
+    slow_start: &SlowStartRow,
+    parameters: &Parameters,
+    counting: Counting,
+    window: impl Fn(Kernel) -> W,
+) -> Box<dyn Control> {
+    let kernel = counting.kernel();
+    let counts_bytes = f64::from(u8::from(kernel == Kernel::V6));
+    let parameters = parameters.clone().with(BYTE_COUNTING.name, counts_bytes);
+    over(slow_start, &parameters, window(kernel))
 }
 
 #[cfg(test)]
@@ -438,7 +483,11 @@ mod tests {
                 ssthresh: 8.0,
                 smss: 1.0,
             };
-            let mut control = window.under(slow_start, &Parameters::default());
+            let counting = Counting {
+                profile: Profile::Rfc,
+                segment_bytes: 1,
+            };
+            let mut control = window.under(slow_start, &Parameters::default(), counting);
             control.start(&mut state, 0);
             let before = format!("{control:?}");
             let names = |control: &dyn Control| -> Vec<&str> {

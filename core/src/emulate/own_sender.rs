@@ -4,7 +4,7 @@
 //! the simulator drives the same code. No clock and no device: segments and times in, segments out.
 
 use super::own_truth::{Row, Truth};
-use crate::congestion::{Control, State};
+use crate::congestion::{Control, Counting, State};
 use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
 use crate::simulate::{
     Application, RecoveryKind, Spec, control, initial_state, rto, sender_options,
@@ -79,7 +79,11 @@ impl OwnSender {
             _ => return Err(NotSendable::Application),
         };
         let sender = &given.sender;
-        let control = control(sender).ok_or(NotSendable::Control)?;
+        let counting = Counting {
+            profile: spec.profile,
+            segment_bytes: smss,
+        };
+        let control = control(sender, counting).ok_or(NotSendable::Control)?;
         Ok(Self {
             source,
             destination,

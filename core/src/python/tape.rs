@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::congestion::State;
+use crate::congestion::{Counting, Profile, State};
 use crate::infer::replay::{self, Event, Row};
 use crate::simulate::{SenderSpec, control};
 
@@ -85,7 +85,11 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let sender: SenderSpec = serde_json::from_str(sender_json)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let mut control = control(&sender)
+        let counting = Counting {
+            profile: Profile::Rfc,
+            segment_bytes: smss as u32,
+        };
+        let mut control = control(&sender, counting)
             .ok_or_else(|| PyValueError::new_err("a control that is not the core's"))?;
         let start = State {
             cwnd: f64::from(sender.initial_window) * smss,

@@ -1,7 +1,7 @@
 //! From a spec to paths and controls.
 
 use super::spec::{BufferUnit, NodeSpec, SenderSpec, Spec};
-use crate::congestion::Control;
+use crate::congestion::{Control, Counting};
 use crate::network::{Instant, Limit, Link, Node, Path, Traveller};
 
 /// Bins of the queue record, as in this project's captures of kernel runs.
@@ -47,7 +47,7 @@ fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64) -> Node<I> {
 }
 
 /// The built-in control of a sender; `None` if it is written elsewhere.
-pub fn control(sender: &SenderSpec) -> Option<Box<dyn Control>> {
+pub fn control(sender: &SenderSpec, counting: Counting) -> Option<Box<dyn Control>> {
     let window = sender.window?;
-    Some(window.under(sender.slow_start, &sender.parameters))
+    Some(window.under(sender.slow_start, &sender.parameters, counting))
 }

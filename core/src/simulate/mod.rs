@@ -25,7 +25,7 @@ pub use spec::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::congestion::Control;
+use crate::congestion::{Control, Counting};
 
 /// What a run is given besides its spec.
 #[derive(Default)]
@@ -43,9 +43,13 @@ impl Controls {
     }
 
     /// The control of a connection: its own, or the built-in one.
-    fn take(&mut self, connection: usize, sender: &SenderSpec) -> Box<dyn Control> {
+    fn take(&mut self, connection: usize, spec: &Spec) -> Box<dyn Control> {
+        let counting = Counting {
+            profile: spec.profile,
+            segment_bytes: spec.path.packet_bytes,
+        };
         let own = self.own.get_mut(connection).and_then(Option::take);
-        own.or_else(|| build::control(sender))
+        own.or_else(|| build::control(&spec.connections[connection].sender, counting))
             .expect("`run` has checked that an external control is there")
     }
 }

@@ -52,7 +52,7 @@ impl LabCtcp {
 }
 
 impl Window for LabCtcp {
-    fn start(&mut self, _state: &State, snd_nxt: u64) {
+    fn start(&mut self, _state: &mut State, snd_nxt: u64) {
         self.round_end = snd_nxt;
     }
 

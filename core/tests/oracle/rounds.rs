@@ -33,7 +33,7 @@ impl Shared {
 }
 
 impl Window for Shared {
-    fn start(&mut self, state: &State, snd_nxt: u64) {
+    fn start(&mut self, state: &mut State, snd_nxt: u64) {
         self.lock().start(state, snd_nxt);
     }
     fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{Arrived, Options, Outgoing, Recovery, Sender};
-use crate::congestion::{self, Parameters, State, WINDOWS};
+use crate::congestion::{self, Counting, Parameters, Profile, State, WINDOWS};
 use crate::recovery::Rto;
 
 const SMSS: u64 = 1000;
@@ -23,7 +23,11 @@ fn sender(recovery: Recovery, window: &str) -> Sender {
     };
     let row = congestion::window(window).expect("a row of the table");
     let slow_start = congestion::slow_start("standard").expect("a row of the table");
-    let control = row.under(slow_start, &Parameters::default());
+    let counting = Counting {
+        profile: Profile::Rfc,
+        segment_bytes: SMSS as u32,
+    };
+    let control = row.under(slow_start, &Parameters::default(), counting);
     let state = State {
         cwnd: 4.0 * SMSS as f64,
         ssthresh: f64::INFINITY,

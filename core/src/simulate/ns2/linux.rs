@@ -168,7 +168,7 @@ impl Agent for Linux {
         };
         let rtt_ns = self.take_time(base, io, packet, newly_acked == 0 || news.unsure);
         let is_dubious = newly_acked == 0 || news.sacked > 0 || base.phase != SenderState::Open;
-        let ack = Ack {
+        let mut ack = Ack {
             now_ns: io.now.to_ns(),
             newly_acked: newly_acked as f64,
             newly_sacked: news.sacked as f64,
@@ -177,10 +177,11 @@ impl Agent for Linux {
             flight_size: prior_in_flight as f64,
             snd_una: (base.highest_ack + 1) as u64,
             snd_nxt: base.t_seqno as u64,
-            // Windows are whole numbers here.
-            is_cwnd_limited: prior_in_flight as f64 >= base.state.cwnd,
+            is_cwnd_limited: true,
         };
         base.control.on_arrival(&mut base.state, &ack);
+        // Windows are whole numbers here. Hybla has just set its first one.
+        ack.is_cwnd_limited = prior_in_flight as f64 >= base.state.cwnd;
         if newly_acked > 0 && base.phase != SenderState::Recovery {
             let before = base.state.cwnd;
             base.control.on_ack(&mut base.state, &ack);

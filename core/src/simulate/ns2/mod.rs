@@ -132,7 +132,7 @@ fn connection(
         usize::from(given.reverse),
         spec.path.packet_bytes,
         sender.syn,
-        controls.take(number, sender),
+        controls.take(number, spec),
         state,
         sender.max_window as f64,
         rto,

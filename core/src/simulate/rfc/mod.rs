@@ -38,7 +38,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
     let mut connections: Vec<Connection> = (0..count)
         .map(|number| {
             let first_source = PATHS + connection::SOURCES * number;
-            let control = controls.take(number, &spec.connections[number].sender);
+            let control = controls.take(number, spec);
             let mut connection = Connection::new(spec, number, first_source, control);
             connection.begin(&mut io);
             connection
