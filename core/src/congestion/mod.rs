@@ -16,6 +16,7 @@ mod reno;
 mod reno_linux;
 mod slow_start;
 mod table;
+mod westwood;
 #[cfg(test)]
 mod worked;
 
@@ -34,6 +35,7 @@ pub use table::{
     Counting, Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS,
     WindowRow, controls, slow_start, window,
 };
+pub use westwood::Westwood;
 
 use std::fmt::Debug;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{
     Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, Kernel,
-    LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Window,
+    LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Westwood, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -272,6 +272,20 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, RenoLinux::new),
+    },
+    WindowRow {
+        name: "westwood",
+        family: "westwood",
+        source: "Grieco and Mascolo, ACM CCR 34(2), 2004 (Westwood+)",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| {
+            module(slow_start, p, counting, |kernel| {
+                Westwood::new(kernel, counting.segment_bytes)
+            })
+        },
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
