@@ -9,6 +9,7 @@ mod compound;
 mod compound_draft;
 mod cubic;
 mod cubic_linux;
+mod delay;
 mod delivery;
 mod hystart;
 mod module;
@@ -16,6 +17,7 @@ mod reno;
 mod reno_linux;
 mod slow_start;
 mod table;
+mod vegas;
 mod westwood;
 #[cfg(test)]
 mod worked;
@@ -35,6 +37,7 @@ pub use table::{
     Counting, Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS,
     WindowRow, controls, slow_start, window,
 };
+pub use vegas::Vegas;
 pub use westwood::Westwood;
 
 use std::fmt::Debug;

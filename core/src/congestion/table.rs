@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{
     Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, Kernel,
-    LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Westwood, Window,
+    LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Vegas, Westwood, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -286,6 +286,16 @@ pub static WINDOWS: &[WindowRow] = &[
                 Westwood::new(kernel, counting.segment_bytes)
             })
         },
+    },
+    WindowRow {
+        name: "vegas",
+        family: "vegas",
+        source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Vegas::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
