@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HystartPlusPlus, Kernel,
+    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, Htcp, HystartPlusPlus, Kernel,
     LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Vegas, Westwood, Window,
 };
 
@@ -296,6 +296,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Vegas::new),
+    },
+    WindowRow {
+        name: "htcp",
+        family: "htcp",
+        source: "draft-leith-tcp-htcp-06",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Htcp::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
