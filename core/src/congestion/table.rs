@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, Htcp, HystartPlusPlus, Illinois,
-    Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Vegas, Westwood,
-    Window,
+    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, HystartPlusPlus,
+    Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Vegas,
+    Westwood, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -317,6 +317,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Illinois::new),
+    },
+    WindowRow {
+        name: "highspeed",
+        family: "highspeed",
+        source: "RFC 3649",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, HighSpeed::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
