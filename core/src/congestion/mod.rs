@@ -18,6 +18,7 @@ mod illinois;
 mod module;
 mod reno;
 mod reno_linux;
+mod scalable;
 mod slow_start;
 mod table;
 mod vegas;
@@ -38,6 +39,7 @@ pub use illinois::Illinois;
 pub use module::Kernel;
 pub use reno::Reno;
 pub use reno_linux::RenoLinux;
+pub use scalable::Scalable;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
 pub use table::{
     Counting, Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{
     Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, HystartPlusPlus,
-    Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, SlowStart, Standard, Vegas,
-    Westwood, Window,
+    Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable, SlowStart,
+    Standard, Vegas, Westwood, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -327,6 +327,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, HighSpeed::new),
+    },
+    WindowRow {
+        name: "scalable",
+        family: "scalable",
+        source: "Kelly, ACM CCR 33(2), 2003",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Scalable::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
