@@ -22,6 +22,7 @@ mod scalable;
 mod slow_start;
 mod table;
 mod vegas;
+mod veno;
 mod westwood;
 #[cfg(test)]
 mod worked;
@@ -46,6 +47,7 @@ pub use table::{
     WindowRow, controls, slow_start, window,
 };
 pub use vegas::Vegas;
+pub use veno::Veno;
 pub use westwood::Westwood;
 
 use std::fmt::Debug;

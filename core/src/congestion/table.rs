@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::{
     Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, HystartPlusPlus,
     Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable, SlowStart,
-    Standard, Vegas, Westwood, Window,
+    Standard, Vegas, Veno, Westwood, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -337,6 +337,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Scalable::new),
+    },
+    WindowRow {
+        name: "veno",
+        family: "veno",
+        source: "Fu and Liew, IEEE JSAC 21(2), 2003",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Veno::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
