@@ -5,6 +5,7 @@
 //! both arithmetics: with `smss` = 1 they are ns-2's packets.
 
 mod bbr;
+mod bic;
 mod compound;
 mod compound_draft;
 mod cubic;
@@ -28,6 +29,7 @@ mod westwood;
 mod worked;
 
 pub use bbr::{Bbr, MaxFilter, Mode as BbrMode};
+pub use bic::Bic;
 pub use compound::Compound;
 pub use compound_draft::CompoundDraft;
 pub use cubic::Cubic;

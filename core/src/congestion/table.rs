@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, HystartPlusPlus,
-    Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable, SlowStart,
-    Standard, Vegas, Veno, Westwood, Window,
+    Bbr, Bic, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp,
+    HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable,
+    SlowStart, Standard, Vegas, Veno, Westwood, Window,
 };
 
 /// How a run counts (core/src/simulate).
@@ -347,6 +347,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Veno::new),
+    },
+    WindowRow {
+        name: "bic",
+        family: "bic",
+        source: "Xu, Harfoush and Rhee, INFOCOM 2004",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Bic::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
