@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Bic, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp,
+    Bbr, Bic, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, Hybla,
     HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable,
     SlowStart, Standard, Vegas, Veno, Westwood, Window,
 };
@@ -357,6 +357,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Bic::new),
+    },
+    WindowRow {
+        name: "hybla",
+        family: "hybla",
+        source: "Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Hybla::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
