@@ -28,6 +28,7 @@ mod veno;
 mod westwood;
 #[cfg(test)]
 mod worked;
+mod yeah;
 
 pub use bbr::{Bbr, MaxFilter, Mode as BbrMode};
 pub use bic::Bic;
@@ -53,6 +54,7 @@ pub use table::{
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
+pub use yeah::Yeah;
 
 use std::fmt::Debug;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::{
     Bbr, Bic, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, Hybla,
     HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable,
-    SlowStart, Standard, Vegas, Veno, Westwood, Window,
+    SlowStart, Standard, Vegas, Veno, Westwood, Window, Yeah,
 };
 
 /// How a run counts (core/src/simulate).
@@ -367,6 +367,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Hybla::new),
+    },
+    WindowRow {
+        name: "yeah",
+        family: "yeah",
+        source: "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Yeah::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {
