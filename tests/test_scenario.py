@@ -50,7 +50,7 @@ def test_every_shipped_scenario_reads_and_says_what_it_shows(file):
         ("path.nodes=[]", "path.nodes = (): must be one node or more"),
         ("path.nodes.0.buffer.x=1", "path.nodes.0.buffer.x: path.nodes.0.buffer is a single value, not a table"),
         ("control=tahoee", "(did you mean tahoe?)"),
-        ("control.window=vegas", "control.window = 'vegas': must be one of reno, cubic"),
+        ("control.window=tahoo", "control.window = 'tahoo': must be one of reno, cubic"),
         ("control.rto.min=3", "control.rto.min: unknown key (did you mean min_s?)"),
         ("path.nodes.0.buffer=1e30", "path.nodes.0.buffer = 1e+30: must be > 0 and <= 2^53"),
         ("path.nodes.0.delay_s=1e12", "path.nodes.0.delay_s = 1000000000000.0: must be >= 0 and < 1e9"),

@@ -229,7 +229,7 @@ class TestCommand:
         [
             (["--set", "path.nodes.0.rate_bps=-1"], "path.nodes.0.rate_bps = -1.0: must be > 0"),
             (["--set", "path.nodes.0.buffer=0"], "path.nodes.0.buffer = 0.0: must be > 0"),
-            (["--set", "control=vegas"], "control = 'vegas': must be one of tahoe"),
+            (["--set", "control=tahoo"], "control = 'tahoo': must be one of tahoe"),
             (["-o", "/nonexistent/run.pcap"], "/nonexistent/run.pcap: No such directory"),
             (["-o", "run.cap"], "run.cap: the suffix must be one of .pcap, .pcapng"),
             (["--truth", "truth.xls"], "truth.xls: the suffix must be one of .parquet"),
