@@ -22,7 +22,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     by_event = [_cause(queue, path) for queue in path.queue_at_loss]
     causes = [by_event[event] for event in table["event"]]
     return {
-        "total": len(table),
+        "total": None if who.tap.refuses("losses") else len(table),
         "by_cause": {name: causes.count(name) for name in sorted(set(causes))},
         "possible_unseen": who.lost_before_tap + -(-who.missing_bytes // seen.timeline.smss),
     }

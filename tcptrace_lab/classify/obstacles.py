@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
 
 # The tap's round trip against the handshake's whole one: below this part of it the sender is not near.
 NEAR_SHARE = 0.5
@@ -32,13 +33,13 @@ class Obstacles:
         return self.hides_window + self.hides_cycles
 
 
-def find_obstacles(seen: Reconstruction, *, vantage: str, handshake_rtt_s: float | None) -> Obstacles:
-    """`vantage`: sender, receiver, middle or unknown."""
-    timeline = seen.timeline
-    if not len(timeline.ack_ns):
-        return Obstacles(
-            hides_window=("only the sender's direction was captured: no ACK, so no window",), hides_cycles=()
-        )
+def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
+    """What the tap rules out, and what the run itself hides."""
+    timeline, handshake_rtt_s = seen.timeline, who.handshake_rtt_s
+    vantage = who.vantage if who.view is None else "sender"
+    refused = who.tap.refuses("window")
+    if refused:
+        return Obstacles(hides_window=(refused,), hides_cycles=())
     _, samples = timeline.rtt
     if not len(samples):
         return Obstacles(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap import Tap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class SenderTcp:
 HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
 
-def identify_recovery(seen: Reconstruction) -> SenderTcp:
+def identify_recovery(seen: Reconstruction, tap: Tap) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it."""
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     restarted = [episode for episode in seen.episodes if episode.restarts and episode.dupacks >= 3]
@@ -35,7 +36,12 @@ def identify_recovery(seen: Reconstruction) -> SenderTcp:
         return SenderTcp(
             recovery="tahoe", confidence=sure / max(len(told), len(restarted)), decrease=None, reasons=tuple(reasons)
         )
-    name = "sack" if any(episode.detected_by == "sack" for episode in told) else _without_sack(seen)
+    # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
+    refused = tap.refuses("recovery")
+    if refused:
+        reasons.append(f"the recovery is not named: {refused}")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    name = "sack" if tap.sack.value == "used" else _without_sack(seen)
     fast = [episode for episode in told if not episode.restarts]
     decrease = _decrease(seen)
     if decrease is not None:

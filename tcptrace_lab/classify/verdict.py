@@ -13,6 +13,7 @@ from tcptrace_lab.classify.expectation import Expectation, expect, initial_windo
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.limits import limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
@@ -53,15 +54,26 @@ class Verdict:
             *self.expectation.reasons,
         )
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """The verdict's `limits`."""
+        return {} if self.obstacles.hides_window else limits_told(self.seen, self.who.tap)
+
     def _limited(self) -> Iterator[str]:
-        rwnd = self.seen.limits.get("rwnd", 0.0)
-        if rwnd >= 0.1 and not self.obstacles.hides_window:
+        rwnd = self.limits.get("rwnd", 0.0)
+        if rwnd >= 0.1:
             yield f"the receiver's window was the limit {rwnd:.0%} of the time: the congestion window is not seen then"
+        yield from self.who.tap.notes
         yield from self.seen.timeline.notes
 
     def _path(self) -> Iterator[str]:
         if self.path.buffer_packets.value is None:
             yield f"buffer not known: {self.path.buffer_packets.method}"
+
+    def _initial_window(self, hidden: bool) -> int | None:
+        if self.who.tap.refuses("initial_window") or (hidden and self.who.vantage != "sender"):
+            return None
+        return initial_window(self.seen)
 
     def as_dict(self) -> dict[str, Any]:
         found = self._found()
@@ -79,6 +91,7 @@ class Verdict:
             "receiver": self.who.receiver,
             "vantage": self.who.vantage,
             "diagnosis": None,
+            "tap": self.who.tap.as_dict(),
             "path": self.path.as_dict(),
             "sender_tcp": {
                 "congestion_control": self.identified.control,
@@ -86,9 +99,7 @@ class Verdict:
                 "confidence": round(self.identified.confidence, 3),
                 "candidates": self.identified.as_dicts(),
             },
-            "initial_window": {
-                "segments": None if hidden and self.who.vantage != "sender" else initial_window(self.seen)
-            },
+            "initial_window": {"segments": self._initial_window(hidden)},
             "slow_starts": self.slow_starts.as_dict(self.seen),
             "m_start": {"detected": None, "step_cycle": None}
             if hidden or self.growth is None
@@ -102,7 +113,7 @@ class Verdict:
                 "theta_min": None,
             },
             "losses": self.losses,
-            "limits": {} if hidden else self.seen.limits,
+            "limits": self.limits,
             "predictions": list(self.expectation.predictions),
             "agreement": self.expectation.agreement,
             "reasons": list(self.reasons),
@@ -120,11 +131,12 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     seen = Reconstruction(who.timeline)
     # A timeline rebuilt for the sender is read like one captured there.
     place = who.vantage if who.view is None else "sender"
-    obstacles = find_obstacles(seen, vantage=place, handshake_rtt_s=who.handshake_rtt_s)
-    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, beside=beside)
-    tcp = HIDDEN if obstacles.hides_window else identify_recovery(seen)
+    obstacles = find_obstacles(seen, who)
+    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, clock=who.tap.clock, beside=beside)
     hidden = obstacles.hides_window
-    identified = NOT_IDENTIFIED if hidden else identify(seen, initial_window=initial_window(seen))
+    tcp = HIDDEN if hidden else identify_recovery(seen, who.tap)
+    first_flight = None if who.tap.refuses("initial_window") else initial_window(seen)
+    identified = NOT_IDENTIFIED if hidden else identify(seen, initial_window=first_flight)
     growth = initial_growth(seen)
     starts = count_slow_starts(seen, obstacles)
     if obstacles.hides_window:

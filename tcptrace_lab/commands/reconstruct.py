@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         seen,
         handshake_rtt_s=who.handshake_rtt_s,
         vantage=who.vantage,
+        clock=who.tap.clock,
         beside=partial(neighbours, capture, who),
     )
     tables = {**seen.tables(), "losses": with_causes(seen, path)}

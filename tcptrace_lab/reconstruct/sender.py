@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
+from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.vantage import Vantage, vantage
 
@@ -22,8 +23,6 @@ NOT_SENT = (*COPIES, "out_of_order")
 SIDES = ("client", "server")
 # RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 TIMESTAMP_BYTES = 12
-# Without a known window scale no window says anything.
-UNLIMITED = 1 << 50
 ETHERNET_MSS = 1460
 
 
@@ -40,6 +39,7 @@ class Sender:
     lost_before_tap: int
     missing_bytes: int
     timeline: Timeline
+    tap: Tap
     # The wire's number of offset 0.
     first_sequence: int | None = None
     where: Vantage | None = None
@@ -64,10 +64,11 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rtt = float(row["handshake_rtt_ns"])
     flow = connection.flows[direction]
     causes = flow.segments["cause"]
-    timeline = _timeline(flow, row, side, other)
+    tap, sent_ns, heard_ns = look(flow, row, direction)
+    timeline = _timeline(flow, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
     where, view = vantage(timeline, flow, row, side=side, other=other), None
     if not where.is_at_sender:
-        timeline, view = away_from_sender(timeline, flow, where, has_start=bool(row["from_start"]))
+        timeline, view = away_from_sender(timeline, flow, where, has_start=tap.begins_whole)
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -81,12 +82,13 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         lost_before_tap=int((causes == "lost_before_tap").sum()) if view is None else 0,
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
+        tap=replace(tap, vantage=Fact(value=where.place, why=where.why)),
         first_sequence=None if math.isnan(number) else int(number),
         view=view,
     )
 
 
-def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
+def _timeline(flow: Any, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
     segments, acks = flow.segments, flow.acks
     lengths = segments["length"].to_numpy()
     sent = (lengths > 0) & ~segments["cause"].isin(NOT_SENT).to_numpy()
@@ -97,32 +99,24 @@ def _timeline(flow: Any, row: Any, side: str, other: str) -> Timeline:
     flags = acks["flags"].to_numpy()
     # SYN, FIN and RST bits: not an answer to data alone.
     bare = (acks["length"].to_numpy() == 0) & ((flags & 0x7) == 0)
-    knows_scale = bool(row["from_start"])
-    rwnd = acks["rwnd"].to_numpy().astype(np.int64) if knows_scale else np.full(len(acks), UNLIMITED, dtype=np.int64)
     return Timeline(
-        send_ns=segments["time_ns"].to_numpy()[sent],
+        send_ns=sent_ns[sent],
         send_offset=offsets,
         send_end=offsets + lengths[sent],
-        ack_ns=acks["time_ns"].to_numpy(),
+        ack_ns=heard_ns,
         ack_offset=ack_offset,
-        rwnd=rwnd,
+        rwnd=windows(acks, tap, row, other),
         is_bare=bare,
         sack_high=sack_high,
         sacked=sacked,
         smss=_smss(lengths[sent], row),
-        has_start=knows_scale or _starts_quiet(offsets, ack_offset),
+        has_start=tap.begins_whole,
         has_sack=bool(row["sack"]) or bool(sacked.any()),
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
         dsacks=_twice(blocks, ack_offset),
         sack_first=np.cumsum([0, *(2 * len(found) for found in blocks)], dtype=np.int64),
         sack_edges=np.array([edge for found in blocks for block in found for edge in block], dtype=np.int64),
-        notes=() if knows_scale else ("no SYN in the capture: window scale unknown, receiver's window not used",),
     )
-
-
-def _starts_quiet(offsets: Ints, ack_offset: Ints) -> bool:
-    """Without a SYN: whether nothing was outstanding when the capture began, so that its first flight is whole."""
-    return bool(len(offsets) and len(ack_offset) and ack_offset.min() >= offsets[0])
 
 
 def _sacked(blocks: Any, ack_offset: Ints) -> tuple[Ints, Ints]:

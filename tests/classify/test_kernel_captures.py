@@ -157,6 +157,7 @@ KEYS = {
         "receiver",
         "vantage",
         "diagnosis",
+        "tap",
         "path",
         "sender_tcp",
         "initial_window",

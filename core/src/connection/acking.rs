@@ -81,7 +81,8 @@ impl Flow {
                 detail.on_sack(offsets, &mut self.outstanding);
             }
         }
-        if let Some(detail) = &mut self.detail {
+        // A second capture of an ACK is no second ACK.
+        if let Some(detail) = self.detail.as_mut().filter(|_| !is_copy) {
             let dup_count = if outcome.is_dup { self.dup_count } else { 0 };
             detail.on_ack(
                 packet,

@@ -27,6 +27,7 @@ pub struct Kept {
     mss: Option<u16>,
     wscale: Option<u8>,
     has_ts: bool,
+    is_cut: bool,
     sack_permitted: bool,
     has_options: bool,
     from: bool,
@@ -49,6 +50,7 @@ impl Kept {
             mss: options.and_then(|options| options.mss),
             wscale: options.and_then(|options| options.wscale),
             has_ts: packet.has_ts,
+            is_cut: packet.is_cut,
             sack_permitted: options.is_some_and(|options| options.sack_permitted),
             has_options: options.is_some(),
             from: from == 1,
@@ -70,6 +72,7 @@ impl Kept {
             ip_id: self.ip_id,
             ttl: self.ttl,
             has_ts: self.has_ts,
+            is_cut: self.is_cut,
             sack: None,
         };
         let options = TcpOptions {

@@ -56,6 +56,8 @@ pub struct Connection {
     syn_ack_from: Option<usize>,
     /// Both SYNs offered a shift (RFC 7323 section 2.2), as far as the capture shows them.
     shift_offers: [Option<u8>; 2],
+    /// A SYN's options were cut before a shift: what it offered is not known.
+    is_offer_cut: [bool; 2],
     pub reset_from: Option<usize>,
     /// Both sides sent a SYN before either answered (RFC 9293 section 3.5, simultaneous open).
     pub is_simultaneous: bool,
@@ -76,6 +78,7 @@ impl Connection {
             syn_from: None,
             syn_ack_from: None,
             shift_offers: [None; 2],
+            is_offer_cut: [false; 2],
             reset_from: None,
             is_simultaneous: false,
         }
@@ -122,7 +125,8 @@ impl Connection {
             && packet.seq == mine.next_seq
             && mine.is_begun
             && packet.window > 0
-            && packet.sack.is_none();
+            && packet.sack.is_none()
+            && !packet.is_cut;
         if is_usual && packet.len > 1 && mine.extends && packet.ack == other.una_ack {
             mine.extend(packet);
             other.peer_window = packet.window;
@@ -162,6 +166,7 @@ impl Connection {
                     self.syn_from.get_or_insert(from);
                 }
                 self.shift_offers[from] = options.and_then(|options| options.wscale);
+                self.is_offer_cut[from] = packet.is_cut && self.shift_offers[from].is_none();
                 if let Some(shifts) = agreed_shifts(self.shift_offers, self.syn_ack_from) {
                     mine.shift = shifts[from];
                     other.shift = shifts[1 - from];
@@ -253,7 +258,14 @@ impl Connection {
 
     /// Whether the windows of `ends[from]` are scaled rightly: its shift is known, or known to be none.
     pub fn knows_scale(&self, from: usize) -> bool {
+        // An offer in either SYN is one in both where the SYN-ACK has it; without it there is no scaling.
+        if self.is_offer_cut[from] {
+            return false;
+        }
         self.flows[from].isn.is_some()
+            && (!self.is_offer_cut[1 - from]
+                || self.syn_ack_from == Some(from)
+                || self.shift_offers[from].is_none())
             && (self.flows[1 - from].isn.is_some()
                 || self.syn_ack_from == Some(from)
                 || self.shift_offers[from].is_none())

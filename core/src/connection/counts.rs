@@ -28,6 +28,8 @@ pub struct Counts {
     pub sack_blocks: u64,
     pub dsacks: u64,
     pub zero_windows: u64,
+    /// Packets of whose TCP options the capture has not all.
+    pub options_cut: u64,
     pub syns: u64,
     pub fins: u64,
     pub resets: u64,

@@ -150,6 +150,7 @@ impl Flow {
             counts.other_packets += 1;
         }
         counts.timestamps |= packet.has_ts;
+        counts.options_cut += u64::from(packet.is_cut);
         counts.without_ack += u64::from(!packet.is_ack());
         if packet.is_rst() || !(packet.is_ack() || packet.is_syn()) {
             counts.without_window += 1;

@@ -18,6 +18,8 @@ pub struct Packet<'a> {
     pub ip_id: u16,
     pub ttl: u8,
     pub has_ts: bool,
+    /// The capture has not all of its options, or they cannot be read.
+    pub is_cut: bool,
     pub sack: Option<&'a SackBlocks>,
 }
 
@@ -38,6 +40,7 @@ impl<'a> Packet<'a> {
             ip_id: segment.ip_id,
             ttl: segment.ttl,
             has_ts: segment.options.timestamps.is_some(),
+            is_cut: segment.options.malformed,
             sack: (sack.count > 0).then_some(sack),
         }
     }
@@ -57,6 +60,7 @@ impl<'a> Packet<'a> {
             ip_id: plain.ip_id,
             ttl: plain.ttl,
             has_ts: plain.has_ts,
+            is_cut: false,
             sack: None,
         }
     }

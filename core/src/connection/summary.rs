@@ -322,6 +322,13 @@ pub const FLOW: &[FlowColumn] = &[
         "packets that offer no window",
         |s| int(s.counts().zero_windows),
     ),
+    (
+        "options_cut",
+        Kind::Int,
+        "packets",
+        "packets of whose TCP options the capture has not all (snaplen, overwritten)",
+        |s| int(s.counts().options_cut),
+    ),
     ("syns", Kind::Int, "packets", "SYNs", |s| {
         int(s.counts().syns)
     }),

@@ -38,6 +38,8 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+/// No-operations in a row that some sender may use (RFC 9293 section 3.1: words of four bytes).
+const MOST_PADDING: usize = 3;
 const MPTCP: u8 = 30;
 const FAST_OPEN: u8 = 34;
 const ACCECN_0: u8 = 172;
@@ -66,14 +68,18 @@ pub fn read_options<'a>(bytes: &'a [u8], options: &mut TcpOptions) -> &'a [u8] {
 }
 
 fn read_any_options<'a>(mut rest: &'a [u8], options: &mut TcpOptions) -> &'a [u8] {
+    let mut padding = 0;
     while let Some((&kind, after)) = rest.split_first() {
         match kind {
             END => break,
             NO_OPERATION => {
+                padding += 1;
+                // Three align any option: more stand where one was overwritten (a middlebox, an anonymiser).
+                options.malformed |= padding > MOST_PADDING;
                 rest = after;
                 continue;
             }
-            _ => (),
+            _ => padding = 0,
         }
         let value = match after.first() {
             Some(&len) if len >= 2 && usize::from(len) <= rest.len() => &rest[2..usize::from(len)],

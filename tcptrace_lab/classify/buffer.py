@@ -1,0 +1,106 @@
+"""The bottleneck's buffer, by the queue that the segments sent just before each loss had met (drop tail).
+
+One stall of the path or one late ACK makes a round trip long without a queue: nothing here rests on a largest value,
+and the claim "a full buffer" needs losses that agree with each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats
+
+# A queue met by more than this share of the segments is not one at which the buffer overflows.
+OFTEN = 0.5
+# Queue lengths met at losses that lie this close together are one buffer's (packets, or share of it).
+SPREAD_PACKETS = 3.0
+SPREAD_SHARE = 0.2
+# Longest: met by the top 2 % of the segments. A stall delays a round trip's segments, more than that of a short run:
+# where several losses agree, the top tenth may be longer than they say.
+LONGEST_PERCENTILE = 98
+LONGEST_BUT_STALLS_PERCENTILE = 90
+AGREEING_LOSSES = 4
+# A queue shorter than two packets is a host's delay.
+LEAST_QUEUE = 2.0
+GROWTH_SLACK = 2.0
+
+
+def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[tuple[float, ...], Floats]:
+    """The queue in packets met by the segment sent just before each first lost one; and that of every sample.
+
+    `standing_ns`: the queue at the least round trip.
+    """
+    rows, samples = seen.timeline.rtt
+    if pps is None or not len(samples):
+        return tuple(float("nan") for _ in seen.episodes), np.zeros(0)
+    sent = seen.timeline.ack_ns[rows] - samples
+    queue = (samples - samples.min() + standing_ns) * pps / 1e9
+    # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
+    # a host that stood still).
+    sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
+    is_queue = np.diff(queue, prepend=0.0) <= sent_between + GROWTH_SLACK
+    found = []
+    for episode in seen.episodes:
+        # The round trip before the loss: the last segments that still got in.
+        upto = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
+        since = int(np.searchsorted(sent, episode.lost_sent_ns - samples.min() // 4, side="left"))
+        near = slice(max(since, upto - 3), upto)
+        met = queue[near][is_queue[near]]
+        found.append(float(met.max()) if len(met) else float("nan"))
+    return tuple(found), queue
+
+
+def longest_queue(queue: Floats) -> float:
+    """NaN where none is known."""
+    return float(np.percentile(queue, LONGEST_PERCENTILE)) if len(queue) else float("nan")
+
+
+def buffer_of(
+    at_loss: tuple[float, ...], queue: Floats, base_rtt: Estimate, pps: Estimate, resolution_ns: int
+) -> Estimate:
+    """Packets that wait in a full buffer, or a lower bound."""
+    met = np.array([length for length in at_loss if not np.isnan(length)])
+    if not len(queue) or pps.value is None:
+        return unknown("no rate, so no queue length")
+    # Both stamps of a round trip, and of the least one, are known to the clock only.
+    blur = float(np.ceil(2 * resolution_ns / 1e9 * pps.value)) if resolution_ns > 1_000 else 0.0
+    carried = max(float(np.round(np.percentile(queue, LONGEST_BUT_STALLS_PERCENTILE))) - blur, 0.0)
+    if not len(met):
+        return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
+    middle = float(np.median(met))
+    if np.mean(queue > middle - 1.5) > OFTEN:
+        # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
+        return unknown("losses met the queue that stood most of the time without a loss", low=carried)
+    if not are_overflows(met, queue):
+        return unknown(
+            f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer", low=carried
+        )
+    # The last packet that got in found B - 1 waiting and one partly sent: it waited between B - 1 and B services, or
+    # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
+    value = float(np.ceil(np.percentile(met, 25) - 0.05))
+    together = met[np.abs(met - np.median(met)) <= max(SPREAD_PACKETS, SPREAD_SHARE * float(np.median(met)))]
+    # Where the rate is a lower bound (shared), so is a queue counted in packets; likewise where the round trip is high.
+    high = None
+    if base_rtt.value is not None and base_rtt.low is not None and pps.high is not None:
+        unseen = (base_rtt.value - base_rtt.low) * pps.value
+        # As far as the rate may be higher, more packets make the same delay.
+        high = float(np.ceil(together.max() * pps.high / pps.value) + 1 + np.ceil(unseen) + blur)
+    faster = 1.0 if pps.low is None else pps.low / pps.value
+    return Estimate(
+        value=value,
+        low=max(min(float(np.floor(together.min() * faster)) - blur, value), 0.0),
+        # One event says how long the queue was once: the buffer holds that much, and the next may hold more.
+        high=high if len(met) > 1 else None,
+        method=f"queueing delay of the segments sent just before {len(met)} loss events, in packets waiting",
+    )
+
+
+def are_overflows(met: Floats, queue: Floats) -> bool:
+    """Whether losses happen at one queue length, the longest there is: a full buffer, not a lossy link."""
+    middle = float(np.median(met))
+    spread = max(SPREAD_PACKETS, SPREAD_SHARE * middle)
+    together = float(np.mean(np.abs(met - middle) <= spread))
+    percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
+    return together >= 0.7 and middle >= LEAST_QUEUE and middle + spread >= float(np.percentile(queue, percentile))

@@ -1,0 +1,239 @@
+"""The bottleneck's rate: the fastest at which runs of segments are acknowledged again and again.
+
+A run tells of the path only where the path pressed it: its segments left faster than they were acknowledged, or a queue
+stood. What an application or a receiver doles out has a pace too, and that is no bottleneck: then the rate seen bounds
+the path's from below. Nothing is taken from stamps closer than the clock tells, nor from one interrupt's batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.clock import FINE, Clock
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
+
+# Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
+# segments of a run still stand one behind the other when the sender fills only a part of the path.
+RUN_SEGMENTS = 6
+# Longer ones where the clock is coarse: a run must last so many times what two stamps can tell apart, for 5 %.
+SPAN_RESOLUTIONS = 20
+# ... and never more than this part of the run: a rate needs several runs.
+LONGEST_SHARE = 8
+# The same for the ACKs of several flows, times their number: at both ends of a run each flow may have a segment that
+# its delayed ACK has not told of yet, and that is to be a few percent of the run.
+TOGETHER_SEGMENTS = 32
+# ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
+# 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
+BATCH_NS = 5_000
+# Batches in a run: two tell of the interrupt, not of the path.
+BATCHES = 3
+# A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
+MODE_SHARE = 0.04
+# ... and so many: neighbouring runs share most of their segments, one odd ACK is in three of them.
+MODE_RUNS = 4
+BIN = 0.02
+ENOUGH_RUNS = 8
+# Pressed: acknowledged at least this much slower than sent (an ACK clock alone keeps the pace).
+SLOWED = 1.25
+# ... or met a queue, and was not pushed together on the way back (ACK compression).
+COMPRESSED = 0.8
+# A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
+BUSY_PACKETS = 4.0
+# A queue of this many shows that the path, not the sender, sets the pace; fewer are the noise of hosts.
+PRESSED_PACKETS = 2.0
+STEADY_SHARE = 0.6
+# Faster than the whole second around it by rounding alone.
+GOODPUT_SLACK = 1.02
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Runs of ACKs without a loss in them: packets/s, how long, the queueing delay at the end, and whether pressed."""
+
+    rates: Floats
+    spans_ns: Floats
+    delay_ns: Floats
+    slowed: np.ndarray[Any, np.dtype[np.bool_]]
+    compressed: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE) -> Estimate:
+    """Packets/s of this flow's size, by its own ACKs."""
+    segments = _segments_for(seen, clock)
+    if segments is None:
+        return unknown(f"stamps {clock.resolution_ns / 1e6:.3g} ms apart: too coarse for the rate of these ACKs")
+    found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock)
+    return _not_below_goodput(found, goodput_pps(seen))
+
+
+def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock = FINE) -> Estimate | None:
+    """The rate of all flows' ACKs, if it is one while this flow met a queue: one bottleneck, all its flows seen."""
+    segments = TOGETHER_SEGMENTS * (1 + len(others))
+    words = f"runs of {segments} segments of {1 + len(others)} flows together"
+    found = _mode(run_rates(seen, others, segments), words, clock)
+    if found.value is None or found.high is None:
+        return None
+    return found
+
+
+def goodput_pps(seen: Reconstruction) -> float | None:
+    """The most that was acknowledged in any second without a loss event in it; None: no such second."""
+    timeline = seen.timeline
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    times, una = timeline.ack_ns[moving], timeline.snd_una[moving]
+    after = np.searchsorted(times, times + SECOND_NS, side="right") - 1
+    begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS))
+    if not len(begin):
+        return None
+    end = after[begin]
+    calm = ~touches(times[begin], times[end], seen.episodes)
+    if not calm.any():
+        return None
+    return float((una[end] - una[begin])[calm].max()) / timeline.smss
+
+
+def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
+    """Segments of a run long enough for the clock; None: that would be the whole transfer."""
+    timeline = seen.timeline
+    moving = timeline.newly_acked > 0
+    total = int(timeline.newly_acked[moving].sum()) / timeline.smss
+    if clock.resolution_ns <= BATCH_NS or not moving.any():
+        return RUN_SEGMENTS
+    spans = run_rates(seen, (), RUN_SEGMENTS).spans_ns
+    # Where many runs have no length, the mean pace stands for them.
+    times = timeline.ack_ns[moving]
+    per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)
+    typical = max(min(float(np.median(spans)), RUN_SEGMENTS * per_segment) if len(spans) else 0.0, 1.0)
+    wanted = SPAN_RESOLUTIONS * clock.resolution_ns
+    segments = int(np.ceil(RUN_SEGMENTS * max(wanted / typical, 1.0)))
+    return segments if segments * LONGEST_SHARE <= total else None
+
+
+def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
+    """The path carried that much in a second: it can carry it."""
+    if goodput is None:
+        return found
+    if found.high is not None and goodput > GOODPUT_SLACK * found.high:
+        words = "the ACKs' pace is slower than what was acknowledged in some second: no bottleneck's"
+        return unknown(words, low=goodput)
+    low = goodput if found.low is None else found.low
+    if found.value is None:
+        return Estimate(value=None, low=low, high=found.high, method=found.method)
+    return found
+
+
+def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
+    if len(runs.rates) < ENOUGH_RUNS:
+        return unknown(f"fewer than {ENOUGH_RUNS} {words} acknowledged without a loss")
+    peak = _highest_mode(runs.rates)
+    if peak is None:
+        return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
+    queued = (runs.delay_ns > PRESSED_PACKETS / runs.rates * 1e9) & ~runs.compressed
+    pressed = runs.slowed | queued
+    if np.count_nonzero(pressed) < ENOUGH_RUNS:
+        return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
+    rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
+    peak = _highest_mode(rates)
+    if peak is None:
+        return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
+    near = np.abs(np.log(rates / peak)) <= 2.5 * BIN
+    low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
+    # Both ends of a run are known to what two stamps can tell apart.
+    share = clock.resolution_ns / float(np.median(spans[near]))
+    low, high = low / (1 + share), high * (1 + share)
+    busy = delay > BUSY_PACKETS / value * 1e9
+    steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= ENOUGH_RUNS else None
+    method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
+    if steady is not None and steady < STEADY_SHARE:
+        # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
+        return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
+    return Estimate(value=value, low=low, high=high, method=method)
+
+
+def _highest_mode(rates: Floats) -> float | None:
+    """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path."""
+    bins = np.floor(np.log(rates) / BIN).astype(np.int64)
+    origin = int(bins.min())
+    mass = np.bincount(bins - origin)
+    smooth = np.convolve(mass, np.ones(3), mode="same")
+    least = max(MODE_SHARE * len(rates), MODE_RUNS)
+    peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= least))
+    return float(np.exp((origin + int(peaks[-1]) + 0.5) * BIN)) if len(peaks) else None
+
+
+def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
+    """Every run of `segments` of all these flows; what it met is what this flow's own segments met."""
+    timeline = seen.timeline
+    packet_bytes = timeline.smss + timeline.header_bytes
+    flows = [_moves(flow, packet_bytes) for flow in (seen, *others)]
+    order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
+    times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
+    none = np.zeros(0)
+    if not len(times):
+        flags = np.zeros(0, dtype=bool)
+        return Runs(rates=none, spans_ns=none, delay_ns=none, slowed=flags, compressed=flags)
+    acked = np.cumsum(packets)
+    # A run goes from the end of a batch to the end of another: within one, the host set the distances.
+    is_end = np.append(np.diff(times) > BATCH_NS, True)
+    batch = np.cumsum(is_end) - is_end
+    ends = np.flatnonzero(is_end)
+    begin = ends
+    after = np.searchsorted(acked[ends], acked[begin] + segments - 1e-6, side="left")
+    valid = after < len(ends)
+    begin, end = begin[valid], ends[after[valid]]
+    # An ACK that jumps answers a filled hole: the run across it is no rate.
+    jumps = np.concatenate(([0], np.cumsum(jumped)))
+    spans = (times[end] - times[begin]).astype(np.float64)
+    calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= BATCHES)
+    for flow in (seen, *others):
+        calm &= ~touches(times[begin], times[end], flow.episodes)
+    begin, end, spans = begin[calm], end[calm], spans[calm]
+    rows, samples = timeline.rtt
+    if len(samples):
+        heard = timeline.ack_ns[rows]
+        delay = np.interp(times[end], heard, samples - samples.min())
+        # Sent when acknowledged, less the round trip then.
+        sent = spans - (np.interp(times[end], heard, samples) - np.interp(times[begin], heard, samples))
+    else:
+        delay, sent = np.zeros(len(end)), spans
+    return Runs(
+        rates=(acked[end] - acked[begin]) / (spans / 1e9),
+        spans_ns=spans,
+        delay_ns=delay,
+        slowed=spans > SLOWED * np.maximum(sent, 0.0),
+        compressed=spans < COMPRESSED * sent,
+    )
+
+
+def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Ints]:
+    """Each ACK of new data: when, of how many packets of the given size, and whether it jumps."""
+    timeline = flow.timeline
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    newly = timeline.newly_acked[moving]
+    scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
+    jumped = newly > _jump(flow) if len(newly) else newly
+    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(np.int64)
+
+
+def _jump(seen: Reconstruction) -> int:
+    moved = seen.timeline.newly_acked[seen.timeline.newly_acked > 0]
+    return int(max(4 * seen.timeline.smss, 4 * np.median(moved)))
+
+
+def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each time from begin to end has a loss event in it."""
+    starts = np.array([episode.time_ns for episode in episodes], dtype=np.int64)
+    ends = np.array([episode.end_ns for episode in episodes], dtype=np.int64)
+    if not len(starts):
+        return np.zeros(len(begin), dtype=bool)
+    # Episodes are in order: the first that ends at or after the run's begin must start after the run's end.
+    index = np.searchsorted(np.maximum.accumulate(ends), begin, side="left")
+    return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)

@@ -1,0 +1,110 @@
+"""The clock that stamped a capture: how finely it tells, whether it stood still, jumped or went back.
+
+Nothing said of times can be finer than this. Stamps that go back are put in the order of capture: a tap writes packets
+as it sees them, a clock may be set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+# Ticks that capture formats and kernels have: decimal ones of the formats, 64 and 256 Hz of timers.
+TICKS_NS = (
+    *(1_000_000_000, 100_000_000, 15_625_000, 10_000_000, 4_000_000, 3_906_250, 1_000_000),
+    *(100_000, 10_000, 1_000, 100, 10, 1),
+)
+# A few stamps may come from elsewhere (a merged file); all the others are multiples of the tick.
+ON_TICK_SHARE = 0.99
+# More steps back than one in so many packets are not a clock set back now and then, but stamps that jitter.
+PACKETS_PER_STEP = 500
+# Of the stamps, so many in a hundred equal the one before: packets were stamped together, by tick or by interrupt.
+EQUAL_SHARE = 0.1
+ENOUGH_STAMPS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """`resolution_ns`: two stamps closer than this do not tell which came first, nor how far apart they were."""
+
+    tick_ns: int
+    resolution_ns: int
+    jitter_ns: int
+    steps_back: int
+    # The largest step back.
+    stepped_ns: int
+
+    @property
+    def is_coarse(self) -> bool:
+        """Coarser than the microsecond of the usual format: worth a word."""
+        return self.resolution_ns > 1_000 or self.steps_back > 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "resolution_s": self.resolution_ns / 1e9,
+            "jitter_s": self.jitter_ns / 1e9,
+            "steps_back": self.steps_back,
+        }
+
+
+FINE = Clock(tick_ns=1, resolution_ns=1, jitter_ns=0, steps_back=0, stepped_ns=0)
+
+
+def clock_of(stamps: Ints) -> Clock:
+    """From the stamps of one connection in the order of capture."""
+    if len(stamps) < 2:
+        return FINE
+    tick = _tick(stamps)
+    gaps = np.diff(stamps)
+    back = -gaps[gaps < 0]
+    steps, jitter, stepped = 0, 0, 0
+    if len(back) * PACKETS_PER_STEP > len(stamps) and len(back) > 2:
+        jitter = int(back.max())
+    elif len(back):
+        steps, stepped = len(back), int(back.max())
+    return Clock(
+        tick_ns=tick,
+        resolution_ns=max(tick, jitter, _batch(gaps)),
+        jitter_ns=jitter,
+        steps_back=steps,
+        stepped_ns=stepped,
+    )
+
+
+def _tick(stamps: Ints) -> int:
+    since = np.abs(stamps - stamps[0])
+    for tick in TICKS_NS:
+        # Formats of microseconds round a timer's tick.
+        rest = since % tick
+        off = np.minimum(rest, tick - rest)
+        if np.mean(off <= (1_000 if tick % 1_000_000 else 0)) >= ON_TICK_SHARE and since.max() > 2 * tick:
+            return tick
+    return 1
+
+
+def _batch(gaps: Ints) -> int:
+    """How far apart stamps are at least where many are equal: an interrupt stamps what has come since the last one."""
+    apart = gaps[gaps > 0]
+    if len(gaps) < ENOUGH_STAMPS or len(apart) < ENOUGH_STAMPS or np.mean(gaps == 0) < EQUAL_SHARE:
+        return 0
+    return int(np.percentile(apart, 5))
+
+
+def in_order(stamps: Ints, clock: Clock) -> Ints:
+    """The stamps without steps back: what a clock was set back by is added again, jitter is cut to its own width."""
+    if not clock.steps_back and not clock.jitter_ns:
+        return stamps
+    if clock.steps_back:
+        gaps = np.diff(stamps, prepend=stamps[0])
+        # The true gap at a step is not known: none.
+        stamps = stamps + np.cumsum(np.where(gaps < 0, -gaps, 0))
+    if clock.jitter_ns:
+        # A stamp is taken late, never early: it is at most any later one; and no finer than the jitter.
+        stamps = np.minimum.accumulate(stamps[::-1])[::-1]
+        stamps = stamps[0] + (stamps - stamps[0]) // clock.jitter_ns * clock.jitter_ns
+    return stamps

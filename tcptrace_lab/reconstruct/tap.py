@@ -1,0 +1,270 @@
+"""What a capture of one sender can show and what it cannot, each with its reason: decided once, asked by every view.
+
+A fact is about the capture (where it was taken, what of each packet it kept, its clock, what it missed), never about
+the sender. `Tap.refuses` turns facts into the claims that they rule out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Claim = Literal["window", "initial_window", "losses", "cycles", "recovery", "limits", "rtt", "buffer"]
+SIDES = ("client", "server")
+# RFC 7323 section 2.3.
+LARGEST_SHIFT = 14
+SYN = 0x2
+DUP_THRESH = 3
+# A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's
+# segments, and the window was not what it seemed: an ACK that the tap lost explains a few.
+BEYOND_SHARE = 0.05
+BEYOND_SEGMENTS = 2
+# Offload: a segment larger than this cannot have been one packet on any link in use (jumbo frames of 9000 bytes).
+ONE_PACKET_BYTES = 9_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """A value, and what it rests on (empty: nothing to explain)."""
+
+    value: Any
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"value": self.value, "why": self.why}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tap:
+    """Of one direction. `shift`: by which the receiver's windows are scaled (None: unknown), `least_shift` at least.
+
+    `sack`: used, not offered, or unknown. `tap_lost_bytes`: acknowledged, never captured. `offload_bytes`: the largest
+    segment where it was no single packet, else 0.
+    """
+
+    vantage: Fact
+    syns: Fact
+    shift: Fact
+    least_shift: int
+    sack: Fact
+    timestamps: Fact
+    clock: Clock
+    offload_bytes: int
+    copies: int
+    tap_lost_bytes: int
+    begins: Fact
+    ends: Fact
+    has_data: bool
+    has_acks: bool
+    cut_acks: int
+    acks: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict's `tap`."""
+        return {
+            "vantage": self.vantage.as_dict(),
+            "syns": self.syns.as_dict(),
+            "window_scale": {**self.shift.as_dict(), "at_least": self.least_shift},
+            "sack": self.sack.as_dict(),
+            "timestamps": self.timestamps.as_dict(),
+            "clock": self.clock.as_dict(),
+            "offload_bytes": self.offload_bytes or None,
+            "copies": self.copies,
+            "lost_by_tap_bytes": self.tap_lost_bytes,
+            "options_cut_acks": self.cut_acks,
+            "begins": self.begins.as_dict(),
+            "ends": self.ends.as_dict(),
+            "notes": list(self.notes),
+        }
+
+    @property
+    def begins_whole(self) -> bool:
+        """Whether the first flight is in the capture."""
+        return self.begins.value == "connection"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know before believing a figure: empty for a whole capture with a good clock."""
+        found = []
+        if not self.begins_whole:
+            found.append(f"begins in the middle of the connection: {self.begins.why}")
+        if self.shift.value is None and self.has_acks:
+            found.append(f"window scale unknown ({self.shift.why}): at least {self.least_shift} by what was in flight")
+        if self.sack.value == "unknown":
+            found.append(f"whether SACK was used is unknown: {self.sack.why}")
+        elif self.cut_acks:
+            found.append(f"options cut in {self.cut_acks} of {self.acks} ACKs: not every SACK block is known")
+        if self.clock.is_coarse:
+            found.append(_clock_words(self.clock))
+        if self.tap_lost_bytes:
+            found.append(f"{self.tap_lost_bytes} bytes were acknowledged and never captured: the tap lost packets")
+        if self.copies:
+            found.append(f"{self.copies} packets were captured twice: counted once")
+        if self.offload_bytes:
+            found.append(f"segments of up to {self.offload_bytes} bytes (offload): several packets each on the wire")
+        return tuple(found)
+
+    def refuses(self, claim: Claim) -> str | None:
+        """Why the capture cannot carry a claim; None: it can."""
+        if not self.has_acks:
+            return "only the sender's direction was captured: no ACK, so no window"
+        if not self.has_data:
+            return "only the receiver's direction was captured: no data segment"
+        if claim in ("initial_window",) and not self.begins_whole:
+            return f"the capture does not hold the connection's beginning: {self.begins.why}"
+        if claim == "recovery" and self.sack.value == "unknown":
+            return f"whether the ACKs carried SACK blocks is unknown: {self.sack.why}"
+        return None
+
+
+def _clock_words(clock: Clock) -> str:
+    if clock.jitter_ns:
+        return f"stamps go back by up to {clock.jitter_ns / 1e6:.3g} ms: nothing finer is told by them"
+    if clock.steps_back:
+        return f"the clock was set back {clock.steps_back} times, by up to {clock.stepped_ns / 1e6:.3g} ms: undone"
+    return f"stamps {clock.resolution_ns / 1e6:.3g} ms apart (clock or interrupts): nothing finer is told by them"
+
+
+def look(flow: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
+    """The tap of one direction, and the times of its segments and ACKs as far as the clock can be trusted.
+
+    `flow`: segments sent and ACKs received; `row`: the connection's row of the table of connections.
+    """
+    segments, acks = flow.segments, flow.acks
+    side, other = SIDES[direction], SIDES[1 - direction]
+    sent, heard = segments["packet"].to_numpy(), acks["packet"].to_numpy()
+    order = np.argsort(np.concatenate((sent, heard)), kind="stable")
+    stamps = np.concatenate((segments["time_ns"].to_numpy(), acks["time_ns"].to_numpy()))
+    clock = clock_of(stamps[order])
+    times = np.empty_like(stamps)
+    times[order] = in_order(stamps[order], clock)
+    shift, least = _shift(segments, acks, row, other)
+    lengths = segments["length"].to_numpy()
+    largest = int(lengths.max(initial=0))
+    options = [float(row[f"mss_{each}"]) for each in SIDES]
+    most = max([*(option for option in options if not math.isnan(option)), 0.0])
+    cut = int(row[f"options_cut_{other}"])
+    tap = Tap(
+        vantage=Fact(value=str(row["vantage"])),
+        syns=_syns(row),
+        shift=shift,
+        least_shift=least,
+        sack=_sack(row, acks, cut),
+        timestamps=Fact(value=bool(row["timestamps"])),
+        clock=clock,
+        offload_bytes=largest if largest > (most or ONE_PACKET_BYTES) else 0,
+        copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
+        tap_lost_bytes=int(row[f"missing_bytes_{side}"]),
+        begins=_begins(segments, acks, row, side, other),
+        ends=Fact(value=str(row["end"])),
+        has_data=bool((lengths > 0).any()),
+        has_acks=len(acks) > 0,
+        cut_acks=cut,
+        acks=len(acks),
+    )
+    return tap, times[: len(sent)], times[len(sent) :]
+
+
+def _syns(row: Any) -> Fact:
+    seen = [side for side in SIDES if int(row[f"syns_{side}"]) > 0]
+    if len(seen) == 2:
+        return Fact(value="both")
+    if not seen:
+        return Fact(value="none", why="no SYN in the capture")
+    return Fact(value=seen[0], why=f"only the {seen[0]}'s SYN is in the capture")
+
+
+def _shift(segments: Any, acks: Any, row: Any, other: str) -> tuple[Fact, int]:
+    """The shift of the windows that the receiver offered: known from both SYNs, or at least what was in flight."""
+    known = float(row[f"wscale_{other}"])
+    least = _least_shift(segments, acks)
+    if math.isnan(known):
+        if not int(row[f"syns_{other}"]):
+            return Fact(value=None, why="the receiver's SYN is not in the capture"), least
+        return Fact(value=None, why="a SYN's options are cut, or only one SYN was captured"), least
+    if least > 0:
+        # RFC 9293: what was sent fits the window offered, so the windows are larger than the SYNs say.
+        why = "more was in flight than the SYNs' window scale allows"
+        return Fact(value=None, why=why), int(known) + least
+    return Fact(value=int(known)), int(known)
+
+
+def _least_shift(segments: Any, acks: Any) -> int:
+    """By how much the windows in the table must at least be scaled for what was sent to fit."""
+    lengths = segments["length"].to_numpy()
+    fresh = (lengths > 1) & ~segments["is_retransmission"].to_numpy()
+    ends = (segments["offset"].to_numpy() + lengths)[fresh]
+    heard = np.searchsorted(acks["packet"].to_numpy(), segments["packet"].to_numpy()[fresh])
+    ends, heard = ends[heard > 0], heard[heard > 0]
+    if not len(ends):
+        return 0
+    slack = BEYOND_SEGMENTS * int(lengths.max(initial=0))
+    edge, rwnd = acks["ack_offset"].to_numpy(), acks["rwnd"].to_numpy().astype(np.int64)
+    scaled = (acks["flags"].to_numpy() & SYN) == 0
+    for shift in range(LARGEST_SHIFT):
+        offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
+        if np.mean(ends > offered[heard - 1] + slack) <= BEYOND_SHARE:
+            return shift
+    return LARGEST_SHIFT
+
+
+def windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
+    """The windows offered, scaled by what is known, or by the least that fits."""
+    rwnd: Ints = acks["rwnd"].to_numpy().astype(np.int64)
+    known = float(row[f"wscale_{other}"])
+    more = tap.least_shift - (0 if math.isnan(known) else int(known))
+    if more <= 0:
+        return rwnd
+    return np.where((acks["flags"].to_numpy() & SYN) == 0, rwnd << more, rwnd)
+
+
+def _sack(row: Any, acks: Any, cut: int) -> Fact:
+    """RFC 2018 section 2: used where both SYNs permit it, seen where an ACK carries a block."""
+    if bool(row["sack"]) or any(len(blocks) for blocks in acks["sack_blocks"]):
+        return Fact(value="used")
+    if cut:
+        return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {len(acks)} ACKs")
+    if len(acks) and int(acks["dup_count"].max()) >= DUP_THRESH:
+        # RFC 2018 section 4: a receiver that may tells of every segment above a hole.
+        return Fact(value="not offered", why="duplicate ACKs carry no block")
+    seen = [int(row[f"syns_{side}"]) > 0 for side in SIDES]
+    syn_cut = any(int(row[f"options_cut_{side}"]) > 0 and math.isnan(float(row[f"mss_{side}"])) for side in SIDES)
+    # One SYN without the option settles it; one with it, alone, does not.
+    refused = any(int(row[f"syns_{side}"]) > 0 and not bool(row[f"sack_permitted_{side}"]) for side in SIDES)
+    if syn_cut or (not all(seen) and not refused):
+        return Fact(value="unknown", why="no SYN tells, and no ACK needed it")
+    return Fact(value="not offered")
+
+
+def _begins(segments: Any, acks: Any, row: Any, side: str, other: str) -> Fact:
+    """Whether the capture holds the sender's first flight: from a SYN, or from a quiet start."""
+    offsets = segments["offset"].to_numpy()
+    if bool(row["from_start"]):
+        return Fact(value="connection")
+    if not len(offsets) or not len(acks):
+        return Fact(value="middle", why="no SYN, and one direction only")
+    ends = offsets + segments["length"].to_numpy()
+    ack_offset = acks["ack_offset"].to_numpy()
+    if int(ack_offset.min()) < int(offsets[0]):
+        return Fact(value="middle", why="no SYN, and ACKs of data sent before the capture began")
+    # What the first answers say of data that was never seen: a hole at the beginning is no first flight.
+    moved = np.flatnonzero(ack_offset > ack_offset[0])
+    upto = int(moved[0]) + 1 if len(moved) else len(acks)
+    seen = np.searchsorted(segments["packet"].to_numpy(), acks["packet"].to_numpy()[:upto])
+    top = np.maximum.accumulate(ends)[np.maximum(seen - 1, 0)]
+    edges = [max((right for _, right in blocks), default=0) for blocks in acks["sack_blocks"].iloc[:upto]]
+    if np.any((seen > 0) & (np.maximum(ack_offset[:upto], edges) > top)):
+        return Fact(value="middle", why="no SYN, and the first ACKs are of data sent before the capture began")
+    first = int(seen[upto - 1]) if upto else len(offsets)
+    begun = slice(0, max(first, 1))
+    if np.any(offsets[begun][1:] > np.maximum.accumulate(ends[begun])[:-1]):
+        return Fact(value="middle", why="no SYN, and the first segments leave holes: it begins in a recovery")
+    return Fact(value="connection", why="no SYN, but nothing was outstanding when the capture began")

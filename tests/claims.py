@@ -1,0 +1,260 @@
+"""What a verdict claims, against what is true of the run: the claims that are wrong, and those that are missing.
+
+The truth is the run's parameters (path, control) and, for what happened in it, the verdict on the untouched capture.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.reconstruct.windows import LIMITS
+from tests.conftest import ROOT, SHARED
+
+OWN, KERNEL, IDENTIFY = ROOT / "captures", SHARED / "captures" / "kernel", SHARED / "captures" / "identify"
+# Issue 10: limits over 10 points off, rate or round trip outside the interval by 5 %, buffer by 2 packets or 10 %.
+POINTS, SHARE, BUFFER_PACKETS, BUFFER_SHARE = 0.1, 0.05, 2.0, 0.1
+CLAIMS = (
+    *("regime", "per_cycle", "initial_window", "recovery", "control", "losses", "limits"),
+    *("base_rtt_s", "bottleneck_bps", "buffer_packets"),
+)
+SILENT_REGIMES = ("undecided", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A good capture, and what is known of its run by other means; `controls`: names that are right for it."""
+
+    name: str
+    path: Path
+    controls: frozenset[str]
+    base_rtt_s: float | None
+    bottleneck_bps: float | None
+    buffer_packets: float | None
+
+
+def runs() -> Iterator[Run]:
+    """Every run with one connection whose sender-side capture and truth are at hand."""
+    yield from _own()
+    yield from _kernel()
+    yield from _identify()
+
+
+def _own() -> Iterator[Run]:
+    for entry in tomllib.loads((OWN / "index.toml").read_text())["captures"]:
+        if len(entry["expected"]) != 1:
+            continue
+        scenario = tomllib.loads((OWN / entry["scenario"]).read_text())
+        rates = [float(node["rate_bps"]) for node in scenario["path"]["nodes"]]
+        control = str(entry["expected"][0]["congestion_control"])
+        yield Run(
+            name=f"own: {entry['name']}",
+            path=OWN / entry["file"],
+            controls=_controls(control),
+            base_rtt_s=entry["path"]["base_rtt_s"],
+            bottleneck_bps=min(rates),
+            buffer_packets=entry["path"]["buffer_packets"],
+        )
+
+
+def _kernel() -> Iterator[Run]:
+    for path in sorted(KERNEL.glob("*.pcap.gz")):
+        name = path.name.removesuffix(".pcap.gz")
+        if name.endswith(".rcv"):
+            continue
+        facts = json.loads((KERNEL / f"{name}.json").read_text())
+        if len(facts["params"]["flows"] or (1,)) != 1:
+            continue
+        derived = facts["derived"]
+        yield Run(
+            name=name,
+            path=path,
+            controls=_controls(str(facts["params"]["cc"])),
+            base_rtt_s=derived["rtt_min_us"] / 1e6,
+            bottleneck_bps=derived["bottleneck_rate_bps"],
+            buffer_packets=derived["buffer_pkts_excl_in_service"],
+        )
+
+
+def _identify() -> Iterator[Run]:
+    index = IDENTIFY / "index.csv"
+    if not index.exists():
+        return
+    with index.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["competitor"]:
+                continue
+            also = row["also_valid"].split() if row["also_valid"] else []
+            yield Run(
+                name=row["name"],
+                path=IDENTIFY / f"{row['name']}.pcap.gz",
+                controls=_controls(row["control"]) | frozenset(also),
+                base_rtt_s=float(row["rtt_ms"]) / 1e3,
+                bottleneck_bps=float(row["rate_mbps"]) * 1e6,
+                buffer_packets=float(row["buffer_pkts"]),
+            )
+
+
+def _controls(name: str) -> frozenset[str]:
+    """A recipe's name as the verdict's; Tahoe is a recovery, its window Reno's."""
+    known = {"ctcp": "compound", "mstart": "m_start", "tahoe": "reno", "utahoe": "reno", "reno-tahoe": "reno"}
+    plain = name.removeprefix("lab_").removesuffix("g90")
+    plain = known.get(plain, plain)
+    return frozenset((plain,)) if plain else frozenset()
+
+
+def main_verdict(path: Path) -> Verdict | None:
+    """Of the connection with most data; None where none carries any."""
+    capture = read(path)
+    found = list(classify(capture, file=path.name))
+    sizes = capture.connections["bytes"]
+    return max(found, key=lambda verdict: sizes.iloc[verdict.who.connection], default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """Of each claim: wrong (with what was said and what is true), or silent where the untouched capture's is not."""
+
+    wrong: dict[str, str]
+    silent: frozenset[str]
+
+
+def judge_claims(run: Run, whole: Verdict, worse: Verdict | None, *, keeps: str) -> Judged:
+    """`whole`: the untouched capture's verdict; `worse`: the degraded one's; `keeps`: whole, piece or longer."""
+    good = whole.as_dict()
+    if worse is None:
+        return Judged(wrong={}, silent=frozenset(name for name in CLAIMS if _is_told(good, name)))
+    bad = worse.as_dict()
+    wrong: dict[str, str] = {}
+    silent = set()
+    for name in CLAIMS:
+        if not _is_told(bad, name):
+            if _is_told(good, name):
+                silent.add(name)
+            continue
+        why = _why_wrong(name, run, whole, worse, keeps)
+        if why:
+            wrong[name] = why
+    return Judged(wrong=wrong, silent=frozenset(silent))
+
+
+def _said(verdict: dict[str, Any], name: str) -> Any:
+    starts, tcp = verdict["slow_starts"], verdict["sender_tcp"]
+    return {
+        "regime": starts["regime"],
+        "per_cycle": starts["per_cycle"],
+        "initial_window": verdict["initial_window"]["segments"],
+        "recovery": tcp["recovery"],
+        "control": tcp["congestion_control"],
+        "losses": verdict["losses"]["total"],
+        "limits": verdict["limits"],
+        **{key: verdict["path"][key] for key in CLAIMS[7:]},
+    }[name]
+
+
+def _is_told(verdict: dict[str, Any], name: str) -> bool:
+    said = _said(verdict, name)
+    if name == "regime":
+        return said not in SILENT_REGIMES
+    if name in CLAIMS[7:]:
+        return any(said[key] is not None for key in ("value", "low", "high"))
+    return said is not None and said not in ([], {})
+
+
+def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) -> str:
+    good, bad = whole.as_dict(), worse.as_dict()
+    told, true = _said(bad, name), _said(good, name)
+    span = _span(whole, worse)
+    if name in CLAIMS[7:]:
+        return _outside(name, told, getattr(run, name))
+    if name == "losses":
+        return _losses(bad["losses"], whole, span)
+    if name == "limits":
+        # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
+        true = _limits_within(whole, span)
+        # Said to be unknown: it may be any of them.
+        slack = POINTS + told.get("unknown", 0.0)
+        less = max((told.get(key, 0.0) - true.get(key, 0.0) for key in true), default=0.0)
+        more = max((true.get(key, 0.0) - told.get(key, 0.0) for key in true), default=0.0)
+        if keeps == "longer" or (less <= POINTS and more <= slack):
+            return ""
+        return f"{told}, is {true}"
+    if name == "control":
+        known = run.controls
+        return "" if not known or told in known else f"{told}, is {'/'.join(sorted(known))}"
+    if keeps == "piece" and name in ("regime", "per_cycle"):
+        counts = bad["slow_starts"]["per_cycle"]
+        every = [cycle.slow_starts for cycle in whole.seen.cycles]
+        fits = any(every[at : at + len(counts)] == counts for at in range(len(every) - len(counts) + 1))
+        return "" if fits or (name == "regime" and told == true) else f"{counts}, is {every}"
+    if name in ("regime", "per_cycle") and not _is_told(good, name):
+        return ""
+    if name == "recovery" and true is None and told is not None:
+        return f"{told}, unknown in the whole capture"
+    return "" if told == true else f"{told}, is {true}"
+
+
+def _span(whole: Verdict, worse: Verdict) -> tuple[int, int]:
+    """The part of the run that the degraded capture has, in the untouched one's time."""
+    there, here = whole.seen.timeline, worse.seen.timeline
+    return max(here.start_ns, there.start_ns), min(here.end_ns, there.end_ns)
+
+
+def _losses(told: dict[str, Any], whole: Verdict, span: tuple[int, int]) -> str:
+    """The total, and with what may have gone unseen, around what was lost and noticed in the part."""
+    table = whole.seen.losses
+    table = table[~table["spurious"].astype(bool)]
+    episodes = whole.seen.episodes
+    begins = np.array([episodes[event].time_ns for event in table["event"]], dtype=np.int64)
+    ends = np.array([episodes[event].end_ns for event in table["event"]], dtype=np.int64)
+    slack = 50_000_000
+    most = int(np.count_nonzero((ends >= span[0] - slack) & (begins <= span[1] + slack)))
+    least = int(np.count_nonzero((table["time_ns"].to_numpy() >= span[0] + slack) & (ends <= span[1] - slack)))
+    total, unseen = told["total"], told["possible_unseen"]
+    if total <= most and total + unseen >= least:
+        return ""
+    return f"{total} (+ {unseen} unseen), is {least}" + (f" to {most}" if most > least else "")
+
+
+def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
+    """The untouched capture's `limits`, over a part of its time."""
+    timeline, table = whole.seen.timeline, whole.seen.windows
+    times = table["time_ns"].to_numpy()
+    begin, end = np.maximum(times, span[0]), np.append(times[1:], times[-1])
+    end = np.minimum(end, min(span[1], int(timeline.send_ns[-1])))
+    spans = np.maximum(end - begin, 0)
+    sent, heard = np.searchsorted(timeline.send_ns, times), np.searchsorted(timeline.ack_ns, times, side="right")
+    known = (sent > 0) & (sent < len(timeline.send_ns)) & (heard > 0)
+    done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una[np.maximum(heard - 1, 0)]
+    resumes = timeline.send_ns[np.minimum(sent, len(timeline.send_ns) - 1)]
+    # Pauses count as the application's.
+    pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
+    codes, total = table["limited_by"].cat.codes.to_numpy(), max(float(spans.sum()), 1.0)
+    shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}
+    shares["application"] += float(pauses.sum()) / total
+    return {name: round(share, 4) for name, share in shares.items()}
+
+
+def _outside(name: str, told: dict[str, Any], true: float | None) -> str:
+    if true is None:
+        return ""
+    value, low, high = told["value"], told["low"], told["high"]
+    if name == "buffer_packets":
+        slack = max(BUFFER_PACKETS, BUFFER_SHARE * true)
+        # The packet in service apart, a path without waiting places is not one of these runs.
+        is_out = (low is not None and low > true + slack) or (high is not None and high < true - slack)
+    else:
+        is_out = (low is not None and low > true * (1 + SHARE)) or (high is not None and high < true * (1 - SHARE))
+    if not is_out:
+        return ""
+    numbers = ", ".join("?" if number is None else f"{number:.4g}" for number in (value, low, high))
+    return f"{numbers.replace(', ', ' [', 1)}], is {true:.4g}"
