@@ -24,11 +24,35 @@ A congestion control can be written in Python. The engine calls it and sends wha
     run = simulate(load("captures/scenarios/reno_10M.toml"), control=Reno())
     run.windows.plot(x="time_ns", y="cwnd")
 
-`state` (core/src/python/control.rs) has cwnd and ssthresh to set, and smss, now_ns, newly_acked, flight_size, rtt_ns,
-srtt_ns, snd_una, snd_nxt, is_cwnd_limited to read. Optional methods, called with every recovery and in both profiles:
-start(state), once, before the first data; on_rtt(now_ns, rtt_ns), for each round trip of which the sender's timer takes
-a sample (ns-2's agents without timestamps time one packet at a time). on_recovered(state), at the end of a recovery, is
-called in profile rfc only: ns-2's agents have no such moment.
+`state` (core/src/python/control.rs) is one object per connection, always the same. A unit is a byte in profile rfc and
+a packet in ns2, where smss is 1. What a method is not told keeps its last value.
+
+    field            unit      told to, or set by
+    cwnd             units     to be set, in any method; at least one segment
+    ssthresh         units     to be set, in on_loss and on_timeout above all: recovery sets cwnd from it
+    pacing_rate      units/s   to be set, None: segments leave as the window lets them (profile rfc)
+    smss             units     all: a full segment
+    now_ns           ns        all but start
+    newly_acked      units     on_ack: acknowledged; on_delivery: acknowledged or SACKed for the first time
+    newly_lost       units     on_delivery: taken for lost by this ACK (ns2: sent again)
+    delivered        units     on_delivery: since the start of the connection
+    lost             units     on_delivery: since the start of the connection
+    delivery_rate    units/s   on_delivery: the sample of draft-cheng-iccrg-delivery-rate-estimation, None without one
+    flight_size      units     on_ack, on_loss, on_timeout: outstanding before; on_delivery: on the path now
+    rtt_ns           ns        on_ack, on_delivery: of the segments it acknowledges, None without a sample
+    srtt_ns          ns        on_ack, on_delivery: the timer's, None before the first sample
+    snd_una          units     on_ack
+    snd_nxt          units     on_ack, on_loss, on_timeout, on_recovered, start
+    is_cwnd_limited  bool      on_ack: the window, not the application, held the sender back
+    is_app_limited   bool      on_delivery: the sample is a lower bound only
+    is_in_recovery   bool      on_delivery
+
+on_ack(state) comes for each ACK that may open the window. Optional, in both profiles: start(state), once, before the
+first data; on_delivery(state), for every ACK, duplicates and those of a recovery too, after all else (ns2: after the
+agent has sent, so what it sets counts from the next ACK on); on_rtt(now_ns, rtt_ns), for each round trip of which the
+sender's timer takes a sample (ns-2's agents without timestamps time one packet at a time). on_recovered(state), at the
+end of a recovery, is called in profile rfc only: ns-2's agents have no such moment. An attribute owns_window = True
+makes recovery leave cwnd to the control (profile rfc). In examples/: a Vegas, a delay-gradient, a rate-based control.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """A congestion control written in Python, in the Rust engine."""
 
+import sys
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
@@ -186,3 +188,98 @@ def test_any_connection_may_have_its_own():
     assert largest[1] == 1
     with pytest.raises(LabError, match="3 controls for 2"):
         simulate(both, controls=[None, None, Still()])
+
+
+class Counting(Reno):
+    """Reno that writes down what every ACK delivers."""
+
+    def __init__(self):
+        self.told = []
+
+    def on_delivery(self, state):
+        self.told.append(
+            {name: getattr(state, name) for name in ("newly_acked", "delivered", "delivery_rate", "rtt_ns", "srtt_ns")}
+            | {name: getattr(state, name) for name in ("newly_lost", "lost", "is_in_recovery")}
+        )
+
+
+@pytest.mark.parametrize("recovery", ["newreno", "sack"])
+@pytest.mark.parametrize("profile", ["ns2", "rfc"])
+def test_every_ack_is_told_with_what_it_delivers(profile, recovery):
+    """Also in recovery: a rate computed from what is told has no gaps."""
+    name = "small_buffers_B20" if profile == "ns2" else "reno_10M"
+    scenario = load(SCENARIOS / f"{name}.toml", overrides=["duration_s=20", f"control.recovery={recovery}"])
+    control = Counting()
+    run = simulate(scenario, control=control)
+    pd.testing.assert_frame_equal(run.windows, simulate(scenario, control=Reno()).windows)
+    told = pd.DataFrame(control.told)
+    packets = run.packets(tap=scenario.taps[0])
+    acks = packets[~packets["is_from_sender"] & (packets["flags"] & 2 == 0)]
+    assert len(told) == len(acks)
+    assert told["is_in_recovery"].any()
+    assert (told["newly_acked"].cumsum() == told["delivered"]).all()
+    assert (told["newly_lost"].cumsum() == told["lost"]).all()
+    # What has been delivered is what was acknowledged and what is known to wait behind a hole at the end.
+    unit = 1 if profile == "rfc" else run.windows["smss"].iloc[0]
+    assert 0 <= told["delivered"].iloc[-1] - run.totals[0]["acked"] <= run.windows["cwnd"].max() / unit
+    assert told["lost"].iloc[-1] >= len(run.losses) > 0
+    # No rate is beyond the bottleneck's, but for what waits behind a hole and is told of at once. The path of profile
+    # ns2 is a satellite's, which twenty seconds do not fill.
+    bottleneck = scenario.path.nodes[0].rate_bps / 8 / (1 if profile == "rfc" else scenario.path.packet_bytes)
+    if recovery == "sack":
+        assert told["delivery_rate"].max() <= 1.01 * bottleneck
+    if profile == "rfc":
+        assert told["delivery_rate"].quantile(0.9) == pytest.approx(bottleneck, rel=0.05)
+    # A duplicate ACK without SACK does not say which segment came.
+    assert recovery == "newreno" or told["rtt_ns"].notna().mean() > 0.9
+    assert told["srtt_ns"].iloc[-1] > 0
+
+
+def test_samples_of_the_timer_are_told_with_an_ack_in_profile_ns2_too():
+    told = []
+
+    class Listener(Reno):
+        def on_ack(self, state):
+            told.append((state.rtt_ns, state.srtt_ns))
+            super().on_ack(state)
+
+    simulate(load(SCENARIOS / "small_buffers_B20.toml", overrides=["duration_s=20"]), control=Listener())
+    samples = [rtt_ns for rtt_ns, _ in told if rtt_ns is not None]
+    assert len(samples) > 10
+    assert min(samples) >= 0.56e9
+    assert sum(srtt_ns is not None for _, srtt_ns in told) > 0.9 * len(told)
+
+
+def test_a_rate_that_is_set_spaces_the_segments():
+    """1448 bytes at 500 kB/s: 2.896 ms between two departures."""
+
+    class Paced(Reno):
+        def on_ack(self, state):
+            state.cwnd, state.pacing_rate = 100 * state.smss, 500_000.0
+
+    run = simulate(load(SCENARIOS / "reno_10M.toml", overrides=["duration_s=5"]), control=Paced())
+    packets = run.packets(tap="sender")
+    sent = packets[packets["is_from_sender"] & (packets["payload_len"] > 0) & (packets["time_ns"] > 10**9)]
+    gap_ns = sent["payload_len"].iloc[0] / 500_000 * 1e9
+    assert sent["time_ns"].diff().median() == pytest.approx(gap_ns, rel=1e-6)
+    assert sent["time_ns"].diff().min() >= 0.99 * gap_ns
+
+
+def test_profile_ns2_refuses_a_rate():
+    class Paced(Reno):
+        def on_ack(self, state):
+            state.pacing_rate = 1.0
+
+    with pytest.raises(ValueError, match="do not pace"):
+        simulate(load(SCENARIOS / "small_buffers_B20.toml"), control=Paced())
+
+
+def test_every_field_is_in_the_table():
+    fields = [name for name in dir(_core.ControlState) if not name.startswith("_")]
+    docstring = sys.modules["tcptrace_lab.simulate"].__doc__ or ""
+    page = (ROOT / "docs" / "python_controls.md").read_text()
+    for name in fields:
+        assert f"| `{name}`" in page, name
+        assert f"{name} " in docstring, name
+    for method in ("on_ack", "on_loss", "on_timeout", "start", "on_rtt", "on_delivery", "on_recovered"):
+        assert f"| `{method}(" in page, method

@@ -89,6 +89,8 @@ pub struct PyControl {
     state: Py<ControlState>,
     arguments: Py<PyTuple>,
     owns_window: bool,
+    /// Its sender waits for departure times.
+    paces: bool,
     pacing_rate: Option<f64>,
     failure: Failure,
     /// Ends the run when a method has failed.
@@ -102,7 +104,9 @@ impl Clone for PyControl {
             let copied = py
                 .import("copy")
                 .and_then(|copy| copy.call_method1("deepcopy", (&self.object,)))
-                .and_then(|object| Self::new(&object, self.failure.clone(), self.stop.clone()));
+                .and_then(|object| {
+                    Self::new(&object, self.paces, self.failure.clone(), self.stop.clone())
+                });
             let mut control = copied.unwrap_or_else(|error| {
                 // The run is over, and nobody asks the copy.
                 self.fail(error);
@@ -112,6 +116,7 @@ impl Clone for PyControl {
                     state: self.state.clone_ref(py),
                     arguments: self.arguments.clone_ref(py),
                     owns_window: self.owns_window,
+                    paces: self.paces,
                     pacing_rate: None,
                     failure: self.failure.clone(),
                     stop: self.stop.clone(),
@@ -126,6 +131,7 @@ impl Clone for PyControl {
 impl PyControl {
     pub fn new(
         object: &Bound<'_, PyAny>,
+        paces: bool,
         failure: Failure,
         stop: Arc<AtomicBool>,
     ) -> PyResult<Self> {
@@ -150,6 +156,7 @@ impl PyControl {
             arguments: PyTuple::new(py, [&state])?.unbind(),
             state,
             owns_window,
+            paces,
             pacing_rate: None,
             failure,
             stop,
@@ -186,6 +193,10 @@ impl PyControl {
             Ok((after.cwnd, after.ssthresh, after.pacing_rate))
         });
         match result {
+            Ok((_, _, Some(_))) if !self.paces => {
+                let message = "pacing_rate: profile ns2's agents do not pace, use profile rfc";
+                self.fail(PyValueError::new_err(message));
+            }
             // A window below one segment would stop the sender for ever; NaN would as well, and a rate of 0.
             Ok((cwnd, ssthresh, rate))
                 if cwnd >= 0.0 && ssthresh >= 0.0 && rate.is_none_or(|rate| rate > 0.0) =>

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::control::{Failure, PyControl};
 use crate::congestion::Control;
 use crate::simulate::summary::{Value, summary};
-use crate::simulate::{self, Controls, Output, Spec, SpecError};
+use crate::simulate::{self, Controls, Output, Profile, Spec, SpecError};
 
 pyo3::import_exception!(tcptrace_lab.errors, ScenarioError);
 
@@ -50,9 +50,10 @@ pub fn run(py: Python<'_>, spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> P
 fn run_with(spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Output> {
     let failure = Failure::default();
     let mut controls = Controls::default();
+    let paces = spec.profile == Profile::Rfc;
     for object in own {
         let control = object
-            .map(|object| PyControl::new(&object, failure.clone(), controls.stop.clone()))
+            .map(|object| PyControl::new(&object, paces, failure.clone(), controls.stop.clone()))
             .transpose()?;
         controls
             .own

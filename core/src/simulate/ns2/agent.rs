@@ -1,5 +1,6 @@
 //! What ns-2's senders share: numbers, window, timing of one packet, output.
 
+use super::deliveries::Deliveries;
 use super::packet::Packet;
 use super::rto::{Sample, TickRto};
 use crate::congestion::{Ack, Control, Loss, State};
@@ -57,6 +58,10 @@ pub struct Base {
     rtt_active: bool,
     rtt_seq: i64,
     rtt_ts: f64,
+    /// The sample that the ACK at hand gave.
+    told_rtt_ns: Option<i64>,
+    /// Of a control that wants delivery rates.
+    pub deliveries: Option<Box<Deliveries>>,
     pub totals: Totals,
     pub phase: SenderState,
 }
@@ -107,6 +112,8 @@ impl Base {
             rtt_active: false,
             rtt_seq: -1,
             rtt_ts: 0.0,
+            told_rtt_ns: None,
+            deliveries: None,
             totals: Totals::default(),
             phase: SenderState::Open,
         }
@@ -131,6 +138,9 @@ impl Base {
         };
         io.event(at, Place::Sender, EventKind::Send, &packet);
         io.send(self.direction, packet);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_sent(io.now.to_ns(), number);
+        }
         if number > self.max_seq {
             self.max_seq = number;
             if !self.rtt_active {
@@ -188,8 +198,20 @@ impl Base {
 
     /// The control hears what the timer hears, before the timer's ticks round it.
     pub fn tell_rtt(&mut self, now: f64, sample: f64) {
-        self.control
-            .on_rtt(Seconds(now).to_ns(), Seconds(sample).to_ns());
+        let rtt_ns = Seconds(sample).to_ns();
+        self.told_rtt_ns = Some(rtt_ns);
+        self.control.on_rtt(Seconds(now).to_ns(), rtt_ns);
+    }
+
+    /// The agent has done with an ACK: what it delivered.
+    #[cold]
+    pub fn tell_delivery(&mut self, now: Seconds, packet: &Packet) {
+        let srtt_ns = self.rto.srtt_ns();
+        let Some(deliveries) = &mut self.deliveries else {
+            return;
+        };
+        let told = deliveries.on_ack(now.to_ns(), packet, self.phase, srtt_ns);
+        self.control.on_delivery(&mut self.state, &told);
     }
 
     /// Bookkeeping of an ACK of new data; the window is opened apart.
@@ -213,8 +235,8 @@ impl Base {
             now_ns: Seconds(now).to_ns(),
             newly_acked: 1.0,
             newly_sacked: 0.0,
-            rtt_ns: None,
-            srtt_ns: None,
+            rtt_ns: self.told_rtt_ns.take(),
+            srtt_ns: self.rto.srtt_ns(),
             flight_size: (self.t_seqno - 1 - self.highest_ack) as f64,
             snd_una: (self.highest_ack + 1) as u64,
             snd_nxt: self.t_seqno as u64,

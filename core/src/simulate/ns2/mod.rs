@@ -3,6 +3,7 @@
 mod agent;
 mod any;
 mod board;
+mod deliveries;
 mod fack;
 mod linux;
 mod packet;
@@ -16,6 +17,7 @@ use std::collections::VecDeque;
 
 use agent::{Agent, Base, ENDLESS, Io};
 use any::Any;
+use deliveries::Deliveries;
 use packet::Packet;
 use rto::TickRto;
 use sink::{Answer, Sink};
@@ -140,6 +142,11 @@ fn connection(
     );
     base.limited_transmit = sender.limited_transmit;
     base.has_timestamps = sender.timestamps;
+    let has_sack = is_linux || matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack);
+    if base.control.wants_delivery() {
+        let sacks = has_sack && given.receiver.sack;
+        base.deliveries = Some(Box::new(Deliveries::new(sacks)));
+    }
     if !is_linux {
         // The Linux agent sets its module up with the first ACK.
         base.control.start(&mut base.state, 0);
@@ -152,7 +159,6 @@ fn connection(
         RecoveryKind::Sack => Any::Sack(sack::Sack1::new()),
         RecoveryKind::Fack => Any::Fack(fack::Fack::new()),
     };
-    let has_sack = is_linux || matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack);
     let delays = given.receiver.delayed_ack_segments > 1;
     Connection {
         base,
@@ -261,6 +267,9 @@ impl Connection {
         io.delivered(1 - self.base.direction, packet);
         io.event(at, Place::Sender, EventKind::RecvAck, packet);
         self.agent.on_ack(&mut self.base, io, packet);
+        if self.base.deliveries.is_some() {
+            self.base.tell_delivery(io.now, packet);
+        }
         self.record(io);
     }
 
