@@ -224,6 +224,15 @@ class Capture:
         self._flows.clear()
         return self._reread(wanted)
 
+    def replay(self, **how: Any) -> Any:
+        """Replay it (tcptrace_lab/replay): a Run as the simulator's, for tables, plots and verdicts.
+
+        `through=scenario` alone: every packet through that path, open loop. With `control=` (a name or a Control) or
+        `as_found=True`: its data sent again by a simulated sender, over the path found or `through`'s.
+        """
+        # The replayer stands above this layer: it needs verdicts.
+        return importlib.import_module("tcptrace_lab.replay").replay(self, **how)
+
     def to_scapy(self, *, connection: int | None = None) -> Any:
         """The packets as a scapy PacketList; only those of one connection if named."""
         if self._file is None:

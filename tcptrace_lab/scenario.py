@@ -22,7 +22,7 @@ WINDOWS = tuple(controls.WINDOWS)
 CONTROLS = controls.CONTROLS
 RECOVERIES = ("tahoe", "reno", "newreno", "sack", "fack")
 PROFILES = ("ns2", "rfc")
-APPLICATIONS = ("bulk", "bytes", "on_off", "schedule")
+APPLICATIONS = ("bulk", "bytes", "on_off", "schedule", "turns")
 
 # A key that only one profile reads.
 NS2_ONLY = {"profile": "ns2"}
@@ -245,7 +245,8 @@ class Application:
     """What the sender is given to send.
 
     kind: bulk (always more), bytes (`bytes` once), on_off (`bytes`, then `off_s` of silence, `repeats` times, 0 meaning
-    for ever), schedule (`writes`: pairs of seconds after the connection's start and bytes).
+    for ever), schedule (`writes`: pairs of seconds after the connection's start and bytes), turns (profile rfc;
+    `turns`: pairs of seconds after everything before was acknowledged and bytes, as answers to requests come).
     """
 
     kind: str = "bulk"
@@ -253,12 +254,14 @@ class Application:
     off_s: float = 0.0
     repeats: int = 0
     writes: tuple[tuple[float, int], ...] = ()
+    turns: tuple[tuple[float, int], ...] = field(default=(), metadata=RFC_ONLY)
 
     def __post_init__(self) -> None:
         _one_of("kind", self.kind, APPLICATIONS)
         self._used("bytes", self.bytes, "bytes", "on_off")
         self._used("off_s", self.off_s, "on_off")
         self._used("writes", len(self.writes), "schedule")
+        self._used("turns", len(self.turns), "turns")
         _require("bytes", self.bytes, self.bytes <= MOST, "<= 2^53")
         _require("off_s", self.off_s, self.off_s < LONGEST_S, "< 1e9")
         _require("repeats", self.repeats, 0 <= self.repeats <= MOST_PACKETS, ">= 0 and <= 2^30")
@@ -267,6 +270,9 @@ class Application:
             holds = before_s <= at_s < LONGEST_S and 0 < size <= MOST
             _require("writes", (at_s, size), holds, "in order of time below 1e9 s, bytes > 0 and <= 2^53")
             before_s = at_s
+        for wait_s, size in self.turns:
+            holds = 0 <= wait_s < LONGEST_S and 0 < size <= MOST
+            _require("turns", (wait_s, size), holds, "waits >= 0 and below 1e9 s, bytes > 0 and <= 2^53")
 
     def _used(self, key: str, value: float, *kinds: str) -> None:
         wanted = self.kind in kinds

@@ -133,6 +133,8 @@ def _application(application: Application) -> Mapping[str, object]:
             return {"kind": "on_off", "on_bytes": application.bytes, "off_ns": off_ns, "repeats": repeats}
         case "schedule":
             return {"kind": "schedule", "writes": [(_ns(at_s), size) for at_s, size in application.writes]}
+        case "turns":
+            return {"kind": "turns", "turns": [(_ns(wait_s), size) for wait_s, size in application.turns]}
     return {"kind": "bulk"}
 
 

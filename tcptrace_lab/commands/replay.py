@@ -13,10 +13,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tcptrace_lab.capture import Capture
+    from tcptrace_lab.scenario import Scenario
 
 # What fits a terminal of an open loop's row.
 SHOWN = ("packets", "drops", "drop_share", "drops_per_node", "delay_p50_s", "delay_p95_s", "delay_max_s")
+
+# The same of a closed loop's.
+AGAIN_SHOWN = ("connection", "completion_s", "goodput_bps", "loss_events", "lost_segments", "regime", "slow_starts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what comes out (.pcap, .pcapng; beside it NAME.drops, NAME.queue, NAME.delays); with --over the rows",
     )
     path.add_argument("--side-cars", default=".csv", metavar="SUFFIX", help=".csv, .csv.gz, .parquet or .json")
+    again = parser.add_argument_group("sent again by a simulated sender (closed loop)")
+    again.add_argument("--as-found", action="store_true", help="path, control and application as the capture shows")
+    again.add_argument("--control", metavar="NAME", help="this control instead; with --through over that path")
     parser.add_argument("--figure", metavar="FILE", help="draw it: .png, .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -44,9 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay in the way that was asked for."""
     from tcptrace_lab.errors import LabError
 
+    if arguments.as_found or arguments.control:
+        return _closed_loop(arguments)
     if arguments.through:
         return _open_loop(arguments)
-    raise LabError(f"{arguments.capture}: say how to replay it: --through SCENARIO")
+    raise LabError(f"{arguments.capture}: say how to replay it: --through SCENARIO, --as-found or --control NAME")
 
 
 def _open_loop(arguments: argparse.Namespace) -> int:
@@ -100,7 +111,7 @@ def _open_loop_sweep(arguments: argparse.Namespace, capture: Capture, table: Any
     from tcptrace_lab.commands.analyze import Progress
     from tcptrace_lab.replay.open_loop import sweep_through
     from tcptrace_lab.sweep import over
-    from tcptrace_lab.tables import check_table, replacing, write_table
+    from tcptrace_lab.tables import check_table, write_table
 
     if arguments.output:
         check_table(arguments.output)
@@ -112,9 +123,7 @@ def _open_loop_sweep(arguments: argparse.Namespace, capture: Capture, table: Any
     if arguments.figure:
         from tcptrace_lab.report.replay_figure import sweep_figure
 
-        figure = sweep_figure(frame, overs[0].key, title=f"{capture.name} through {arguments.through}")
-        with replacing(arguments.figure) as temporary:
-            figure.savefig(temporary, format=arguments.figure.rpartition(".")[2], dpi=150)
+        _save(sweep_figure(frame, overs[0].key, title=f"{capture.name} through {arguments.through}"), arguments.figure)
     if arguments.json:
         print(json.dumps(json.loads(frame.to_json(orient="records")), indent=2))
     elif not arguments.output:
@@ -122,6 +131,80 @@ def _open_loop_sweep(arguments: argparse.Namespace, capture: Capture, table: Any
         shown = frame[[*keys, *(name for name in SHOWN if name not in keys)]]
         print(shown.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     return 0
+
+
+def _closed_loop(arguments: argparse.Namespace) -> int:
+    from tcptrace_lab import read
+    from tcptrace_lab.commands.plot import check_picture
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.replay.closed_loop import again
+    from tcptrace_lab.replay.open_loop import check_suffix
+    from tcptrace_lab.scenario_file import load
+    from tcptrace_lab.tables import check_output
+
+    if arguments.near:
+        raise LabError("--near: only open loop carries hosts' packets; a sender sends again whoever it was")
+    if arguments.figure:
+        check_picture(arguments.figure)
+    if arguments.output and not arguments.over:
+        check_suffix(arguments.output)
+        check_output(arguments.output)
+    through = load(arguments.through) if arguments.through else None
+    capture = read(arguments.capture)
+    if arguments.over:
+        return _closed_loop_sweep(arguments, capture, through)
+    done = again(capture, control=arguments.control, through=through, settings=arguments.set)
+    written = []
+    if arguments.output:
+        done.write(arguments.output, payload=False)
+        base = arguments.output.rpartition(".")[0]
+        written = [arguments.output, *map(str, done.write_truth(f"{base}.truth{arguments.side_cars}"))]
+    if arguments.figure:
+        from tcptrace_lab.report.replay_figure import then_and_now_figure
+
+        _save(then_and_now_figure(done), arguments.figure)
+        written.append(arguments.figure)
+    if arguments.json:
+        from tcptrace_lab.report.replay_text import closed_loop_answer
+
+        print(json.dumps(closed_loop_answer(done, written), indent=1, allow_nan=False))
+        return 0
+    from tcptrace_lab.report.replay_text import closed_loop_lines
+
+    print("\n".join(closed_loop_lines(done, arguments.through)))
+    print("".join(f"  wrote {file}\n" for file in written), end="")
+    return 0
+
+
+def _closed_loop_sweep(arguments: argparse.Namespace, capture: Capture, through: Scenario | None) -> int:
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.replay.closed_loop import sweep_again
+    from tcptrace_lab.sweep import over
+    from tcptrace_lab.tables import check_table, write_table
+
+    if arguments.output:
+        check_table(arguments.output)
+    if arguments.figure:
+        raise LabError("--figure: with --over it draws open loop's drops; a closed loop's rows go to -o")
+    overs = [over(text) for text in arguments.over]
+    frame = sweep_again(capture, overs, control=arguments.control, through=through, settings=arguments.set)
+    frame["slow_starts"] = ["/".join(map(str, counts)) for counts in frame["slow_starts"]]
+    frame = frame.drop(columns="limits")
+    if arguments.output:
+        write_table(frame, arguments.output)
+    if arguments.json:
+        print(json.dumps(json.loads(frame.to_json(orient="records")), indent=2))
+    elif not arguments.output:
+        shown = frame[[*(one.key for one in overs), *AGAIN_SHOWN]]
+        print(shown.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    return 0
+
+
+def _save(figure: Figure, path: str) -> None:
+    from tcptrace_lab.tables import replacing
+
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.rpartition(".")[2], dpi=150)
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,33 @@
 """A capture replayed: through another path, sent again by a simulated sender, or watched as it happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcptrace_lab.capture import Capture
+    from tcptrace_lab.replay.closed_loop import ClosedLoop
+    from tcptrace_lab.replay.open_loop import OpenLoop
+    from tcptrace_lab.scenario import Control, Scenario
+
+__all__ = ["replay"]
+
+
+def replay(
+    capture: Capture,
+    *,
+    through: Scenario | None = None,
+    control: str | Control | None = None,
+    as_found: bool = False,
+    near: tuple[str, ...] = (),
+) -> OpenLoop | ClosedLoop:
+    """What `Capture.replay` does: open loop with `through` alone, closed loop with `control` or `as_found`."""
+    if control is not None or as_found:
+        from tcptrace_lab.replay.closed_loop import again
+
+        return again(capture, control=control, through=through)
+    if through is None:
+        raise ValueError("say how to replay: through=scenario, control=name or as_found=True")
+    from tcptrace_lab.replay.open_loop import through as carry
+
+    return carry(capture, through, near=near)

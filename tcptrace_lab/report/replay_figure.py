@@ -1,16 +1,21 @@
-"""Figures of a replay: drops and delays over a swept key."""
+"""Figures of a replay: drops and delays over a swept key; a recording beside the same data sent again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from tcptrace_lab.report.connection_figure import BLUE, ORANGE, RED
+from tcptrace_lab.report.connection_figure import BINS, BLUE, ORANGE, RED
+from tcptrace_lab.report.decimate import envelope
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.replay.closed_loop import ClosedLoop
 
 
 def sweep_figure(frame: pd.DataFrame, key: str, *, title: str) -> Figure:
@@ -36,3 +41,39 @@ def _plain(axes: Axes) -> None:
     axes.grid(True, color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_ylim(bottom=0)
+
+
+def then_and_now_figure(run: ClosedLoop) -> Figure:
+    """Per connection what was outstanding, and below it the data acknowledged, then and now."""
+    pairs = [(one.verdict, now) for one, now in zip(run.found.connections, run.verdicts, strict=True)]
+    shown = sorted(pairs, key=lambda pair: -len(pair[0].seen.timeline.send_ns))[:MOST_PANELS]
+    figure = Figure(figsize=(9.5, 1.5 + 3.5 * len(shown)), layout="constrained")
+    panels = figure.subplots(2 * len(shown), 1, squeeze=False, height_ratios=(2.2, 1.0) * len(shown))
+    for number, (then, now) in enumerate(shown):
+        window, data = panels[2 * number][0], panels[2 * number + 1][0]
+        for verdict, colour, label in ((then, BLUE, "then"), (now, ORANGE, "now")):
+            _draw(window, data, verdict.seen, colour, label)
+        window.set_ylabel("outstanding (segments)")
+        window.set_title(f"connection {then.who.connection}: {then.who.sender}", fontsize=9, loc="left")
+        window.legend(frameon=False, fontsize=8, ncols=2, loc="upper right")
+        data.set_ylabel("acknowledged (MB)")
+        data.set_xlabel("time since its first byte (s)")
+        data.sharex(window)
+        for axes in (window, data):
+            _plain(axes)
+    figure.suptitle(f"{run.recording.name}, then and sent again", fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+# More connections than this have a figure each by --connection of `plot`.
+MOST_PANELS = 3
+
+
+def _draw(window: Axes, data: Axes, seen: Reconstruction, colour: str, label: str) -> None:
+    timeline = seen.timeline
+    if not len(timeline.ack_ns) or not len(timeline.send_ns):
+        return
+    seconds = (timeline.ack_ns - timeline.send_ns[0]) / 1e9
+    window.plot(*envelope(seconds, seen.flight / timeline.smss, bins=BINS), color=colour, linewidth=0.8, label=label)
+    acked = (timeline.snd_una - timeline.first_offset) / 1e6
+    data.plot(*envelope(seconds, np.asarray(acked), bins=BINS), color=colour, linewidth=0.9)

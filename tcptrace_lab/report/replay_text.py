@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tcptrace_lab.replay.closed_loop import ClosedLoop, Outcome
     from tcptrace_lab.replay.open_loop import OpenLoop
+    from tcptrace_lab.scenario import Path
 
 WIDTH = 118
 
@@ -60,3 +63,104 @@ def _way(row: dict[str, Any], suffix: str) -> str:
 
 def _ms(ns: float) -> str:
     return f"{ns / 1e6:.3g} ms"
+
+
+def closed_loop_lines(run: ClosedLoop, through: str | None) -> Iterator[str]:
+    """A capture sent again: how it was understood, and then beside now."""
+    from tcptrace_lab.replay.closed_loop import understood
+
+    where = f"over the path of {through}" if through else "over the path that it shows"
+    yield f"{run.recording.name} sent again {where}"
+    yield from _wrapped("path", _path(run.scenario.path))
+    for note in run.found.notes:
+        yield from _wrapped("", note)
+    for (one, words), (then, now) in zip(understood(run.found), run.outcomes, strict=True):
+        who = one.verdict.who
+        yield f"  connection {who.connection}  {who.sender} -> {who.receiver}"
+        yield from _wrapped("  sender", words)
+        yield f"    {'':22}{'then':>16}{'now':>16}"
+        for name, told in _ROWS:
+            yield f"    {name:22}{told(then):>16}{told(now):>16}"
+
+
+def closed_loop_answer(run: ClosedLoop, written: list[str]) -> dict[str, Any]:
+    """The same as JSON has it."""
+    from dataclasses import asdict
+
+    from tcptrace_lab.replay.closed_loop import scenario_table, understood
+
+    def plain(outcome: Outcome) -> Any:
+        return _finite(asdict(outcome))
+
+    connections = [
+        {
+            "connection": one.verdict.who.connection,
+            "sender": one.verdict.who.sender,
+            "control": one.control_name,
+            "understood": words,
+            "then": plain(then),
+            "now": plain(now),
+        }
+        for (one, words), (then, now) in zip(understood(run.found), run.outcomes, strict=True)
+    ]
+    return {
+        "capture": run.recording.name,
+        "scenario": _finite(scenario_table(run.scenario)),
+        "notes": list(run.found.notes),
+        "connections": connections,
+        "files": written,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no number for "none" and for "without limit"."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=f"  {name:10}  ", subsequent_indent=" " * 14)
+
+
+def _path(path: Path) -> str:
+    words = []
+    for node in path.nodes:
+        rate = "no limit" if node.rate_bps == math.inf else f"{node.rate_bps / 1e6:.4g} Mbit/s"
+        buffer = "unlimited" if node.buffer == math.inf else f"{node.buffer:.0f} {node.buffer_unit}"
+        lost = f", loses {len(node.drop_packets)} packets by number" if node.drop_packets else ""
+        words.append(f"{rate}, buffer {buffer}{lost}")
+    return f"{'; '.join(words)}; round trip {_ms(path.base_rtt_s * 1e9)}, packets of {path.packet_bytes} bytes"
+
+
+def _number(value: float, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:
+    return "-" if math.isnan(value) else f"{value * scale:.{digits}g}{unit}"
+
+
+def _counts(counts: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, counts[:4]))
+    return (shown + (" .." if len(counts) > 4 else "")) or "-"
+
+
+def _limits(limits: Mapping[str, float]) -> str:
+    if not limits:
+        return "-"
+    name = max(limits, key=lambda key: limits[key])
+    return f"{name} {limits[name]:.0%}"
+
+
+_ROWS: tuple[tuple[str, Callable[[Outcome], str]], ...] = (
+    ("completion time", lambda row: _number(row.completion_s, " s", digits=5)),
+    ("goodput", lambda row: _number(row.goodput_bps, " Mbit/s", 1e-6)),
+    ("loss events", lambda row: str(row.loss_events)),
+    ("segments lost", lambda row: str(row.lost_segments)),
+    ("timeouts", lambda row: str(row.timeouts)),
+    ("slow starts per cycle", lambda row: _counts(row.slow_starts)),
+    ("regime", lambda row: row.regime),
+    ("round trip, half", lambda row: _number(row.rtt_median_s, " ms", 1e3)),
+    ("round trip, most", lambda row: _number(row.rtt_max_s, " ms", 1e3)),
+    ("largest window", lambda row: _number(row.window_max)),
+    ("limited by", lambda row: _limits(row.limits)),
+)

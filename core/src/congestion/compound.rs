@@ -10,6 +10,8 @@ const ALPHA_SHIFT: u32 = 3;
 pub struct Compound {
     /// Packets in the queue at which dwnd stops growing.
     gamma: f64,
+    /// Acknowledged segments grow wc, as in kernels since Linux 3.18; else ACKs, as in the module.
+    byte_counting: bool,
     wc: u64,
     dwnd: u64,
     /// ACKs since wc last grew in avoidance.
@@ -25,6 +27,7 @@ impl Compound {
     pub fn new(gamma: f64) -> Self {
         Self {
             gamma,
+            byte_counting: false,
             wc: 0,
             dwnd: 0,
             acks: 0,
@@ -34,6 +37,12 @@ impl Compound {
             min_rtt_us: u64::MAX,
             base_rtt_us: u64::MAX,
         }
+    }
+
+    /// RFC 3465: with delayed ACKs the window grows as without.
+    pub fn with_byte_counting(mut self, byte_counting: bool) -> Self {
+        self.byte_counting = byte_counting;
+        self
     }
 
     pub fn dwnd(&self) -> u64 {
@@ -108,10 +117,15 @@ impl Window for Compound {
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         let cwnd = (state.cwnd / state.smss) as u64;
         self.follow_reduction(cwnd);
-        if self.wc as f64 <= state.ssthresh / state.smss {
-            self.wc += 1;
+        let segments = if self.byte_counting {
+            (ack.newly_acked / state.smss).round() as u64
         } else {
-            self.acks += u64::from(self.acks < cwnd);
+            1
+        };
+        if self.wc as f64 <= state.ssthresh / state.smss {
+            self.wc += segments;
+        } else {
+            self.acks += if self.acks < cwnd { segments } else { 0 };
             if self.acks >= cwnd {
                 self.wc += 1;
                 self.acks = 0;

@@ -248,11 +248,18 @@ pub static WINDOWS: &[WindowRow] = &[
         name: "compound",
         family: "compound",
         source: "the Linux module of Blanc, Avrachenkov & Collange 2008, as in ns-2.35",
-        parameters: &[GAMMA],
+        parameters: &[GAMMA, BYTE_COUNTING],
         profiles: BOTH,
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, _| over(slow_start, p, Compound::new(p.value(&GAMMA))),
+        build: |slow_start, p, _| {
+            let window = Compound::new(p.value(&GAMMA));
+            over(
+                slow_start,
+                p,
+                window.with_byte_counting(p.is_set(&BYTE_COUNTING)),
+            )
+        },
     },
     WindowRow {
         name: "compound-draft",

@@ -8,18 +8,25 @@ pub struct Writes {
     application: Application,
     start_ns: i64,
     done: u64,
+    /// Of the next turn, once what it waits for is known.
+    turn_ns: Option<i64>,
 }
 
 impl Writes {
     pub fn new(application: &Application, start_ns: i64) -> Self {
+        let turn_ns = match application {
+            Application::Turns { turns } => turns.first().map(|&(wait_ns, _)| start_ns + wait_ns),
+            _ => None,
+        };
         Self {
             application: application.clone(),
             start_ns,
             done: 0,
+            turn_ns,
         }
     }
 
-    /// Time of the next write.
+    /// Time of the next write, as far as it is known.
     pub fn next(&self) -> Option<i64> {
         let is_first = self.done == 0;
         let offset = match &self.application {
@@ -32,8 +39,30 @@ impl Writes {
             Application::Schedule { writes } => {
                 writes.get(self.done as usize).map(|&(time_ns, _)| time_ns)
             }
+            Application::Turns { .. } => return self.turn_ns,
         };
         offset.map(|offset| self.start_ns + offset)
+    }
+
+    /// Everything written has been acknowledged: from now on the next turn waits. Returns its time if there is one.
+    pub fn on_all_acked(&mut self, now_ns: i64) -> Option<i64> {
+        let Application::Turns { turns } = &self.application else {
+            return None;
+        };
+        if self.turn_ns.is_none() {
+            let next = turns.get(self.done as usize)?;
+            self.turn_ns = Some(now_ns.saturating_add(next.0));
+            return self.turn_ns;
+        }
+        None
+    }
+
+    /// No write comes any more.
+    pub fn is_over(&self) -> bool {
+        match &self.application {
+            Application::Turns { turns } => self.done as usize >= turns.len(),
+            _ => self.next().is_none(),
+        }
     }
 
     /// Takes the next write: its bytes, or `None` for a bulk transfer.
@@ -45,6 +74,10 @@ impl Writes {
             Application::Bytes { bytes } => Some(*bytes),
             Application::OnOff { on_bytes, .. } => Some(*on_bytes),
             Application::Schedule { writes } => writes.get(number).map(|&(_, bytes)| bytes),
+            Application::Turns { turns } => {
+                self.turn_ns = None;
+                turns.get(number).map(|&(_, bytes)| bytes)
+            }
         }
     }
 }
@@ -66,5 +99,21 @@ mod tests {
         assert_eq!((writes.next(), writes.take()), (Some(100), Some(10)));
         assert_eq!((writes.next(), writes.take()), (Some(105), Some(10)));
         assert_eq!(writes.next(), None);
+    }
+
+    #[test]
+    fn a_turn_comes_its_wait_after_everything_before_was_acknowledged() {
+        let turns = Application::Turns {
+            turns: vec![(5, 10), (7, 20)],
+        };
+        let mut writes = Writes::new(&turns, 100);
+        assert_eq!((writes.next(), writes.take()), (Some(105), Some(10)));
+        assert_eq!((writes.next(), writes.is_over()), (None, false));
+        assert_eq!(writes.on_all_acked(200), Some(207));
+        // A second ACK of the same data changes nothing.
+        assert_eq!(writes.on_all_acked(203), None);
+        assert_eq!((writes.next(), writes.take()), (Some(207), Some(20)));
+        assert!(writes.is_over());
+        assert_eq!(writes.on_all_acked(300), None);
     }
 }

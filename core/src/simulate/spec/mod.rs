@@ -218,6 +218,11 @@ pub enum Application {
     Schedule {
         writes: Vec<(i64, u64)>,
     },
+    /// `rfc`: (wait in nanoseconds, bytes): each write comes its wait after everything before was acknowledged, the
+    /// first after the start. Answers to requests: the other side asks when it has the last one.
+    Turns {
+        turns: Vec<(i64, u64)>,
+    },
 }
 
 fn known_slow_start<'de, D: Deserializer<'de>>(from: D) -> Result<&'static SlowStartRow, D::Error> {

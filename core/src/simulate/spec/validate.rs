@@ -67,6 +67,13 @@ impl Spec {
                 connection.jitter_ns == 0 || self.profile == Profile::Rfc,
                 "0 in profile ns2, whose hosts take no time",
             )?;
+            require(
+                &format!("connections.{number}.application.kind"),
+                "turns",
+                self.profile == Profile::Rfc
+                    || !matches!(connection.application, Application::Turns { .. }),
+                "another in profile ns2",
+            )?;
         }
         for (number, tap) in self.taps.iter().enumerate() {
             let wanted = "sender, receiver, nodeN.in or nodeN.out of an existing node";
@@ -172,6 +179,15 @@ impl ConnectionSpec {
                     "ordered in time, bytes > 0",
                 )
             }
+            Application::Turns { turns } => require(
+                &format!("{application}.turns"),
+                "[...]",
+                !turns.is_empty()
+                    && turns
+                        .iter()
+                        .all(|&(wait_ns, bytes)| wait_ns >= 0 && bytes > 0),
+                "one or more, waits >= 0, bytes > 0",
+            ),
         }
     }
 }

@@ -120,7 +120,7 @@ impl Connection {
         self.written = bytes.map_or(ENDLESS, |bytes| self.written + bytes);
         let next = self.writes.next().map(|ns| stamp(Nanos(ns), io.now));
         io.schedule.set(self.first_source + APPLICATION, next);
-        if next.is_none() && self.written < ENDLESS {
+        if self.writes.is_over() && self.written < ENDLESS {
             // FIN takes one number behind the last byte.
             self.is_closing = true;
             self.written += 1;
@@ -262,6 +262,12 @@ impl Connection {
                 echo_rtt_ns: packet.echo_ns.map(|echo_ns| io.now.0 - echo_ns),
             },
         );
+        if sender.snd_una == self.written {
+            if let Some(ns) = self.writes.on_all_acked(io.now.0) {
+                let at = stamp(Nanos(ns), io.now);
+                io.schedule.set(self.first_source + APPLICATION, Some(at));
+            }
+        }
         if packet.flags.has(TcpFlags::FIN) {
             // Each copy: the ACK of the one before may have been lost.
             self.sender_rcv_nxt = 2;

@@ -1,0 +1,116 @@
+"""How a receiver answered: delayed ACKs, the window it offered, how fast its application read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.scenario import Receiver
+
+# RFC 1122 section 4.2.3.2 asks for an ACK for every second segment: a receiver that does so for fewer than half of its
+# ACKs outside recovery acknowledges each.
+DELAYING_SHARE = 0.5
+# Linux's least, and by far the commonest: what is used where no ACK of the capture waited for its timer.
+USUAL_TIMER_S = 0.04
+# A sender kept by the window for less of the time says nothing about the reader.
+READER_SHARE = 0.1
+# What a 16-bit field can say with the largest shift (RFC 7323 section 2.3).
+LARGEST_WINDOW = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Habit:
+    """The receiver as a scenario has it."""
+
+    receiver: Receiver
+    delayed_ack_segments: int
+    notes: tuple[str, ...]
+
+
+def recover_habit(seen: Reconstruction) -> Habit:
+    """The habits that a timeline's ACKs show."""
+    timeline = seen.timeline
+    segments, quick = _delaying(timeline)
+    rwnd = _offered(seen)
+    reader_bps, words = _reader(seen, rwnd)
+    notes = [f"an ACK for {'every second segment' if segments == 2 else 'each segment'}"]
+    if segments == 2 and quick:
+        notes[0] += f", the first {quick} at once"
+    receiver = Receiver(
+        delayed_ack_timer_s=_timer_s(timeline) if segments == 2 else 0.1,
+        quickack_segments=quick if segments == 2 else 0,
+        dsack=bool(timeline.dsacks),
+        rwnd=max(rwnd, 1),
+        reader_bps=reader_bps,
+    )
+    return Habit(receiver=receiver, delayed_ack_segments=segments, notes=(*notes, *words))
+
+
+def _offered(seen: Reconstruction) -> int:
+    """The window offered when all has been read: the largest, or where it was the limit what it was then (a host may
+    offer more at first than it goes on with)."""
+    timeline = seen.timeline
+    known = timeline.rwnd[timeline.rwnd < LARGEST_WINDOW]
+    if not len(known):
+        return LARGEST_WINDOW
+    most = int(known.max())
+    if seen.limits.get("rwnd", 0.0) < READER_SHARE:
+        return most
+    rows = seen.windows
+    limited = rows.loc[rows["limited_by"] == "rwnd", "time_ns"].to_numpy()
+    at = timeline.rwnd[np.maximum(np.searchsorted(timeline.ack_ns, limited, side="right") - 1, 0)]
+    usual = int(np.percentile(at, 90))
+    return usual if most // 2 < usual < LARGEST_WINDOW else most
+
+
+def _delaying(timeline: Timeline) -> tuple[int, int]:
+    """Segments per ACK (1 or 2), and how many were acknowledged singly before delaying began."""
+    moved = timeline.newly_acked
+    # While a hole is filled an ACK tells of more than came last.
+    sane = (moved > 0) & timeline.is_bare & (timeline.sacked == 0)
+    counts = moved[sane] / timeline.smss
+    if not len(counts):
+        return 2, 0
+    pairs = counts > 1.5
+    if not pairs.any() or np.mean(pairs) < DELAYING_SHARE * 0.5:
+        return 1, 0
+    first = int(np.argmax(pairs))
+    return 2, round(float(counts[:first].sum()))
+
+
+def _timer_s(timeline: Timeline) -> float:
+    """The wait of lone segments beyond the least round trip, where some did wait; else the usual."""
+    rows, samples = timeline.rtt
+    if not len(samples):
+        return USUAL_TIMER_S
+    single = timeline.newly_acked[rows] <= timeline.smss
+    # A lone segment: everything sent is acknowledged by its ACK.
+    sent = timeline.sends_before_next_ack[rows]
+    top = timeline.snd_max[np.maximum(sent - 1, 0)]
+    lone = single & (timeline.snd_una[rows] >= top)
+    waits = (samples[lone] - samples.min()) / 1e9
+    waits = waits[(waits > 0.02) & (waits <= 0.5)]
+    return float(np.median(waits)) if len(waits) >= 3 else USUAL_TIMER_S
+
+
+def _reader(seen: Reconstruction, rwnd: int) -> tuple[float, tuple[str, ...]]:
+    """The rate at which the application read, where a window that fell to less than half shows that it was slow."""
+    timeline = seen.timeline
+    if seen.limits.get("rwnd", 0.0) < READER_SHARE or not len(timeline.ack_ns):
+        return math.inf, ()
+    edge = timeline.snd_una + timeline.rwnd
+    tight = timeline.rwnd < rwnd // 2
+    if not tight.any() or int(timeline.rwnd[timeline.newly_acked > 0].min()) > rwnd // 2:
+        return math.inf, (f"a window of {rwnd} bytes, read at once",)
+    first, last = int(np.argmax(tight)), int(len(tight) - 1 - np.argmax(tight[::-1]))
+    span_ns = int(timeline.ack_ns[last] - timeline.ack_ns[first])
+    # What was read is what moved the right edge (RFC 9293 section 3.8.6).
+    read = int(edge[: last + 1].max() - edge[: first + 1].max())
+    if span_ns <= 0 or read <= 0:
+        return math.inf, (f"a window of {rwnd} bytes",)
+    bps = read * 8e9 / span_ns
+    return bps, (f"a window of {rwnd} bytes, read at {bps / 1e6:.3g} Mbit/s",)

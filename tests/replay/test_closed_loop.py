@@ -1,0 +1,218 @@
+"""A capture sent again: with everything as found it must come back; applications and receivers recovered."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.capture import Capture
+from tcptrace_lab.cli import main
+from tcptrace_lab.errors import LabError
+from tcptrace_lab.replay.as_found import as_found
+from tcptrace_lab.replay.closed_loop import ClosedLoop, again, sweep_again
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
+from tcptrace_lab.scenario import Path as Way
+from tcptrace_lab.simulate import simulate
+from tcptrace_lab.sweep import over
+from tests.conftest import ROOT, shared
+
+CAPTURES = ROOT / "captures"
+MODERN = Control(
+    recovery="sack", initial_window=10, timestamps=True, limited_transmit=True, byte_counting=True, rack=True
+)
+
+
+def comes_back(run: ClosedLoop, *, within: float = 0.05) -> None:
+    """The mark of issue 11: completion within 5 %, loss events within 1 or 10 %, the same regime."""
+    for then, now in run.outcomes:
+        assert now.completion_s == pytest.approx(then.completion_s, rel=within)
+        assert abs(now.loss_events - then.loss_events) <= max(1, 0.1 * then.loss_events)
+        assert "undecided" in (then.regime, now.regime) or now.regime == then.regime
+
+
+@pytest.mark.parametrize("name", ["reno_on_off", "reno_slow_reader", "reno_rwnd", "short_reno", "tahoe_small_buffer"])
+def test_our_recordings_come_back_as_found(name: str) -> None:
+    """A kernel's run: writes, a slow reader, a small window, a short transfer; and a Tahoe sender's."""
+    comes_back(again(read(CAPTURES / f"{name}.pcap.gz")))
+
+
+@pytest.mark.parametrize(
+    ("name", "control"),
+    [
+        ("kernel/cubic_v6_multinode", "cubic"),
+        ("kernel/ctcp_case6_20M", "compound"),
+        ("kernel/mstart_20M", "m_start"),
+        ("kernel/reno_acked_sched", "reno"),
+        ("kernel/tahoe_sat_B20", None),
+        ("identify/reno_plain", "reno"),
+        ("identify/compound_case4", "compound"),
+        ("identify/m_start_nots", "m_start"),
+        ("identify/short_3", "reno"),
+    ],
+)
+def test_kernel_recordings_come_back_as_found(name: str, control: str | None) -> None:
+    """Path and application from the capture, the control by its name."""
+    comes_back(again(read(shared("captures", f"{name}.pcap.gz")), control=control))
+
+
+def test_the_triple_slow_start_comes_back_at_20_and_not_at_22() -> None:
+    """Barakat & Altman 1998, Figure 4, from a capture: a larger buffer, one slow start fewer, more throughput."""
+    capture = read(shared("captures", "kernel", "tahoe_sat_B20.pcap.gz"))
+    rows = sweep_again(capture, [over("path.nodes.0.buffer=20,22")])
+    assert list(rows["regime"]) == ["triple", "double"]
+    assert rows["goodput_bps"].iloc[1] > 1.1 * rows["goodput_bps"].iloc[0]
+
+
+def path(rate_bps: float = 10e6, buffer: float = 40, one_way_s: float = 0.02) -> Way:
+    """A bottleneck, and as long a way back."""
+    return Way(nodes=(Node(rate_bps=rate_bps, buffer=buffer, delay_s=one_way_s),), return_delay_s=one_way_s)
+
+
+def simulated(*connections: Connection, way: Way | None = None, duration_s: float = 20.0) -> Capture:
+    """What a tap at the sender saw."""
+    return simulate(Scenario(path=way or path(), connections=connections, duration_s=duration_s)).capture()
+
+
+def test_answers_to_requests_wait_for_what_was_delivered() -> None:
+    """Think times are between an answer's end and the next: on a path of half the rate all of them move."""
+    turns = ((0.0, 300_000), (0.5, 200_000), (0.7, 100_000))
+    scenario = Scenario(
+        path=path(),
+        connections=(Connection(control=MODERN, application=Application(kind="turns", turns=turns)),),
+        duration_s=10.0,
+    )
+    ends = []
+    for run in (simulate(scenario), simulate(replace(scenario, path=path(rate_bps=5e6)))):
+        flow = run.capture()[0].data_flow
+        segments, acks = flow.segments, flow.acks
+        assert (segments["offset"] + segments["length"]).max() == 600_000
+        for wait_s, before in ((0.5, 300_000), (0.7, 500_000)):
+            acked_ns = acks.loc[acks["ack_offset"] >= before, "time_ns"].iloc[0]
+            next_ns = segments.loc[segments["offset"] >= before, "time_ns"].iloc[0]
+            assert (next_ns - acked_ns) / 1e9 == pytest.approx(wait_s, abs=1e-3)
+        ends.append(acks["time_ns"].iloc[-1] / 1e9)
+    assert ends[1] > ends[0] + 0.3
+
+
+def test_writes_at_their_own_times_are_recovered() -> None:
+    """An application that nobody asks writes when it writes, whatever was delivered."""
+    writes = ((0.0, 80_000), (0.6, 50_000), (1.9, 120_000))
+    capture = simulated(Connection(control=MODERN, application=Application(kind="schedule", writes=writes)))
+    found = as_found(capture, control="reno").connections[0].written
+    assert found.application.kind == "schedule"
+    assert [size for _, size in found.application.writes] == [80_000, 50_000, 120_000]
+    # The first write opens the connection: its bytes leave a round trip later.
+    assert [at for at, _ in found.application.writes] == pytest.approx([0.0, 0.56, 1.86], abs=0.01)
+
+
+def test_a_slow_reader_is_measured() -> None:
+    """The window's right edge moves as the application reads."""
+    receiver = Receiver(rwnd=60_000, reader_bps=2e6, delayed_ack_timer_s=0.04)
+    control = replace(MODERN, delayed_ack_segments=2)
+    application = Application(kind="bytes", bytes=1_500_000)
+    capture = simulated(Connection(control=control, receiver=receiver, application=application))
+    habit = as_found(capture, control="reno").connections[0].habit
+    assert habit.receiver.reader_bps == pytest.approx(2e6, rel=0.05)
+    assert habit.delayed_ack_segments == 2
+    assert habit.receiver.rwnd == pytest.approx(60_000, rel=0.05)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_delayed_acks_are_a_habit(every: int) -> None:
+    """An ACK for every segment, or for every second one."""
+    control = replace(MODERN, delayed_ack_segments=every)
+    capture = simulated(Connection(control=control, application=Application(kind="bytes", bytes=400_000)))
+    assert as_found(capture, control="reno").connections[0].habit.delayed_ack_segments == every
+
+
+def test_random_runs_come_back(tmp_path: Path) -> None:
+    """Simulate, capture, infer, simulate: the loop through every part there is, on paths drawn at random."""
+    rng = np.random.default_rng(11)
+    for number in range(6):
+        rate_bps = float(10 ** rng.uniform(6.5, 7.3))
+        one_way_s = float(rng.uniform(0.01, 0.05))
+        bdp = rate_bps * 2 * one_way_s / 12_000
+        way = path(rate_bps, max(8.0, round(bdp * rng.uniform(0.5, 1.5))), one_way_s)
+        control = replace(MODERN, delayed_ack_segments=int(rng.integers(1, 3)))
+        size = int(rate_bps / 8 * rng.uniform(4, 12))
+        scenario = Scenario(
+            path=way,
+            connections=(Connection(control=control, application=Application(kind="bytes", bytes=size)),),
+            duration_s=60.0,
+            seed=number + 1,
+        )
+        run = simulate(scenario)
+        run.write(tmp_path / "run.pcap", payload=False)
+        comes_back(again(read(tmp_path / "run.pcap"), control="reno"))
+
+
+def test_several_connections_start_when_they_did() -> None:
+    """Starts and sizes of all of them, over the one path that the busiest shows."""
+    application = Application(kind="bytes", bytes=3_000_000)
+    capture = simulated(
+        Connection(control=MODERN, application=application),
+        Connection(control=MODERN, application=application, start_s=1.5),
+    )
+    run = again(capture, control="reno")
+    starts = [connection.start_s for connection in run.scenario.connections]
+    assert starts == pytest.approx([0.0, 1.5], abs=0.01)
+    total_then = max(then.completion_s + start for (then, _), start in zip(run.outcomes, starts, strict=True))
+    total_now = max(now.completion_s + start for (_, now), start in zip(run.outcomes, starts, strict=True))
+    assert total_now == pytest.approx(total_then, rel=0.05)
+
+
+def test_another_path_and_another_control() -> None:
+    """Half the rate takes twice the time; CUBIC on the same path is another sender."""
+    capture = read(CAPTURES / "reno_small_buffer.pcap.gz")
+    same = again(capture).outcomes[0]
+    half = again(capture, through=Scenario(path=path(5e6, 30), connections=(Connection(),), duration_s=1.0))
+    assert half.outcomes[0][1].goodput_bps < 5e6
+    assert half.outcomes[0][1].completion_s > same[1].completion_s
+    cubic = again(capture, control="cubic")
+    assert cubic.scenario.connections[0].control.window.startswith("cubic")
+    assert cubic.outcomes[0][1].completion_s != same[1].completion_s
+
+
+def test_a_run_for_tables_and_plots() -> None:
+    """`capture.replay` gives a Run: windows, drops, queue, a capture with verdicts."""
+    run = read(CAPTURES / "short_reno.pcap.gz").replay(as_found=True)
+    assert len(run.windows)
+    assert run.summary["packets_sent"] > 0
+    assert run.capture().connections["bytes"].iloc[0] == read(CAPTURES / "short_reno.pcap.gz").connections["bytes"][0]
+    assert set(run.comparison["quantity"]) >= {"completion_s", "loss_events", "regime"}
+    with pytest.raises(ValueError, match="say how to replay"):
+        read(CAPTURES / "short_reno.pcap.gz").replay()
+
+
+def test_a_capture_without_data_is_refused() -> None:
+    """In one line that says what is missing."""
+    capture = read(shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap"))
+    with pytest.raises(LabError, match="no connection carries data"):
+        again(capture)
+
+
+def test_the_command_prints_then_and_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table, JSON with the scenario found, the run's own capture and truth, the figure."""
+    short = str(CAPTURES / "short_reno.pcap.gz")
+    assert main(["replay", short, "--as-found"]) == 0
+    told = capsys.readouterr().out
+    assert "completion time" in told
+    assert "assumed" in told
+    command = ["replay", short, "--control", "cubic", "--set", "path.nodes.0.buffer=5", "--json"]
+    assert main([*command, "-o", str(tmp_path / "now.pcap"), "--figure", str(tmp_path / "now.png")]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["scenario"]["path"]["nodes"][0]["buffer"] == 5
+    assert answer["connections"][0]["now"]["completion_s"] > 0
+    assert {Path(file).name for file in answer["files"]} == {
+        *("now.pcap", "now.truth.csv", "now.drops.csv", "now.queue.csv", "now.png")
+    }
+    assert main(["replay", short, "--as-found", "--over", "path.nodes.0.buffer=5,50", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["path.nodes.0.buffer"] for row in rows] == [5, 50]
+    assert not any(math.isnan(row["completion_s"]) for row in rows)
