@@ -13,8 +13,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.scenario import Scenario
 
@@ -200,7 +198,7 @@ def _closed_loop_sweep(arguments: argparse.Namespace, capture: Capture, through:
     return 0
 
 
-def _save(figure: Figure, path: str) -> None:
+def _save(figure: Any, path: str) -> None:
     from tcptrace_lab.tables import replacing
 
     with replacing(path) as temporary:
