@@ -262,7 +262,7 @@ impl Connection {
                 echo_rtt_ns: packet.echo_ns.map(|echo_ns| io.now.0 - echo_ns),
             },
         );
-        if sender.snd_una == self.written {
+        if sender.snd_una() == self.written {
             if let Some(ns) = self.writes.on_all_acked(io.now.0) {
                 let at = stamp(Nanos(ns), io.now);
                 io.schedule.set(self.first_source + APPLICATION, Some(at));
