@@ -2,15 +2,22 @@
 
 use super::{Ack, Loss, State, Values, Window};
 
-/// Section 4.1 and 4.6.
-const C: f64 = 0.4;
+/// Sections 4.6 and 5.1.
 const BETA_CUBIC: f64 = 0.7;
+const C: f64 = 0.4;
 
 /// Windows in segments, time in seconds, as in the document.
+///
+/// Differs: section 4.10 has slow start when cwnd is no more than ssthresh; here, as in Linux, where slow start stops at
+/// ssthresh itself, an ACK at ssthresh is congestion avoidance's (RFC 5681 section 3.1 leaves it to the sender).
+///
+/// Omitted: spurious congestion events (section 4.9, MAY) and ECN (section 4.6): no sender here detects the one or asks
+/// for the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Cubic {
+    has_fast_convergence: bool,
     w_max: f64,
-    /// Window at the start of the epoch, and when that was.
+    /// The congestion avoidance stage, once one of its ACKs has come.
     epoch: Option<Epoch>,
     w_est: f64,
     cwnd_prior: f64,
@@ -18,22 +25,57 @@ pub struct Cubic {
 
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
+    /// `t_epoch`, moved on by the time that does not count.
     start_ns: i64,
-    cwnd: f64,
     k: f64,
+    /// The last ACK that could move the window.
+    last_ns: i64,
+    /// An ACK since then could not: the application or the receiver was the limit.
+    is_paused: bool,
+    /// That last ACK left nothing outstanding.
+    was_emptied: bool,
 }
 
 impl Cubic {
-    #[expect(
-        clippy::new_without_default,
-        reason = "one constructor, like its siblings"
-    )]
-    pub fn new() -> Self {
+    pub fn new(has_fast_convergence: bool) -> Self {
         Self {
+            has_fast_convergence,
             w_max: 0.0,
             epoch: None,
             w_est: 0.0,
             cwnd_prior: 0.0,
+        }
+    }
+
+    /// A congestion avoidance stage begins.
+    fn begin(&mut self, now_ns: i64, cwnd: f64) -> Epoch {
+        // Section 4.10: slow start ended without a loss; section 4.8: after a timeout. The window is its own plateau.
+        if self.w_max < cwnd {
+            self.w_max = cwnd;
+        }
+        if self.cwnd_prior == 0.0 {
+            self.cwnd_prior = cwnd;
+        }
+        self.w_est = cwnd;
+        Epoch {
+            start_ns: now_ns,
+            k: k(self.w_max, cwnd),
+            last_ns: now_ns,
+            is_paused: false,
+            was_emptied: false,
+        }
+    }
+}
+
+impl Epoch {
+    /// Section 4.2: t must not include time in which the window was not updated as the application was the limit.
+    fn skip_pause(&mut self, now_ns: i64, rtt_ns: i64) {
+        let since_ns = now_ns - self.last_ns;
+        if self.is_paused {
+            self.start_ns += since_ns;
+        } else if self.was_emptied {
+            // Sending and its ACK took a round trip; the rest was silence.
+            self.start_ns += (since_ns - rtt_ns).max(0);
         }
     }
 }
@@ -49,25 +91,33 @@ fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
 }
 
 impl Window for Cubic {
+    /// Slow start ends the stage: the next begins with its own window.
+    fn on_slow_start_ack(&mut self, _state: &mut State, _ack: &Ack) {
+        self.epoch = None;
+    }
+
+    fn on_ack_unused(&mut self, _state: &mut State, _ack: &Ack) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.is_paused = true;
+        }
+    }
+
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         let cwnd = state.cwnd / state.smss;
         let acked = ack.newly_acked / state.smss;
-        let epoch = self.epoch.get_or_insert_with(|| {
-            // Section 4.2: leaving slow start without a loss, the window is its own plateau.
-            if self.w_max < cwnd {
-                self.w_max = cwnd;
-            }
-            self.w_est = cwnd;
-            Epoch {
-                start_ns: ack.now_ns,
-                cwnd,
-                k: k(self.w_max, cwnd),
-            }
-        });
+        let rtt_ns = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(0);
+        let mut epoch = self.epoch.unwrap_or_else(|| self.begin(ack.now_ns, cwnd));
+        epoch.skip_pause(ack.now_ns, rtt_ns);
+        epoch = Epoch {
+            last_ns: ack.now_ns,
+            is_paused: false,
+            was_emptied: ack.snd_una == ack.snd_nxt,
+            ..epoch
+        };
+        self.epoch = Some(epoch);
         let t = (ack.now_ns - epoch.start_ns) as f64 / 1e9;
-        let rtt = ack.srtt_ns.or(ack.rtt_ns).unwrap_or(0) as f64 / 1e9;
-        debug_assert!(epoch.cwnd > 0.0);
-        // Section 4.3: as fast as Reno would; after w_max's old height exactly as fast.
+        let rtt = rtt_ns as f64 / 1e9;
+        // Section 4.3: as fast as Reno would; once back at cwnd_prior exactly as fast.
         let alpha = if self.w_est >= self.cwnd_prior {
             1.0
         } else {
@@ -80,14 +130,15 @@ impl Window for Cubic {
         }
         // Section 4.2: the target one round trip ahead, at most half as much again.
         let target = w_cubic(t + rtt, epoch.k, self.w_max).clamp(cwnd, 1.5 * cwnd);
+        // Sections 4.4 and 4.5.
         state.cwnd += (target - cwnd) / cwnd * acked * state.smss;
     }
 
     fn on_loss(&mut self, state: &mut State, loss: &Loss) {
         let cwnd = state.cwnd / state.smss;
         self.cwnd_prior = cwnd;
-        // Section 4.7: fast convergence, below the last plateau give up more of it.
-        self.w_max = if cwnd < self.w_max {
+        // Section 4.7: below the last plateau give up more of it.
+        self.w_max = if cwnd < self.w_max && self.has_fast_convergence {
             cwnd * (1.0 + BETA_CUBIC) / 2.0
         } else {
             cwnd
@@ -99,6 +150,8 @@ impl Window for Cubic {
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.on_loss(state, loss);
+        // Section 4.8: the stage that follows has K = 0 and its first window for W_max.
+        self.w_max = 0.0;
     }
 
     fn snapshot(&self, values: &mut Values) {
@@ -129,7 +182,7 @@ mod tests {
     fn a_second_loss_below_the_plateau_lowers_it_further() {
         let mut cubic = Cubic {
             w_max: 100.0,
-            ..Cubic::new()
+            ..Cubic::new(true)
         };
         let mut state = State {
             cwnd: 80.0,
@@ -152,7 +205,7 @@ mod tests {
     fn growth_is_concave_up_to_the_plateau_and_convex_beyond() {
         let mut cubic = Cubic {
             w_max: 1000.0,
-            ..Cubic::new()
+            ..Cubic::new(true)
         };
         let mut state = State {
             cwnd: 700.0,

@@ -109,6 +109,13 @@ const BYTE_COUNTING: Parameter = Parameter::flag(
     "acknowledged segments open the window, not ACKs (RFC 3465)",
 );
 
+const FAST_CONVERGENCE: Parameter = Parameter::flag(
+    "fast_convergence",
+    BOTH,
+    true,
+    "a loss below the last plateau lowers it further (RFC 9438 section 4.7)",
+);
+
 const GAMMA: Parameter = Parameter {
     name: "gamma",
     unit: "packets",
@@ -228,11 +235,11 @@ pub static WINDOWS: &[WindowRow] = &[
         name: "cubic",
         family: "cubic",
         source: "RFC 9438",
-        parameters: &[],
+        parameters: &[FAST_CONVERGENCE],
         profiles: BOTH,
         is_linux_module: false,
         sender: &[SACK],
-        build: |slow_start, p, _| over(slow_start, p, Cubic::new()),
+        build: |slow_start, p, _| over(slow_start, p, Cubic::new(p.is_set(&FAST_CONVERGENCE))),
     },
     WindowRow {
         name: "cubic-linux",
