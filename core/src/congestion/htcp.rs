@@ -15,6 +15,7 @@ const SETTLING: u64 = 3;
 #[derive(Clone, Debug)]
 pub struct Htcp {
     packets: Packets,
+    counts_from_recovery: bool,
     alpha: u64,
     beta: u64,
     /// beta follows the delay only from the second loss with much the same bandwidth.
@@ -35,9 +36,11 @@ pub struct Htcp {
 }
 
 impl Htcp {
-    pub fn new(kernel: Kernel) -> Self {
+    /// `counts_from_recovery`: Linux's time without a loss begins when recovery ends, the draft's with the loss.
+    pub fn new(kernel: Kernel, counts_from_recovery: bool) -> Self {
         Self {
             packets: Packets::new(kernel),
+            counts_from_recovery,
             alpha: ALPHA_BASE,
             beta: BETA_MIN,
             follows_delay: false,
@@ -211,7 +214,9 @@ impl Window for Htcp {
 
     fn on_recovered(&mut self, _state: &mut State, now_ns: i64, _snd_nxt: u64) {
         self.is_open = true;
-        self.last_congestion = self.ticks(now_ns);
+        if self.counts_from_recovery {
+            self.last_congestion = self.ticks(now_ns);
+        }
     }
 
     fn snapshot(&self, values: &mut Values) {
@@ -229,7 +234,7 @@ mod tests {
     use super::*;
 
     fn alpha_after(time_s: u64, min_rtt_ms: u64) -> f64 {
-        let mut htcp = Htcp::new(Kernel::V6);
+        let mut htcp = Htcp::new(Kernel::V6, false);
         htcp.min_rtt = min_rtt_ms * 1000;
         htcp.update_alpha(time_s * 1_000_000);
         htcp.alpha as f64 / ALPHA_BASE as f64
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn beta_is_the_ratio_of_the_round_trips_if_the_bandwidth_is_the_last_one() {
-        let mut htcp = Htcp::new(Kernel::V6);
+        let mut htcp = Htcp::new(Kernel::V6, false);
         (htcp.min_rtt, htcp.max_rtt) = (60_000, 100_000);
         let mut left = |bandwidth| {
             htcp.max_bandwidth = bandwidth;
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_window_of_acks_adds_alpha() {
-        let mut htcp = Htcp::new(Kernel::V6);
+        let mut htcp = Htcp::new(Kernel::V6, false);
         htcp.alpha = 4 * ALPHA_BASE;
         // 25 counted reach 100/4, the next ACK grows.
         let grown = windows(&mut htcp, &mut state(100.0, 2.0), 26);

@@ -61,9 +61,12 @@ impl Illinois {
 
     /// Once per round trip: alpha and beta by the mean queueing delay of the round.
     fn update(&mut self, state: &State, ack: &Ack) {
-        if ack.snd_una <= self.round_end {
-            return;
+        if ack.snd_una > self.round_end {
+            self.end_round(state, ack.snd_nxt);
         }
+    }
+
+    fn end_round(&mut self, state: &State, snd_nxt: u64) {
         if Packets::cwnd(state) < WIN_THRESH {
             self.alpha = ALPHA_BASE;
             self.beta = BETA_MAX;
@@ -73,7 +76,7 @@ impl Illinois {
             self.alpha = self.alpha_at(mean, most);
             self.beta = beta_at(mean, most);
         }
-        self.begin_round(ack.snd_nxt);
+        self.begin_round(snd_nxt);
     }
 
     /// alpha_max up to d1, then kappa1 / (kappa2 + da), which is 0.3 at da = dm.
@@ -164,6 +167,13 @@ impl Window for Illinois {
             Kernel::V6 => cwnd - share,
         };
         Packets::set_ssthresh(state, left);
+    }
+
+    /// In Linux 6 the ACK that ends recovery may open the window, and it ends a round, too.
+    fn on_recovered(&mut self, state: &mut State, _now_ns: i64, snd_nxt: u64) {
+        if self.packets.kernel == Kernel::V6 {
+            self.end_round(state, snd_nxt);
+        }
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {

@@ -150,6 +150,13 @@ const BBR_SEED: Parameter = Parameter {
     what: "draws the phase with which ProbeBW begins; flows with different seeds do not probe together",
 };
 
+const HTCP_FROM_RECOVERY: Parameter = Parameter::flag(
+    "htcp_from_recovery",
+    RFC,
+    false,
+    "the time without a loss begins when recovery ends, as in Linux's module, not with the loss",
+);
+
 /// How cwnd grows below ssthresh.
 #[derive(Debug)]
 pub struct SlowStartRow {
@@ -316,11 +323,18 @@ pub static WINDOWS: &[WindowRow] = &[
         name: "htcp",
         family: "htcp",
         source: "draft-leith-tcp-htcp-06",
-        parameters: &[],
+        parameters: &[HTCP_FROM_RECOVERY],
         profiles: BOTH,
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Htcp::new),
+        build: |slow_start, p, counting| {
+            module(slow_start, p, counting, |kernel| {
+                Htcp::new(
+                    kernel,
+                    kernel == Kernel::V2_6 || p.is_set(&HTCP_FROM_RECOVERY),
+                )
+            })
+        },
     },
     WindowRow {
         name: "illinois",
