@@ -34,6 +34,8 @@ BACKENDS: dict[str, str] = {
 }
 
 Source = str | os.PathLike[str] | IO[bytes] | Any
+# Of which connections rows are kept: none, all, these, or what these ends of these sent.
+Detail = bool | list[int] | list[tuple[int, int]] | None
 
 # Detail of neighbours is read in one pass with that of the connection asked for, up to so many packets.
 PACKETS_PER_PASS = 500_000
@@ -53,14 +55,14 @@ def read(source: Source, *, backend: str = "native", detail: bool | list[int] | 
         return Capture(again(detail), reread=again)
     file = _File(source)
 
-    def reread(wanted: bool | list[int] | None) -> _core.Capture:
+    def reread(wanted: Detail) -> _core.Capture:
         followed: _core.Capture = module.follow_file(file.path, file.name, detail=wanted)
         return followed
 
     return Capture(reread(detail), reread=reread, file=file)
 
 
-def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
+def follow_file(path: str, name: str, *, detail: Detail = None) -> _core.Capture:
     """The native backend: the core reads the file itself."""
     return _core.read_path(path, detail, None, name)
 
@@ -117,7 +119,7 @@ def _is_pipe(path: str) -> bool:
 class Reader(Protocol):
     """Follows the capture again, with the detail wanted."""
 
-    def __call__(self, wanted: bool | list[int] | None, /) -> _core.Capture: ...
+    def __call__(self, wanted: Detail, /) -> _core.Capture: ...
 
 
 class Capture:
@@ -127,7 +129,7 @@ class Capture:
         self._core = core
         self._reread = reread
         self._file = file
-        self._flows: dict[int, tuple[Flow, Flow]] = {}
+        self._flows: dict[tuple[int, int], Flow] = {}
 
     @property
     def name(self) -> str:
@@ -200,19 +202,32 @@ class Capture:
 
     def flows(self, id: int) -> tuple[Flow, Flow]:
         """Both flows of a connection, read on demand."""
-        if id not in self._flows:
-            core = self._core
-            if not core.has_detail(id):
-                core = self._detail(id)
-            for near in range(len(core)):
-                if near not in self._flows and core.has_detail(near):
-                    self._flows[near] = (_flow(core, near, 0), _flow(core, near, 1))
-        return self._flows[id]
+        if (id, 0) not in self._flows or (id, 1) not in self._flows:
+            self._take(self._core if self._has_both(id) else self._again([(near, None) for near in self._near(id)]))
+        return self._flows[id, 0], self._flows[id, 1]
 
-    def _detail(self, id: int) -> _core.Capture:
-        """The capture followed again, with detail for a connection and, while that is cheap, those after it."""
-        if self._reread is None:
-            raise CaptureError(f"{self.name}: no per-segment detail was kept for connection {id}")
+    def flow(self, id: int, direction: int) -> Flow:
+        """One of them, 0: client to server; the rows of the other are not kept for it."""
+        if (id, direction) not in self._flows:
+            if self._core.has_detail(id, direction):
+                self._take(self._core)
+            else:
+                main = (self.connections["unique_bytes_server"] > self.connections["unique_bytes_client"]).to_numpy()
+                wanted = [(near, int(main[near])) for near in self._near(id)]
+                self._take(self._again([(id, direction), *wanted[1:]]))
+        return self._flows[id, direction]
+
+    def _has_both(self, id: int) -> bool:
+        return self._core.has_detail(id, 0) and self._core.has_detail(id, 1)
+
+    def _take(self, core: _core.Capture) -> None:
+        for near in range(len(core)):
+            for direction in (0, 1):
+                if (near, direction) not in self._flows and core.has_detail(near, direction):
+                    self._flows[near, direction] = _flow(core, near, direction)
+
+    def _near(self, id: int) -> list[int]:
+        """A connection and, while that is cheap, those after it."""
         packets = self.connections["packets"].to_numpy()
         wanted, total = [id], int(packets[id])
         for near in range(id + 1, len(self)):
@@ -220,9 +235,20 @@ class Capture:
             if total > PACKETS_PER_PASS:
                 break
             wanted.append(near)
+        return wanted
+
+    def _again(self, wanted: list[tuple[int, int | None]]) -> _core.Capture:
+        """The capture followed again, with rows of these directions of these connections (None: both)."""
+        if self._reread is None:
+            raise CaptureError(f"{self.name}: no per-segment detail was kept for connection {wanted[0][0]}")
         # What was read before and does not belong to this neighbourhood makes room.
         self._flows.clear()
-        return self._reread(wanted)
+        ends = [
+            (id, self._core.end_of(id, side))
+            for id, direction in wanted
+            for side in ((0, 1) if direction is None else (direction,))
+        ]
+        return self._reread(ends)
 
     def replay(self, **how: Any) -> Any:
         """Replay it (tcptrace_lab/replay): a Run as the simulator's, for tables, plots and verdicts.
@@ -266,6 +292,10 @@ class Connection:
     def summary(self) -> pd.Series[Any]:
         """The connection's row of the connections table."""
         return self.capture.connections.iloc[self.id]
+
+    def flow(self, direction: int) -> Flow:
+        """One of the two (0: client to server), without reading the other."""
+        return self.capture.flow(self.id, direction)
 
     @property
     def flows(self) -> tuple[Flow, Flow]:
@@ -314,6 +344,12 @@ class Flow:
         # 0: client to server; 1: server to client.
         self.direction = direction
 
+    @property
+    def columns(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Of segments and ACKs as the core has them: numpy arrays, causes as codes (`_core.CAUSES`), SACK blocks flat
+        (`sack_first`, `sack_edges`, and what they come to: `sack_high`, `sacked`)."""
+        return self._segments, self._acks
+
     @cached_property
     def segments(self) -> pd.DataFrame:
         """One row per data segment: time_ns, offset, length, flags, is_retransmission, cause, confidence, flight_size,
@@ -331,7 +367,7 @@ class Flow:
         import numpy as np
         import pandas as pd
 
-        columns = dict(self._acks)
+        columns = {name: column for name, column in self._acks.items() if name not in ("sack_high", "sacked")}
         first, edges = columns.pop("sack_first"), columns.pop("sack_edges").tolist()
         blocks = np.empty(len(first) - 1, dtype=object)
         blocks.fill(())

@@ -203,7 +203,7 @@ class Run:
         number = self._tap(tap)
         name = f"{self.scenario.title or 'simulation'}, {self.scenario.taps[number]}"
 
-        def again(wanted: bool | list[int] | None) -> _core.Capture:
+        def again(wanted: bool | list[int] | list[tuple[int, int]] | None) -> _core.Capture:
             return self._core.capture(number, name, wanted)
 
         return Capture(again(None), reread=again)

@@ -28,12 +28,14 @@ LITTLE = (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
 Packet = tuple[int, int, int, bytes]
 
 
-def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
+def follow_file(
+    path: str, name: str, *, detail: bool | list[int] | list[tuple[int, int]] | None = None
+) -> _core.Capture:
     """Follow the connections in a file that scapy reads; `name` stands for it."""
     return _follow(_packets_of_file(path, name), name, detail, _cut(path))
 
 
-def follower_of(packets: Any) -> Callable[[bool | list[int] | None], _core.Capture]:
+def follower_of(packets: Any) -> Callable[[bool | list[int] | list[tuple[int, int]] | None], _core.Capture]:
     """What follows the connections in scapy packets (a PacketList, a list, any iterable), as often as it is called."""
     if not isinstance(packets, Iterable):
         raise ValueError(
@@ -45,7 +47,10 @@ def follower_of(packets: Any) -> Callable[[bool | list[int] | None], _core.Captu
 
 
 def _follow(
-    packets: Iterable[Packet], name: str, detail: bool | list[int] | None, cut: tuple[int, str] | None = None
+    packets: Iterable[Packet],
+    name: str,
+    detail: bool | list[int] | list[tuple[int, int]] | None,
+    cut: tuple[int, str] | None = None,
 ) -> _core.Capture:
     follower = _core.Follower(name, detail)
     for time_ns, link_type, orig_len, data in packets:

@@ -93,7 +93,9 @@ NUMBERS = (
 FLAGS = ("sack_permitted", "has_tfo", "has_mptcp")
 
 
-def follow_file(path: str, name: str, *, detail: bool | list[int] | None = None) -> _core.Capture:
+def follow_file(
+    path: str, name: str, *, detail: bool | list[int] | list[tuple[int, int]] | None = None
+) -> _core.Capture:
     """Follow a capture's connections as tshark dissects its packets; `name` stands for the file."""
     # tshark's own message would not say which file is missing; the system's does.
     size = os.stat(path).st_size

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
@@ -16,7 +17,7 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.vantage import Vantage, vantage
 
 if TYPE_CHECKING:
-    from tcptrace_lab.capture import Capture, Connection
+    from tcptrace_lab.capture import Capture, Connection, Flow
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
@@ -62,8 +63,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     side, other = SIDES[direction], SIDES[1 - direction]
     names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
     rtt = float(row["handshake_rtt_ns"])
-    flow = connection.flows[direction]
-    causes = flow.segments["cause"]
+    flow = connection.flow(direction)
     tap, sent_ns, heard_ns = look(flow, row, direction)
     timeline = _timeline(flow, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
     where, view = vantage(timeline, flow, row, side=side, other=other), None
@@ -79,7 +79,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         where=where,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
         # What a view puts back is not unseen.
-        lost_before_tap=int((causes == "lost_before_tap").sum()) if view is None else 0,
+        lost_before_tap=_lost_before_tap(flow) if view is None else 0,
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why)),
@@ -88,58 +88,34 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     )
 
 
-def _timeline(flow: Any, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
-    segments, acks = flow.segments, flow.acks
-    lengths = segments["length"].to_numpy()
-    sent = (lengths > 0) & ~segments["cause"].isin(NOT_SENT).to_numpy()
-    offsets = segments["offset"].to_numpy()[sent]
-    ack_offset = acks["ack_offset"].to_numpy()
-    blocks = acks["sack_blocks"].to_numpy()
-    sack_high, sacked = _sacked(blocks, ack_offset)
-    flags = acks["flags"].to_numpy()
-    # SYN, FIN and RST bits: not an answer to data alone.
-    bare = (acks["length"].to_numpy() == 0) & ((flags & 0x7) == 0)
+def _lost_before_tap(flow: Flow) -> int:
+    segments, _ = flow.columns
+    return int((segments["cause"] == _core.CAUSES.index("lost_before_tap")).sum())
+
+
+def _timeline(flow: Flow, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
+    segments, acks = flow.columns
+    sent = (segments["length"] > 0) & ~np.isin(segments["cause"], [_core.CAUSES.index(cause) for cause in NOT_SENT])
+    offsets, lengths = segments["offset"][sent], segments["length"][sent]
     return Timeline(
         send_ns=sent_ns[sent],
         send_offset=offsets,
-        send_end=offsets + lengths[sent],
+        send_end=offsets + lengths,
         ack_ns=heard_ns,
-        ack_offset=ack_offset,
+        ack_offset=acks["ack_offset"],
         rwnd=windows(acks, tap, row, other),
-        is_bare=bare,
-        sack_high=sack_high,
-        sacked=sacked,
-        smss=_smss(lengths[sent], row),
+        # SYN, FIN and RST bits: not an answer to data alone.
+        is_bare=(acks["length"] == 0) & ((acks["flags"] & 0x7) == 0),
+        sack_high=acks["sack_high"],
+        sacked=acks["sacked"],
+        smss=_smss(lengths, row),
         has_start=tap.begins_whole,
-        has_sack=bool(row["sack"]) or bool(sacked.any()),
+        has_sack=bool(row["sack"]) or bool(acks["sacked"].any()),
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
-        dsacks=_twice(blocks, ack_offset),
-        sack_first=np.cumsum([0, *(2 * len(found) for found in blocks)], dtype=np.int64),
-        sack_edges=np.array([edge for found in blocks for block in found for edge in block], dtype=np.int64),
+        dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
+        sack_first=acks["sack_first"],
+        sack_edges=acks["sack_edges"],
     )
-
-
-def _sacked(blocks: Any, ack_offset: Ints) -> tuple[Ints, Ints]:
-    """Highest SACKed byte and bytes SACKed above each ACK; a block at or below the ACK is a D-SACK (RFC 2883)."""
-    high, total = np.zeros(len(blocks), dtype=np.int64), np.zeros(len(blocks), dtype=np.int64)
-    for index in np.flatnonzero([len(found) > 0 for found in blocks]):
-        ack = ack_offset[index]
-        above = {block for block in blocks[index] if block[0] > ack}
-        if above:
-            high[index] = max(right for _, right in above)
-            total[index] = sum(right - left for left, right in above)
-    return high, total
-
-
-def _twice(blocks: Any, ack_offset: Ints) -> tuple[tuple[int, int], ...]:
-    """D-SACK (RFC 2883 section 4): a first block at or below the ACK, or within the second, was received twice."""
-    found = []
-    for index in np.flatnonzero([len(each) > 0 for each in blocks]):
-        first, *others = blocks[index]
-        inside = bool(others) and others[0][0] <= first[0] and first[1] <= others[0][1]
-        if first[1] <= ack_offset[index] or inside:
-            found.append((int(first[0]), int(first[1])))
-    return tuple(found)
 
 
 def _smss(lengths: Ints, row: Any) -> int:

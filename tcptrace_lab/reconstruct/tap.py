@@ -138,16 +138,16 @@ def look(flow: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
 
     `flow`: segments sent and ACKs received; `row`: the connection's row of the table of connections.
     """
-    segments, acks = flow.segments, flow.acks
+    segments, acks = flow.columns
     side, other = SIDES[direction], SIDES[1 - direction]
-    sent, heard = segments["packet"].to_numpy(), acks["packet"].to_numpy()
+    sent, heard = segments["packet"], acks["packet"]
     order = np.argsort(np.concatenate((sent, heard)), kind="stable")
-    stamps = np.concatenate((segments["time_ns"].to_numpy(), acks["time_ns"].to_numpy()))
+    stamps = np.concatenate((segments["time_ns"], acks["time_ns"]))
     clock = clock_of(stamps[order])
     times = np.empty_like(stamps)
     times[order] = in_order(stamps[order], clock)
     shift, least = _shift(segments, acks, row, other)
-    lengths = segments["length"].to_numpy()
+    lengths = segments["length"]
     largest = int(lengths.max(initial=0))
     options = [float(row[f"mss_{each}"]) for each in SIDES]
     most = max([*(option for option in options if not math.isnan(option)), 0.0])
@@ -166,9 +166,9 @@ def look(flow: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         has_data=bool((lengths > 0).any()),
-        has_acks=len(acks) > 0,
+        has_acks=len(acks["time_ns"]) > 0,
         cut_acks=cut,
-        acks=len(acks),
+        acks=len(acks["time_ns"]),
     )
     return tap, times[: len(sent)], times[len(sent) :]
 
@@ -199,16 +199,16 @@ def _shift(segments: Any, acks: Any, row: Any, other: str) -> tuple[Fact, int]:
 
 def _least_shift(segments: Any, acks: Any) -> int:
     """By how much the windows in the table must at least be scaled for what was sent to fit."""
-    lengths = segments["length"].to_numpy()
-    fresh = (lengths > 1) & ~segments["is_retransmission"].to_numpy()
-    ends = (segments["offset"].to_numpy() + lengths)[fresh]
-    heard = np.searchsorted(acks["packet"].to_numpy(), segments["packet"].to_numpy()[fresh])
+    lengths = segments["length"]
+    fresh = (lengths > 1) & ~segments["is_retransmission"]
+    ends = (segments["offset"] + lengths)[fresh]
+    heard = np.searchsorted(acks["packet"], segments["packet"][fresh])
     ends, heard = ends[heard > 0], heard[heard > 0]
     if not len(ends):
         return 0
     slack = BEYOND_SEGMENTS * int(lengths.max(initial=0))
-    edge, rwnd = acks["ack_offset"].to_numpy(), acks["rwnd"].to_numpy().astype(np.int64)
-    scaled = (acks["flags"].to_numpy() & SYN) == 0
+    edge, rwnd = acks["ack_offset"], acks["rwnd"]
+    scaled = (acks["flags"] & SYN) == 0
     for shift in range(LARGEST_SHIFT):
         offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
         if np.mean(ends > offered[heard - 1] + slack) <= BEYOND_SHARE:
@@ -218,21 +218,21 @@ def _least_shift(segments: Any, acks: Any) -> int:
 
 def windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
     """The windows offered, scaled by what is known, or by the least that fits."""
-    rwnd: Ints = acks["rwnd"].to_numpy().astype(np.int64)
+    rwnd: Ints = acks["rwnd"]
     known = float(row[f"wscale_{other}"])
     more = tap.least_shift - (0 if math.isnan(known) else int(known))
     if more <= 0:
         return rwnd
-    return np.where((acks["flags"].to_numpy() & SYN) == 0, rwnd << more, rwnd)
+    return np.where((acks["flags"] & SYN) == 0, rwnd << more, rwnd)
 
 
 def _sack(row: Any, acks: Any, cut: int) -> Fact:
     """RFC 2018 section 2: used where both SYNs permit it, seen where an ACK carries a block."""
-    if bool(row["sack"]) or any(len(blocks) for blocks in acks["sack_blocks"]):
+    if bool(row["sack"]) or len(acks["sack_edges"]):
         return Fact(value="used")
     if cut:
-        return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {len(acks)} ACKs")
-    if len(acks) and int(acks["dup_count"].max()) >= DUP_THRESH:
+        return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {len(acks['time_ns'])} ACKs")
+    if len(acks["time_ns"]) and int(acks["dup_count"].max()) >= DUP_THRESH:
         # RFC 2018 section 4: a receiver that may tells of every segment above a hole.
         return Fact(value="not offered", why="duplicate ACKs carry no block")
     seen = [int(row[f"syns_{side}"]) > 0 for side in SIDES]
@@ -246,22 +246,21 @@ def _sack(row: Any, acks: Any, cut: int) -> Fact:
 
 def _begins(segments: Any, acks: Any, row: Any, side: str, other: str) -> Fact:
     """Whether the capture holds the sender's first flight: from a SYN, or from a quiet start."""
-    offsets = segments["offset"].to_numpy()
+    offsets = segments["offset"]
     if bool(row["from_start"]):
         return Fact(value="connection")
-    if not len(offsets) or not len(acks):
+    if not len(offsets) or not len(acks["time_ns"]):
         return Fact(value="middle", why="no SYN, and one direction only")
-    ends = offsets + segments["length"].to_numpy()
-    ack_offset = acks["ack_offset"].to_numpy()
+    ends = offsets + segments["length"]
+    ack_offset = acks["ack_offset"]
     if int(ack_offset.min()) < int(offsets[0]):
         return Fact(value="middle", why="no SYN, and ACKs of data sent before the capture began")
     # What the first answers say of data that was never seen: a hole at the beginning is no first flight.
     moved = np.flatnonzero(ack_offset > ack_offset[0])
-    upto = int(moved[0]) + 1 if len(moved) else len(acks)
-    seen = np.searchsorted(segments["packet"].to_numpy(), acks["packet"].to_numpy()[:upto])
+    upto = int(moved[0]) + 1 if len(moved) else len(acks["time_ns"])
+    seen = np.searchsorted(segments["packet"], acks["packet"][:upto])
     top = np.maximum.accumulate(ends)[np.maximum(seen - 1, 0)]
-    edges = [max((right for _, right in blocks), default=0) for blocks in acks["sack_blocks"].iloc[:upto]]
-    if np.any((seen > 0) & (np.maximum(ack_offset[:upto], edges) > top)):
+    if np.any((seen > 0) & (np.maximum(ack_offset[:upto], acks["sack_high"][:upto]) > top)):
         return Fact(value="middle", why="no SYN, and the first ACKs are of data sent before the capture began")
     first = int(seen[upto - 1]) if upto else len(offsets)
     begun = slice(0, max(first, 1))

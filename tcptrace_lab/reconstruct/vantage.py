@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.echoes import named, turns
 from tcptrace_lab.reconstruct.timeline import Timeline
 
@@ -56,7 +57,7 @@ def vantage(timeline: Timeline, flow: Any, row: Any, *, side: str, other: str) -
     to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), _echo_turn(timeline, flow))
     _, samples = timeline.rtt
     to_receiver = _least(_number(row[f"handshake_rtt_ns_{side}"]), int(samples.min()) if len(samples) else None)
-    holes = _holes(timeline, flow.segments, from_start=bool(row["from_start"]))
+    holes = _holes(timeline, flow.columns[0], from_start=bool(row["from_start"]))
     repeats = int(row[f"retransmissions_{side}"])
     place, why = _by_time(to_sender, to_receiver)
     hop_place, hop_why = _by_hops(_hops(row[f"ttl_{side}"]), _hops(row[f"ttl_{other}"]))
@@ -80,13 +81,13 @@ def _holes(timeline: Timeline, segments: Any, *, from_start: bool) -> int:
 
     Where a capture begins amid a recovery, what is sent again then was first sent before: no loss before the tap.
     """
-    filled = (segments["cause"] == "lost_before_tap").to_numpy()
+    filled = segments["cause"] == _core.CAUSES.index("lost_before_tap")
     if from_start or not filled.any():
         return int(filled.sum())
     _, samples = timeline.rtt
     begun = timeline.start_ns + (int(samples.max()) if len(samples) else HOST_NS)
-    early = segments["time_ns"].to_numpy() <= begun
-    ends = (segments["offset"] + segments["length"]).to_numpy()
+    early = segments["time_ns"] <= begun
+    ends = segments["offset"] + segments["length"]
     return int((filled & (ends > ends[early].max(initial=0))).sum())
 
 
@@ -123,12 +124,13 @@ def _hops(ttl: float) -> int | None:
 
 def _echo_turn(timeline: Timeline, flow: Any) -> int | None:
     """From an ACK to the data that echoes it, the least."""
-    stamps = flow.acks["ts_val"].to_numpy()
-    sent = flow.segments["length"].to_numpy() > 0
-    echoes = flow.segments["ts_ecr"].to_numpy()[sent]
+    segments, acks = flow.columns
+    stamps = acks["ts_val"]
+    sent = segments["length"] > 0
+    echoes = segments["ts_ecr"][sent]
     if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
         return None
-    times = flow.segments["time_ns"].to_numpy()[sent]
+    times = segments["time_ns"][sent]
     found = turns(times, timeline.ack_ns, named(echoes, stamps))
     found = found[found >= 0]
     return int(found.min()) if len(found) else None

@@ -1,15 +1,30 @@
 //! What came back to a flow's sender: ACKs, the round trips they measure, duplicates and SACK blocks.
 
+use super::detail::AckRow;
 use super::flow::Flow;
 use super::outstanding::Sent;
 use super::packet::Packet;
 use super::sequence::unwrap;
+use crate::infer::{Answer, above, received_twice};
 
 /// What an ACK did, for the side that sent it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckOutcome {
     pub is_dup: bool,
     pub is_dsack: bool,
+}
+
+/// An ACK's SACK blocks as offsets.
+#[derive(Default)]
+struct Blocks {
+    edges: [(i64, i64); 4],
+    count: usize,
+}
+
+impl Blocks {
+    fn as_slice(&self) -> &[(i64, i64)] {
+        &self.edges[..self.count]
+    }
 }
 
 impl Flow {
@@ -28,7 +43,17 @@ impl Flow {
         self.snd_una = offset;
         self.una_ack = packet.ack;
         self.dup_count = 0;
-        self.peer_window = packet.window;
+        self.hear(packet, offset);
+    }
+
+    /// Notes an ACK without SACK blocks as the one before the next.
+    #[inline]
+    pub fn hear(&mut self, packet: &Packet<'_>, offset: i64) {
+        self.answer = Answer {
+            offset,
+            window: packet.window.into(),
+            ..Answer::default()
+        };
     }
 
     /// An ACK from the peer for this side's data. `window` is scaled.
@@ -48,7 +73,8 @@ impl Flow {
                 self.snd_una.min(offset)
             };
         }
-        if offset > self.snd_una {
+        let is_news = offset > self.snd_una;
+        if is_news {
             newly_acked = self.payload_below(offset) - self.payload_below(self.snd_una);
             (rtt, ts_rtt) = self.acknowledge(packet, offset);
             self.snd_una = offset;
@@ -56,45 +82,51 @@ impl Flow {
             if offset > 0 {
                 self.is_data_acked = true;
             }
-        } else if offset == self.snd_una
-            && !is_copy
-            && packet.is_pure_ack()
-            && self.snd_max() > offset
-        {
-            // RFC 5681 section 2: data outstanding, nothing new in it, the same window; RFC 6675: or new SACK blocks.
-            if packet.window == self.peer_window || packet.sack.is_some() {
-                self.dup_count += 1;
-                outcome.is_dup = true;
-            }
         }
-        self.peer_window = packet.window;
-        if let Some(sack) = packet.sack {
-            let edges = sack.as_slice();
-            outcome.is_dsack = is_dsack(edges, packet.ack);
-            if let Some(detail) = &mut self.detail {
-                let offsets = edges.iter().map(|&(left, right)| {
-                    (
-                        unwrap(left, base, self.seen.end()),
-                        unwrap(right, base, self.seen.end()),
-                    )
-                });
-                detail.on_sack(offsets, &mut self.outstanding);
-            }
+        let blocks = self.blocks(packet, base);
+        let blocks = blocks.as_slice();
+        let (sack_high, sacked) = above(offset, blocks);
+        let answer = Answer {
+            offset,
+            window: packet.window.into(),
+            sack_high,
+            sacked,
+        };
+        let is_bare = packet.is_pure_ack() && !is_copy;
+        let before = std::mem::replace(&mut self.answer, answer);
+        if !is_news && answer.is_duplicate(&before, is_bare, self.snd_una, self.snd_max()) {
+            self.dup_count += 1;
+            outcome.is_dup = true;
         }
+        outcome.is_dsack = blocks
+            .first()
+            .is_some_and(|&first| received_twice(offset, first, blocks.get(1).copied()).is_some());
         // A second capture of an ACK is no second ACK.
         if let Some(detail) = self.detail.as_mut().filter(|_| !is_copy) {
-            let dup_count = if outcome.is_dup { self.dup_count } else { 0 };
-            detail.on_ack(
-                packet,
+            let row = AckRow {
                 offset,
                 window,
-                dup_count,
+                dup_count: if outcome.is_dup { self.dup_count } else { 0 },
                 newly_acked,
-                (rtt, ts_rtt),
-                self.snd_una,
-            );
+                rtt,
+                ts_rtt,
+            };
+            detail.on_ack(packet, &row, blocks);
         }
         outcome
+    }
+
+    fn blocks(&self, packet: &Packet<'_>, base: u32) -> Blocks {
+        let mut found = Blocks::default();
+        let Some(sack) = packet.sack else {
+            return found;
+        };
+        let end = self.seen.end();
+        for (edges, &(left, right)) in found.edges.iter_mut().zip(sack.as_slice()) {
+            *edges = (unwrap(left, base, end), unwrap(right, base, end));
+            found.count += 1;
+        }
+        found
     }
 
     /// Payload bytes below an offset: neither the SYN nor the FIN.
@@ -147,16 +179,4 @@ impl Flow {
         }
         (rtt, ts_rtt)
     }
-}
-
-/// RFC 2883 section 4: the first block is below the cumulative ACK, or inside the second.
-fn is_dsack(edges: &[(u32, u32)], ack: u32) -> bool {
-    let Some(&(left, right)) = edges.first() else {
-        return false;
-    };
-    let below = (ack.wrapping_sub(right) as i32) >= 0;
-    let inside = edges.get(1).is_some_and(|second| {
-        (left.wrapping_sub(second.0) as i32) >= 0 && (second.1.wrapping_sub(right) as i32) >= 0
-    });
-    below || inside
 }

@@ -1,6 +1,8 @@
 //! Per-segment columns of one flow: kept only for the connections asked for.
 
-use super::cause::Cause;
+use super::detail::AckRow;
+use super::packet::Packet;
+use crate::infer::{Cause, Observed, Trace, above, causes};
 
 /// One row per data segment of the flow, in captured order.
 #[derive(Clone, Debug, Default)]
@@ -28,45 +30,68 @@ pub struct SegmentColumns {
 }
 
 impl SegmentColumns {
-    /// The partial ACKs' segments since the last fast retransmission had another cause.
-    pub fn goes_back_n(&mut self) {
-        let (new, partial) = (Cause::None as u8, Cause::PartialAck as u8);
-        let rows = self.cause.iter_mut().zip(&mut self.confidence).rev();
-        for (cause, confidence) in rows.take_while(|row| [new, partial].contains(row.0)) {
-            if *cause == partial {
-                (*cause, *confidence) = (Cause::GoBackN as u8, 0.8);
-            }
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "a row")]
     pub fn push(
         &mut self,
-        time_ns: i64,
+        packet: &Packet<'_>,
         offset: i64,
-        length: u32,
-        flags: u16,
         (cause, confidence): (Cause, f32),
         flight_size: i64,
-        pipe: i64,
-        timestamps: Option<(u32, u32)>,
-        ip_id: u16,
-        packet: u64,
     ) {
-        self.time_ns.push(time_ns);
+        let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
+        self.time_ns.push(packet.time);
         self.offset.push(offset);
-        self.length.push(i64::from(length));
-        self.flags.push(flags);
-        self.is_retransmission.push(cause.is_retransmission());
+        self.length.push(i64::from(packet.len));
+        self.flags.push(packet.flags.0);
         self.cause.push(cause as u8);
         self.confidence.push(confidence);
         self.flight_size.push(flight_size);
-        self.pipe.push(pipe);
         let (ts_val, ts_ecr) = timestamps.unzip();
         self.ts_val.push(ts_val.map_or(-1, i64::from));
         self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
-        self.ip_id.push(ip_id.into());
-        self.packet.push(packet as i64);
+        self.ip_id.push(packet.ip_id.into());
+        self.packet.push(packet.index as i64);
+    }
+
+    /// The rows that are sends of the sender's window: no copies, no probes, nothing that the tap put out of order.
+    pub fn sent(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_sent = |row: &usize| Cause::ALL[usize::from(self.cause[*row])].0.is_sent();
+        (0..self.cause.len()).filter(is_sent)
+    }
+
+    /// Fills in what only the whole flow tells: why each segment was sent again, and the pipe. `trace` is that of these
+    /// rows, `observed` what it shows.
+    pub fn explain(&mut self, trace: &Trace, observed: &Observed) {
+        let seen = &observed.sequence;
+        let mut told = causes(trace, seen, &observed.events).into_iter();
+        let mut again = seen.again.iter().peekable();
+        let pipes = observed.pipe_at_sends(trace);
+        let rows: Vec<usize> = self.sent().collect();
+        let mut pipe_at = vec![None; self.cause.len()];
+        for (send, row) in rows.into_iter().enumerate() {
+            pipe_at[row] = Some(pipes[send]);
+            let Some(found) = again
+                .next_if(|&&next| next as usize == send)
+                .and_then(|_| told.next())
+            else {
+                continue;
+            };
+            if self.cause[row] == Cause::Unknown as u8 {
+                (self.cause[row], self.confidence[row]) = (found.0 as u8, found.1);
+            }
+        }
+        let mut last = 0;
+        self.pipe = pipe_at
+            .into_iter()
+            .map(|pipe| {
+                last = pipe.unwrap_or(last);
+                last
+            })
+            .collect();
+        self.is_retransmission = self
+            .cause
+            .iter()
+            .map(|&cause| Cause::ALL[usize::from(cause)].0.is_retransmission())
+            .collect();
     }
 }
 
@@ -95,4 +120,33 @@ pub struct AckColumns {
     pub length: Vec<i64>,
     pub flags: Vec<u16>,
     pub packet: Vec<i64>,
+    /// The highest byte SACKed above the ACK number (0: none), and how many bytes are.
+    pub sack_high: Vec<i64>,
+    pub sacked: Vec<i64>,
+}
+
+impl AckColumns {
+    pub fn push(&mut self, packet: &Packet<'_>, row: &AckRow, blocks: &[(i64, i64)]) {
+        self.time_ns.push(packet.time);
+        self.ack_offset.push(row.offset);
+        self.rwnd
+            .push(i64::try_from(row.window).unwrap_or(i64::MAX));
+        self.dup_count.push(i64::from(row.dup_count));
+        self.sack_edges
+            .extend(blocks.iter().flat_map(|&(left, right)| [left, right]));
+        self.sack_first.push(self.sack_edges.len() as i64);
+        self.rtt_ns.push(row.rtt.unwrap_or(-1));
+        self.ts_rtt_ns.push(row.ts_rtt.unwrap_or(-1));
+        self.newly_acked.push(row.newly_acked);
+        let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
+        let (ts_val, ts_ecr) = timestamps.unzip();
+        self.ts_val.push(ts_val.map_or(-1, i64::from));
+        self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
+        self.length.push(i64::from(packet.len));
+        self.flags.push(packet.flags.0);
+        self.packet.push(packet.index as i64);
+        let (sack_high, sacked) = above(row.offset, blocks);
+        self.sack_high.push(sack_high);
+        self.sacked.push(sacked);
+    }
 }

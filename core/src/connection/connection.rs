@@ -64,13 +64,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(id: usize, ends: [Endpoint; 2], is_wanted: bool) -> Self {
-        let mut flows = [Flow::default(), Flow::default()];
-        if is_wanted {
-            for flow in &mut flows {
-                flow.detail = Some(Box::default());
-            }
-        }
+    /// `wanted`: whether rows are kept of what each end sent.
+    pub fn new(id: usize, ends: [Endpoint; 2], wanted: [bool; 2]) -> Self {
+        let is_watched = wanted.contains(&true);
+        let flows = wanted.map(|is_wanted| Flow {
+            detail: is_wanted.then(Box::default),
+            is_watched,
+            ..Flow::default()
+        });
         Self {
             id,
             ends,
@@ -129,7 +130,7 @@ impl Connection {
             && !packet.is_cut;
         if is_usual && packet.len > 1 && mine.extends && packet.ack == other.una_ack {
             mine.extend(packet);
-            other.peer_window = packet.window;
+            other.hear(packet, other.snd_una);
         } else if is_usual && packet.len == 0 && other.advances_to(packet.ack) {
             if mine.notes_ack(packet) {
                 other.advance(packet);
@@ -187,7 +188,7 @@ impl Connection {
         }
         mine.settle();
         other.settle();
-        if mine.detail.is_some() && mine.counts.packets() < 4 {
+        if mine.is_watched && mine.counts.packets() < 4 {
             self.tell_handshake();
         }
     }

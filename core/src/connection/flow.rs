@@ -10,6 +10,7 @@ use super::intervals::IntervalSet;
 use super::outstanding::Outstanding;
 use super::packet::Packet;
 use super::sequence::{unwrap, wrap};
+use crate::infer::Answer;
 use crate::wire::TcpOptions;
 
 #[derive(Clone, Debug, Default)]
@@ -34,15 +35,17 @@ pub struct Flow {
     pub window: Option<u64>,
     pub shift: u8,
     pub(super) prints: [u64; 2],
-    /// Of the peer's ACKs: the window of the last one, raw.
-    pub peer_window: u16,
+    /// The peer's last ACK; its window is raw.
+    pub(super) answer: Answer,
     /// The wire numbers of `snd_max` and `snd_una`.
     pub next_seq: u32,
     pub una_ack: u32,
-    /// Packets went before, and no detail is kept: the short ways are open.
+    /// Packets went before, and no rows are kept of either direction: the short ways are open.
     pub is_begun: bool,
     /// Data has been sent and acknowledged.
     pub extends: bool,
+    /// Rows are kept, of this direction or the other.
+    pub is_watched: bool,
     pub detail: Option<Box<Detail>>,
 }
 
@@ -200,7 +203,7 @@ impl Flow {
 
     /// Makes the short ways ready after a packet that took the long one.
     pub fn settle(&mut self) {
-        self.is_begun = self.detail.is_none() && self.counts.packets() > 0;
+        self.is_begun = !self.is_watched && self.counts.packets() > 0;
         self.extends = self.is_data_acked && self.has_una && !self.seen.is_empty();
         if let Some(base) = self.base {
             self.next_seq = wrap(self.snd_max(), base);
@@ -231,9 +234,8 @@ impl Flow {
     }
 
     pub fn columns(&self) -> Option<(&SegmentColumns, &AckColumns)> {
-        self.detail
-            .as_ref()
-            .map(|detail| (&detail.segments, &detail.acks))
+        let detail = self.detail.as_ref()?;
+        Some((&detail.segments, &detail.acks))
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod acking;
 mod brief;
-mod cause;
 mod columns;
 #[expect(
     clippy::module_inception,
@@ -24,8 +23,8 @@ mod sending;
 mod sequence;
 pub mod summary;
 mod table;
+mod traced;
 
-pub use cause::Cause;
 pub use columns::{AckColumns, SegmentColumns};
 pub use connection::{Connection, End, Vantage};
 pub use counts::Counts;

@@ -22,13 +22,8 @@ pub struct Sent {
 
 impl Sent {
     pub const HAS_TS: u8 = 1;
-    pub const SACKED: u8 = 2;
-    /// RFC 6675 `IsLost`, or everything in flight at a timeout.
-    pub const LOST: u8 = 4;
-    /// Sent again after it was marked lost.
-    pub const RESENT: u8 = 8;
     /// Part of it has been acknowledged: its RTT can't be told any more.
-    pub const PARTLY_ACKED: u8 = 16;
+    pub const PARTLY_ACKED: u8 = 2;
 
     pub fn end(&self) -> i64 {
         self.start + i64::from(self.len)
@@ -37,22 +32,11 @@ impl Sent {
     pub fn is(&self, mark: u8) -> bool {
         self.marks & mark != 0
     }
-
-    /// RFC 6675 section 4 `SetPipe`: what this segment adds to `pipe`.
-    pub fn in_pipe(&self) -> i64 {
-        if self.is(Self::SACKED) {
-            return 0;
-        }
-        let copies = u8::from(!self.is(Self::LOST)) + u8::from(self.is(Self::RESENT));
-        i64::from(self.len) * i64::from(copies)
-    }
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     ring: VecDeque<Sent>,
-    /// RFC 6675 `pipe`: the sum of `in_pipe`, kept up to date.
-    pipe: i64,
 }
 
 impl Outstanding {
@@ -63,7 +47,6 @@ impl Outstanding {
         if self.ring.len() >= LIMIT_UNACKED && (!is_acked_ever || self.ring.len() >= LIMIT) {
             self.pop();
         }
-        self.pipe += sent.in_pipe();
         self.ring.push_back(sent);
     }
 
@@ -81,14 +64,7 @@ impl Outstanding {
 
     #[inline]
     pub fn pop(&mut self) -> Option<Sent> {
-        let sent = self.ring.pop_front()?;
-        self.pipe -= sent.in_pipe();
-        Some(sent)
-    }
-
-    pub fn pipe(&self) -> i64 {
-        debug_assert_eq!(self.pipe, self.ring.iter().map(Sent::in_pipe).sum::<i64>());
-        self.pipe
+        self.ring.pop_front()
     }
 
     pub fn last(&self) -> Option<&Sent> {
@@ -120,16 +96,12 @@ impl Outstanding {
 
     /// Changes one segment; not its place or length.
     pub fn change(&mut self, index: usize, change: impl FnOnce(&mut Sent)) {
-        let sent = &mut self.ring[index];
-        let before = sent.in_pipe();
-        change(sent);
-        self.pipe += sent.in_pipe() - before;
+        change(&mut self.ring[index]);
     }
 
     /// Puts a segment into a hole; rare.
     pub fn insert(&mut self, sent: Sent) {
         let index = self.ring.partition_point(|other| other.start < sent.start);
-        self.pipe += sent.in_pipe();
         self.ring.insert(index, sent);
         if self.ring.len() > LIMIT {
             self.pop();

@@ -62,8 +62,7 @@ impl Flow {
             detail.on_new(
                 packet,
                 start,
-                self.snd_una,
-                self.seen.end(),
+                (self.snd_una, self.seen.end()),
                 &self.outstanding,
                 is_probe,
             );
@@ -113,14 +112,7 @@ impl Flow {
             self.counts.duplicate_packets += u64::from(is_copy);
             self.counts.keep_alives += u64::from(!is_copy);
             if let Some(detail) = &mut self.detail {
-                detail.on_copy(
-                    packet,
-                    data,
-                    self.snd_una,
-                    self.seen.end(),
-                    &self.outstanding,
-                    is_copy,
-                );
+                detail.on_copy(packet, data, self.snd_una, self.seen.end(), is_copy);
             }
             return;
         }
@@ -138,28 +130,10 @@ impl Flow {
             self.counts.initial_window_bytes += u64::from(packet.len);
             self.counts.initial_window_segments += 1;
         }
-        let verdict = self.detail.as_mut().map(|detail| {
-            detail.judge(
-                packet,
-                start,
-                end,
-                is_again,
-                (self.snd_una, self.seen.end()),
-                self.dup_count,
-                &self.outstanding,
-            )
-        });
-        self.send_again(packet, start, len);
-        if let (Some(detail), Some(verdict)) = (&mut self.detail, verdict) {
-            detail.on_again(
-                packet,
-                data,
-                verdict,
-                self.snd_una,
-                self.seen.end(),
-                &mut self.outstanding,
-            );
+        if let Some(detail) = &mut self.detail {
+            detail.on_again(packet, data, is_again, self.snd_una, self.seen.end());
         }
+        self.send_again(packet, start, len);
     }
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where
@@ -213,9 +187,6 @@ impl Flow {
                 sent.time = packet.time;
                 sent.ts_val = packet.ts_val;
                 sent.ip_id = packet.ip_id;
-                if sent.is(Sent::LOST) {
-                    sent.marks |= Sent::RESENT;
-                }
             });
         }
         if next < end {

@@ -12,21 +12,26 @@ use super::connection::{Connection, End};
 use super::packet::Packet;
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 
-/// Which connections keep per-segment columns.
+/// Of which connections rows are kept.
 #[derive(Clone, Debug, Default)]
 pub enum Wanted {
     #[default]
     None,
+    /// Of both directions.
     All,
     Only(BTreeSet<usize>),
+    /// Only of what these ends (by their place in `Connection::ends`) of these connections sent.
+    Ends(BTreeSet<(usize, usize)>),
 }
 
 impl Wanted {
-    fn has(&self, id: usize) -> bool {
+    /// For each end of a connection whether rows of what it sent are kept.
+    fn of(&self, id: usize) -> [bool; 2] {
         match self {
-            Self::None => false,
-            Self::All => true,
-            Self::Only(ids) => ids.contains(&id),
+            Self::None => [false; 2],
+            Self::All => [true; 2],
+            Self::Only(ids) => [ids.contains(&id); 2],
+            Self::Ends(ends) => [0, 1].map(|from| ends.contains(&(id, from))),
         }
     }
 }
@@ -148,7 +153,7 @@ impl Table {
     fn followed(&self, id: usize, slot: &Slot) -> Option<Cow<'_, Connection>> {
         Some(match &slot.state {
             State::Begun(place) => Cow::Borrowed(&self.begun[*place as usize]),
-            State::Brief(kept) => Cow::Owned(follow_again(id, slot.ends, kept, false)),
+            State::Brief(kept) => Cow::Owned(follow_again(id, slot.ends, kept, [false; 2])),
             State::Left => return None,
         })
     }
@@ -267,8 +272,8 @@ impl Table {
             State::Begun(place) => *place,
             State::Brief(kept) => {
                 let (kept, ends) = (kept.clone(), self.slot_mut(id).ends);
-                let is_wanted = self.wanted.has(id as usize);
-                let connection = follow_again(id as usize, ends, &kept, is_wanted);
+                let wanted = self.wanted.of(id as usize);
+                let connection = follow_again(id as usize, ends, &kept, wanted);
                 let place = self.put(connection);
                 self.slot_mut(id).state = State::Begun(place);
                 place
@@ -338,8 +343,9 @@ impl Table {
 
     fn open(&mut self, ends: [Endpoint; 2]) -> u32 {
         let id = self.first + u32::try_from(self.slots.len()).expect("connections fit memory");
-        let state = if self.wanted.has(id as usize) {
-            State::Begun(self.put(Connection::new(id as usize, ends, true)))
+        let wanted = self.wanted.of(id as usize);
+        let state = if wanted.contains(&true) {
+            State::Begun(self.put(Connection::new(id as usize, ends, wanted)))
         } else {
             State::Brief(Vec::with_capacity(1))
         };
@@ -380,7 +386,7 @@ impl Table {
             match std::mem::replace(&mut slot.state, State::Left) {
                 State::Begun(at) => {
                     let [src, dst] = slot.ends;
-                    let empty = Connection::new(id as usize, [src, dst], false);
+                    let empty = Connection::new(id as usize, [src, dst], [false; 2]);
                     gone.push(std::mem::replace(&mut self.begun[at as usize], empty));
                     self.free.push(at);
                     if let Some(pair) = plain_pair(src, dst) {
@@ -391,7 +397,7 @@ impl Table {
                     }
                 }
                 State::Brief(kept) => {
-                    gone.push(follow_again(id as usize, slot.ends, &kept, false));
+                    gone.push(follow_again(id as usize, slot.ends, &kept, [false; 2]));
                 }
                 State::Left => {}
             }
@@ -420,8 +426,8 @@ impl Table {
 }
 
 /// A connection from the packets kept of it.
-fn follow_again(id: usize, ends: [Endpoint; 2], kept: &[Kept], is_wanted: bool) -> Connection {
-    let mut connection = Connection::new(id, ends, is_wanted);
+fn follow_again(id: usize, ends: [Endpoint; 2], kept: &[Kept], wanted: [bool; 2]) -> Connection {
+    let mut connection = Connection::new(id, ends, wanted);
     for packet in kept {
         packet.push_to(&mut connection);
     }

@@ -156,7 +156,8 @@ impl Finder<'_> {
             .filter(|&rank| self.is_repeated_since(rank, start))
             .count();
         let sends = until - start - repeated;
-        let dupacks = seen.dupacks(seen.last_moved(known).map_or(0, |moved| moved + 1), known);
+        let since = seen.last_moved(known).map_or(0, |moved| moved + 1);
+        let dupacks = seen.dupacks(since, known);
         let during = seen.dupacks(known, answered);
         let has_sack = known > 0 && trace.sacked[known - 1] > 0;
         let mut detected_by = detected_by(
@@ -181,6 +182,10 @@ impl Finder<'_> {
             }
             if !sure && !is_silent && self.goes_back(answered, recover, flight) {
                 (restarts, sure) = (true, true);
+            }
+            if detected_by == DetectedBy::DupAck && restarts && self.is_long_since(start, since) {
+                // The duplicate ACK that asks for it had come long before: the timer sent it.
+                detected_by = DetectedBy::Rto;
             }
             if detected_by == DetectedBy::Rto && !restarts && dupacks > 0 {
                 // More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled
@@ -210,6 +215,14 @@ impl Finder<'_> {
             retransmitted: within,
             round_trip_sends: sends,
         }
+    }
+
+    /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.
+    fn is_long_since(&self, send: usize, since: usize) -> bool {
+        let third = self.seen.dupack(since, DUP_THRESH);
+        third.is_some_and(|ack| {
+            (self.trace.send_ns[send] - self.trace.ack_ns[ack]) as f64 > self.silence
+        })
     }
 
     /// When the data of a retransmission was last sent before.

@@ -11,9 +11,10 @@ use super::trace::{LossEvent, Trace};
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// When it was sent before, and its retransmission as a number of a send.
+    /// When it was sent before.
     pub time_ns: i64,
-    pub send: usize,
+    pub offset: i64,
+    pub length: i64,
     /// The number of its loss event.
     pub event: usize,
     /// The answer shows that the segment, or an earlier copy, had arrived.
@@ -71,7 +72,8 @@ pub fn lost(
             });
             found.push(Lost {
                 time_ns: trace.send_ns[copy],
-                send,
+                offset,
+                length: end - offset,
                 event: number,
                 // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
                 is_spurious: is_spurious || twice.by_one(offset, end),

@@ -2,6 +2,8 @@
 //!
 //! Assumes what [`Trace`] assumes: the sender's own view. Nothing here knows a file or Python.
 
+mod cause;
+mod duplicate;
 mod events;
 mod flight;
 mod limits;
@@ -16,6 +18,8 @@ mod stretches;
 mod trace;
 mod windows;
 
+pub use cause::{Cause, causes};
+pub use duplicate::{Answer, above, received_twice};
 pub use limits::Limit;
 pub use lost::Lost;
 pub use observer::{Observed, observe};

@@ -66,4 +66,24 @@ impl Observed {
         let over = self.sequence.acked_at(0, event.recover);
         self.flight.get(over).copied().filter(|_| !event.restarts)
     }
+
+    /// RFC 6675 section 4 `SetPipe` after each send, as far as the ACKs around it tell.
+    pub fn pipe_at_sends(&self, trace: &Trace) -> Vec<i64> {
+        let seen = &self.sequence;
+        let mut pipes = vec![0; trace.send_ns.len()];
+        let (mut after, mut later) = (usize::MAX, 0);
+        for send in (0..pipes.len()).rev() {
+            let known = seen.acks_before_send[send] as usize;
+            if known != after {
+                (after, later) = (known, 0);
+            }
+            // What the last ACK released, without those that left after this one.
+            pipes[send] = match known.checked_sub(1) {
+                Some(ack) => (self.flight[ack] - later).max(0),
+                None => seen.snd_max[send] - seen.first_offset,
+            };
+            later += trace.send_end[send] - trace.send_offset[send];
+        }
+        pipes
+    }
 }

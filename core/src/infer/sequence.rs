@@ -92,24 +92,17 @@ impl Sequence {
         }
     }
 
-    /// A bare ACK that moves nothing while data is outstanding and the window is unchanged (RFC 5681 section 2), or
-    /// that has news of SACKed data (RFC 6675 section 2).
     fn is_dupack(&self, trace: &Trace, ack: usize, sent_before: usize) -> bool {
-        let top = if sent_before > 0 {
-            self.snd_max[sent_before - 1]
-        } else {
-            0
-        };
         let Some(before) = ack.checked_sub(1) else {
             return false;
         };
-        let is_same_window = trace.rwnd[ack] == trace.rwnd[before];
-        let has_new_sack = trace.sacked[ack] > trace.sacked[before]
-            || trace.sack_high[ack] > trace.sack_high[before];
-        trace.ack_offset[ack] == self.snd_una[ack]
-            && trace.is_bare[ack]
-            && top > self.snd_una[ack]
-            && (is_same_window || has_new_sack)
+        let top = sent_before
+            .checked_sub(1)
+            .map_or(0, |last| self.snd_max[last]);
+        let is_bare = trace.is_bare[ack];
+        trace
+            .answer(ack)
+            .is_duplicate(&trace.answer(before), is_bare, self.snd_una[ack], top)
     }
 
     /// Bytes by which an ACK moves `snd_una`.
@@ -138,6 +131,15 @@ impl Sequence {
     /// Duplicate ACKs among those from `from` to before `to`.
     pub fn dupacks(&self, from: usize, to: usize) -> usize {
         self.dupacks[to].saturating_sub(self.dupacks[from]) as usize
+    }
+
+    /// The ACK that was the duplicate number `count` from ACK `from` on.
+    pub fn dupack(&self, from: usize, count: usize) -> Option<usize> {
+        let wanted = self.dupacks[from] as usize + count;
+        let behind = self
+            .dupacks
+            .partition_point(|&dups| (dups as usize) < wanted);
+        (behind < self.dupacks.len()).then(|| behind.saturating_sub(1))
     }
 
     pub fn is_dup(&self, ack: usize) -> bool {

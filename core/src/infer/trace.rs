@@ -3,6 +3,8 @@
 //! Assumes a capture point at the sender: an ACK is in the trace when the sender has (almost) read it, a segment when
 //! it left. At another point every conclusion drawn from "which ACK released which segment" errs by the delay between.
 
+use super::duplicate::{Answer, received_twice};
+
 /// One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
@@ -96,13 +98,34 @@ impl Trace {
         lasts.copied().max().unwrap_or(0)
     }
 
+    /// What one ACK is compared by with its neighbours.
+    pub fn answer(&self, ack: usize) -> Answer {
+        Answer {
+            offset: self.ack_offset[ack],
+            window: self.rwnd[ack],
+            sack_high: self.sack_high[ack],
+            sacked: self.sacked[ack],
+        }
+    }
+
+    /// The ranges that the blocks report as received twice.
+    pub fn received_twice(&self) -> Vec<(i64, i64)> {
+        let mut found = Vec::new();
+        for (ack, &una) in self.ack_offset.iter().enumerate() {
+            let mut blocks = self.blocks(ack);
+            if let Some(first) = blocks.next() {
+                found.extend(received_twice(una, first, blocks.next()));
+            }
+        }
+        found
+    }
+
     /// The SACK blocks of one ACK as (left, right), in the order in which they stand in it.
     pub fn blocks(&self, ack: usize) -> impl Iterator<Item = (i64, i64)> + '_ {
         let bounds = self.sack_first.get(ack).zip(self.sack_first.get(ack + 1));
         let range = bounds.map_or(0..0, |(&from, &to)| from as usize..to as usize);
-        self.sack_edges[range]
-            .chunks_exact(2)
-            .map(|edges| (edges[0], edges[1]))
+        let edges = self.sack_edges.get(range).unwrap_or_default();
+        edges.chunks_exact(2).map(|edges| (edges[0], edges[1]))
     }
 }
 

@@ -13,9 +13,10 @@ use crate::connection::filter::Filter;
 use crate::connection::json;
 use crate::connection::summary::{self, Kind, Value};
 use crate::connection::{
-    AckColumns, Cause, Connection, Followed, Patience, SegmentColumns, Table, Wanted, follow,
+    AckColumns, Connection, Followed, Patience, SegmentColumns, Table, Wanted, follow,
     follow_by_row,
 };
+use crate::infer::Cause;
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
 pyo3::import_exception!(tcptrace_lab.errors, LabError);
@@ -143,9 +144,12 @@ impl Capture {
             .collect())
     }
 
-    /// Whether `segment_columns` and `ack_columns` of a connection exist.
-    fn has_detail(&self, id: usize) -> PyResult<bool> {
-        Ok(self.connection(id)?.flows[0].columns().is_some())
+    /// Whether the columns of one direction of a connection can be taken.
+    fn has_detail(&self, id: usize, direction: usize) -> PyResult<bool> {
+        let connection = self.connection(id)?;
+        Ok(connection.flows[from(&connection, direction)]
+            .detail
+            .is_some())
     }
 
     /// Data segments of a flow: 0 client to server, 1 server to client. The arrays are moved out of the core, not
@@ -160,14 +164,22 @@ impl Capture {
         let Some(connection) = self.table.detailed(id) else {
             return Ok(None);
         };
-        let client = connection.client();
-        let from = if direction == 0 { client } else { 1 - client };
-        let Some(detail) = connection.flows[from].detail.take() else {
+        let from = from(connection, direction);
+        let Some((segments, acks)) = py.detach(|| connection.take_tables(from)) else {
             return Ok(None);
         };
-        let (segments, acks) = detail.into_columns();
         Ok(Some((segment_arrays(py, segments)?, ack_arrays(py, acks)?)))
     }
+
+    /// The place of the client (direction 0) or the server (1) among a connection's ends: which of them spoke first.
+    fn end_of(&self, id: usize, direction: usize) -> PyResult<usize> {
+        Ok(from(&*self.connection(id)?, direction))
+    }
+}
+
+fn from(connection: &Connection, direction: usize) -> usize {
+    let client = connection.client();
+    if direction == 0 { client } else { 1 - client }
 }
 
 /// A column of the connections table as it grows.
@@ -249,6 +261,8 @@ fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>
     arrays.set_item("sack_first", array(py, columns.sack_first))?;
     arrays.set_item("sack_edges", array(py, columns.sack_edges))?;
     arrays.set_item("rtt_ns", array(py, columns.rtt_ns))?;
+    arrays.set_item("sack_high", array(py, columns.sack_high))?;
+    arrays.set_item("sacked", array(py, columns.sacked))?;
     arrays.set_item("ts_rtt_ns", array(py, columns.ts_rtt_ns))?;
     arrays.set_item("newly_acked", array(py, columns.newly_acked))?;
     arrays.set_item("ts_val", array(py, columns.ts_val))?;
@@ -259,16 +273,21 @@ fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>
     Ok(arrays)
 }
 
-/// Which connections keep detail: none, all (`True`), or a list of ids.
+/// Of which connections rows are kept: none, all (`True`), those of a list of ids, or one direction of each of a list of
+/// pairs: an id and the place of the end that sent (`end_of`).
 pub fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
     match detail {
         None => Ok(Wanted::None),
         Some(detail) => match detail.extract::<bool>() {
             Ok(true) => Ok(Wanted::All),
             Ok(false) => Ok(Wanted::None),
-            Err(_) => Ok(Wanted::Only(
-                detail.extract::<Vec<usize>>()?.into_iter().collect(),
-            )),
+            Err(_) => match detail.extract::<Vec<usize>>() {
+                Ok(ids) => Ok(Wanted::Only(ids.into_iter().collect())),
+                Err(_) => {
+                    let ends: Vec<(usize, usize)> = detail.extract()?;
+                    Ok(Wanted::Ends(ends.into_iter().collect()))
+                }
+            },
         },
     }
 }

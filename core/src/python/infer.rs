@@ -13,6 +13,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Trace>()?;
     module.add_class::<Observed>()?;
     module.add_function(wrap_pyfunction!(observe, module)?)?;
+    module.add_function(wrap_pyfunction!(dsacks, module)?)?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
     module.add(
         "DETECTED_BY",
@@ -143,11 +144,26 @@ fn ints(columns: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<i64>> {
     values(columns, name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
 }
 
+/// Ranges that the SACK blocks of some ACKs report as received twice (RFC 2883).
+#[pyfunction]
+fn dsacks(
+    ack_offset: PyReadonlyArray1<'_, i64>,
+    sack_first: PyReadonlyArray1<'_, i64>,
+    sack_edges: PyReadonlyArray1<'_, i64>,
+) -> PyResult<Vec<(i64, i64)>> {
+    let trace = infer::Trace {
+        ack_offset: ack_offset.to_vec()?,
+        sack_first: sack_first.to_vec()?,
+        sack_edges: sack_edges.to_vec()?,
+        ..infer::Trace::default()
+    };
+    Ok(trace.received_twice())
+}
+
 /// What a trace shows of its sender (core/src/infer/observer.rs): each table a dict of numpy columns.
 #[pyclass(frozen, module = "tcptrace_lab._core")]
 pub struct Observed {
-    inner: infer::Observed,
-    trace: Arc<infer::Trace>,
+    pub inner: infer::Observed,
 }
 
 /// Reads a trace from end to end.
@@ -155,7 +171,7 @@ pub struct Observed {
 fn observe(py: Python<'_>, trace: &Trace) -> Observed {
     let trace = Arc::clone(&trace.inner);
     let inner = py.detach(|| infer::observe(&trace));
-    Observed { inner, trace }
+    Observed { inner }
 }
 
 #[pymethods]
@@ -229,12 +245,11 @@ impl Observed {
 
     /// A row per lost segment.
     fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (lost, trace) = (&self.inner.lost, &self.trace);
+        let lost = &self.inner.lost;
         table!(py,
             "time_ns" => lost.iter().map(|row| row.time_ns).collect::<Vec<_>>(),
-            "offset" => lost.iter().map(|row| trace.send_offset[row.send]).collect::<Vec<_>>(),
-            "length" => lost.iter().map(|row| trace.send_end[row.send] - trace.send_offset[row.send])
-                .collect::<Vec<_>>(),
+            "offset" => lost.iter().map(|row| row.offset).collect::<Vec<_>>(),
+            "length" => lost.iter().map(|row| row.length).collect::<Vec<_>>(),
             "spurious" => lost.iter().map(|row| row.is_spurious).collect::<Vec<_>>(),
             "event" => lost.iter().map(|row| row.event as i64).collect::<Vec<_>>(),
         )

@@ -66,7 +66,7 @@ mod tests {
             addr: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port,
         };
-        let mut connection = Connection::new(3, [end(5000), end(443)], false);
+        let mut connection = Connection::new(3, [end(5000), end(443)], [false; 2]);
         connection.flows[0].counts.pure_acks = 1000;
         Filter::new(text).unwrap().accepts(&connection)
     }

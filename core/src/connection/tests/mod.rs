@@ -7,7 +7,8 @@ mod life;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Cause, Connection, End, Table, Vantage, Wanted};
+use super::{Connection, End, SegmentColumns, Table, Vantage, Wanted};
+use crate::infer::Cause;
 use crate::wire::{Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 const MS: i64 = 1_000_000;
@@ -29,6 +30,7 @@ fn end(host: u8, port: u16) -> Endpoint {
 struct Wire {
     table: Table,
     ip_id: u16,
+    has_sack: bool,
 }
 
 impl Wire {
@@ -36,11 +38,24 @@ impl Wire {
         Self {
             table: Table::new(Wanted::All),
             ip_id: 1,
+            has_sack: true,
         }
     }
 
     fn open() -> Self {
-        let mut wire = Self::new();
+        Self::new().opened()
+    }
+
+    fn open_without_sack() -> Self {
+        let wire = Self {
+            has_sack: false,
+            ..Self::new()
+        };
+        wire.opened()
+    }
+
+    fn opened(self) -> Self {
+        let mut wire = self;
         wire.client(0, SYN, CLIENT_ISN, 0, 0);
         wire.server(50 * MS, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0);
         wire.client(
@@ -67,7 +82,7 @@ impl Wire {
         let options = TcpOptions {
             mss: flags.has(SYN).then_some(1000),
             wscale: flags.has(SYN).then_some(3),
-            sack_permitted: flags.has(SYN),
+            sack_permitted: flags.has(SYN) && self.has_sack,
             ..TcpOptions::default()
         };
         Segment {
@@ -132,13 +147,15 @@ impl Wire {
         }
     }
 
+    /// What the client sent, with causes and pipe.
+    fn segments(&self) -> SegmentColumns {
+        let mut connection = self.only().clone();
+        let client = connection.client();
+        connection.take_tables(client).unwrap().0
+    }
+
     fn causes(&self) -> Vec<&'static str> {
-        let [flow, _] = self.only().client_and_server();
-        let (segments, _) = flow.columns().unwrap();
-        segments
-            .cause
-            .iter()
-            .map(|&cause| Cause::ALL[usize::from(cause)].1)
-            .collect()
+        let names = |&cause: &u8| Cause::ALL[usize::from(cause)].1;
+        self.segments().cause.iter().map(names).collect()
     }
 }
