@@ -75,12 +75,12 @@ def _flow(packets: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     return np.concatenate(parts)[:packets]
 
 
-def write(path: Path, *, packets: int, connections: int = 1, seed: int = 1) -> None:
-    """Write a classic little-endian pcap with microseconds."""
+def write(path: Path, *, packets: int, connections: int = 1, turn: int = 8, seed: int = 1) -> None:
+    """Write a classic little-endian pcap with microseconds; connections take turns of so many packets."""
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, 1))
-        # Connections take turns in bursts, as on a shared link; a block of packets at a time.
+        # A block of packets at a time.
         flows = [_flow(packets // connections, rng) for _ in range(min(connections, 16))]
         per = packets // connections
         block = max(1, 1_000_000 // connections)
@@ -88,7 +88,7 @@ def write(path: Path, *, packets: int, connections: int = 1, seed: int = 1) -> N
             rows = [flows[index % len(flows)][first : first + block] for index in range(connections)]
             owner = np.repeat(np.arange(connections), [len(part) for part in rows])
             place = np.concatenate([np.arange(len(part)) for part in rows])
-            order = np.lexsort((place, owner, place // 8))
+            order = np.lexsort((place, owner, place // turn))
             table = np.concatenate(rows)[order]
             started = first * connections
             file.write(_encode(table, owner[order], (place[order] + first), started).tobytes())
@@ -152,4 +152,4 @@ def _encode(
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), packets=int(sys.argv[2]), connections=int(sys.argv[3]))
+    write(Path(sys.argv[1]), packets=int(sys.argv[2]), connections=int(sys.argv[3]), turn=int(sys.argv[4]))

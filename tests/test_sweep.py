@@ -1,6 +1,5 @@
 """Sweeps: every combination once, in parallel, nothing finished is lost."""
 
-import csv
 import json
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from tcptrace_lab.scenario_file import load, set_key, table_of
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import TEXT_COLUMNS, over, sweep
 from tcptrace_lab.tables import read_table, write_table
-from tests.conftest import ROOT, shared
+from tests.conftest import ROOT, ns2_rows
 
 SATELLITE = ROOT / "captures" / "scenarios" / "small_buffers_B20.toml"
 
@@ -136,8 +135,7 @@ def test_every_buffer_of_every_configuration_is_that_of_ns2(config, changes):
 
 
 def compare_with_ns2(config: str, changes: dict[str, object], buffers: str) -> None:
-    with open(shared("oracles", "ns2", "tahoe_sweep.csv"), newline="") as file:
-        wanted = {int(row["B_pkts"]): row for row in csv.DictReader(file) if row["config"] == config}
+    wanted = {int(row["B_pkts"]): row for row in ns2_rows("tahoe_sweep", config=config)}
     table = table_of(SATELLITE)
     for key, value in changes.items():
         table = set_key(table, key, value)

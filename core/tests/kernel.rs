@@ -3,15 +3,14 @@
 mod oracle;
 
 use std::io::Read;
-use std::path::PathBuf;
 
 use oracle::lab_ctcp::LabCtcp;
-use oracle::run_with;
+use oracle::{reference, run_with};
 use serde_json::Value;
 use tcptrace_core::congestion::{Control, Pair, Standard};
 use tcptrace_core::simulate::{Controls, EventKind, Output};
 
-/// A run's JSON and the offsets of the times at which the emulator dropped data; `None` where the folder is absent.
+/// A run's JSON and the offsets of the times at which the emulator dropped data.
 struct Kernel {
     json: Value,
     drop_times: Vec<f64>,
@@ -35,22 +34,19 @@ impl Kernel {
     }
 }
 
-fn kernel(name: &str) -> Option<Kernel> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures/kernel");
-    let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.json"))) else {
-        eprintln!("skipped: {} is not there", folder.display());
-        return None;
-    };
-    let drops = std::fs::read_to_string(folder.join(format!("{name}.drops.csv")))
-        .expect("drops beside the JSON");
+fn kernel(name: &str) -> Kernel {
+    let of = |suffix: &str| reference(&format!("captures/kernel/{name}.{suffix}"));
+    let text = std::fs::read_to_string(of("json"))
+        .unwrap_or_else(|error| panic!("{}: {error}", of("json").display()));
+    let drops = std::fs::read_to_string(of("drops.csv")).expect("drops beside the JSON");
     let rows = || drops.lines().skip(1);
     let time = |line: &str| line.split(',').next().and_then(|cell| cell.parse().ok());
     let seq = |line: &str| line.split(',').nth(5).and_then(|cell| cell.parse().ok());
-    Some(Kernel {
+    Kernel {
         json: serde_json::from_str(&text).expect("JSON"),
         drop_times: rows().filter_map(time).collect(),
         drop_seqs: rows().filter_map(seq).collect(),
-    })
+    }
 }
 
 /// How punctual the sender's host is.
@@ -208,20 +204,21 @@ fn is_close(ours: f64, kernel: f64) -> bool {
     (ours - kernel).abs() <= (0.02 * kernel).max(1.0)
 }
 
-/// Both sides' cycles, `None` where the captures are absent.
-fn both(name: &str, sender: &str) -> Option<(LossCycles, LossCycles)> {
+/// Both sides' cycles.
+fn both(name: &str, sender: &str) -> (LossCycles, LossCycles) {
     both_with(name, sender, Host::default())
 }
 
-fn both_with(name: &str, sender: &str, host: Host) -> Option<(LossCycles, LossCycles)> {
-    let kernel = kernel(name)?;
+fn both_with(name: &str, sender: &str, host: Host) -> (LossCycles, LossCycles) {
+    let kernel = kernel(name);
     let output = simulate(&kernel, sender, host, &[]);
     let (ours, theirs) = (our_cycles(&output), kernel_cycles(&kernel));
     println!("{name}\n  kernel {theirs:?}\n  ours   {ours:?}");
-    Some((ours, theirs))
+    (ours, theirs)
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
     // Not here: CUBIC, whose kernel leaves slow start early by its own HyStart; case 1, which has a test of its own.
     for (name, sender) in [
@@ -238,9 +235,7 @@ fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
         ("tahoe_sat_B20", TAHOE),
         ("tahoe_sat_B22", TAHOE),
     ] {
-        let Some((ours, theirs)) = both(name, sender) else {
-            return;
-        };
+        let (ours, theirs) = both(name, sender);
         assert!(
             is_close(ours[0].0, theirs[0].0),
             "{name}: window {} {}",
@@ -256,6 +251,7 @@ fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
     for (name, sender, from) in [
         ("reno_10M", SACK, 2),
@@ -270,9 +266,7 @@ fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
         ("ctcp_case5_20M", COMPOUND, 1),
         ("ctcp_case6_20M", COMPOUND, 1),
     ] {
-        let Some((ours, theirs)) = both(name, sender) else {
-            return;
-        };
+        let (ours, theirs) = both(name, sender);
         let windows =
             |cycles: &[(f64, usize)]| median(cycles[from..].iter().map(|cycle| cycle.0).collect());
         let losses = |cycles: &[(f64, usize)]| {
@@ -297,10 +291,9 @@ fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn scheduled_losses_meet_the_kernel_s_windows() {
-    let Some((ours, theirs)) = both("reno_acked_sched", SACK) else {
-        return;
-    };
+    let (ours, theirs) = both("reno_acked_sched", SACK);
     assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours.iter().zip(&theirs) {
         assert!(
@@ -311,15 +304,14 @@ fn scheduled_losses_meet_the_kernel_s_windows() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn tahoe_s_slow_starts_per_cycle_are_those_of_the_kernel_and_of_the_textbook_sender() {
     for (name, cycle) in [
         ("tahoe_sat_B20", &[227.0, 105.0, 53.0][..]),
         ("tahoe_sat_B22", &[229.0, 109.0][..]),
         ("utahoe_sat_B20", &[227.0, 105.0, 53.0][..]),
     ] {
-        let Some((ours, theirs)) = both(name, TAHOE) else {
-            return;
-        };
+        let (ours, theirs) = both(name, TAHOE);
         let start =
             |cycles: &[(f64, usize)]| cycles.iter().rposition(|c| c.0 > 200.0).expect("a cycle");
         for side in [&ours, &theirs] {
@@ -337,12 +329,11 @@ fn tahoe_s_slow_starts_per_cycle_are_those_of_the_kernel_and_of_the_textbook_sen
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn m_start_with_a_zero_step_overshoots_like_the_kernel_s() {
     let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true"#;
     let name = "mstart_20M";
-    let (Some((ours, theirs)), Some(kernel)) = (both(name, sender), kernel(name)) else {
-        return;
-    };
+    let ((ours, theirs), kernel) = (both(name, sender), kernel(name));
     assert!(is_close(ours[0].0, theirs[0].0), "{ours:?} {theirs:?}");
     // What the overshoot itself loses, before the first loss is noticed.
     let output = simulate(&kernel, sender, Host::default(), &[]);
@@ -371,6 +362,7 @@ fn is_among(one: &(f64, usize), others: &[(f64, usize)], more: usize) -> bool {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn the_kernel_s_compound_goes_round_the_same_losses() {
     // Microseconds decide whether a packet finds the place that is becoming free, and so which loss comes next. The
     // losses that follow each other are the same from every start; their order is the start's.
@@ -384,9 +376,7 @@ fn the_kernel_s_compound_goes_round_the_same_losses() {
     ] {
         let (mut all, mut theirs) = (LossCycles::new(), LossCycles::new());
         for seed in 1..=5 {
-            let Some(both) = both_with(name, LAB_CTCP, Host::real(seed)) else {
-                return;
-            };
+            let both = both_with(name, LAB_CTCP, Host::real(seed));
             all.extend(&both.0[from..]);
             theirs = both.1[from..].to_vec();
         }
@@ -401,12 +391,11 @@ fn the_kernel_s_compound_goes_round_the_same_losses() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn case_1_overflows_ten_places_in_its_second_round() {
     // 20 packets in pairs fill ten places to the last: on time (no jitter) they find room, late ones do not.
     for seed in 1..=5 {
-        let Some((ours, theirs)) = both_with("ctcp_case1_50M", COMPOUND, Host::real(seed)) else {
-            return;
-        };
+        let (ours, theirs) = both_with("ctcp_case1_50M", COMPOUND, Host::real(seed));
         assert_eq!(ours[0].0, theirs[0].0, "seed {seed}");
         assert!(ours[0].1.abs_diff(theirs[0].1) <= 2, "seed {seed}");
     }
@@ -414,8 +403,8 @@ fn case_1_overflows_ten_places_in_its_second_round() {
 
 /// The first wire number of a run's data.
 fn first_seq(name: &str) -> u32 {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures/kernel");
-    let file = std::fs::File::open(folder.join(format!("{name}.truth.csv.gz"))).expect("truth");
+    let truth = reference(&format!("captures/kernel/{name}.truth.csv.gz"));
+    let file = std::fs::File::open(truth).expect("truth");
     let mut text = String::new();
     flate2::read::GzDecoder::new(file)
         .read_to_string(&mut text)
@@ -427,11 +416,12 @@ fn first_seq(name: &str) -> u32 {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn tahoe_s_slow_starts_after_early_losses_overflow_as_the_textbook_sender_s_did() {
     // The process of this run was stopped now and then and lost packets of the burst that followed, long before the
     // path was full. The same segments are taken from ours; what the slow starts then lose is the engine's own answer.
     let name = "utahoe_sat_B18";
-    let Some(kernel) = kernel(name) else { return };
+    let kernel = kernel(name);
     let first = first_seq(name);
     let theirs = kernel_cycles(&kernel);
     // 206 packets of path, 18 waiting, one in service.
@@ -463,11 +453,10 @@ fn tahoe_s_slow_starts_after_early_losses_overflow_as_the_textbook_sender_s_did(
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn m_start_s_overshoot_is_recovered_without_a_timeout_where_lost_retransmissions_are_found() {
     let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true, "rack": true"#;
-    let Some(kernel) = kernel("mstart_20M") else {
-        return;
-    };
+    let kernel = kernel("mstart_20M");
     let output = simulate(&kernel, sender, Host::default(), &[]);
     let smss = f64::from(output.smss[0]);
     let theirs = kernel.loss_events();

@@ -3,9 +3,8 @@
 mod oracle;
 
 use std::io::Read;
-use std::path::PathBuf;
 
-use oracle::run_with;
+use oracle::{reference, run_with};
 use serde_json::Value;
 use tcptrace_core::simulate::{Controls, Output};
 
@@ -23,14 +22,12 @@ struct Kernel {
     windows: Vec<(f64, f64)>,
 }
 
-fn kernel(name: &str) -> Option<Kernel> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures");
-    let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.json"))) else {
-        eprintln!("skipped: {} is not there", folder.display());
-        return None;
-    };
-    let drops = std::fs::read_to_string(folder.join(format!("{name}.drops.csv"))).expect("drops");
-    let file = std::fs::File::open(folder.join(format!("{name}.truth.csv.gz"))).expect("truth");
+fn kernel(name: &str) -> Kernel {
+    let of = |suffix: &str| reference(&format!("captures/{name}.{suffix}"));
+    let text = std::fs::read_to_string(of("json"))
+        .unwrap_or_else(|error| panic!("{}: {error}", of("json").display()));
+    let drops = std::fs::read_to_string(of("drops.csv")).expect("drops");
+    let file = std::fs::File::open(of("truth.csv.gz")).expect("truth");
     let mut truth = String::new();
     flate2::read::GzDecoder::new(file)
         .read_to_string(&mut truth)
@@ -42,11 +39,11 @@ fn kernel(name: &str) -> Option<Kernel> {
     });
     let rows: Vec<(f64, f64)> = rows.collect();
     let start = rows[0].0;
-    Some(Kernel {
+    Kernel {
         json: serde_json::from_str(&text).expect("JSON"),
         drops: drops.lines().count() - 1,
         windows: rows.iter().map(|&(at, cwnd)| (at - start, cwnd)).collect(),
-    })
+    }
 }
 
 impl Kernel {
@@ -125,9 +122,10 @@ fn held(output: &Output, wanted: &str) -> Vec<(f64, f64)> {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn throughput_is_the_kernel_s_within_three_percent_and_losses_within_a_tenth() {
     for name in RUNS {
-        let Some(kernel) = kernel(name) else { return };
+        let kernel = kernel(name);
         for seed in 1..=3 {
             let output = simulate(&kernel, seed);
             let bps = 8.0 * output.totals[0].acked as f64 / kernel.seconds();
@@ -149,9 +147,10 @@ fn throughput_is_the_kernel_s_within_three_percent_and_losses_within_a_tenth() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn the_bandwidth_it_holds_is_the_bottleneck_s_within_two_percent() {
     for name in RUNS {
-        let Some(kernel) = kernel(name) else { return };
+        let kernel = kernel(name);
         let output = simulate(&kernel, 1);
         let held: Vec<f64> = held(&output, "bottleneck_bps")
             .iter()
@@ -176,9 +175,10 @@ fn the_bandwidth_it_holds_is_the_bottleneck_s_within_two_percent() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn probe_rtt_comes_when_the_kernel_s_does_and_lasts_as_long() {
     for name in RUNS {
-        let Some(kernel) = kernel(name) else { return };
+        let kernel = kernel(name);
         let (theirs, ours) = (kernel.probes(), probes(&ours(&simulate(&kernel, 1))));
         println!("{name}\n  {theirs:?}\n  {ours:?}");
         assert_eq!(ours.len(), theirs.len(), "{name}");
@@ -200,9 +200,10 @@ fn probe_rtt_comes_when_the_kernel_s_does_and_lasts_as_long() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn phases_follow_each_other_as_the_draft_has_them() {
     for name in RUNS {
-        let Some(kernel) = kernel(name) else { return };
+        let kernel = kernel(name);
         let output = simulate(&kernel, 1);
         let mut modes: Vec<f64> = held(&output, "bbr_mode")
             .iter()

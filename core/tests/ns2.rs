@@ -1,8 +1,8 @@
-//! ns-2.35's own traces, event for event (`../shared/oracles/ns2`); skipped where they are absent.
+//! ns-2.35's own traces, event for event: our runs of it (`tests/data/ns2`), further networks from the reference data.
 
 mod oracle;
 
-use oracle::{Csv, events_like_ns, read_csv, run};
+use oracle::{Csv, events_like_ns, own_csv, reference_csv, run};
 use tcptrace_core::simulate::{DetectedBy, Output};
 
 /// Paper 000's satellite path: 10 Mbit/s access, 1.5 Mbit/s bottleneck with `limit` packets, 280 ms each way.
@@ -20,9 +20,7 @@ fn satellite(limit: u64, duration_s: u64, record_events: bool) -> Output {
 #[test]
 fn tahoe_on_the_satellite_path_gives_ns_s_events() {
     for limit in [6, 20, 21, 23] {
-        let Some(wanted) = read_csv(&format!("tahoe_events_paper_q{limit}.csv.gz")) else {
-            return;
-        };
+        let wanted = own_csv(&format!("tahoe_events_paper_q{limit}"));
         let output = satellite(limit, 60, true);
         let got = events_like_ns(&output, 1);
         oracle::compare_events(&wanted, &got, &format!("q = {limit}"));
@@ -71,9 +69,7 @@ fn modem(case: &str, record_events: bool) -> Output {
 
 #[test]
 fn every_case_of_rfc_2416_gives_ns_s_events() {
-    let Some(wanted) = read_csv("rfc2416_events.csv") else {
-        return;
-    };
+    let wanted = own_csv("rfc2416_events");
     let mut cases: Vec<&str> = wanted
         .rows
         .iter()
@@ -150,9 +146,7 @@ fn compound(
 
 #[test]
 fn compound_case_4_gives_ns_s_events() {
-    let Some(wanted) = read_csv("compound_case4_events.csv.gz") else {
-        return;
-    };
+    let wanted = own_csv("compound_case4_events");
     let output = compound(100.0, 50.0, Some(80), 17.0, "", true);
     let window = |from: i64, to: i64| from..=to;
     let (first, second) = (
@@ -265,14 +259,8 @@ fn sweep_agrees(sweep_rows: &Csv, reductions: &Csv, row: &[String]) {
     );
 }
 
-/// Whether this is a run for every day (`cargo test -- --ignored` takes all).
-fn tahoe_sweep(takes: impl Fn(usize) -> bool) {
-    let (Some(sweep_rows), Some(reductions)) = (
-        read_csv("tahoe_sweep.csv"),
-        read_csv("tahoe_reductions.csv"),
-    ) else {
-        return;
-    };
+/// The runs of the sweep that `takes` chooses.
+fn tahoe_sweep([sweep_rows, reductions]: [Csv; 2], takes: impl Fn(usize) -> bool) {
     for (number, row) in sweep_rows.rows.iter().enumerate() {
         if takes(number) {
             sweep_agrees(&sweep_rows, &reductions, row);
@@ -282,11 +270,20 @@ fn tahoe_sweep(takes: impl Fn(usize) -> bool) {
 
 #[test]
 fn some_runs_of_the_sweep_have_ns_s_reductions_and_totals() {
-    tahoe_sweep(|number| number % 23 == 0);
+    let tables = ["tahoe_sweep", "tahoe_reductions"].map(own_csv);
+    tahoe_sweep(tables, |number| number % 9 == 0);
 }
 
 #[test]
-#[ignore = "all 340 runs: a quarter of a minute"]
-fn every_run_of_the_sweep_has_ns_s_reductions_and_totals() {
-    tahoe_sweep(|_| true);
+#[ignore = "reference data: ../shared"]
+fn some_runs_of_other_networks_have_ns_s_reductions_and_totals() {
+    let tables = ["tahoe_sweep.csv", "tahoe_reductions.csv"].map(reference_csv);
+    tahoe_sweep(tables, |number| number % 23 == 0);
+}
+
+#[test]
+#[ignore = "reference data: ../shared; all 340 runs: a quarter of a minute"]
+fn long_every_run_of_the_sweep_has_ns_s_reductions_and_totals() {
+    let tables = ["tahoe_sweep.csv", "tahoe_reductions.csv"].map(reference_csv);
+    tahoe_sweep(tables, |_| true);
 }

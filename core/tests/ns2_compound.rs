@@ -1,11 +1,11 @@
-//! Compound (paper 003) and CUBIC (paper 002) as ns-2's Linux agent runs them (`../shared/oracles/ns2`).
+//! Compound (paper 003) and CUBIC (paper 002) as ns-2's Linux agent runs them.
 
 mod oracle;
 
 use std::collections::BTreeMap;
 
 use oracle::rounds::{kinds, oscillations, theta, updates};
-use oracle::{Csv, read_csv, run};
+use oracle::{Csv, own_csv, reference_csv, run};
 use tcptrace_core::simulate::Output;
 
 fn compound(mbps: f64, tau_ms: f64, limit: Option<u64>, duration_s: f64, more: &str) -> Output {
@@ -57,12 +57,7 @@ fn windows_agree(wanted: &Csv, output: &Output, what: &str) {
 
 #[test]
 fn every_case_has_ns_s_windows_and_drops() {
-    let (Some(cases), Some(drops)) = (
-        read_csv("compound_cases.csv"),
-        read_csv("compound_case_drops.csv"),
-    ) else {
-        return;
-    };
+    let [cases, drops] = ["compound_networks", "compound_case_drops"].map(own_csv);
     for row in &cases.rows {
         let name = cases.get(row, "case");
         let number = |column| cases.number(row, column);
@@ -92,9 +87,8 @@ fn every_case_has_ns_s_windows_and_drops() {
             number("timeouts"),
             "case {name}"
         );
-        if let Some(cwnd) = read_csv(&format!("compound_case{name}_cwnd.csv.gz")) {
-            windows_agree(&cwnd, &output, &format!("case {name}"));
-        }
+        let cwnd = own_csv(&format!("compound_case{name}_cwnd"));
+        windows_agree(&cwnd, &output, &format!("case {name}"));
     }
 }
 
@@ -105,10 +99,9 @@ fn phase_3(bdp: f64, duration_s: f64) -> String {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn phase_3_s_windows_after_each_round_are_ns_s() {
-    let Some(rounds) = read_csv("compound_phase3_rounds.csv") else {
-        return;
-    };
+    let rounds = reference_csv("compound_phase3_rounds.csv");
     let mut bdps: Vec<&str> = rounds
         .rows
         .iter()
@@ -141,10 +134,9 @@ fn phase_3_s_windows_after_each_round_are_ns_s() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn phase_3_oscillates_as_ns_s_does() {
-    let Some(table) = read_csv("compound_phase3.csv") else {
-        return;
-    };
+    let table = reference_csv("compound_phase3.csv");
     for row in &table.rows {
         let number = |column| table.number(row, column);
         let (from, to) = (number("from_t_s"), number("to_t_s"));
@@ -184,10 +176,9 @@ fn phase_3_oscillates_as_ns_s_does() {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn another_gamma_oscillates_as_the_rules_say() {
-    let Some(table) = read_csv("compound_phase3_othergamma_derived.csv") else {
-        return;
-    };
+    let table = reference_csv("compound_phase3_othergamma_derived.csv");
     for row in &table.rows {
         let number = |column| table.number(row, column);
         let (bdp, gamma) = (number("bdp_pkts"), number("gamma_pkts"));
@@ -213,9 +204,7 @@ fn another_gamma_oscillates_as_the_rules_say() {
 }
 
 fn throughput_agrees(takes: impl Fn(f64) -> bool) {
-    let Some(table) = read_csv("compound_throughput.csv") else {
-        return;
-    };
+    let table = reference_csv("compound_throughput.csv");
     for row in &table.rows {
         let mbps = table.number(row, "mu_Mbps");
         if !takes(mbps) {
@@ -248,13 +237,14 @@ fn throughput_agrees(takes: impl Fn(f64) -> bool) {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn utilization_and_backlog_are_ns_s() {
     throughput_agrees(|mbps| mbps <= 40.0);
 }
 
 #[test]
-#[ignore = "all 44 rates, 300 s each: minutes without optimisation"]
-fn utilization_and_backlog_are_ns_s_at_every_rate() {
+#[ignore = "reference data: ../shared; all 44 rates, 300 s each: minutes without optimisation"]
+fn long_utilization_and_backlog_are_ns_s_at_every_rate() {
     throughput_agrees(|_| true);
 }
 
@@ -286,10 +276,9 @@ fn four_links(table: &Csv, row: &[String], duration_s: f64) -> Output {
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn cubic_s_first_epoch_is_ns_s() {
-    let Some(table) = read_csv("mstart_cubic_summary.csv") else {
-        return;
-    };
+    let table = reference_csv("mstart_cubic_summary.csv");
     for row in &table.rows {
         let is_plain = table.get(row, "cc") == "cubic" && table.get(row, "syn_packet") == "0";
         if !is_plain || table.get(row, "first_drop_t_s").is_empty() {

@@ -1,8 +1,8 @@
-//! Several bottleneck nodes (paper 004) as ns-2 runs them (`../shared/oracles/ns2/multinode_*`).
+//! Several bottleneck nodes (paper 004) as ns-2 runs them.
 
 mod oracle;
 
-use oracle::{Csv, read_csv, run};
+use oracle::{Csv, own_csv, reference_csv, run};
 use tcptrace_core::simulate::Output;
 
 const MU: f64 = 1.5e6;
@@ -78,10 +78,9 @@ fn agrees(
 }
 
 #[test]
+#[ignore = "reference data: ../shared"]
 fn figure_2_s_two_nodes() {
-    let Some(table) = read_csv("multinode_fig2.csv") else {
-        return;
-    };
+    let table = reference_csv("multinode_fig2.csv");
     for row in &table.rows {
         let number = |name| table.number(row, name);
         let upstream = [(number("mu1_bps"), number("B1_ns_limit_pkts") as u64)];
@@ -107,11 +106,8 @@ fn as_given(rate: f64) -> f64 {
 }
 
 /// (rows that agree, rows looked at)
-fn figure_4(takes: impl Fn(usize) -> bool) -> (usize, usize) {
+fn figure_4(table: &Csv, takes: impl Fn(usize) -> bool) -> (usize, usize) {
     let (mut agreed, mut all) = (0, 0);
-    let Some(table) = read_csv("multinode_fig4.csv") else {
-        return (0, 0);
-    };
     for (_, row) in table
         .rows
         .iter()
@@ -153,22 +149,18 @@ fn figure_4(takes: impl Fn(usize) -> bool) -> (usize, usize) {
 
 #[test]
 fn figure_4_s_rows_of_nodes() {
-    let (agreed, all) = figure_4(|number| number % 9 == 0);
-    assert_eq!(agreed, all);
+    let (agreed, all) = figure_4(&own_csv("multinode_fig4"), |number| number % 2 == 0);
+    assert_eq!((agreed, all), (6, 6));
 }
 
 #[test]
-#[ignore = "all 84 runs, twice"]
-fn all_of_figure_4_s_rows_of_nodes() {
-    let (agreed, all) = figure_4(|_| true);
-    println!("{agreed} of {all}");
+#[ignore = "reference data: ../shared; all 84 runs, twice"]
+fn long_all_of_figure_4_s_rows_of_nodes() {
+    let (agreed, all) = figure_4(&reference_csv("multinode_fig4.csv"), |_| true);
     assert_eq!(agreed, all);
 }
 
-fn figure_7(takes: impl Fn(usize) -> bool) {
-    let Some(table) = read_csv("multinode_fig7.csv") else {
-        return;
-    };
+fn figure_7(table: &Csv, takes: impl Fn(usize) -> bool) {
     for (_, row) in table
         .rows
         .iter()
@@ -192,11 +184,11 @@ fn figure_7(takes: impl Fn(usize) -> bool) {
 
 #[test]
 fn figure_7_s_node_rates() {
-    figure_7(|number| number % 25 == 0);
+    figure_7(&own_csv("multinode_fig7"), |number| number % 7 == 0);
 }
 
 #[test]
-#[ignore = "all 252 runs, twice"]
-fn all_of_figure_7_s_node_rates() {
-    figure_7(|_| true);
+#[ignore = "reference data: ../shared; all 252 runs, twice"]
+fn long_all_of_figure_7_s_node_rates() {
+    figure_7(&reference_csv("multinode_fig7.csv"), |_| true);
 }

@@ -22,7 +22,7 @@ fn ns_per_packet(window: u64) -> f64 {
 
 #[test]
 #[ignore = "a measurement: for optimised builds"]
-fn a_packet_costs_the_same_at_every_window() {
+fn long_a_packet_costs_the_same_at_every_window() {
     let costs: Vec<(u64, f64)> = [10, 100, 1000, 10_000, 100_000]
         .map(|window| (window, ns_per_packet(window)))
         .to_vec();
@@ -34,7 +34,7 @@ fn a_packet_costs_the_same_at_every_window() {
 
 #[test]
 #[ignore = "a measurement: for optimised builds"]
-fn packets_per_second() {
+fn long_packets_per_second() {
     for (name, text) in [
         (
             "Tahoe on the satellite path, 600 s",

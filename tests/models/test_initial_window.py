@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pytest
 from tcptrace_lab.models.initial_window import InitialWindow, Timeline, reduce_chain, shift, timeline
 
 from tcptrace_lab.scenario import Control, Node, Path
-from tests.conftest import shared
+from tests.conftest import ns2_rows
 
 
 def modem(packet_bytes: int = 1000, buffers: int = 3) -> Path:
@@ -105,8 +103,8 @@ def test_packets_of_1024_bytes_do_not_give_the_printed_times() -> None:
 
 def ns2_start(case: str, until: float) -> tuple[list[dict[str, str]], list[tuple[float, int]]]:
     """ns-2's rows until the first retransmission, and the ACKs among them."""
-    rows = csv.DictReader(shared("oracles", "ns2", "rfc2416_events.csv").open())
-    early = [r for r in rows if r["case"] == f"tahoe_{case}" and float(r["t_s"]) <= until + 1e-6]
+    rows = ns2_rows("rfc2416_events", case=f"tahoe_{case}")
+    early = [r for r in rows if float(r["t_s"]) <= until + 1e-6]
     return early, [(float(r["t_s"]), int(r["packet_number_from_1"])) for r in early if r["event"] == "recv_ack"]
 
 
@@ -142,13 +140,8 @@ def test_ns2s_first_retransmissions_over_a_satellite() -> None:
 
     Limits 5 to 8 are left out: there ns-2's doubles put an arrival one unit in the last place before a departure.
     """
-    rows = csv.DictReader(shared("oracles", "ns2", "tahoe_reductions.csv").open())
-    first = [
-        row
-        for row in rows
-        if row["config"] == "paper" and row["cycle"] == "0" and row["reduction_in_cycle"] == "1"
-        if int(row["q_ns_limit_pkts"]) not in range(5, 9)
-    ]
+    rows = ns2_rows("tahoe_reductions", config="paper", cycle="0", reduction_in_cycle="1")
+    first = [row for row in rows if int(row["q_ns_limit_pkts"]) not in range(5, 9)]
     node = Node(rate_bps=1.5e6, buffer=20, delay_s=0.28)
     back = (Node(rate_bps=1.5e6, delay_s=0.28), Node(rate_bps=10e6))
     chain = reduce_chain(Path(nodes=(node,), reverse=back, packet_bytes=512, access_rate_bps=10e6))

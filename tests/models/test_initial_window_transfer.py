@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 
@@ -11,7 +10,7 @@ from tcptrace_lab.models.initial_window import reduce_chain, timeline
 from tcptrace_lab.models.initial_window_transfer import RECOVERIES, Timer, Transfer, transfer
 
 from tcptrace_lab.scenario import Node, Path
-from tests.conftest import shared
+from tests.conftest import ns2_rows
 
 NS2 = {"send": "send", "recv_ack": "ack", "drop_at_R2": "drop", "deliver": "deliver"}
 
@@ -41,12 +40,8 @@ def starts(recovery: str, until: float = 120) -> tuple[Transfer, Transfer]:
 )
 def test_every_event_of_ns2(packets: int, recovery: str, packet_bytes: int, tick: float, suffix: str) -> None:
     """ns-2.35, 60 s: each packet sent, dropped, delivered, each ACK within 1 us; timeouts and recoveries included."""
-    with shared("oracles", "ns2", "rfc2416_events.csv").open() as file:
-        wanted = [
-            (float(row["t_s"]), NS2[row["event"]], int(row["packet_number_from_1"]))
-            for row in csv.DictReader(file)
-            if row["case"] == f"{recovery}_iw{packets}_{packet_bytes}{suffix}"
-        ]
+    rows = ns2_rows("rfc2416_events", case=f"{recovery}_iw{packets}_{packet_bytes}{suffix}")
+    wanted = [(float(row["t_s"]), NS2[row["event"]], int(row["packet_number_from_1"])) for row in rows]
     # The phase of ns-2's clock in its tick, as in all reference runs.
     run = transfer(modem(packet_bytes), recovery, packets, until=60, timer=Timer(tick=tick, phase=0.5558 * tick))
     names = {"retransmit": "send", "duplicate": "ack"}

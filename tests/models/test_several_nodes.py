@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pytest
 from tcptrace_lab.models import several_nodes as model
@@ -11,7 +9,7 @@ from tcptrace_lab.models import small_buffers
 from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 
 from tcptrace_lab.scenario import Control, Node, Path
-from tests.conftest import shared
+from tests.conftest import ns2_rows
 
 MU = 1.5e6 / (8 * 512)
 T = 0.56
@@ -145,11 +143,7 @@ def test_figure_4(n: int) -> None:
     """One slow start from five nodes (n = 4) on, two below; throughput as ns-2's within 2.5 %."""
     answer = model.SeveralNodes().predict(ladder(n), Control(recovery="tahoe"))
     assert answer.regime == ("single" if n >= 4 else "double")
-    rows = csv.DictReader(shared("oracles", "ns2", "multinode_fig4.csv").open())
-    (row,) = [
-        r for r in rows if r["tcpTick_s"] == "0.1" and r["delay_variant"] == "prop" and r["model"] == "multi"
-        if r["n_upstream"] == str(n)
-    ]  # fmt: skip
+    (row,) = ns2_rows("multinode_fig4", tcpTick_s="0.1", delay_variant="prop", model="multi", n_upstream=str(n))
     ns2 = float(row["throughput_full_cycles_pkt_per_s"])
     assert answer.quantities["throughput"].value == pytest.approx(ns2, rel=0.025)
 
@@ -157,11 +151,10 @@ def test_figure_4(n: int) -> None:
 @pytest.mark.parametrize("before", [20, 45, 80])
 def test_figure_7(before: int) -> None:
     """Losses in slow start over mu'/mu = 1 ... 2 with B = 50, as ns-2 has them, but for two points at the edges."""
-    rows = csv.DictReader(shared("oracles", "ns2", "multinode_fig7.csv").open())
     differ = []
-    for row in rows:
+    for row in ns2_rows("multinode_fig7", B_pkts="50", Bprime_pkts=str(before), tcpTick_s="0.1"):
         ratio = float(row["mu_prime_over_mu"])
-        if row["B_pkts"] != "50" or row["Bprime_pkts"] != str(before) or row["tcpTick_s"] != "0.1" or ratio == 1:
+        if ratio == 1:
             continue
         nodes = (Node(rate_bps=ratio * 1.5e6, buffer=before), Node(rate_bps=1.5e6, buffer=50, delay_s=0.28))
         path = Path(nodes=nodes, return_delay_s=0.28, packet_bytes=512, access_rate_bps=10e6)
@@ -180,11 +173,10 @@ def test_counting_packets_gives_figure_7s_regimes_and_throughputs(buffer: int) -
 
     With B = 20 the later slow starts meet retransmissions lost again; seven of 57 points differ.
     """
-    rows = csv.DictReader(shared("oracles", "ns2", "multinode_fig7.csv").open())
     points, differ = 0, []
-    for row in rows:
+    for row in ns2_rows("multinode_fig7", B_pkts=str(buffer), tcpTick_s="0.1"):
         ratio, before = float(row["mu_prime_over_mu"]), float(row["Bprime_pkts"])
-        if row["B_pkts"] != str(buffer) or row["tcpTick_s"] != "0.1" or ratio in (1, 2):
+        if ratio in (1, 2):
             continue
         nodes = (Node(rate_bps=ratio * 1.5e6, buffer=before), Node(rate_bps=1.5e6, buffer=buffer, delay_s=0.28))
         back = (Node(rate_bps=1.5e6, delay_s=0.28), Node(rate_bps=ratio * 1.5e6), Node(rate_bps=10e6))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pytest
 from tcptrace_lab.models import small_buffers as model
 from tcptrace_lab.models import small_buffers_packets as packets
 
 from tcptrace_lab.scenario import Control, Node, Path
-from tests.conftest import shared
+from tests.conftest import ns2_rows
 
 MU = 1.5e6 / (8 * 512)
 TAU = 0.56
@@ -228,15 +226,15 @@ def test_the_margin_is_what_flips_the_regime() -> None:
 
 def test_regimes_agree_with_ns2_from_27_packets_on() -> None:
     """Outside Theorem 1, ns-2 has the paper's regimes, but for B = 64 (a burst of 2 B packets still fits)."""
-    rows = csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open())
-    ns2 = {int(row["B_pkts"]): row["slow_starts_per_cycle"] for row in rows if row["config"] == "paper"}
+    rows = ns2_rows("tahoe_sweep", config="paper")
+    ns2 = {int(row["B_pkts"]): row["slow_starts_per_cycle"] for row in rows}
     differ = [b for b in ns2 if b >= 27 and str(int(model.regime(b, MU, TAU))) != ns2[b]]
     assert differ == [64]
 
 
 def test_throughput_with_the_queue_counted_is_near_ns2() -> None:
     """avoidance.py against ns-2 where the regimes agree: within 3.5 %; the paper's formula within 13.5 %."""
-    rows = [r for r in csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open()) if r["config"] == "paper"]
+    rows = ns2_rows("tahoe_sweep", config="paper")
     found = model.SmallBuffers().evaluate(buffer=[float(r["B_pkts"]) for r in rows], mu=MU, tau=TAU)
     same = np.array([r["slow_starts_per_cycle"] for r in rows]) == found["slow_starts"].value.astype(str)
     ns2 = np.array([float(r["throughput_full_cycles_pkt_per_s"]) for r in rows])
@@ -285,7 +283,7 @@ NETWORKS = {
 @pytest.mark.parametrize("config", NETWORKS)
 def test_counting_packets_gives_ns2s_thresholds_at_every_buffer(config: str) -> None:
     """68 buffers on two networks: number of slow starts and every threshold of a cycle."""
-    rows = [r for r in csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open()) if r["config"] == config]
+    rows = ns2_rows("tahoe_sweep", config=config)
     mu, round_trip, feed = NETWORKS[config]
     assert len(rows) == 68
     for row in rows:
@@ -299,7 +297,7 @@ def test_counting_packets_gives_ns2s_thresholds_at_every_buffer(config: str) -> 
 
 @pytest.mark.parametrize("config", NETWORKS)
 def test_counting_packets_gives_ns2s_throughput_within_0_7_percent(config: str) -> None:
-    rows = [r for r in csv.DictReader(shared("oracles", "ns2", "tahoe_sweep.csv").open()) if r["config"] == config]
+    rows = ns2_rows("tahoe_sweep", config=config)
     mu, round_trip, feed = NETWORKS[config]
     found = packets.SmallBuffersPackets().evaluate(
         buffer=[float(row["B_pkts"]) for row in rows], mu=mu, round_trip=round_trip, feed_rate=feed

@@ -6,7 +6,7 @@ pub mod rounds;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tcptrace_core::simulate::{Controls, EventKind, Output, OutputEvent, Place, Spec};
 
@@ -34,17 +34,28 @@ impl Csv {
     }
 }
 
-/// A file of `../shared/oracles/ns2`, or `None` where the folder is absent.
-pub fn read_csv(name: &str) -> Option<Csv> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/oracles/ns2")
-        .join(name);
-    let Ok(file) = File::open(&path) else {
-        eprintln!("skipped: {} is not there", path.display());
-        return None;
-    };
+/// A table of our own runs of ns (`tests/data/ns2`, made by `make.py` there).
+pub fn own_csv(name: &str) -> Csv {
+    parse(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/ns2/{name}.csv.gz")))
+}
+
+/// A table of the reference data beside a checkout. Tests that need it are ignored by name, and run where it is:
+/// `cargo test -- --ignored --skip long_`, which `./lab test` does.
+pub fn reference_csv(name: &str) -> Csv {
+    parse(&reference(&format!("oracles/ns2/{name}")))
+}
+
+/// A file of the reference data.
+pub fn reference(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../shared")
+        .join(name)
+}
+
+fn parse(path: &Path) -> Csv {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut text = String::new();
-    if name.ends_with(".gz") {
+    if path.extension().is_some_and(|suffix| suffix == "gz") {
         flate2::read::GzDecoder::new(file)
             .read_to_string(&mut text)
             .expect("gzip of text");
@@ -55,10 +66,10 @@ pub fn read_csv(name: &str) -> Option<Csv> {
         .lines()
         .map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let header = rows.next().expect("a header");
-    Some(Csv {
+    Csv {
         header,
         rows: rows.collect(),
-    })
+    }
 }
 
 pub fn run(json: &str) -> Output {
