@@ -118,19 +118,25 @@ def claims() -> tuple[Claim, ...]:
     old, new = TABLE_4_PRINTED["traditional"][-1][0], TABLE_4_PRINTED["m-start"][-1][0]
     epoch = {"traditional": (4.10101, 454), "m-start": (2.10097, 1992)}
     faster = epoch["m-start"][0] / epoch["traditional"][0]
+    table_4 = 100 * (new / old - 1)
     higher = epoch["m-start"][1] / epoch["traditional"][1]
     figure_4 = {"mu": 125_000.0, "round_trip": 2 * (0.001 + 0.2 + 0.2 + 0.001), "zero_step": 0.0, "initial_window": 1.0}
     model = m_start.MStart()
     # Queues of 100 packets (99 waiting), a guess that gives 453; the paper names none.
     saturation = {step: float(model.evaluate(buffer=99, step=step, **figure_4)["W_detected"].value) for step in (0, 10)}
+    other = {**figure_4, "zero_step": 1.0, "initial_window": 2.0}
+    nearest = float(model.evaluate(buffer=248, step=10, **other)["W_detected"].value)
     return (
         Claim(where="3", text="1/mu of 1000 bytes at 1 Gb/s, ms", printed=0.008, ours=8 * 1000 / 1e6, digits=3),
         Claim(where="3", text="T of 4 x 10^6 m at 2 x 10^8 m/s, ms", printed=200, ours=4e6 / 2e8 * 1e3, digits=0),
         Claim(where="6.2", text="epoch point of M-Start over traditional", printed=4, ours=higher, digits=0),
         Claim(where="6.2", text="time to the epoch point reduced to, %", printed=40, ours=100 * faster, digits=0),
-        Claim(where="6.2", text="throughput increase, %", printed=51.23, ours=100 * (new / old - 1), digits=2),
+        # What is called an increase of throughput is the share of the time to the epoch point.
+        Claim(where="abstract, 6.2", text="throughput increase, %", printed=51.23, ours=100 * faster, digits=2),
+        Claim(where="6.2", text="the same from Table 4's last averages, %", printed=51.23, ours=table_4, digits=2),
         Claim(where="6.2", text="traditional saturation, packets", printed=454, ours=saturation[0], digits=0),
         Claim(where="6.2", text="M-Start saturation, packets", printed=1992, ours=saturation[10], digits=0),
+        Claim(where="6.2", text="the same, first window 2, zero step, 249 places", printed=1992, ours=nearest, digits=0),
     )
 
 
