@@ -136,7 +136,9 @@ def claims() -> tuple[Claim, ...]:
         Claim(where="6.2", text="the same from Table 4's last averages, %", printed=51.23, ours=table_4, digits=2),
         Claim(where="6.2", text="traditional saturation, packets", printed=454, ours=saturation[0], digits=0),
         Claim(where="6.2", text="M-Start saturation, packets", printed=1992, ours=saturation[10], digits=0),
-        Claim(where="6.2", text="the same, first window 2, zero step, 249 places", printed=1992, ours=nearest, digits=0),
+        Claim(
+            where="6.2", text="the same, first window 2, zero step, 249 places", printed=1992, ours=nearest, digits=0
+        ),
     )
 
 

@@ -104,9 +104,10 @@ def test_printed_tables_say_where_ours_differ(paper: str, capsys: pytest.Capture
         "002": [
             "T of 4 x 10^6 m at 2 x 10^8 m/s, ms",
             "time to the epoch point reduced to, %",
-            "throughput increase, %",
+            "the same from Table 4's last averages, %",
             "traditional saturation, packets",
             "M-Start saturation, packets",
+            "the same, first window 2, zero step, 249 places",
         ],
         "003": [
             "to case 2 at Mb/s, gamma = 30",

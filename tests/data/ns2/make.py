@@ -327,7 +327,8 @@ def _of_nodes(done: Done) -> Row:
     """Mbit/s of the whole run and of 500 s, cycles, the node that lost the first packet, timeouts."""
     until = max((value for at, name, value in done.windows if name == "ack_" and at <= 500), default=0)
     first = next((line[2] for line in done.events if line[0] == "d"), "")
-    starts, count, levels, rate = of_cycles(done)
+    starts, count, every, rate = of_cycles(done)
+    levels = ";".join(sorted(set(str(every).split(";"))))
     whole, part = (acked * 4096 / seconds / 1e6 for acked, seconds in ((done.acked, SWEEP_S), (until, 500)))
     return f"{whole:.6f}", f"{part:.6f}", starts, count, levels, rate, first, done.timeouts
 
