@@ -36,6 +36,9 @@ BACKENDS: dict[str, str] = {
 Source = str | os.PathLike[str] | IO[bytes] | Any
 # Of which connections rows are kept: none, all, these, or what these ends of these sent.
 Detail = bool | list[int] | list[tuple[int, int]] | None
+# Of segments and ACKs as the core has them: numpy arrays, causes as codes (`_core.CAUSES`), SACK blocks flat
+# (`sack_first`, `sack_edges`, and what they come to: `sack_high`, `sacked`).
+Columns = tuple[dict[str, Any], dict[str, Any]]
 
 # Detail of neighbours is read in one pass with that of the connection asked for, up to so many packets.
 PACKETS_PER_PASS = 500_000
@@ -129,7 +132,8 @@ class Capture:
         self._core = core
         self._reread = reread
         self._file = file
-        self._flows: dict[tuple[int, int], Flow] = {}
+        self._flows: dict[int, tuple[Flow, Flow]] = {}
+        self._rows: dict[tuple[int, int], Columns] = {}
 
     @property
     def name(self) -> str:
@@ -202,29 +206,36 @@ class Capture:
 
     def flows(self, id: int) -> tuple[Flow, Flow]:
         """Both flows of a connection, read on demand."""
-        if (id, 0) not in self._flows or (id, 1) not in self._flows:
-            self._take(self._core if self._has_both(id) else self._again([(near, None) for near in self._near(id)]))
-        return self._flows[id, 0], self._flows[id, 1]
+        if id not in self._flows:
+            core = self._core
+            if not core.has_detail(id, 0):
+                # What was read before and does not belong to this neighbourhood makes room.
+                self._flows.clear()
+                core = self._again(self._near(id))
+            for near in range(len(core)):
+                if near not in self._flows and core.has_detail(near, 0):
+                    self._flows[near] = (_flow(core, near, 0), _flow(core, near, 1))
+        return self._flows[id]
 
-    def flow(self, id: int, direction: int) -> Flow:
-        """One of them, 0: client to server; the rows of the other are not kept for it."""
-        if (id, direction) not in self._flows:
-            if self._core.has_detail(id, direction):
-                self._take(self._core)
-            else:
-                main = (self.connections["unique_bytes_server"] > self.connections["unique_bytes_client"]).to_numpy()
-                wanted = [(near, int(main[near])) for near in self._near(id)]
-                self._take(self._again([(id, direction), *wanted[1:]]))
-        return self._flows[id, direction]
+    def rows(self, id: int, direction: int) -> Columns:
+        """What one side of a connection (0: the client) sent and was told, without what only the tables show.
 
-    def _has_both(self, id: int) -> bool:
-        return self._core.has_detail(id, 0) and self._core.has_detail(id, 1)
-
-    def _take(self, core: _core.Capture) -> None:
-        for near in range(len(core)):
-            for direction in (0, 1):
-                if (near, direction) not in self._flows and core.has_detail(near, direction):
-                    self._flows[near, direction] = _flow(core, near, direction)
+        As arrays, and less than half as large: what a sender's timeline is made of.
+        """
+        if id in self._flows:
+            return self._flows[id][direction].columns
+        if self._core.has_detail(id, 0):
+            return self.flows(id)[direction].columns
+        if (id, direction) not in self._rows:
+            main = (self.connections["unique_bytes_server"] > self.connections["unique_bytes_client"]).to_numpy()
+            wanted = [(id, direction), *((near, int(main[near])) for near in self._near(id)[1:])]
+            self._rows.clear()
+            core = self._again([(near, self._core.end_of(near, side)) for near, side in wanted])
+            for near, side in wanted:
+                taken = core.take_columns(near, side)
+                if taken is not None:
+                    self._rows[near, side] = taken
+        return self._rows[id, direction]
 
     def _near(self, id: int) -> list[int]:
         """A connection and, while that is cheap, those after it."""
@@ -237,18 +248,11 @@ class Capture:
             wanted.append(near)
         return wanted
 
-    def _again(self, wanted: list[tuple[int, int | None]]) -> _core.Capture:
-        """The capture followed again, with rows of these directions of these connections (None: both)."""
+    def _again(self, wanted: list[int] | list[tuple[int, int]]) -> _core.Capture:
+        """The capture followed again, with rows of these connections."""
         if self._reread is None:
-            raise CaptureError(f"{self.name}: no per-segment detail was kept for connection {wanted[0][0]}")
-        # What was read before and does not belong to this neighbourhood makes room.
-        self._flows.clear()
-        ends = [
-            (id, self._core.end_of(id, side))
-            for id, direction in wanted
-            for side in ((0, 1) if direction is None else (direction,))
-        ]
-        return self._reread(ends)
+            raise CaptureError(f"{self.name}: no per-segment detail was kept for connection {wanted[0]}")
+        return self._reread(wanted)
 
     def replay(self, **how: Any) -> Any:
         """Replay it (tcptrace_lab/replay): a Run as the simulator's, for tables, plots and verdicts.
@@ -293,9 +297,9 @@ class Connection:
         """The connection's row of the connections table."""
         return self.capture.connections.iloc[self.id]
 
-    def flow(self, direction: int) -> Flow:
-        """One of the two (0: client to server), without reading the other."""
-        return self.capture.flow(self.id, direction)
+    def rows(self, direction: int) -> Columns:
+        """What one side sent and was told (0: the client), as arrays."""
+        return self.capture.rows(self.id, direction)
 
     @property
     def flows(self) -> tuple[Flow, Flow]:
@@ -345,10 +349,9 @@ class Flow:
         self.direction = direction
 
     @property
-    def columns(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Of segments and ACKs as the core has them: numpy arrays, causes as codes (`_core.CAUSES`), SACK blocks flat
-        (`sack_first`, `sack_edges`, and what they come to: `sack_high`, `sacked`)."""
-        return self._segments, self._acks
+    def columns(self) -> Columns:
+        """Both tables as arrays, without pandas."""
+        return dict(self._segments), dict(self._acks)
 
     @cached_property
     def segments(self) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.vantage import Vantage, vantage
 
 if TYPE_CHECKING:
-    from tcptrace_lab.capture import Capture, Connection, Flow
+    from tcptrace_lab.capture import Capture, Columns, Connection
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
@@ -63,12 +63,12 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     side, other = SIDES[direction], SIDES[1 - direction]
     names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
     rtt = float(row["handshake_rtt_ns"])
-    flow = connection.flow(direction)
-    tap, sent_ns, heard_ns = look(flow, row, direction)
-    timeline = _timeline(flow, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
-    where, view = vantage(timeline, flow, row, side=side, other=other), None
+    rows = connection.rows(direction)
+    tap, sent_ns, heard_ns = look(rows, row, direction)
+    timeline = _timeline(rows, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
+    where, view = vantage(timeline, rows, row, side=side, other=other), None
     if not where.is_at_sender:
-        timeline, view = away_from_sender(timeline, flow, where, has_start=tap.begins_whole)
+        timeline, view = away_from_sender(timeline, connection.flows[direction], where, has_start=tap.begins_whole)
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -79,7 +79,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         where=where,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
         # What a view puts back is not unseen.
-        lost_before_tap=_lost_before_tap(flow) if view is None else 0,
+        lost_before_tap=_lost_before_tap(rows) if view is None else 0,
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why)),
@@ -88,13 +88,13 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     )
 
 
-def _lost_before_tap(flow: Flow) -> int:
-    segments, _ = flow.columns
+def _lost_before_tap(rows: Columns) -> int:
+    segments, _ = rows
     return int((segments["cause"] == _core.CAUSES.index("lost_before_tap")).sum())
 
 
-def _timeline(flow: Flow, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
-    segments, acks = flow.columns
+def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
+    segments, acks = rows
     sent = (segments["length"] > 0) & ~np.isin(segments["cause"], [_core.CAUSES.index(cause) for cause in NOT_SENT])
     offsets, lengths = segments["offset"][sent], segments["length"][sent]
     return Timeline(

@@ -133,12 +133,12 @@ def _clock_words(clock: Clock) -> str:
     return f"stamps {clock.resolution_ns / 1e6:.3g} ms apart (clock or interrupts): nothing finer is told by them"
 
 
-def look(flow: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
+def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     """The tap of one direction, and the times of its segments and ACKs as far as the clock can be trusted.
 
-    `flow`: segments sent and ACKs received; `row`: the connection's row of the table of connections.
+    `rows`: columns of the segments sent and of the ACKs received; `row`: the row of the table of connections.
     """
-    segments, acks = flow.columns
+    segments, acks = rows
     side, other = SIDES[direction], SIDES[1 - direction]
     sent, heard = segments["packet"], acks["packet"]
     order = np.argsort(np.concatenate((sent, heard)), kind="stable")

@@ -52,12 +52,12 @@ class Vantage:
         return self.place in ("sender", "unknown") and not self.lost_before
 
 
-def vantage(timeline: Timeline, flow: Any, row: Any, *, side: str, other: str) -> Vantage:
+def vantage(timeline: Timeline, rows: Any, row: Any, *, side: str, other: str) -> Vantage:
     """`row`: the connection's; `side`: who sends, `other`: who answers (client, server)."""
-    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), _echo_turn(timeline, flow))
+    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), _echo_turn(timeline, rows))
     _, samples = timeline.rtt
     to_receiver = _least(_number(row[f"handshake_rtt_ns_{side}"]), int(samples.min()) if len(samples) else None)
-    holes = _holes(timeline, flow.columns[0], from_start=bool(row["from_start"]))
+    holes = _holes(timeline, rows[0], from_start=bool(row["from_start"]))
     repeats = int(row[f"retransmissions_{side}"])
     place, why = _by_time(to_sender, to_receiver)
     hop_place, hop_why = _by_hops(_hops(row[f"ttl_{side}"]), _hops(row[f"ttl_{other}"]))
@@ -122,9 +122,9 @@ def _hops(ttl: float) -> int | None:
     return hops if hops <= MOST_HOPS else None
 
 
-def _echo_turn(timeline: Timeline, flow: Any) -> int | None:
+def _echo_turn(timeline: Timeline, rows: Any) -> int | None:
     """From an ACK to the data that echoes it, the least."""
-    segments, acks = flow.columns
+    segments, acks = rows
     stamps = acks["ts_val"]
     sent = segments["length"] > 0
     echoes = segments["ts_ecr"][sent]

@@ -1,6 +1,6 @@
 //! Per-segment columns of one flow: kept only for the connections asked for.
 
-use super::detail::AckRow;
+use super::detail::{AckRow, Keep};
 use super::packet::Packet;
 use crate::infer::{Cause, Observed, Trace, above, causes};
 
@@ -36,20 +36,25 @@ impl SegmentColumns {
         offset: i64,
         (cause, confidence): (Cause, f32),
         flight_size: i64,
+        keep: Keep,
     ) {
         let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
+        let (ts_val, ts_ecr) = timestamps.unzip();
         self.time_ns.push(packet.time);
         self.offset.push(offset);
         self.length.push(i64::from(packet.len));
-        self.flags.push(packet.flags.0);
         self.cause.push(cause as u8);
+        self.is_retransmission.push(cause.is_retransmission());
+        self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
+        self.packet.push(packet.index as i64);
+        if keep == Keep::Rows {
+            return;
+        }
+        self.flags.push(packet.flags.0);
         self.confidence.push(confidence);
         self.flight_size.push(flight_size);
-        let (ts_val, ts_ecr) = timestamps.unzip();
         self.ts_val.push(ts_val.map_or(-1, i64::from));
-        self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
         self.ip_id.push(packet.ip_id.into());
-        self.packet.push(packet.index as i64);
     }
 
     /// The rows that are sends of the sender's window: no copies, no probes, nothing that the tap put out of order.
@@ -87,11 +92,6 @@ impl SegmentColumns {
                 last
             })
             .collect();
-        self.is_retransmission = self
-            .cause
-            .iter()
-            .map(|&cause| Cause::ALL[usize::from(cause)].0.is_retransmission())
-            .collect();
     }
 }
 
@@ -126,7 +126,9 @@ pub struct AckColumns {
 }
 
 impl AckColumns {
-    pub fn push(&mut self, packet: &Packet<'_>, row: &AckRow, blocks: &[(i64, i64)]) {
+    pub fn push(&mut self, packet: &Packet<'_>, row: &AckRow, blocks: &[(i64, i64)], keep: Keep) {
+        let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
+        let (ts_val, ts_ecr) = timestamps.unzip();
         self.time_ns.push(packet.time);
         self.ack_offset.push(row.offset);
         self.rwnd
@@ -135,18 +137,19 @@ impl AckColumns {
         self.sack_edges
             .extend(blocks.iter().flat_map(|&(left, right)| [left, right]));
         self.sack_first.push(self.sack_edges.len() as i64);
-        self.rtt_ns.push(row.rtt.unwrap_or(-1));
-        self.ts_rtt_ns.push(row.ts_rtt.unwrap_or(-1));
-        self.newly_acked.push(row.newly_acked);
-        let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
-        let (ts_val, ts_ecr) = timestamps.unzip();
         self.ts_val.push(ts_val.map_or(-1, i64::from));
-        self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
         self.length.push(i64::from(packet.len));
         self.flags.push(packet.flags.0);
         self.packet.push(packet.index as i64);
         let (sack_high, sacked) = above(row.offset, blocks);
         self.sack_high.push(sack_high);
         self.sacked.push(sacked);
+        if keep == Keep::Rows {
+            return;
+        }
+        self.rtt_ns.push(row.rtt.unwrap_or(-1));
+        self.ts_rtt_ns.push(row.ts_rtt.unwrap_or(-1));
+        self.newly_acked.push(row.newly_acked);
+        self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
     }
 }

@@ -1,5 +1,6 @@
 //! One connection: two flows, who opened it and how it ended (RFC 9293 sections 3.5 and 3.6).
 
+use super::detail::{Detail, Keep};
 use super::flow::Flow;
 use super::packet::Packet;
 use crate::wire::{Endpoint, TcpOptions};
@@ -64,11 +65,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// `wanted`: whether rows are kept of what each end sent.
-    pub fn new(id: usize, ends: [Endpoint; 2], wanted: [bool; 2]) -> Self {
-        let is_watched = wanted.contains(&true);
-        let flows = wanted.map(|is_wanted| Flow {
-            detail: is_wanted.then(Box::default),
+    /// `wanted`: what is kept of the rows that each end sent.
+    pub fn new(id: usize, ends: [Endpoint; 2], wanted: [Keep; 2]) -> Self {
+        let is_watched = wanted != [Keep::Nothing; 2];
+        let flows = wanted.map(|keep| Flow {
+            detail: Detail::new(keep),
             is_watched,
             ..Flow::default()
         });

@@ -5,8 +5,19 @@ use super::outstanding::Outstanding;
 use super::packet::Packet;
 use crate::infer::Cause;
 
+/// How much is kept of each row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    #[default]
+    Nothing,
+    /// What makes a sender's trace, and tells of the tap: less than half of the tables.
+    Rows,
+    Tables,
+}
+
 #[derive(Clone, Debug)]
 pub struct Detail {
+    pub keep: Keep,
     pub segments: SegmentColumns,
     pub acks: AckColumns,
     /// RFC 6298 section 2.
@@ -28,23 +39,24 @@ pub struct AckRow {
     pub ts_rtt: Option<i64>,
 }
 
-impl Default for Detail {
-    fn default() -> Self {
-        Self {
-            segments: SegmentColumns::default(),
-            acks: AckColumns {
-                sack_first: vec![0],
-                ..AckColumns::default()
-            },
-            srtt: 0,
-            handshake_rtt: 0,
-            gap_at: 0,
-            gap_ip_id: 0,
-        }
-    }
-}
-
 impl Detail {
+    pub fn new(keep: Keep) -> Option<Box<Self>> {
+        (keep != Keep::Nothing).then(|| {
+            Box::new(Self {
+                keep,
+                segments: SegmentColumns::default(),
+                acks: AckColumns {
+                    sack_first: vec![0],
+                    ..AckColumns::default()
+                },
+                srtt: 0,
+                handshake_rtt: 0,
+                gap_at: 0,
+                gap_ip_id: 0,
+            })
+        })
+    }
+
     pub fn on_new(
         &mut self,
         packet: &Packet<'_>,
@@ -134,7 +146,7 @@ impl Detail {
             }
             .max(1);
         }
-        self.acks.push(packet, row, blocks);
+        self.acks.push(packet, row, blocks, self.keep);
     }
 
     fn row(
@@ -149,6 +161,7 @@ impl Detail {
             return;
         }
         let flight_size = (snd_max - snd_una).max(0);
-        self.segments.push(packet, data, cause, flight_size);
+        self.segments
+            .push(packet, data, cause, flight_size, self.keep);
     }
 }

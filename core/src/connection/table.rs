@@ -9,6 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::brief::{self, Kept};
 use super::connection::{Connection, End};
+use super::detail::Keep;
 use super::packet::Packet;
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 
@@ -17,21 +18,22 @@ use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 pub enum Wanted {
     #[default]
     None,
-    /// Of both directions.
+    /// Tables of both directions.
     All,
     Only(BTreeSet<usize>),
-    /// Only of what these ends (by their place in `Connection::ends`) of these connections sent.
+    /// Only rows of what these ends (by their place in `Connection::ends`) of these connections sent.
     Ends(BTreeSet<(usize, usize)>),
 }
 
 impl Wanted {
-    /// For each end of a connection whether rows of what it sent are kept.
-    fn of(&self, id: usize) -> [bool; 2] {
+    /// For each end of a connection what is kept of the rows that it sent.
+    fn of(&self, id: usize) -> [Keep; 2] {
+        let kept = |is_wanted, keep| if is_wanted { keep } else { Keep::Nothing };
         match self {
-            Self::None => [false; 2],
-            Self::All => [true; 2],
-            Self::Only(ids) => [ids.contains(&id); 2],
-            Self::Ends(ends) => [0, 1].map(|from| ends.contains(&(id, from))),
+            Self::None => [Keep::Nothing; 2],
+            Self::All => [Keep::Tables; 2],
+            Self::Only(ids) => [kept(ids.contains(&id), Keep::Tables); 2],
+            Self::Ends(ends) => [0, 1].map(|from| kept(ends.contains(&(id, from)), Keep::Rows)),
         }
     }
 }
@@ -153,7 +155,7 @@ impl Table {
     fn followed(&self, id: usize, slot: &Slot) -> Option<Cow<'_, Connection>> {
         Some(match &slot.state {
             State::Begun(place) => Cow::Borrowed(&self.begun[*place as usize]),
-            State::Brief(kept) => Cow::Owned(follow_again(id, slot.ends, kept, [false; 2])),
+            State::Brief(kept) => Cow::Owned(follow_again(id, slot.ends, kept, [Keep::Nothing; 2])),
             State::Left => return None,
         })
     }
@@ -344,7 +346,7 @@ impl Table {
     fn open(&mut self, ends: [Endpoint; 2]) -> u32 {
         let id = self.first + u32::try_from(self.slots.len()).expect("connections fit memory");
         let wanted = self.wanted.of(id as usize);
-        let state = if wanted.contains(&true) {
+        let state = if wanted != [Keep::Nothing; 2] {
             State::Begun(self.put(Connection::new(id as usize, ends, wanted)))
         } else {
             State::Brief(Vec::with_capacity(1))
@@ -386,7 +388,7 @@ impl Table {
             match std::mem::replace(&mut slot.state, State::Left) {
                 State::Begun(at) => {
                     let [src, dst] = slot.ends;
-                    let empty = Connection::new(id as usize, [src, dst], [false; 2]);
+                    let empty = Connection::new(id as usize, [src, dst], [Keep::Nothing; 2]);
                     gone.push(std::mem::replace(&mut self.begun[at as usize], empty));
                     self.free.push(at);
                     if let Some(pair) = plain_pair(src, dst) {
@@ -397,7 +399,12 @@ impl Table {
                     }
                 }
                 State::Brief(kept) => {
-                    gone.push(follow_again(id as usize, slot.ends, &kept, [false; 2]));
+                    gone.push(follow_again(
+                        id as usize,
+                        slot.ends,
+                        &kept,
+                        [Keep::Nothing; 2],
+                    ));
                 }
                 State::Left => {}
             }
@@ -426,7 +433,7 @@ impl Table {
 }
 
 /// A connection from the packets kept of it.
-fn follow_again(id: usize, ends: [Endpoint; 2], kept: &[Kept], wanted: [bool; 2]) -> Connection {
+fn follow_again(id: usize, ends: [Endpoint; 2], kept: &[Kept], wanted: [Keep; 2]) -> Connection {
     let mut connection = Connection::new(id, ends, wanted);
     for packet in kept {
         packet.push_to(&mut connection);

@@ -2,6 +2,7 @@
 
 use super::columns::{AckColumns, SegmentColumns};
 use super::connection::Connection;
+use super::detail::Keep;
 use crate::infer::{Trace, observe};
 
 /// RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
@@ -12,6 +13,9 @@ impl Connection {
     pub fn take_tables(&mut self, from: usize) -> Option<(SegmentColumns, AckColumns)> {
         let detail = self.flows[from].detail.take()?;
         let (mut segments, acks) = (detail.segments, detail.acks);
+        if detail.keep == Keep::Rows {
+            return Some((segments, acks));
+        }
         let trace = self.trace(&segments, &acks);
         segments.explain(&trace, &observe(&trace));
         Some((segments, acks))

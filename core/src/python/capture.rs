@@ -13,7 +13,7 @@ use crate::connection::filter::Filter;
 use crate::connection::json;
 use crate::connection::summary::{self, Kind, Value};
 use crate::connection::{
-    AckColumns, Connection, Followed, Patience, SegmentColumns, Table, Wanted, follow,
+    AckColumns, Connection, Followed, Keep, Patience, SegmentColumns, Table, Wanted, follow,
     follow_by_row,
 };
 use crate::infer::Cause;
@@ -144,12 +144,11 @@ impl Capture {
             .collect())
     }
 
-    /// Whether the columns of one direction of a connection can be taken.
-    fn has_detail(&self, id: usize, direction: usize) -> PyResult<bool> {
+    /// Whether the columns of one direction of a connection can be taken and are those of the tables; None: there are none.
+    fn has_detail(&self, id: usize, direction: usize) -> PyResult<Option<bool>> {
         let connection = self.connection(id)?;
-        Ok(connection.flows[from(&connection, direction)]
-            .detail
-            .is_some())
+        let detail = &connection.flows[from(&connection, direction)].detail;
+        Ok(detail.as_ref().map(|detail| detail.keep == Keep::Tables))
     }
 
     /// Data segments of a flow: 0 client to server, 1 server to client. The arrays are moved out of the core, not
@@ -273,8 +272,8 @@ fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>
     Ok(arrays)
 }
 
-/// Of which connections rows are kept: none, all (`True`), those of a list of ids, or one direction of each of a list of
-/// pairs: an id and the place of the end that sent (`end_of`).
+/// Of which connections rows are kept: none, all (`True`), those of a list of ids, or, with fewer columns, one direction
+/// of each of a list of pairs: an id and the place of the end that sent (`end_of`).
 pub fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
     match detail {
         None => Ok(Wanted::None),

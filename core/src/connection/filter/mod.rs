@@ -58,6 +58,7 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Keep;
     use crate::wire::Endpoint;
     use std::net::{IpAddr, Ipv4Addr};
 
@@ -66,7 +67,7 @@ mod tests {
             addr: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port,
         };
-        let mut connection = Connection::new(3, [end(5000), end(443)], [false; 2]);
+        let mut connection = Connection::new(3, [end(5000), end(443)], [Keep::Nothing; 2]);
         connection.flows[0].counts.pure_acks = 1000;
         Filter::new(text).unwrap().accepts(&connection)
     }
