@@ -35,7 +35,11 @@ impl Kernel {
 }
 
 fn kernel(name: &str) -> Kernel {
-    let of = |suffix: &str| reference(&format!("captures/kernel/{name}.{suffix}"));
+    kernel_in("kernel", name)
+}
+
+fn kernel_in(folder: &str, name: &str) -> Kernel {
+    let of = |suffix: &str| reference(&format!("captures/{folder}/{name}.{suffix}"));
     let text = std::fs::read_to_string(of("json"))
         .unwrap_or_else(|error| panic!("{}: {error}", of("json").display()));
     let drops = std::fs::read_to_string(of("drops.csv")).expect("drops beside the JSON");
@@ -54,6 +58,8 @@ fn kernel(name: &str) -> Kernel {
 struct Host {
     seed: u64,
     jitter_ns: i64,
+    /// Segments that the receiver acknowledges at once, where it matters.
+    quickacks: Option<u32>,
 }
 
 impl Host {
@@ -62,6 +68,7 @@ impl Host {
         Self {
             seed,
             jitter_ns: 10_000,
+            quickacks: None,
         }
     }
 }
@@ -117,7 +124,7 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
         r#"{{"profile": "rfc", "record_events": {}, "seed": {}, "duration_ns": {duration_ns:.0}, "ipv6": {},
         "path": {{"nodes": [{}], "return_delay_ns": {}, "packet_bytes": {}}},
         "connections": [{{"sender": {{"initial_window": {initial_window}, "limited_transmit": {limited_transmit}, "rto": {{"granularity_ns": 200000000}}, "timestamps": {}, {sender}}},
-          "jitter_ns": {}, "receiver": {{"delayed_ack_segments": {}, "quickack_segments": 16, "delayed_ack_timer_ns": 40000000,
+          "jitter_ns": {}, "receiver": {{"delayed_ack_segments": {}, "quickack_segments": {}, "delayed_ack_timer_ns": 40000000,
                         "rwnd": 4194304, "sack": {}}}}}]}}"#,
         sender == TAHOE,
         host.seed,
@@ -128,6 +135,7 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
         params["ts"] == 1,
         host.jitter_ns,
         if quickack { 1 } else { 2 },
+        host.quickacks.unwrap_or(16),
         params["sack"] == 1,
     );
     run_with(&json, controls)
@@ -185,8 +193,7 @@ fn our_cycles(output: &Output) -> LossCycles {
 /// What a sender is called here, as part of the spec.
 const SACK: &str = r#""byte_counting": true, "recovery": "sack""#;
 const NEWRENO: &str = r#""byte_counting": true, "recovery": "newreno""#;
-const CUBIC: &str =
-    r#""byte_counting": true, "recovery": "sack", "window": "cubic", "slow_start": "hystart""#;
+const CUBIC: &str = r#""recovery": "sack", "window": "cubic-linux", "rack": true"#;
 const COMPOUND: &str = r#""byte_counting": true, "recovery": "sack", "window": "compound-draft""#;
 const COMPOUND_G90: &str =
     r#""byte_counting": true, "recovery": "sack", "window": "compound-draft", "gamma": 90"#;
@@ -252,14 +259,63 @@ fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
 
 #[test]
 #[ignore = "reference data: ../shared"]
+fn cubic_loses_where_the_kernel_does_from_the_first_cycle_on() {
+    // The kernel's receiver acknowledged 378 segments one by one in each of these runs, which HyStart depends on: its
+    // train of ACKs breaks where two segments take longer than 2 ms.
+    let host = Host {
+        quickacks: Some(378),
+        ..Host::default()
+    };
+    for (folder, name) in [
+        ("kernel", "cubic_20M"),
+        ("kernel", "cubic_v6_multinode"),
+        ("kernel", "midstart_cubic"),
+        ("identify", "cubic_long_rtt"),
+        ("identify", "cubic_short_rtt"),
+    ] {
+        let kernel = kernel_in(folder, name);
+        let output = simulate(&kernel, CUBIC, host, &[]);
+        let (ours, theirs) = (our_cycles(&output), kernel_cycles(&kernel));
+        println!("{name}\n  kernel {theirs:?}\n  ours   {ours:?}");
+        // The last of the kernel's may lie behind the end of a run that began with the connection, not before it.
+        assert!(ours.len() + 1 >= theirs.len(), "{name}");
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert!(
+                (ours.0 - theirs.0).abs() <= 1.0,
+                "{name}: {ours:?} {theirs:?}"
+            );
+            assert!(
+                ours.1.abs_diff(theirs.1) <= 1,
+                "{name}: {ours:?} {theirs:?}"
+            );
+        }
+        assert_eq!(ours[0], theirs[0], "{name}: slow start's overshoot");
+        let events = kernel.loss_events();
+        let time = |event: &Value| event["t"].as_f64().expect("a time");
+        let our_times = output.losses.windows(2);
+        let cycles = our_times.map(|pair| (pair[1].time_ns - pair[0].time_ns) as f64 / 1e9);
+        // 1.8 % apart at the most, 6 % at the short round trip, where a segment of 46 is 2 % of a window.
+        let bound = if name == "cubic_short_rtt" {
+            0.07
+        } else {
+            0.02
+        };
+        for (ours, pair) in cycles.zip(events.windows(2)) {
+            let theirs = time(&pair[1]) - time(&pair[0]);
+            assert!(
+                (ours / theirs - 1.0).abs() < bound,
+                "{name}: {ours} s, {theirs} s"
+            );
+        }
+    }
+}
+
+#[test]
 fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
     for (name, sender, from) in [
         ("reno_10M", SACK, 2),
         ("reno_nots_rcvcap", SACK, 2),
         ("reno_nosack_8M", NEWRENO, 2),
-        ("cubic_20M", CUBIC, 2),
-        ("cubic_v6_multinode", CUBIC, 2),
-        ("midstart_cubic", CUBIC, 2),
         ("ctcp_case2_50M", COMPOUND, 1),
         ("ctcp_case3_g90", COMPOUND_G90, 1),
         ("ctcp_case4_20M", COMPOUND, 1),

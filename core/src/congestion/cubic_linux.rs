@@ -1,111 +1,211 @@
-//! CUBIC as Linux 2.6.22 and ns-2.35 compute it: integers, a 10-bit clock, beta 819/1024 (paper 002's runs).
+//! CUBIC as Linux 6 computes it: whole packets, a clock of jiffies, beta 717/1024, its own HyStart on ACK trains and
+//! delay.
+//!
+//! Omitted: pacing's longer train (the kernel's without a pacing queue is meant), undo of a spurious loss.
 
+use super::cubic_root::cubic_root;
+use super::module::{Kernel, Packets};
 use super::{Ack, Loss, State, Values, Window};
 
-const BETA: u64 = 819;
+const BETA: u64 = 717;
 const BETA_SCALE: u64 = 1024;
-/// c = 41/1024, over an assumed round trip of 100 ms.
-const BIC_SCALE: u64 = 41;
-const CUBE_RTT_SCALE: u64 = BIC_SCALE * 10;
-/// At most this many packets per round trip above the origin, per 100 ms.
-const MAX_INCREMENT: u64 = 16;
-/// 1024 units to the second.
+/// C = 41 * 10 / 1024 over 2^30: windows in packets, times in 1024ths of a second.
+const CUBE_RTT_SCALE: u64 = 410;
 const CLOCK_BITS: u32 = 10;
-const ACK_RATIO_SHIFT: u32 = 4;
-const HZ: u64 = 1000;
+const CUBE_FACTOR: u64 = (1 << (10 + 3 * CLOCK_BITS)) / CUBE_RTT_SCALE;
+/// Packets per packet of Reno's friendly window, in eighths: 8 (1 + beta) / 3 / (1 - beta).
+const FRIENDLY_SCALE: u64 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+/// ACKs per packet at the most while no loss has shown the path.
+const FIRST_CNT: u64 = 20;
 
-/// Times in jiffies of 1 ms, windows in packets.
-#[derive(Clone, Copy, Debug)]
+/// HyStart does not judge smaller windows.
+const LOW_WINDOW: u64 = 16;
+/// ACKs closer than this are one train.
+const ACK_DELTA_US: i64 = 2000;
+const MIN_SAMPLES: u32 = 8;
+const DELAY_MIN_US: i64 = 4000;
+const DELAY_MAX_US: i64 = 16_000;
+/// What a train may be longer for segmentation offload: four super-segments at the pacing rate, a millisecond at most.
+const OFFLOAD_BYTES: f64 = 4.0 * 65_215.0;
+const OFFLOAD_MAX_US: i64 = 1000;
+
+/// Times in jiffies or, where named so, microseconds.
+#[derive(Clone, Debug)]
 pub struct CubicLinux {
+    hz: u64,
+    has_hystart: bool,
+    packets: Packets,
     cnt: u64,
     last_max_cwnd: u64,
-    loss_cwnd: u64,
     last_cwnd: u64,
     last_time: u64,
     origin: u64,
     k: u64,
-    /// Eighths of a jiffy; 0: none yet.
-    delay_min: u64,
+    /// 0: none yet.
+    delay_min_us: i64,
     epoch_start: u64,
     ack_cnt: u64,
     tcp_cwnd: u64,
-    /// Packets per ACK in sixteenths.
-    delayed_ack: u64,
-    cwnd_cnt: u64,
-    rtt_jiffies: Option<u64>,
-    is_open: bool,
+    hystart: Hystart,
+    /// The last ACK: when it came, its round trip, and that it left nothing outstanding.
+    last_ack: Option<LastAck>,
+    /// Window before slow start's own part of an ACK.
+    before_slow_start: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LastAck {
+    now_ns: i64,
+    rtt_ns: i64,
+    left_nothing: bool,
+}
+
+/// One round of slow start.
+#[derive(Clone, Copy, Debug)]
+struct Hystart {
+    has_found: bool,
+    round_start_us: i64,
+    last_ack_us: i64,
+    end_seq: u64,
+    curr_rtt_us: i64,
+    samples: u32,
+}
+
+impl Hystart {
+    fn begin(has_found: bool, now_us: i64, snd_nxt: u64) -> Self {
+        Self {
+            has_found,
+            round_start_us: now_us,
+            last_ack_us: now_us,
+            end_seq: snd_nxt,
+            curr_rtt_us: i64::MAX,
+            samples: 0,
+        }
+    }
 }
 
 impl CubicLinux {
-    #[expect(
-        clippy::new_without_default,
-        reason = "one constructor, like its siblings"
-    )]
-    pub fn new() -> Self {
+    /// `hz`: the kernel's ticks per second.
+    pub fn new(hz: u64, has_hystart: bool) -> Self {
         Self {
+            hz,
+            has_hystart,
+            packets: Packets::new(Kernel::V6),
             cnt: 0,
             last_max_cwnd: 0,
-            loss_cwnd: 0,
             last_cwnd: 0,
             last_time: 0,
             origin: 0,
             k: 0,
-            delay_min: 0,
+            delay_min_us: 0,
             epoch_start: 0,
             ack_cnt: 0,
             tcp_cwnd: 0,
-            delayed_ack: 2 << ACK_RATIO_SHIFT,
-            cwnd_cnt: 0,
-            rtt_jiffies: None,
-            is_open: true,
+            hystart: Hystart::begin(false, 0, 0),
+            last_ack: None,
+            before_slow_start: 0,
         }
     }
 
-    /// On every ACK outside recovery: packets per ACK, and the shortest round trip.
-    fn measure(&mut self, state: &State, ack: &Ack) {
-        if self.is_open {
-            let acked = (ack.newly_acked / state.smss) as u64;
-            self.delayed_ack = self.delayed_ack + acked - (self.delayed_ack >> ACK_RATIO_SHIFT);
-            self.measure_delay(jiffies(ack.now_ns));
-        }
+    fn jiffies(&self, ns: i64) -> u64 {
+        // One more than 0, which means none.
+        (ns as u64) / (1_000_000_000 / self.hz) + 1
     }
 
-    fn measure_delay(&mut self, now: u64) {
-        let Some(rtt) = self.rtt_jiffies else { return };
+    /// A round trip was measured, in whatever state.
+    fn measure(&mut self, state: &mut State, ack: &Ack, rtt_ns: i64) {
+        let jiffies = self.jiffies(ack.now_ns);
         // Nothing in the first second of an epoch: the queue of the recovery is still there.
-        if (now as i64 - self.epoch_start as i64) < HZ as i64 {
+        if self.epoch_start > 0 && jiffies < self.epoch_start + self.hz {
             return;
         }
-        let delay = (rtt << 3).max(1);
-        if self.delay_min == 0 || self.delay_min > delay {
-            self.delay_min = delay;
+        let delay_us = (rtt_ns / 1000).max(1);
+        if self.delay_min_us == 0 || self.delay_min_us > delay_us {
+            self.delay_min_us = delay_us;
+        }
+        if self.has_hystart && !self.hystart.has_found && state.is_slow_start() {
+            self.look_for_the_end(state, ack, delay_us);
         }
     }
 
-    fn update(&mut self, cwnd: u64, now: u64) {
-        self.ack_cnt += 1;
-        if self.last_cwnd == cwnd && now - self.last_time <= HZ / 32 {
+    /// HyStart: a train of ACKs longer than half the round trip, or a round trip that has grown by an eighth.
+    fn look_for_the_end(&mut self, state: &mut State, ack: &Ack, delay_us: i64) {
+        let now_us = ack.now_ns / 1000;
+        if ack.snd_una > self.hystart.end_seq {
+            self.hystart = Hystart::begin(false, now_us, ack.snd_nxt);
+        }
+        if Packets::cwnd(state) < LOW_WINDOW {
             return;
         }
-        self.last_cwnd = cwnd;
-        self.last_time = now;
-        if self.epoch_start == 0 {
-            self.epoch_start = now;
-            self.ack_cnt = 1;
-            self.tcp_cwnd = cwnd;
-            let factor = (1u64 << (10 + 3 * CLOCK_BITS)) / CUBE_RTT_SCALE;
-            (self.k, self.origin) = if self.last_max_cwnd <= cwnd {
-                (0, cwnd)
-            } else {
-                (
-                    cubic_root(factor * (self.last_max_cwnd - cwnd)),
-                    self.last_max_cwnd,
-                )
-            };
+        let hystart = &mut self.hystart;
+        let mut is_over = false;
+        if now_us - hystart.last_ack_us <= ACK_DELTA_US {
+            hystart.last_ack_us = now_us;
+            let train_us = (self.delay_min_us + offload_us(state, ack)) / 2;
+            is_over = now_us - hystart.round_start_us > train_us;
         }
-        let t = ((now + (self.delay_min >> 3) - self.epoch_start) << CLOCK_BITS) / HZ;
+        hystart.curr_rtt_us = hystart.curr_rtt_us.min(delay_us);
+        if hystart.samples < MIN_SAMPLES {
+            hystart.samples += 1;
+        } else {
+            let threshold_us = (self.delay_min_us / 8).clamp(DELAY_MIN_US, DELAY_MAX_US);
+            is_over |= hystart.curr_rtt_us > self.delay_min_us + threshold_us;
+        }
+        if is_over {
+            hystart.has_found = true;
+            state.ssthresh = state.cwnd;
+        }
+    }
+
+    /// The data that is being sent again after a silence was sent so long after the last before it.
+    fn skip_silence(&mut self, ack: &Ack) {
+        let Some(last) = self.last_ack.filter(|last| last.left_nothing) else {
+            return;
+        };
+        let rtt_ns = ack.rtt_ns.unwrap_or(last.rtt_ns);
+        let silent_ns = (ack.now_ns - rtt_ns) - (last.now_ns - last.rtt_ns);
+        if self.epoch_start > 0 && silent_ns > 0 {
+            let jiffies = self.jiffies(silent_ns) - 1;
+            self.epoch_start = (self.epoch_start + jiffies).min(self.jiffies(ack.now_ns));
+        }
+    }
+
+    fn update(&mut self, cwnd: u64, acked: u64, now: u64) {
+        self.ack_cnt += acked;
+        if self.last_cwnd == cwnd && now - self.last_time <= self.hz / 32 {
+            return;
+        }
+        // Once per jiffy at the most, but for an epoch's first.
+        if self.epoch_start == 0 || now != self.last_time {
+            self.last_cwnd = cwnd;
+            self.last_time = now;
+            if self.epoch_start == 0 {
+                self.begin_epoch(cwnd, acked, now);
+            }
+            self.follow_cubic(cwnd, now);
+        }
+        self.be_reno_friendly(cwnd);
+        self.cnt = self.cnt.max(2);
+    }
+
+    fn begin_epoch(&mut self, cwnd: u64, acked: u64, now: u64) {
+        self.epoch_start = now;
+        self.ack_cnt = acked;
+        self.tcp_cwnd = cwnd;
+        (self.k, self.origin) = if self.last_max_cwnd <= cwnd {
+            (0, cwnd)
+        } else {
+            let distance = self.last_max_cwnd - cwnd;
+            (cubic_root(CUBE_FACTOR * distance), self.last_max_cwnd)
+        };
+    }
+
+    fn follow_cubic(&mut self, cwnd: u64, now: u64) {
+        let delay = (self.delay_min_us as u64 * self.hz).div_ceil(1_000_000);
+        let t = ((now - self.epoch_start + delay) << CLOCK_BITS) / self.hz;
         let offset = t.abs_diff(self.k);
-        let delta = (CUBE_RTT_SCALE * offset * offset * offset) >> (10 + 3 * CLOCK_BITS);
+        let cube = u128::from(CUBE_RTT_SCALE) * u128::from(offset).pow(3);
+        let delta = (cube >> (10 + 3 * CLOCK_BITS)) as u64;
         let target = if t < self.k {
             self.origin.saturating_sub(delta)
         } else {
@@ -116,158 +216,132 @@ impl CubicLinux {
         } else {
             100 * cwnd
         };
-        if self.delay_min > 0 && t >= self.k {
-            self.cnt = self
-                .cnt
-                .max((cwnd * HZ * 8) / (10 * MAX_INCREMENT * self.delay_min));
+        if self.last_max_cwnd == 0 {
+            self.cnt = self.cnt.min(FIRST_CNT);
         }
-        if self.loss_cwnd == 0 {
-            self.cnt = 50;
-        }
-        self.be_reno_friendly(cwnd);
-        self.cnt = ((self.cnt << ACK_RATIO_SHIFT) / self.delayed_ack).max(1);
     }
 
     fn be_reno_friendly(&mut self, cwnd: u64) {
-        let scale = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
-        let per_packet = ((cwnd * scale) >> 3).max(1);
-        while self.ack_cnt > per_packet {
-            self.ack_cnt -= per_packet;
-            self.tcp_cwnd += 1;
+        let per_packet = (cwnd * FRIENDLY_SCALE) >> 3;
+        if per_packet > 0 && self.ack_cnt > per_packet {
+            let packets = (self.ack_cnt - 1) / per_packet;
+            self.ack_cnt -= packets * per_packet;
+            self.tcp_cwnd += packets;
         }
         if self.tcp_cwnd > cwnd {
             self.cnt = self.cnt.min(cwnd / (self.tcp_cwnd - cwnd));
         }
     }
+
+    fn avoid(&mut self, state: &mut State, ack: &Ack, acked: u64) {
+        if acked > 0 {
+            let now = self.jiffies(ack.now_ns);
+            self.update(Packets::cwnd(state), acked, now);
+            let rest = Ack {
+                newly_acked: acked as f64 * state.smss,
+                ..*ack
+            };
+            self.packets.increase(state, self.cnt, &rest);
+        }
+    }
 }
 
-/// The cube root to within a step. Differs: the module reads a table and does one Newton step (0.2 % off on average);
-/// K moves by that much.
-fn cubic_root(a: u64) -> u64 {
-    (a as f64).cbrt() as u64
-}
-
-fn jiffies(now_ns: i64) -> u64 {
-    now_ns as u64 / 1_000_000
+/// What the kernel allows a train beyond the round trip, from its own idea of the sending rate.
+fn offload_us(state: &State, ack: &Ack) -> i64 {
+    let Some(srtt_ns) = ack.srtt_ns.filter(|&ns| ns > 0) else {
+        return 0;
+    };
+    // Twice the window per round trip until half of ssthresh, then six fifths.
+    let ratio = if state.cwnd < state.ssthresh / 2.0 {
+        2.0
+    } else {
+        1.2
+    };
+    let rate = ratio * state.cwnd / (srtt_ns as f64 / 1e6);
+    ((OFFLOAD_BYTES / rate * 1000.0) as i64).min(OFFLOAD_MAX_US)
 }
 
 impl Window for CubicLinux {
-    fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {
-        // The clock is cut, the echoed timestamp was rounded.
-        let echo = (now_ns - rtt_ns + 500_000) / 1_000_000;
-        self.rtt_jiffies = Some((now_ns / 1_000_000 - echo) as u64);
+    fn start(&mut self, _state: &mut State, snd_nxt: u64) {
+        self.hystart = Hystart::begin(false, 0, snd_nxt);
     }
 
-    /// `<=`: the module's slow start goes one packet past ssthresh.
-    fn is_slow_start(&self, state: &State) -> bool {
-        state.cwnd <= state.ssthresh
+    fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
+        self.skip_silence(ack);
+        if let Some(rtt_ns) = ack.rtt_ns {
+            self.measure(state, ack, rtt_ns);
+        }
+        if ack.newly_acked > 0.0 {
+            let before_ns = self.last_ack.map_or(0, |last| last.rtt_ns);
+            self.last_ack = Some(LastAck {
+                now_ns: ack.now_ns,
+                rtt_ns: ack.rtt_ns.unwrap_or(before_ns),
+                left_nothing: ack.snd_una == ack.snd_nxt,
+            });
+        }
     }
 
-    fn on_slow_start_ack(&mut self, state: &mut State, ack: &Ack) {
-        self.measure(state, ack);
+    fn on_slow_start_ack(&mut self, state: &mut State, _ack: &Ack) {
+        self.before_slow_start = Packets::cwnd(state);
+    }
+
+    /// What slow start has not used up to ssthresh is avoidance's.
+    fn after_slow_start(&mut self, state: &mut State, ack: &Ack) {
+        if !state.is_slow_start() {
+            let used = Packets::cwnd(state).saturating_sub(self.before_slow_start);
+            let left = Packets::acked(state, ack).saturating_sub(used);
+            self.avoid(state, ack, left);
+        }
     }
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
-        self.measure(state, ack);
-        let mut cwnd = (state.cwnd / state.smss) as u64;
-        self.update(cwnd, jiffies(ack.now_ns));
-        if self.cwnd_cnt >= self.cnt {
-            cwnd += 1;
-            self.cwnd_cnt = 0;
-        } else {
-            self.cwnd_cnt += 1;
-        }
-        state.cwnd = cwnd as f64 * state.smss;
+        let acked = Packets::acked(state, ack);
+        self.avoid(state, ack, acked);
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
-        let cwnd = (state.cwnd / state.smss) as u64;
-        self.is_open = false;
-        self.cwnd_cnt = 0;
+        let cwnd = Packets::cwnd(state);
+        self.packets.forget();
         self.epoch_start = 0;
         self.last_max_cwnd = if cwnd < self.last_max_cwnd {
             (cwnd * (BETA_SCALE + BETA)) / (2 * BETA_SCALE)
         } else {
             cwnd
         };
-        self.loss_cwnd = cwnd;
-        state.ssthresh = ((cwnd * BETA) / BETA_SCALE) as f64 * state.smss;
+        Packets::set_ssthresh(state, cwnd * BETA / BETA_SCALE);
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.on_loss(state, loss);
+        let hystart = Hystart::begin(false, loss.now_ns / 1000, loss.snd_nxt);
         *self = Self {
-            is_open: false,
-            ..Self::new()
+            hystart,
+            last_ack: self.last_ack,
+            ..Self::new(self.hz, self.has_hystart)
         };
     }
 
-    fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {
-        self.is_open = true;
-    }
-
     fn snapshot(&self, values: &mut Values) {
-        let has_epoch = self.epoch_start > 0;
-        let in_epoch = |value: f64| if has_epoch { value } else { f64::NAN };
+        let in_epoch = |value: f64| {
+            if self.epoch_start > 0 {
+                value
+            } else {
+                f64::NAN
+            }
+        };
+        let or_nan = |us: i64| if us == 0 { f64::NAN } else { us as f64 * 1e3 };
         values.extend([
             ("w_max", self.last_max_cwnd as f64),
             ("w_est", in_epoch(self.tcp_cwnd as f64)),
             ("k_s", in_epoch(self.k as f64 / f64::from(1 << CLOCK_BITS))),
-            ("epoch_start_ns", in_epoch(self.epoch_start as f64 * 1e6)),
-            // Eighths of a millisecond; 0: none yet.
             (
-                "base_rtt_ns",
-                if self.delay_min > 0 {
-                    self.delay_min as f64 * 125e3
-                } else {
-                    f64::NAN
-                },
+                "epoch_start_ns",
+                in_epoch(
+                    (self.epoch_start - u64::from(self.epoch_start > 0)) as f64 * 1e9
+                        / self.hz as f64,
+                ),
             ),
+            ("base_rtt_ns", or_nan(self.delay_min_us)),
         ]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Control, MStart, Pair, SlowStart, Standard};
-    use super::*;
-
-    fn windows(slow_start: impl SlowStart + Clone + 'static) -> Vec<f64> {
-        let mut state = State {
-            cwnd: 1000.0,
-            ssthresh: 1e9,
-            smss: 1000.0,
-        };
-        let mut pair = Pair {
-            slow_start,
-            window: CubicLinux::new(),
-        };
-        let ack = Ack {
-            now_ns: 400_000_000,
-            newly_acked: 1000.0,
-            newly_sacked: 0.0,
-            rtt_ns: None,
-            srtt_ns: None,
-            flight_size: 0.0,
-            snd_una: 0,
-            snd_nxt: 0,
-            is_cwnd_limited: true,
-        };
-        (0..4)
-            .map(|_| {
-                pair.on_ack(&mut state, &ack);
-                state.cwnd / state.smss
-            })
-            .collect()
-    }
-
-    #[test]
-    fn slow_start_is_the_senders_own() {
-        let standard = Standard {
-            byte_counting: false,
-        };
-        assert_eq!(windows(standard), [2.0, 3.0, 4.0, 5.0]);
-        // Paper 002, Table 2: the windows of its own slow start over CUBIC.
-        assert_eq!(windows(MStart::new(false)), [2.0, 12.0, 21.0, 29.0]);
     }
 }

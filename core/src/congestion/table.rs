@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Bic, Compound, CompoundDraft, Control, Cubic, CubicLinux, HighSpeed, Htcp, Hybla,
+    Bbr, Bic, Compound, CompoundDraft, Control, Cubic, Cubic26, CubicLinux, HighSpeed, Htcp, Hybla,
     HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable,
     SlowStart, Standard, Vegas, Veno, Westwood, Window, Yeah,
 };
@@ -107,6 +107,22 @@ const BYTE_COUNTING: Parameter = Parameter::flag(
     RFC,
     false,
     "acknowledged segments open the window, not ACKs (RFC 3465)",
+);
+
+const KERNEL_HZ: Parameter = Parameter {
+    name: "kernel_hz",
+    unit: "Hz",
+    default: 250.0,
+    range: (100.0, 1000.0),
+    profiles: RFC,
+    what: "ticks of the kernel's clock per second (CONFIG_HZ)",
+};
+
+const KERNEL_HYSTART: Parameter = Parameter::flag(
+    "kernel_hystart",
+    RFC,
+    true,
+    "slow start ends by the module's own HyStart",
 );
 
 const FAST_CONVERGENCE: Parameter = Parameter::flag(
@@ -251,12 +267,17 @@ pub static WINDOWS: &[WindowRow] = &[
     WindowRow {
         name: "cubic-linux",
         family: "cubic",
-        source: "Linux 2.6.22 tcp_cubic.c, as in ns-2.35",
-        parameters: &[],
+        source: "Linux 6.18 tcp_cubic.c; in profile ns2 Linux 2.6.22's, as ns-2.35 runs it",
+        parameters: &[KERNEL_HZ, KERNEL_HYSTART],
         profiles: BOTH,
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, _| over(slow_start, p, CubicLinux::new()),
+        build: |slow_start, p, counting| match counting.kernel() {
+            Kernel::V2_6 => over(slow_start, p, Cubic26::new()),
+            Kernel::V6 => module(slow_start, p, counting, |_| {
+                CubicLinux::new(p.value(&KERNEL_HZ) as u64, p.is_set(&KERNEL_HYSTART))
+            }),
+        },
     },
     WindowRow {
         name: "compound",

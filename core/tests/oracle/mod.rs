@@ -3,6 +3,7 @@
 
 pub mod lab_ctcp;
 pub mod rounds;
+pub mod told;
 
 use std::fs::File;
 use std::io::Read;

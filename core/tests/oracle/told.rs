@@ -1,0 +1,240 @@
+//! A control fed the ACKs that a run's kernel had (`../shared/captures`): its windows beside the kernel's own.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use super::reference;
+use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State};
+use tcptrace_core::infer::replay::{Event, Played, Row, play};
+use tcptrace_core::{capture, wire};
+
+const INITIAL_WINDOW: f64 = 10.0;
+
+/// ca_state of the truth's rows.
+const RECOVERY: u8 = 3;
+
+/// A row of the kernel's own account.
+#[derive(Clone, Copy)]
+struct Truth {
+    event: char,
+    time_ns: i64,
+    cwnd: f64,
+    ssthresh: f64,
+    snd_una: u32,
+    snd_nxt: u32,
+    packets_out: f64,
+    sacked_out: f64,
+    ca_state: u8,
+    arg: i64,
+}
+
+/// When each segment had last been sent before a time, and whether more than once.
+#[derive(Default)]
+struct Sends {
+    by_end: HashMap<u32, Vec<i64>>,
+    /// Ends in order of first sending.
+    ends: Vec<u32>,
+    /// The largest payload.
+    smss: u32,
+}
+
+fn truth(path: &Path) -> Vec<Truth> {
+    let file = std::fs::File::open(path).expect("truth beside the capture");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file)
+        .read_to_string(&mut text)
+        .expect("gzip of text");
+    let number = |cell: &str| -> f64 { cell.parse().expect("a number") };
+    text.lines()
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let (seconds, fraction) = cells[0].split_once('.').expect("a time");
+            let whole = |cell: &str| cell.parse::<i64>().expect("a number");
+            Truth {
+                event: cells[1].chars().next().expect("an event"),
+                time_ns: whole(seconds) * 1_000_000_000 + whole(fraction) * 1000,
+                cwnd: number(cells[3]),
+                ssthresh: number(cells[4]),
+                snd_una: whole(cells[6]) as u32,
+                snd_nxt: whole(cells[7]) as u32,
+                packets_out: number(cells[8]),
+                sacked_out: number(cells[9]),
+                ca_state: whole(cells[12]) as u8,
+                arg: whole(cells[14]),
+            }
+        })
+        .collect()
+}
+
+fn sends(path: &Path) -> Sends {
+    let mut reader = capture::open(path).expect("a capture");
+    let mut sends = Sends::default();
+    while let Some(record) = reader.next_record().expect("whole") {
+        let segment = wire::decode(record.link_type, record.data, record.orig_len).expect("TCP");
+        if segment.payload_len > 0 {
+            let end = segment.seq.wrapping_add(segment.payload_len);
+            let times = sends.by_end.entry(end).or_default();
+            if times.is_empty() {
+                sends.ends.push(end);
+            }
+            times.push(record.time_ns);
+            sends.smss = sends.smss.max(segment.payload_len);
+        }
+    }
+    sends
+}
+
+/// What a control heard, and the kernel's window and threshold afterwards.
+struct Told {
+    row: Row,
+    cwnd: f64,
+    ssthresh: f64,
+}
+
+fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
+    let base = truth
+        .iter()
+        .find(|row| row.event == 'A')
+        .expect("an ACK")
+        .snd_una;
+    let offset = |seq: u32| u64::from(seq.wrapping_sub(base));
+    let mut rows = Vec::new();
+    // Established: nothing sent, nothing acknowledged.
+    let begin = Row {
+        event: Event::Set,
+        now_ns: truth[0].time_ns,
+        newly_acked: 0.0,
+        newly_sacked: 0.0,
+        rtt_ns: None,
+        flight_size: 0.0,
+        snd_una: 0,
+        snd_nxt: 0,
+        is_cwnd_limited: true,
+        cwnd: None,
+        ssthresh: None,
+    };
+    rows.push(Told {
+        row: begin,
+        cwnd: INITIAL_WINDOW,
+        ssthresh: f64::INFINITY,
+    });
+    let mut next_end = 0;
+    let acks: Vec<usize> = (0..truth.len())
+        .filter(|&n| truth[n].event == 'A')
+        .collect();
+    for pair in acks.windows(2) {
+        let (now, after) = (truth[pair[0]], truth[pair[1]]);
+        if now.arg < 0 {
+            continue;
+        }
+        let snd_una = now.snd_una.wrapping_add(now.arg as u32);
+        let mut rtt_ns = None;
+        let mut sent_twice = false;
+        while next_end < sends.ends.len() && offset(sends.ends[next_end]) <= offset(snd_una) {
+            let times = &sends.by_end[&sends.ends[next_end]];
+            sent_twice |= times.iter().filter(|&&at| at < now.time_ns).count() > 1;
+            rtt_ns = Some(now.time_ns - times[0]);
+            next_end += 1;
+        }
+        let changes = || {
+            truth[pair[0]..pair[1]]
+                .iter()
+                .filter(|row| row.event == 'C')
+        };
+        let enters = changes().find(|row| row.ca_state == RECOVERY);
+        let leaves = now.ca_state == RECOVERY && changes().any(|row| row.ca_state == 0);
+        let row = Row {
+            event: if leaves {
+                Event::Recovered
+            } else if now.ca_state == RECOVERY || enters.is_some() || now.arg == 0 {
+                Event::Arrival
+            } else {
+                Event::Ack
+            },
+            now_ns: now.time_ns,
+            newly_acked: now.arg as f64,
+            newly_sacked: (after.sacked_out - now.sacked_out).max(0.0) * smss,
+            rtt_ns: rtt_ns.filter(|_| !sent_twice),
+            flight_size: now.packets_out * smss,
+            snd_una: offset(snd_una),
+            snd_nxt: offset(now.snd_nxt),
+            is_cwnd_limited: true,
+            cwnd: leaves.then_some(after.cwnd * smss),
+            ssthresh: leaves.then_some(after.ssthresh * smss),
+        };
+        rows.push(Told {
+            row,
+            cwnd: after.cwnd,
+            ssthresh: after.ssthresh,
+        });
+        if let Some(change) = enters {
+            let loss = Row {
+                event: Event::Loss,
+                cwnd: Some(now.cwnd * smss),
+                ssthresh: Some(change.ssthresh * smss),
+                ..row
+            };
+            rows.push(Told {
+                row: loss,
+                cwnd: after.cwnd,
+                ssthresh: change.ssthresh,
+            });
+        }
+    }
+    rows
+}
+
+/// Differences to the kernel after each such event, in segments.
+#[derive(Default)]
+pub struct Off {
+    pub slow_start: Vec<f64>,
+    pub avoidance: Vec<f64>,
+    pub ssthresh: Vec<f64>,
+    pub recovered: Vec<f64>,
+}
+
+pub fn beside(window: &str, folder: &str, run: &str) -> Off {
+    let of = |suffix: &str| reference(&format!("captures/{folder}/{run}.{suffix}"));
+    let truth = truth(&of("truth.csv.gz"));
+    let sends = sends(&of("pcap.gz"));
+    let smss = f64::from(sends.smss);
+    let tape = tape(&truth, &sends, smss);
+    let counting = Counting {
+        profile: Profile::Rfc,
+        segment_bytes: smss as u32,
+    };
+    let row = congestion::window(window).expect("a row of the table");
+    let standard = congestion::slow_start("standard").expect("a row of the table");
+    let mut control = row.under(standard, &Parameters::default(), counting);
+    let start = State {
+        cwnd: INITIAL_WINDOW * smss,
+        ssthresh: f64::INFINITY,
+        smss,
+    };
+    let Played { cwnd, ssthresh } = play(&mut *control, start, tape.iter().map(|told| told.row));
+    let mut off = Off::default();
+    let (mut cwnd_before, mut ssthresh_before) = (INITIAL_WINDOW, f64::INFINITY);
+    for (n, told) in tape.iter().enumerate() {
+        let (ours, ours_ssthresh) = (cwnd[n] / smss, ssthresh[n] / smss);
+        match told.row.event {
+            Event::Ack if cwnd_before < ssthresh_before => off.slow_start.push(ours - told.cwnd),
+            Event::Ack => off.avoidance.push(ours - told.cwnd),
+            Event::Loss => off.ssthresh.push(ours_ssthresh - told.ssthresh),
+            Event::Recovered => off.recovered.push(ours - told.cwnd),
+            _ => {}
+        }
+        (cwnd_before, ssthresh_before) = (told.cwnd, told.ssthresh);
+    }
+    off
+}
+
+pub fn most(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most, value| value.abs().max(most))
+}
+
+/// The share of values that are within a segment.
+pub fn within_one(values: &[f64]) -> f64 {
+    values.iter().filter(|value| value.abs() <= 1.0).count() as f64 / values.len() as f64
+}
