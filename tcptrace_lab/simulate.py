@@ -80,7 +80,7 @@ FILE_EPOCH_S = 1_000_000_000
 
 # The engine's codes (core/src/simulate/record.rs).
 RECOVERY = 3
-DETECTED_BY = ("dupack", "sack", "rto", "partial")
+DETECTED_BY = ("dupack", "sack", "rto", "partial", "tlp")
 REASONS = ("overflow", "random", "scheduled", "ackloss")
 
 

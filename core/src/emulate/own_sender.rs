@@ -165,7 +165,7 @@ impl OwnSender {
             return;
         };
         if sender.timer_ns().is_some_and(|due| due <= now_ns) {
-            sender.on_timeout(now_ns);
+            sender.on_timer(now_ns);
         }
         self.pump(now_ns);
     }

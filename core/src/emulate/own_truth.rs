@@ -83,6 +83,8 @@ impl Truth {
             self.state = match reduction.detection {
                 Detection::DupAck | Detection::Sack => RECOVERY,
                 Detection::Timeout => LOSS,
+                // Linux's CWR for an instant: the state afterwards is what it was.
+                Detection::Probe => continue,
             };
             self.push(now_ns, Event::State, sender, isn, 0);
         }

@@ -18,6 +18,9 @@ impl Sender {
             Phase::Loss if self.snd_una >= self.recover => {
                 self.phase = Phase::Open;
                 self.board.end();
+                if let Some(rack) = &mut self.rack {
+                    rack.on_recovered();
+                }
                 self.control.on_ack(&mut self.state, ack);
                 self.control
                     .on_recovered(&mut self.state, now_ns, self.snd_nxt);
@@ -67,6 +70,9 @@ impl Sender {
     fn exit_recovery(&mut self, now_ns: i64) {
         self.phase = Phase::Open;
         self.board.end();
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovered();
+        }
         self.prr = None;
         let cwnd = match self.options.recovery {
             // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst.
@@ -96,7 +102,7 @@ impl Sender {
             // RFC 6582 section 3.2 (2): not again for the window that was outstanding at the last reduction.
             Phase::Loss if self.snd_una < self.recover => {}
             Phase::Open | Phase::Disorder | Phase::Loss => {
-                if self.dupacks == DUP_THRESH && self.may_enter() {
+                if self.dupacks == DUP_THRESH && self.rack.is_none() && self.may_enter() {
                     self.enter_recovery(now_ns);
                 } else if self.dupacks < DUP_THRESH {
                     self.phase = Phase::Disorder;
@@ -152,7 +158,7 @@ impl Sender {
         self.state.cwnd = (pipe + may_send).max(smss) as f64;
     }
 
-    fn enter_recovery(&mut self, now_ns: i64) {
+    pub(super) fn enter_recovery(&mut self, now_ns: i64) {
         let detection = if self.has_pipe() {
             Detection::Sack
         } else {
@@ -172,9 +178,16 @@ impl Sender {
         self.phase = Phase::Recovery;
         self.prr = (self.has_pipe() && self.options.has_prr && !self.owns_window)
             .then(|| Prr::new(self.flight_size()));
+        self.tail.probe_at_ns = None;
         self.board.begin(self.snd_una);
-        self.board.mark_first_lost(self.snd_una);
-        let (start, next_sacked) = self.board.hole_from(self.snd_una);
+        if self.rack.is_none() {
+            self.board.mark_first_lost(self.snd_una);
+        }
+        let (first_hole, _) = self.board.hole_from(self.snd_una);
+        // RACK may have found another than the first.
+        let found = self.board.next_lost().filter(|_| self.rack.is_some());
+        let start = found.map_or(first_hole, |(start, _)| start);
+        let (_, next_sacked) = self.board.hole_from(start);
         let end = (start + self.options.smss)
             .min(self.snd_max)
             .min(next_sacked);
@@ -192,7 +205,7 @@ impl Sender {
     }
 
     /// Recovery's cwnd, unless the control sets it in recovery as well.
-    fn set_cwnd(&mut self, cwnd: f64) {
+    pub(super) fn set_cwnd(&mut self, cwnd: f64) {
         if !self.owns_window {
             self.state.cwnd = cwnd;
         }

@@ -15,4 +15,6 @@ pub use prr::Prr;
 pub use rack::Rack;
 pub use rto::Rto;
 pub use scoreboard::{BoardCounts, Scoreboard};
-pub use sender::{Arrived, Detection, Options, Outgoing, Phase, Recovery, Reduction, Sender};
+pub use sender::{
+    Arrived, Detection, Expired, Options, Outgoing, Phase, Recovery, Reduction, Sender,
+};

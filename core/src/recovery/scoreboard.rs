@@ -23,6 +23,8 @@ pub struct Scoreboard {
     smss: u64,
     /// FACK: everything below the highest SACK is lost, however little was SACKed above it.
     is_fack: bool,
+    /// RACK says what is lost; no rule of this board does.
+    is_racks: bool,
     sacked: Intervals,
     /// Lost and not sent again.
     lost: Intervals,
@@ -44,6 +46,7 @@ impl Scoreboard {
         Self {
             smss,
             is_fack,
+            is_racks: false,
             sacked: Intervals::default(),
             lost: Intervals::default(),
             retransmitted: Intervals::default(),
@@ -53,6 +56,13 @@ impl Scoreboard {
             rescue_rxt: None,
             declared_lost: 0,
         }
+    }
+
+    /// The board of a sender whose losses RACK finds (RFC 8985).
+    #[must_use]
+    pub fn of_rack(mut self) -> Self {
+        self.is_racks = true;
+        self
     }
 
     /// `Update`: takes an ACK and its blocks in; returns the bytes SACKed for the first time.
@@ -92,6 +102,9 @@ impl Scoreboard {
     }
 
     fn judge(&mut self, snd_una: u64) {
+        if self.is_racks {
+            return;
+        }
         let below = self.lost_below();
         let mut at = self.judged.max(snd_una);
         while at < below {
@@ -200,7 +213,7 @@ impl Scoreboard {
     }
 
     pub fn on_retransmitted(&mut self, start: u64, end: u64) {
-        if self.judged <= start && !self.lost.contains(start) {
+        if (self.is_racks || self.judged <= start) && !self.lost.contains(start) {
             self.doubled.insert(start, end);
         }
         self.lost.remove(start, end);
@@ -208,13 +221,23 @@ impl Scoreboard {
         self.high_rxt = self.high_rxt.max(end);
     }
 
-    /// A retransmission is lost, if it is still on its way.
-    pub fn lose_again(&mut self, start: u64, end: u64) {
-        if self.retransmitted.contains(start) {
-            self.retransmitted.remove(start, end);
-            self.doubled.remove(start, end);
-            self.declared_lost += self.lost.insert(start, end);
-        }
+    /// RACK takes a segment for lost, or what was sent of it again.
+    pub fn lose(&mut self, start: u64, end: u64) {
+        self.retransmitted.remove(start, end);
+        self.doubled.remove(start, end);
+        self.mark_lost(start, end.min(self.hole_from(start).1));
+    }
+
+    /// After a timeout: not lost after all, unless it has arrived. True: it was taken for lost.
+    pub fn spare(&mut self, start: u64, end: u64) -> bool {
+        let spared = self.lost.remove(start, end);
+        self.declared_lost -= spared.min(self.declared_lost);
+        spared > 0
+    }
+
+    /// Arrived, or taken for lost and not sent again.
+    pub fn has_settled(&self, offset: u64) -> bool {
+        self.sacked.contains(offset) || self.lost.contains(offset)
     }
 
     /// A recovery begins.

@@ -26,6 +26,8 @@ pub enum DetectedBy {
     Rto = 2,
     /// A partial ACK in recovery (RFC 6582).
     Partial = 3,
+    /// A tail loss probe (RFC 8985 section 7.4).
+    Tlp = 4,
 }
 
 /// Sender variables after an event that changed one of them. Packets in the `ns2` profile, bytes in `rfc`.

@@ -8,6 +8,7 @@
 mod delivering;
 mod next;
 mod pacer;
+mod tail;
 
 use std::collections::VecDeque;
 
@@ -15,6 +16,8 @@ use super::{BoardCounts, DeliveryStamp, Prr, Rack, Rto, Scoreboard};
 use crate::congestion::{Ack, Control, Loss, State};
 use delivering::Delivering;
 use pacer::Pacer;
+pub use tail::Expired;
+use tail::Tail;
 
 /// What happens after the third duplicate ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub enum Detection {
     DupAck,
     Sack,
     Timeout,
+    /// A tail loss probe has repaired the loss (RFC 8985 section 7.4).
+    Probe,
 }
 
 /// A reduction, for whoever keeps books.
@@ -89,7 +94,7 @@ pub struct Options {
     pub is_impatient: bool,
     /// RFC 9937, with SACK: cwnd follows the ACKs down to ssthresh instead of jumping there.
     pub has_prr: bool,
-    /// RFC 8985, with SACK: a retransmission overtaken by what was sent later is lost again.
+    /// RFC 8985, with SACK: losses are found by time, and the end of a flight is probed.
     pub has_rack: bool,
     /// RFC 5681 section 4.1.
     pub restarts_after_idle: bool,
@@ -135,6 +140,7 @@ pub struct Sender {
     pub(super) has_had_partial: bool,
     pub(super) prr: Option<Prr>,
     pub(super) rack: Option<Rack>,
+    pub(super) tail: Tail,
     /// RFC 3042: bytes that may go beyond cwnd.
     pub(super) limited_transmit: u64,
     /// A probe of a closed window may go out.
@@ -167,7 +173,12 @@ impl Sender {
             delivery: control.wants_delivery().then(Delivering::default),
             owns_window: control.owns_window(),
             pacer: Pacer::default(),
-            board: Scoreboard::new(options.smss, is_fack),
+            board: if options.has_rack && has_board {
+                Scoreboard::new(options.smss, is_fack).of_rack()
+            } else {
+                Scoreboard::new(options.smss, is_fack)
+            },
+            tail: Tail::default(),
             control,
             state,
             rto,
@@ -260,8 +271,17 @@ impl Sender {
         if is_dup {
             self.on_dup_ack(now_ns);
         }
-        self.take_overtaken_for_lost();
-        self.check_sack_recovery(now_ns, newly_sacked);
+        if self.rack.is_some() {
+            let has_dsack = self.hear_of_dsack(arrived);
+            self.hear_of_probe(now_ns, arrived, newly_acked, has_dsack);
+            self.detect_losses(now_ns);
+            self.recover_what_rack_found(now_ns);
+            if newly_acked > 0 {
+                self.schedule_probe(now_ns);
+            }
+        } else {
+            self.check_sack_recovery(now_ns, newly_sacked);
+        }
         self.reduce_in_proportion(newly_acked, newly_sacked, sacked_before);
         self.tell_delivery(now_ns, newly_acked, is_dup, pipe);
     }
@@ -270,6 +290,9 @@ impl Sender {
     fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
         if self.rack.is_none() && self.delivery.is_none() {
             return;
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.begin_ack();
         }
         let mut hear = |start: u64, end: u64| {
             let first = self.sent.partition_point(|sent| sent.end <= start);
@@ -293,14 +316,6 @@ impl Sender {
                 hear(hole, next.min(end));
                 at = next;
             }
-        }
-    }
-
-    /// Step 5; a range acknowledged or SACKed meanwhile is no longer on the board.
-    fn take_overtaken_for_lost(&mut self) {
-        let Some(rack) = &mut self.rack else { return };
-        while let Some((start, end)) = rack.next_overtaken() {
-            self.board.lose_again(start, end);
         }
     }
 
@@ -386,6 +401,7 @@ impl Sender {
         self.limited_transmit = 0;
         if self.has_pipe() {
             self.board.mark_all_lost(self.snd_una, self.snd_max);
+            self.spare_the_recent(now_ns);
         } else {
             // Everything is sent again from the ACK on.
             self.snd_nxt = self.snd_una;
@@ -478,9 +494,10 @@ impl Sender {
         self.snd_una < self.snd_max
     }
 
-    /// When the timer expires; `None`: it is off.
+    /// When the next timer expires; `None`: all are off.
     pub fn timer_ns(&self) -> Option<i64> {
-        self.rto_at_ns
+        let both = self.rto_at_ns.into_iter().chain(self.tail.earliest());
+        both.min()
     }
 
     pub fn srtt_ns(&self) -> Option<i64> {

@@ -33,6 +33,9 @@ impl Sender {
             let end = (self.snd_nxt + 1).min(self.written);
             return Some(new(self.snd_nxt, end));
         }
+        if self.tail.probes_with_new {
+            return self.next_segment().map(|(start, end)| new(start, end));
+        }
         if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
             return self.may_send_by_pipe();
         }
@@ -68,7 +71,8 @@ impl Sender {
         if let Some((start, end)) = new_data.filter(|&(_, end)| end <= self.right_edge()) {
             return Some(new(start, end));
         }
-        if self.phase == Phase::Loss {
+        if self.phase == Phase::Loss || self.rack.is_some() {
+            // RACK sends again what is lost, and no more; its probes take the place of (3) and (4).
             return None;
         }
         let (start, end) = self
@@ -84,6 +88,7 @@ impl Sender {
         let stamp = self.stamp(now_ns);
         self.due = self.due.filter(|&(due, _)| due != start);
         self.probes = false;
+        let is_probe = std::mem::take(&mut self.tail.probes_with_new);
         self.snd_nxt = self.snd_nxt.max(end);
         if end > self.snd_max {
             self.sent.push_back(Sent {
@@ -93,6 +98,9 @@ impl Sender {
                 stamp,
             });
             self.snd_max = end;
+            if let Some(rack) = &mut self.rack {
+                rack.on_sent(now_ns, start, end, false);
+            }
         }
         if sent.is_retransmission {
             self.on_sent_again(now_ns, start, end, stamp);
@@ -107,6 +115,9 @@ impl Sender {
         if self.rto_at_ns.is_none() {
             self.restart_timer(now_ns);
         }
+        if self.rack.is_some() && !sent.is_retransmission && !is_probe {
+            self.schedule_probe(now_ns);
+        }
     }
 
     fn on_sent_again(&mut self, now_ns: i64, start: u64, end: u64, stamp: DeliveryStamp) {
@@ -119,7 +130,7 @@ impl Sender {
             }
         }
         if let Some(rack) = &mut self.rack {
-            rack.on_resent(now_ns, start, end);
+            rack.on_sent(now_ns, start, end, true);
             if start == self.snd_una {
                 // The first hole is under way again: it has a whole timeout from here, as in Linux.
                 self.rto_at_ns = None;
@@ -151,7 +162,7 @@ impl Sender {
     }
 
     /// The segment at `snd_nxt`: new, or again after a timeout.
-    fn next_segment(&self) -> Option<(u64, u64)> {
+    pub(super) fn next_segment(&self) -> Option<(u64, u64)> {
         let start = self.snd_nxt;
         let mut end = self.written.min(start + self.options.smss);
         if start < self.snd_max {
@@ -164,7 +175,7 @@ impl Sender {
         (end > start).then_some((start, end))
     }
 
-    fn right_edge(&self) -> u64 {
+    pub(super) fn right_edge(&self) -> u64 {
         self.snd_una + self.rwnd
     }
 

@@ -21,6 +21,7 @@ impl Connection {
                     Detection::DupAck => DetectedBy::DupAck,
                     Detection::Sack => DetectedBy::Sack,
                     Detection::Timeout => DetectedBy::Rto,
+                    Detection::Probe => DetectedBy::Tlp,
                 },
                 cwnd_before: reduction.cwnd_before,
                 ssthresh_after: reduction.ssthresh_after,

@@ -12,7 +12,7 @@ use super::packet::{Agreed, Blocks, Packet};
 use super::receiver::{Answer, Receiver};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos, Stamp, Traveller};
-use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
+use crate::recovery::{Arrived, Expired, Options, Outgoing, Rto, Sender};
 use crate::simulate::record::{EventKind, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
@@ -154,8 +154,9 @@ impl Connection {
                 self.send_syn(io);
             }
             Some(sender) => {
-                self.totals.timeouts += u64::from(sender.has_outstanding());
-                sender.on_timeout(io.now.0);
+                let has_outstanding = sender.has_outstanding();
+                let is_timeout = sender.on_timer(io.now.0) == Expired::Retransmission;
+                self.totals.timeouts += u64::from(is_timeout && has_outstanding);
                 self.pump(io);
             }
         }
