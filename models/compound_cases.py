@@ -32,6 +32,7 @@ class Thresholds:
     oscillation: FloatArray  # theta_max - mu tau: below it phase 2 or the first oscillations do
     emptying: FloatArray  # beta mu tau / (1 - beta): below it the buffer empties after each loss
     linear: FloatArray  # (beta mu tau + gamma) / (1 - beta): above it the backlog never falls below gamma
+    settling: FloatArray  # above `oscillation` by so much the first oscillations, not yet at rest, fit as well
 
 
 def thresholds(
@@ -45,6 +46,8 @@ def thresholds(
         oscillation=top - pipe - (grow.transmission if grow.steps_rounds else 0),
         emptying=cut * pipe / (1 - cut),
         linear=(cut * pipe + limit) / (1 - cut),
+        # One update's increase: the oscillation may begin that much above where it comes to rest.
+        settling=grow.alpha * top**grow.k,
     )
 
 
@@ -65,12 +68,19 @@ def case(buffer: ArrayLike, limits: Thresholds) -> NDArray[np.int8]:
 
 
 def margin(buffer: ArrayLike, limits: Thresholds) -> FloatArray:
-    """How far, as a fraction of the threshold, the buffer is from the nearest one that would change the case."""
+    """How far, as a fraction of the threshold, the buffer is from the nearest one that would change the case.
+
+    theta_max is the largest window of oscillations at rest (section 5.1). Before that they may overflow a buffer that
+    holds theta_max, and the loss begins them anew: between theta_max - mu tau and an increase more the run may stay in
+    case 2 or 3, and the margin is 0.
+    """
     b = np.asarray(buffer, dtype=np.float64)
     number = case(b, limits)
     burst, top, empty, linear = (
         np.abs(b / edge - 1) for edge in (limits.burst, limits.oscillation, limits.emptying, limits.linear)
     )
+    at_rest = np.maximum(b / (limits.oscillation + limits.settling) - 1, 0)
+    top = np.where(number >= 4, at_rest, top)
     # Case 1 ends at the burst; 2 and 3 lie between burst and oscillation and differ by emptying; 4 to 6 lie above both.
     above = np.minimum(top, burst)
     return np.select(

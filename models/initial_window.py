@@ -321,6 +321,12 @@ class InitialWindow:
             (
                 conditions.is_standard_slow_start(control),
                 conditions.no_limited_transmit(control),
+                reason(
+                    control.recovery in ("tahoe", "reno", "newreno"),
+                    "the third duplicate ACK asks for the retransmission",
+                    f"{control.recovery}: duplicate ACKs are longer by their SACK blocks (7 to 80 ms late on a modem), "
+                    "and FACK does not wait for the third",
+                ),
                 _is_last_slowest(path),
                 _is_last_queue_short(path),
                 conditions.is_return_free(path),

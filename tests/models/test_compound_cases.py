@@ -9,7 +9,11 @@ from tcptrace_lab.models import compound_cases as cases
 from tcptrace_lab.models.compound import Compound, case_map
 from tcptrace_lab.models.compound_oscillation import Rule, oscillation
 
+from tcptrace_lab.reproduce.compound_grid import linear_share
+from tcptrace_lab.reproduce.compound_runs import scenario
 from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario_file import parse
+from tcptrace_lab.simulate import simulate
 from tests.conftest import shared
 
 # Figures 6-11: Mb/s, ms, b, gamma (packets of 1500 B).
@@ -199,7 +203,10 @@ def test_backlog_is_the_integral_of_the_trajectory(number: int) -> None:
 
 
 def test_margin_is_the_distance_to_the_next_case() -> None:
-    """Figure 13: a buffer changed by less than the margin keeps its case, by a little more changes it one way."""
+    """Figure 13: a buffer changed by less than the margin keeps its case, by a little more changes it one way.
+
+    Or comes to where the oscillation overflows before it is at rest.
+    """
     rng = np.random.default_rng(5)
     bdp, buffer = 10 ** rng.uniform(1.5, 4, 300), 10 ** rng.uniform(0.3, 4, 300)
     limits = cases.thresholds(bdp, oscillation(bdp).theta_max)
@@ -208,9 +215,31 @@ def test_margin_is_the_distance_to_the_next_case() -> None:
     for sign in (-1, 1):
         closer = buffer / (1 + sign * margin * 0.999)
         assert ((cases.case(closer, limits) == number) | (sign * margin <= -1)).all()
-    down = cases.case(buffer / (1 + margin * 1.001), limits) != number
+    less = buffer / (1 + margin * 1.001)
+    down = (cases.case(less, limits) != number) | (less < limits.oscillation + limits.settling)
     up = cases.case(buffer / np.maximum(1 - margin * 1.001, 1e-9), limits) != number
     assert (down | up).all()
+
+
+@pytest.mark.slow
+def test_a_case_with_a_margin_is_the_simulators() -> None:
+    """Of 169 runs over mu tau = 60 to 1800 packets and b, none of the 141 with a margin of 2 % was in another case.
+
+    Without one 18 were: the first oscillations overflow a buffer that holds those at rest (at 335 Mb/s of section 5.1
+    it holds 16 % more).
+    """
+    decided = 0
+    for pipe, b in ((1396, 100), (1750, 100), (1309, 108), (1396, 140), (904, 110), (420, 130), (212, 60), (700, 40)):
+        one = parse(scenario(pipe * 0.24, 50, b, 30, 60))
+        found = Compound().predict(one.path, one.control)
+        assert found.margin is not None
+        linear = linear_share(simulate(one), pipe)
+        if found.margin > 0.02 and linear is not None:
+            decided += 1
+            assert (linear > 0.5) == (found.case in (4, 5, 6)), (pipe, b)
+        else:
+            assert (pipe, b) in ((1396, 100), (1750, 100), (1309, 108))
+    assert decided == 5
 
 
 def test_prediction_names_case_phases_and_oscillation() -> None:
