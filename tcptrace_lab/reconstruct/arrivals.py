@@ -27,8 +27,6 @@ EVERY_NUMBER_SHARE = 0.98
 # More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
 MOST_MISSING = 256
 MOST_HOLES = 4096
-# Between the segments below and above a hole so many others (sent again) may have left.
-NEAR_ARRIVALS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,16 +198,21 @@ def _with_missing_numbers(whole: Sends, seen: Arrivals) -> Sends | None:
 
 
 def _placed_by_number(whole: Sends, arrived: Ints, missing: Ints) -> Sends:
-    """Segments put back where no number is missing had left a little before, where one is: `missing` is corrected."""
+    """Segments put back where no number is missing had left before, where one is: `missing` is corrected.
+
+    New data leaves in order: only what was sent again may have left between them and the segment below.
+    """
     order = np.arange(len(whole.row), dtype=np.float64)
-    lack = {int(gap): int(missing[gap]) for gap in np.flatnonzero((missing > 0) & (missing < MOST_MISSING))}
+    is_new = (whole.offset >= _reached(whole.offset, whole.end))[arrived]
+    below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived)), 0))
+    lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     for gap in np.flatnonzero(missing < 0).tolist():
         place = int(arrived[gap]) + 1
-        for before in range(gap - 1, max(gap - NEAR_ARRIVALS, -1), -1):
-            while missing[gap] < 0 < lack.get(before, 0):
+        first, last = np.searchsorted(lacking, (below[gap], gap))
+        for before in lacking[first:last].tolist():
+            while missing[gap] < 0 < missing[before]:
                 order[place] = arrived[before + 1] - 0.5
                 place += 1
-                lack[before] -= 1
                 missing[before] -= 1
                 missing[gap] += 1
     found = np.argsort(order, kind="stable")

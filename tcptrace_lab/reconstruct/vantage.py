@@ -66,8 +66,6 @@ def vantage(timeline: Timeline, rows: Any, row: Any, *, side: str, other: str) -
     elif {place, hop_place} == {"sender", "receiver"}:
         place, why = "unknown", f"{why}, but {hop_why}"
     lost_before = holes >= FEW_LOSSES and holes > repeats
-    if place == "receiver" and repeats >= FEW_LOSSES and repeats > holes:
-        place, why = "unknown", f"{why}, but {repeats} segments were sent again after they had passed the tap"
     if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < HOST_NS:
         place = "receiver"
         why = (
