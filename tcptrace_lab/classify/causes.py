@@ -13,6 +13,8 @@ from tcptrace_lab.reconstruct.sender import Sender
 
 # A loss in a queue below this share of one that was carried without a loss was no overflow.
 SHORT_SHARE = 0.7
+# Where more of the flights than this are uncertain, so is the queue.
+MOST_UNSURE = 0.5
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
@@ -21,6 +23,9 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     table = table[~table["spurious"].astype(bool)]
     by_event = [_cause(queue, path) for queue in path.queue_at_loss]
     causes = [by_event[event] for event in table["event"]]
+    if who.view is not None and who.view.unsure > MOST_UNSURE:
+        # A queue that was not measured may have been longer.
+        causes = ["unknown" if cause == "random" else cause for cause in causes]
     return {
         "total": None if who.tap.refuses("losses") else len(table),
         "by_cause": {name: causes.count(name) for name in sorted(set(causes))},

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.arrivals import Sends
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 
 
@@ -34,3 +35,14 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     found = time_ns - ack_ns[np.maximum(echoed.low, 0)]
     # A clock that jumped may name an ACK of later.
     return np.where((echoed.low >= 0) & (found >= 0), found, -1)
+
+
+def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:
+    """Bounds of sends in the order of leaving; what was put back left with the segment before it.
+
+    The segment before took the last place in the queue; what came with it was lost; the next found a place again.
+    """
+    before = np.maximum.accumulate(np.where(left.is_put_back, -1, np.arange(len(high))))
+    low = np.maximum.accumulate(low)
+    high = np.where(before >= 0, high[np.maximum(before, 0)], low)
+    return Bounds(low=low, high=np.maximum(np.minimum.accumulate(high[::-1])[::-1], low))

@@ -17,23 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals, sends
-from tcptrace_lab.reconstruct.echoes import Bounds, named, turns
+from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals
+from tcptrace_lab.reconstruct.echoes import Bounds, in_order, named, turns
+from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
+from tcptrace_lab.reconstruct.sent_order import sends
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 from tcptrace_lab.reconstruct.vantage import Vantage
 
 # The flight is unsure where the ACKs it may hang on leave more than this share of it open (and more than a segment).
 UNSURE_SHARE = 0.05
-# A view of which more than this is unsure is none.
-MOST_UNSURE = 0.5
+# A view in which half of the flights are open by more than this share shows losses, and no window.
+MOST_OPEN = 0.25
 # Fewer segments with an echo than this show no pattern.
 FEW_ECHOES = 8
 # Of the segments around one, the share that left at once when ACKs release them (the times of a pacer or an application
 # meet an ACK's tick by chance only), and how many are looked at to each side.
 PROMPT_SHARE = 0.75
 AROUND = 64
-MOST_PER_BYTE = 2
 # So many in a row show whether they are late by the same: of a pacer's, at random within a gap, few would be.
 TOGETHER = 16
 # How much later than its ACK a segment may leave and still be its answer: a busy host, an ACK held up on its way.
@@ -46,7 +47,8 @@ class SenderView:
     """A timeline rebuilt away from its sender. `is_put_back`: sends that the tap never saw.
 
     `slack`: by how many bytes the flight after each ACK may differ; `unsure`: the share of the ACKs where that is more
-    than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen.
+    than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen. `shows_window`: not where
+    so much is open that only the order of what was sent, and so the losses, are known.
     """
 
     timeline: Timeline
@@ -55,6 +57,7 @@ class SenderView:
     unsure: float
     turn_ns: int
     how: str
+    shows_window: bool
 
 
 def away_from_sender(
@@ -66,21 +69,27 @@ def away_from_sender(
     """
     words = {"receiver": "captured at the receiver", "middle": "captured midway"}
     place = words.get(where.place, "lost before the tap, behind a queue near the sender")
-    view = sender_view(replace(timeline, has_start=has_start), flow.segments, flow.acks, place=place)
+    # In a handshake the turn is that of small packets; without one it has to be found.
+    hint_ns = where.to_sender_ns if has_start else None
+    whole = replace(timeline, has_start=has_start)
+    view = sender_view(whole, flow.segments, flow.acks, place=place, hint_ns=hint_ns)
     return (timeline, None) if view is None else (view.timeline, view)
 
 
-def sender_view(timeline: Timeline, segments: Any, acks: Any, *, place: str) -> SenderView | None:
+def sender_view(
+    timeline: Timeline, segments: Any, acks: Any, *, place: str, hint_ns: int | None = None
+) -> SenderView | None:
     """The sender's timeline from its flow's columns as captured elsewhere; None where they cannot carry it.
 
-    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced.
+    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced. `hint_ns`: the way
+    to the sender and back as the handshake shows it.
     """
     seen = arrivals(segments, timeline.smss)
     stamps = acks["ts_val"].to_numpy()
     if len(seen.offset) < FEW_ECHOES or not len(stamps):
         return None
     if seen.stamp is None or (stamps < 0).any():
-        return None
+        return _by_rhythm(timeline, seen, place, hint_ns)
     return _by_timestamps(timeline, seen, stamps, place)
 
 
@@ -101,22 +110,53 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str)
     bounds = _bounds(timeline, left, echoed, latest)
     release, slack = released_by(timeline, left, bounds)
     times = _times(timeline, seen.stamp, left, Bounds(low=release, high=bounds.high), latest)
-    unsure = _unsure(timeline, left, release, slack)
-    if unsure > MOST_UNSURE:
+    return _view(timeline, left, release, times, _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack))
+
+
+def _by_rhythm(timeline: Timeline, seen: Arrivals, place: str, hint_ns: int | None) -> SenderView | None:
+    found = rhythm(timeline, seen, hint_ns)
+    if found is None:
         return None
+    left = sends(seen, timeline.smss, found.turn_ns)
+    bounds = released_between(timeline, seen, left, found)
+    release, open_bytes = released_by(timeline, left, bounds)
+    begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
+    seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
+    times = begins if found.is_clocked else np.where(left.is_put_back, begins, np.maximum(begins, seen_at))
+    slack = between_anchors(timeline, left, release, open_bytes)
+    kind = _Kind(place=place, how="the rhythm of its ACKs", turn_ns=found.turn_ns, slack=slack)
+    return _view(timeline, left, release, np.maximum.accumulate(times), kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """What a view rests on."""
+
+    place: str
+    how: str
+    turn_ns: int
+    slack: Ints
+
+
+def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView | None:
+    share = _open_share(timeline, left, release, kind.slack)
+    unsure = float(np.mean(share > UNSURE_SHARE))
+    note = _note(kind, left, unsure)
     return SenderView(
         timeline=replace(
             timeline,
             send_ns=times,
             send_offset=left.offset,
             send_end=left.end,
-            notes=(*timeline.notes, _note(place, "timestamps", left, unsure)),
+            slack=kind.slack,
+            notes=(*timeline.notes, note),
         ),
         is_put_back=left.is_put_back,
-        slack=slack,
+        slack=kind.slack,
         unsure=unsure,
-        turn_ns=turn_ns,
-        how="timestamps",
+        turn_ns=kind.turn_ns,
+        how=kind.how,
+        shows_window=bool(np.median(share) <= MOST_OPEN),
     )
 
 
@@ -125,10 +165,8 @@ def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bo
     row, is_seen = np.maximum(left.row, 0), ~left.is_put_back
     reach = np.searchsorted(timeline.ack_ns, latest, side="right") - 1
     low = np.where(is_seen, echoed.low[row], -1)
-    high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], len(timeline.ack_ns) - 1)
-    low = np.maximum.accumulate(low)
-    high = np.maximum(np.minimum.accumulate(high[::-1])[::-1], low)
-    return Bounds(low=low, high=high)
+    high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], -1)
+    return in_order(low, high, left)
 
 
 def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, Ints]:
@@ -142,10 +180,7 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, 
     slots = np.arange(-1, count)
     most = total[np.searchsorted(bounds.low, slots, side="right")]
     least = total[np.searchsorted(bounds.high, slots, side="right")]
-    gone = np.concatenate(([timeline.first_offset], _delivered(timeline)))
-    # No ACK releases more than twice what it reports (slow start, RFC 5681 section 3.1): the rest had left before.
-    room = MOST_PER_BYTE * gone
-    least = np.minimum(room + np.maximum.accumulate((least - room)[::-1])[::-1], most)
+    gone = np.concatenate(([timeline.first_offset], delivered(timeline)))
     certain = np.flatnonzero(most == least)
     if len(certain):
         within = np.interp(np.arange(count + 1), certain, (most - gone)[certain])
@@ -154,21 +189,6 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, 
     released = np.maximum.accumulate(np.clip(within + gone, least, most))
     found = np.searchsorted(released, total[1:] - timeline.smss / 2, side="left") - 1
     return np.clip(found, bounds.low, bounds.high), (most - least)[1:]
-
-
-def _delivered(timeline: Timeline) -> Ints:
-    """Bytes known to have arrived at each ACK: acknowledged, or SACKed above; without SACK a segment per duplicate."""
-    board = timeline.scoreboard
-    count = len(timeline.ack_ns)
-    if timeline.has_sack and len(board.left):
-        sizes = board.right - board.left
-        covered = np.searchsorted(timeline.snd_una, board.right, side="left")
-        change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
-        change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
-        return timeline.snd_una + np.cumsum(change[:count]).astype(np.int64)
-    dups = np.cumsum(timeline.is_dupack)
-    since = np.maximum.accumulate(np.where(timeline.newly_acked > 0, dups, 0))
-    return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
 
 
 def _times(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, latest: Ints) -> Ints:
@@ -220,18 +240,19 @@ def _around(flags: Bools) -> Floats:
     return (total[high] - total[low]) / (high - low)
 
 
-def _unsure(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> float:
-    """The share of the ACKs after which the flight is not known to a segment or 5 %."""
+def _open_share(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> Floats:
+    """By what share the flight after each ACK may differ; a segment is nothing."""
     sent = np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")
     top = np.maximum.accumulate(left.end)
     flight = np.where(sent > 0, top[np.maximum(sent - 1, 0)], timeline.first_offset) - timeline.snd_una
-    return float(np.mean(slack > np.maximum(UNSURE_SHARE * flight, timeline.smss)))
+    share: Floats = np.where(slack > timeline.smss, slack / np.maximum(flight, timeline.smss), 0.0)
+    return share
 
 
-def _note(place: str, how: str, left: Sends, unsure: float) -> str:
+def _note(kind: _Kind, left: Sends, unsure: float) -> str:
     put_back = int(np.count_nonzero(left.is_put_back))
     note = (
-        f"{place}: the sender's times are those of the ACKs that released its segments (by {how}); "
+        f"{kind.place}: the sender's times are those of the ACKs that released its segments (by {kind.how}); "
         f"{put_back} segments that did not reach the tap are put back"
     )
     return note + (f"; after {unsure:.0%} of the ACKs the flight is known to more than 5 % only" if unsure else "")

@@ -50,6 +50,8 @@ class Timeline:
     dsacks: tuple[tuple[int, int], ...] = field(default=())
     sack_first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sack_edges: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # By how many bytes the flight after each ACK may differ (empty: by none), where it was not captured but inferred.
+    slack: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def trace(self) -> _core.Trace:

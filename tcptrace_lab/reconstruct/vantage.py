@@ -30,6 +30,8 @@ MOST_HOPS = 31
 FAR_HOPS = 3
 # One or two holes may be the tap's own losses, one or two repeats needless.
 FEW_LOSSES = 3
+# A sender that goes back over everything repeats far more than was lost.
+HOLES_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ def vantage(timeline: Timeline, rows: Any, row: Any, *, side: str, other: str) -
         place, why = hop_place, hop_why or why
     elif {place, hop_place} == {"sender", "receiver"}:
         place, why = "unknown", f"{why}, but {hop_why}"
-    lost_before = holes >= FEW_LOSSES and holes > repeats
+    lost_before = holes >= FEW_LOSSES and holes > HOLES_SHARE * repeats
     if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < HOST_NS:
         place = "receiver"
         why = (

@@ -8,6 +8,7 @@ core works it out (core/src/infer/windows.rs, limits.rs).
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from tcptrace_lab import _core
@@ -21,6 +22,8 @@ UNKNOWN = -1
 def windows(timeline: Timeline) -> pd.DataFrame:
     """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; NA: unknown), limited_by."""
     columns = timeline.observed.windows()
+    if len(timeline.slack):
+        columns = _widened(columns, timeline)
     return pd.DataFrame(
         {
             "time_ns": columns["time_ns"],
@@ -32,6 +35,17 @@ def windows(timeline: Timeline) -> pd.DataFrame:
         },
         copy=False,
     )
+
+
+def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
+    """The bounds, as far apart as the flight is uncertain."""
+    at = np.maximum(np.searchsorted(timeline.ack_ns, columns["time_ns"], side="right") - 1, 0)
+    slack, high = timeline.slack[at], columns["cwnd_high"]
+    return {
+        **columns,
+        "cwnd_low": np.maximum(columns["cwnd_low"] - slack, np.minimum(columns["cwnd_low"], timeline.smss)),
+        "cwnd_high": np.where(high == UNKNOWN, UNKNOWN, high + slack),
+    }
 
 
 def _nullable(values: Ints) -> pd.arrays.IntegerArray:

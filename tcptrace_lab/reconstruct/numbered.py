@@ -1,0 +1,104 @@
+"""What a host that counts its packets (IP identification, RFC 6864) tells of those that were lost before a tap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.sender_clock import Ints
+
+# A host that counts its packets gives nearly every segment a little more than the one before.
+COUNTS_SHARE = 0.9
+COUNTS_STEP = 16
+# With this share of the steps explained by what was captured and put back, one that is not is a packet of this flow.
+EVERY_NUMBER_SHARE = 0.98
+# More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
+MOST_MISSING = 256
+MOST_HOLES = 4096
+
+
+def counts_packets(ip_id: Ints) -> bool:
+    """Whether the IP identification grows from packet to packet."""
+    steps = np.diff(ip_id) % IP_ID_SPACE
+    return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > COUNTS_SHARE
+
+
+def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) -> Sends | None:
+    """A number that is missing between two arrivals was a packet. None: the host does not count.
+
+    While a recovery goes on it carried the lowest hole that was open and had not been sent again before. Before the
+    first retransmission it was new data, the last of the window: it fills no hole when it comes, for nothing was sent
+    above it, but it comes more than a turn later.
+    """
+    arrived = np.flatnonzero(whole.row >= 0)
+    steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
+    between = np.diff(arrived) - 1
+    if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
+        return None
+    missing = steps - 1 - between
+    if (missing < 0).any():
+        whole = _placed_by_number(whole, arrived, missing)
+    gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    lost, filled = holes(whole)
+    if not len(lost) or not len(gaps):
+        return whole
+    arrived = np.flatnonzero(whole.row >= 0)
+    below = reached(whole.offset, whole.end)
+    again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
+    places: list[int] = []
+    found: list[tuple[int, int]] = []
+    tried: dict[int, int] = {}
+    for gap in gaps.tolist():
+        place, wanted = int(arrived[gap + 1]), int(missing[gap])
+        # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
+        begun = int(np.searchsorted(lost, place, side="left"))
+        first = max(begun - MOST_HOLES, 0)
+        unfilled = (np.flatnonzero((filled[first:begun] > place) & (filled[first:begun] < NEVER)) + first).tolist()
+        if not unfilled:
+            continue
+        before = int(np.searchsorted(again, place, side="left"))
+        top = int(below[place])
+        is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
+        if is_before and _comes_later(whole, seen, place, top, turn_ns):
+            pieces = [(left, left + smss) for left in range(top, top + wanted * smss, smss)]
+        else:
+            unfilled.sort(key=lambda hole: tried.get(hole, 0))
+            pieces = [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in unfilled[:wanted]]
+            tried.update({hole: tried.get(hole, 0) + 1 for hole in unfilled[:wanted]})
+        places += [place] * len(pieces)
+        found += pieces
+    table = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return Sends(
+        row=np.insert(whole.row, places, -1),
+        offset=np.insert(whole.offset, places, table[:, 0]),
+        end=np.insert(whole.end, places, table[:, 1]),
+    )
+
+
+def _comes_later(whole: Sends, seen: Arrivals, place: int, top: int, turn_ns: int) -> bool:
+    """Whether the data from `top` on comes in order after `place`, but more than a turn later than what came there."""
+    ahead = np.arange(place, min(place + MOST_HOLES, len(whole.row)))
+    found = ahead[(whole.offset[ahead] == top) & (whole.row[ahead] >= 0)]
+    return bool(len(found) and seen.time_ns[whole.row[found[0]]] - seen.time_ns[whole.row[place]] >= turn_ns)
+
+
+def _placed_by_number(whole: Sends, arrived: Ints, missing: Ints) -> Sends:
+    """Segments put back where no number is missing had left before, where one is: `missing` is corrected.
+
+    New data leaves in order: only what was sent again may have left between them and the segment below.
+    """
+    order = np.arange(len(whole.row), dtype=np.float64)
+    is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
+    below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived)), 0))
+    lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    for gap in np.flatnonzero(missing < 0).tolist():
+        place = int(arrived[gap]) + 1
+        first, last = np.searchsorted(lacking, (below[gap], gap))
+        for before in lacking[first:last].tolist():
+            while missing[gap] < 0 < missing[before]:
+                order[place] = arrived[before + 1] - 0.5
+                place += 1
+                missing[before] -= 1
+                missing[gap] += 1
+    found = np.argsort(order, kind="stable")
+    return Sends(row=whole.row[found], offset=whole.offset[found], end=whole.end[found])

@@ -1,0 +1,201 @@
+"""Which ACK released each segment, without timestamps: from the rhythm of arrivals and ACKs at the tap.
+
+A segment that reaches the bottleneck when nothing waits there passes the tap one turn (tap to sender and back) after
+the ACK that released it. Arrivals further apart than the bottleneck's own spacing show such moments, and the turn
+itself is the lag at which they follow ACKs. Where a queue stands, a retransmission tells: it left at the third
+duplicate ACK (RFC 5681, RFC 6675), and all that arrives before it had left by then. Between two such anchors what is
+in the network is taken to change evenly, which errs by a few percent for a window that grows by the round trip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends
+from tcptrace_lab.reconstruct.echoes import Bounds, in_order
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+
+# Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
+IDLE_FACTOR = 1.5
+# The bottleneck's spacing: the lower quartile of all (pairs released by one delayed ACK stand one behind the other).
+SPACING_PERCENTILE = 25
+# A segment that an ACK released passes within this of one turn after it: a host's own time, a path's jitter.
+NEAR_NS = 200_000
+NEAR_SHARE = 0.1
+# Among so many segments so many must be such: while nothing waits, every burst that an ACK releases begins with one.
+AMONG = 32
+FEW_TOGETHER = 4
+PAUSE_SHARE = 0.25
+# Of the segments that met no queue, the share that follow an ACK by one turn when ACKs release them.
+CLOCKED_SHARE = 0.5
+# So many show the turn; more are not looked at; the turn is at most this long where no handshake tells.
+FEW_ANCHORS = 8
+MOST_LOOKED_AT = 2000
+LONGEST_TURN_NS = 1_000_000_000
+# RFC 5681 section 3.2.
+DUP_THRESH = 3
+# A cubic from its beginning to its inflection lies at the most 2 / (3 sqrt 3) of its rise beside its chord.
+MOST_BEND = 0.385
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rhythm:
+    """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application)."""
+
+    turn_ns: int
+    spacing_ns: int
+    is_clocked: bool
+
+
+def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | None:
+    """`hint_ns`: the turn in the handshake, whose packets are small. None: no rhythm is found."""
+    full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
+    gaps = np.diff(seen.time_ns)
+    behind = gaps[full[full > 0] - 1]
+    behind = behind[behind > 0]
+    if len(behind) < FEW_ANCHORS:
+        return None
+    spacing = int(np.percentile(behind, SPACING_PERCENTILE))
+    near = _near(spacing)
+    leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
+    leads = leads[np.isin(leads, full)]
+    if len(leads) < FEW_ANCHORS:
+        return None
+    times = seen.time_ns[leads[:: -(-len(leads) // MOST_LOOKED_AT)]]
+    low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * spacing + near)
+    first = np.searchsorted(timeline.ack_ns, times - high, side="left")
+    behind_each = np.searchsorted(timeline.ack_ns, times - low, side="right") - first
+    rows = np.repeat(first - np.cumsum(behind_each) + behind_each, behind_each) + np.arange(int(behind_each.sum()))
+    lags = np.repeat(times, behind_each) - timeline.ack_ns[rows]
+    if not len(lags):
+        return None
+    # The lag that most of them share: bins of half the tolerance, two together.
+    bins = np.bincount(((lags - low) // max(near // 2, 1)).astype(np.int64))
+    pairs = bins + np.append(bins[1:], 0)
+    best = int(np.argmax(pairs))
+    begin = low + best * max(near // 2, 1)
+    chosen = lags[(lags >= begin) & (lags < begin + near)]
+    share = len(chosen) / len(times)
+    if share < CLOCKED_SHARE:
+        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=False)
+    return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True)
+
+
+def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:
+    """For each send the ACKs between which its own lies: exact at the anchors, in order between them."""
+    row = np.maximum(left.row, 0)
+    near, is_seen = _near(found.spacing_ns), ~left.is_put_back
+    at = np.where(is_seen, seen.time_ns[row], 0)
+    latest = np.searchsorted(timeline.ack_ns, at - found.turn_ns + near, side="right") - 1
+    high = np.where(is_seen, latest, -1)
+    sends, acks = _anchors(timeline, seen, left, found, latest)
+    low = np.full(len(left.row), -1, dtype=np.int64)
+    low[sends] = acks
+    bounds = in_order(low, high, left)
+    low, high = bounds.low, bounds.high
+    # What left before an anchor had left when the ACK before the anchor's own was read.
+    before = sends[sends > 0] - 1
+    high[before] = np.minimum(high[before], acks[sends > 0] - 1)
+    high = np.maximum(np.minimum.accumulate(high[::-1])[::-1], low)
+    return Bounds(low=low, high=high)
+
+
+def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Ints) -> tuple[Ints, Ints]:
+    """Sends whose ACK is known, and that ACK."""
+    free = _met_no_queue(seen, left, found)
+    lead = np.flatnonzero(free)
+    heard = latest[lead]
+    lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
+    near = _near(found.spacing_ns)
+    if found.is_clocked:
+        # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
+        kept = (heard >= 0) & (np.abs(lag) <= near)
+        lead, heard = lead[kept], heard[kept]
+        # One that is alone among arrivals back to back followed an ACK by chance.
+        first = np.searchsorted(lead, lead - AMONG // 2, side="left")
+        together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
+        # After a long silence the queue was empty, whatever follows.
+        paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
+        lead, heard = lead[together | paused], heard[together | paused]
+    again, asked = _asked_for(timeline, left, free)
+    kept = asked <= latest[again]
+    places = np.concatenate((lead, again[kept]))
+    acks = np.concatenate((heard, asked[kept]))
+    order = np.argsort(places, kind="stable")
+    places, acks = places[order], acks[order]
+    # In order of leaving the ACKs come in order too: one that goes back is no anchor.
+    kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
+    return places[kept], acks[kept]
+
+
+def _met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
+    """Arrivals further from the one before than the bottleneck puts them, with nothing lost between."""
+    free = np.zeros(len(left.row), dtype=bool)
+    pair = np.flatnonzero((left.row[1:] >= 0) & (left.row[:-1] >= 0))
+    gaps = seen.time_ns[left.row[pair + 1]] - seen.time_ns[left.row[pair]]
+    free[pair + 1] = gaps > IDLE_FACTOR * found.spacing_ns
+    return free
+
+
+def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
+    """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
+    reached = np.concatenate((left.offset[:1], np.maximum.accumulate(left.end)[:-1]))
+    again = np.flatnonzero((left.offset < reached) & ~free)
+    una, above = timeline.snd_una, delivered(timeline) - timeline.snd_una
+    told = np.flatnonzero(above >= DUP_THRESH * timeline.smss)
+    places: list[int] = []
+    acks: list[int] = []
+    recover = np.iinfo(np.int64).min
+    for place, offset in zip(again.tolist(), left.offset[again].tolist(), strict=True):
+        if offset < recover:
+            continue
+        recover = int(reached[place])
+        first = int(np.searchsorted(una, offset, side="left"))
+        number = int(np.searchsorted(told, first, side="left"))
+        if number < len(told) and una[told[number]] <= offset:
+            places.append(place)
+            acks.append(int(told[number]))
+    return np.array(places, dtype=np.int64), np.array(acks, dtype=np.int64)
+
+
+def delivered(timeline: Timeline) -> Ints:
+    """Bytes known to have arrived at each ACK: acknowledged, or SACKed above; without SACK a segment per duplicate."""
+    board = timeline.scoreboard
+    count = len(timeline.ack_ns)
+    if timeline.has_sack and len(board.left):
+        sizes = board.right - board.left
+        covered = np.searchsorted(timeline.snd_una, board.right, side="left")
+        change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
+        change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
+        return timeline.snd_una + np.cumsum(change[:count]).astype(np.int64)
+    dups = np.cumsum(timeline.is_dupack)
+    since = np.maximum.accumulate(np.where(timeline.newly_acked > 0, dups, 0))
+    return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
+
+
+def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: Ints) -> Ints:
+    """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
+
+    A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
+    the growth, one that grows by the round trip by far less. Where a recovery lies between them anything is possible.
+    """
+    total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
+    within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - delivered(timeline)
+    certain = np.flatnonzero(open_bytes == 0)
+    if not len(certain):
+        return open_bytes
+    index = np.arange(len(within))
+    after = np.searchsorted(certain, index, side="left")
+    before, following = certain[np.maximum(after - 1, 0)], certain[np.minimum(after, len(certain) - 1)]
+    reached = np.concatenate((left.offset[:1], np.maximum.accumulate(left.end)[:-1]))
+    again = np.concatenate(([0], np.cumsum(left.offset < reached)))
+    sent = np.searchsorted(release, index, side="right")
+    grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
+    even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
+    return np.where(grows, np.minimum(open_bytes, even), open_bytes)
+
+
+def _near(spacing_ns: int) -> int:
+    return max(NEAR_NS, int(NEAR_SHARE * spacing_ns))

@@ -1,0 +1,84 @@
+"""The order in which segments left, from where they arrived, with those lost on the way put back.
+
+A path is FIFO but for reordering, which timestamps, the IP identification or the time tell from a retransmission: what
+fills a hole and had left before the segment above it was overtaken; what left after it was sent again. A hole is then
+where segments were lost: they had left between their neighbours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, put_in, reached
+from tcptrace_lab.reconstruct.numbered import counts_packets, with_missing_numbers
+from tcptrace_lab.reconstruct.sender_clock import Ints
+
+
+def sends(seen: Arrivals, smss: int, turn_ns: int) -> Sends:
+    """`turn_ns`: from the tap to the sender and back. Nothing that answers news from the tap can come sooner."""
+    order = _order(seen, turn_ns)
+    offset, end = seen.offset[order], seen.end[order]
+    top = reached(offset, end)
+    gaps = np.flatnonzero(offset > top)
+    sizes = offset[gaps] - top[gaps]
+    # A hole as wide as all that was captured is no loss: it is put back as one piece, so that memory stays bounded.
+    pieces = np.where(sizes <= max(smss * len(order), smss), -(-sizes // smss), 1)
+    if pieces.sum() > 2 * len(order):
+        pieces = np.ones(len(gaps), dtype=np.int64)
+    number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    left = np.repeat(top[gaps], pieces) + number * smss
+    right = np.where(
+        np.repeat(pieces, pieces) > 1,
+        np.minimum(left + smss, np.repeat(offset[gaps], pieces)),
+        np.repeat(offset[gaps], pieces),
+    )
+    before = np.repeat(gaps, pieces)
+    whole = Sends(
+        row=np.insert(order, before, -1), offset=np.insert(offset, before, left), end=np.insert(end, before, right)
+    )
+    counted = with_missing_numbers(whole, seen, smss, turn_ns)
+    return _with_lost_again(whole, seen, turn_ns) if counted is None else counted
+
+
+def _order(seen: Arrivals, turn_ns: int) -> Ints:
+    """The arrivals in the order of leaving."""
+    count = len(seen.offset)
+    index = np.arange(count)
+    top = np.maximum.accumulate(seen.end) if count else seen.end
+    below = np.flatnonzero(seen.offset < reached(seen.offset, seen.end))
+    above = np.searchsorted(top, seen.end[below], side="left")
+    fills = seen.offset[above] >= seen.end[below]
+    below, above = below[fills], above[fills]
+    if counts_packets(seen.ip_id):
+        steps = (seen.ip_id[below] - seen.ip_id[above]) % IP_ID_SPACE
+        overtaken = steps > IP_ID_SPACE // 2
+        # An identification that went round says nothing.
+        overtaken &= seen.time_ns[below] - seen.time_ns[above] < max(turn_ns, 1) * 4
+    else:
+        overtaken = seen.time_ns[below] - seen.time_ns[above] < turn_ns
+    if seen.stamp is not None:
+        later = seen.stamp[below] - seen.stamp[above]
+        overtaken = (later < 0) | ((later == 0) & overtaken)
+    key = 2 * index
+    key[below[overtaken]] = 2 * above[overtaken] - 1
+    found: Ints = np.lexsort((seen.offset, key)) if overtaken.any() else index
+    return found
+
+
+def _with_lost_again(whole: Sends, seen: Arrivals, turn_ns: int) -> Sends:
+    """Retransmissions that were lost too: a hole still open when a higher one was filled, and filled later.
+
+    A sender goes through its holes from the lowest up (RFC 6675 `NextSeg`): it had sent this one before that one.
+    """
+    lost, filled = holes(whole)
+    if not len(lost):
+        return whole
+    # The earliest among the fills of all higher holes.
+    above = np.concatenate((np.minimum.accumulate(filled[::-1])[::-1][1:], [NEVER]))
+    repeated = np.flatnonzero((filled < NEVER) & (above < filled))
+    sent, passed = whole.row[filled[repeated]], whole.row[above[repeated]]
+    if seen.stamp is not None:
+        repeated = repeated[seen.stamp[sent] > seen.stamp[passed]]
+    else:
+        repeated = repeated[seen.time_ns[sent] - seen.time_ns[passed] > turn_ns]
+    return put_in(whole, above[repeated], lost[repeated])
