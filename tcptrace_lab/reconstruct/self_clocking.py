@@ -62,7 +62,8 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
     leads = leads[np.isin(leads, full)]
     if len(leads) < FEW_ANCHORS:
-        return None
+        # The queue never ran empty: only the order of what was sent, and the losses, can be told.
+        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True)
     times = seen.time_ns[leads[:: -(-len(leads) // MOST_LOOKED_AT)]]
     low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * spacing + near)
     first = np.searchsorted(timeline.ack_ns, times - high, side="left")

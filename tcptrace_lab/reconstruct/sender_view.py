@@ -183,12 +183,27 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, 
     gone = np.concatenate(([timeline.first_offset], delivered(timeline)))
     certain = np.flatnonzero(most == least)
     if len(certain):
-        within = np.interp(np.arange(count + 1), certain, (most - gone)[certain])
+        within = _between(certain, np.maximum((most - gone)[certain], 0), count + 1)
     else:
         within = (most - gone).astype(np.float64)
     released = np.maximum.accumulate(np.clip(within + gone, least, most))
     found = np.searchsorted(released, total[1:] - timeline.smss / 2, side="left") - 1
     return np.clip(found, bounds.low, bounds.high), (most - least)[1:]
+
+
+def _between(certain: Ints, known: Ints, count: int) -> Floats:
+    """What is in the network after each ACK, from what is known after some.
+
+    A window that grows by a segment per round trip grows by its inverse per ACK: its square grows evenly. One that more
+    than doubles was in slow start: it grows evenly itself.
+    """
+    index = np.arange(count)
+    even = np.interp(index, certain, known)
+    square = np.sqrt(np.interp(index, certain, known.astype(np.float64) ** 2))
+    after = np.clip(np.searchsorted(certain, index, side="left"), 1, len(certain) - 1) if len(certain) > 1 else 0
+    doubles = known[after] > 2 * known[np.maximum(after - 1, 0)]
+    found: Floats = np.where(doubles, even, square)
+    return found
 
 
 def _times(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, latest: Ints) -> Ints:
