@@ -68,7 +68,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     timeline = _timeline(rows, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
     where, view = vantage(timeline, rows, row, side=side, other=other), None
     if not where.is_at_sender:
-        timeline, view = away_from_sender(timeline, connection.flows[direction], where, has_start=tap.begins_whole)
+        has_start, flow = bool(row["from_start"]), connection.flows[direction]
+        timeline, view = away_from_sender(timeline, flow, where, has_start=has_start, sent_ns=sent_ns)
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -78,8 +79,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         vantage=where.place,
         where=where,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
-        # What a view puts back is not unseen.
-        lost_before_tap=_lost_before_tap(rows) if view is None else 0,
+        # What was put back is not unseen.
+        lost_before_tap=0 if len(timeline.slack) else _lost_before_tap(rows),
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why)),

@@ -42,6 +42,14 @@ LATE_NS = 500_000
 LATE_SHARE = 0.25
 
 
+WORDS = {
+    "receiver": "captured at the receiver",
+    "middle": "captured midway",
+    "sender": "captured near the sender, but behind the queue",
+    "unknown": "captured where losses had already happened",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SenderView:
     """A timeline rebuilt away from its sender. `is_put_back`: sends that the tap never saw.
@@ -61,19 +69,22 @@ class SenderView:
 
 
 def away_from_sender(
-    timeline: Timeline, flow: Any, where: Vantage, *, has_start: bool
+    timeline: Timeline, flow: Any, where: Vantage, *, has_start: bool, sent_ns: Ints
 ) -> tuple[Timeline, SenderView | None]:
-    """The timeline to work with where the tap was not at the sender, and the view that it comes from, if any.
+    """The timeline to work with where the tap was not at the sender, and the view that it comes from.
 
-    `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning.
+    None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
+    `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `sent_ns`:
+    the segments' times, steps of the tap's clock taken out as from the timeline's.
     """
-    words = {"receiver": "captured at the receiver", "middle": "captured midway"}
-    place = words.get(where.place, "lost before the tap, behind a queue near the sender")
+    place = WORDS[where.place]
     # In a handshake the turn is that of small packets; without one it has to be found.
     hint_ns = where.to_sender_ns if has_start else None
     whole = replace(timeline, has_start=has_start)
-    view = sender_view(whole, flow.segments, flow.acks, place=place, hint_ns=hint_ns)
-    return (timeline, None) if view is None else (view.timeline, view)
+    view = sender_view(whole, flow.segments.assign(time_ns=sent_ns), flow.acks, place=place, hint_ns=hint_ns)
+    if view is None:
+        return timeline, None
+    return view.timeline, view if view.shows_window else None
 
 
 def sender_view(

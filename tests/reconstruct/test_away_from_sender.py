@@ -1,0 +1,221 @@
+"""Captures at the receiver and midway: where the tap was, the sender's timeline rebuilt, and its score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.reconstruct.arrivals import arrivals
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.score import Score, score
+from tcptrace_lab.reconstruct.sender import Sender, sender
+from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
+from tcptrace_lab.reconstruct.sent_order import sends
+from tcptrace_lab.reconstruct.truth import read_truth
+from tcptrace_lab.scenario_file import load
+from tcptrace_lab.simulate import simulate
+from tests.conftest import ROOT, shared
+
+SCENARIOS = ROOT / "captures" / "scenarios"
+SMSS = 1000
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One tap of one run."""
+
+    who: Sender
+    score: Score
+
+
+def taps(name: str, folder: Path, *overrides: str, places: tuple[str, ...] = ("sender", "receiver")) -> list[Seen]:
+    """What is made of a run at each of its taps."""
+    run = simulate(load(SCENARIOS / f"{name}.toml", overrides=[f"taps={list(places)!r}", *overrides]))
+    run.write_truth(folder / "x.truth.parquet")
+    truth = read_truth(folder / "x.truth.parquet", port=run.ports[0][0])
+    found = []
+    for place in places:
+        run.write(folder / "x.pcap", tap=place, payload=False)
+        who = sender(read(folder / "x.pcap")[0])
+        result = score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence)
+        found.append(Seen(who=who, score=result))
+    return found
+
+
+@pytest.mark.parametrize("name", ["reno_10M", "newreno_8M", "cubic_20M", "compound_20M", "reno_loss"])
+def test_timestamps_make_the_receivers_capture_the_senders(name: str, tmp_path: Path) -> None:
+    """Every loss, every slow start, the window as near as at the sender: also right behind the full queue."""
+    at_sender, *others = taps(name, tmp_path, places=("sender", "node0.out", "receiver"))
+    for other in others:
+        assert other.who.view is not None
+        assert other.who.view.how == "timestamps"
+        assert (other.score.precision, other.score.recall) == (1.0, 1.0)
+        assert other.score.slow_starts == at_sender.score.slow_starts
+        assert other.score.limited.median is not None
+        assert at_sender.score.limited.median is not None
+        assert other.score.limited.median < at_sender.score.limited.median + 0.001
+        assert other.score.within is not None
+        assert other.score.within > 0.99
+
+
+def test_midway_between_two_bottlenecks_is_midway(tmp_path: Path) -> None:
+    """Losses before the tap are put back, those behind it are seen: both are counted."""
+    places = ("sender", "node0.out", "node1.in", "node1.out", "receiver")
+    found = taps("recorded/cubic_v6_two_nodes", tmp_path, places=places)
+    assert [each.who.vantage for each in found] == ["sender", "sender", "middle", "middle", "receiver"]
+    for each in found[1:]:
+        assert each.score.precision is not None
+        assert each.score.precision >= 0.99
+        assert each.score.recall is not None
+        assert each.score.recall >= 0.95
+        assert each.score.limited.median is not None
+        assert each.score.limited.median < 0.05
+        assert each.score.slow_starts == found[0].score.slow_starts
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("tahoe_small", ()), ("reno_10M", ("path.nodes.0.buffer=10",)), ("cubic_20M", ("path.nodes.0.buffer=20",))],
+)
+def test_without_timestamps_the_rhythm_tells(name: str, change: tuple[str, ...], tmp_path: Path) -> None:
+    """A queue that runs empty after each loss: the window within 5 %, every slow start, no loss that was none."""
+    at_sender, at_receiver = taps(name, tmp_path, "control.timestamps=false", *change)
+    assert at_receiver.who.view is not None
+    assert at_receiver.who.view.how == "the rhythm of its ACKs"
+    assert at_receiver.score.limited.median is not None
+    assert at_receiver.score.limited.median <= 0.05
+    assert at_receiver.score.precision == 1.0
+    assert at_receiver.score.recall is not None
+    assert at_receiver.score.recall > 0.94
+    assert at_receiver.score.slow_starts == at_sender.score.slow_starts
+
+
+def test_where_the_queue_never_runs_empty_only_losses_are_told(tmp_path: Path) -> None:
+    """40 places on a path of 34 packets, no timestamps: no view of the window, but each loss."""
+    (_, at_receiver) = taps("reno_10M", tmp_path, "control.timestamps=false")
+    assert at_receiver.who.view is None
+    assert at_receiver.who.lost_before_tap == 0
+    assert (at_receiver.score.precision, at_receiver.score.recall) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("place", ["sender", "receiver"])
+def test_the_tap_is_placed_without_a_handshake(place: str, tmp_path: Path) -> None:
+    """Echoes and answers of data, once the first thousand packets are missing."""
+    run = simulate(load(SCENARIOS / "reno_10M.toml", overrides=[f"taps=['{place}']"]))
+    run.write(tmp_path / "x.pcap", tap=place, payload=False)
+    raw = (tmp_path / "x.pcap").read_bytes()
+    at = 24
+    for _ in range(1000):
+        at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
+    (tmp_path / "x.pcap").write_bytes(raw[:24] + raw[at:])
+    who = sender(read(tmp_path / "x.pcap")[0])
+    assert who.vantage == place
+    assert (who.view is None) == (place == "sender")
+    assert not who.timeline.has_start or place == "sender"
+
+
+def table(rows: list[tuple[int, int, int, int, int]]) -> pd.DataFrame:
+    """Segments: time in ms, offset and length in segments, TSval, IP-ID."""
+    return pd.DataFrame(
+        {
+            "time_ns": [row[0] * MS for row in rows],
+            "offset": [row[1] * SMSS for row in rows],
+            "length": [row[2] * SMSS for row in rows],
+            "ts_val": [row[3] for row in rows],
+            "ts_ecr": [1 for _ in rows],
+            "ip_id": [row[4] for row in rows],
+            "cause": pd.Categorical([""] * len(rows)),
+        }
+    )
+
+
+def test_segments_merged_by_the_receivers_host_are_taken_apart() -> None:
+    """GRO merges segments of one TSval: three of a kind, and a short one behind."""
+    seen = arrivals(table([(0, 0, 3, 7, 1), (4, 3, 1, 9, 4)]), SMSS)
+    assert (seen.offset // SMSS).tolist() == [0, 1, 2, 3]
+    assert ((seen.end - seen.offset) // SMSS).tolist() == [1, 1, 1, 1]
+    assert seen.ip_id.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("ip_id", [0, 1])
+def test_a_hole_is_filled_by_what_left_later_or_earlier(ip_id: int) -> None:
+    """Segment 1 comes after segment 2: with a later TSval it was lost and sent again, with an earlier one overtaken."""
+    later = [(0, 0, 1, 10, 1), (1, 2, 1, 11, 3), (40, 1, 1, 50, 4)]
+    earlier = [(0, 0, 1, 10, 1), (1, 2, 1, 12, 3), (40, 1, 1, 11, 2)]
+    lost, swapped = (
+        sends(arrivals(table([(*row[:4], row[4] * ip_id) for row in rows]), SMSS), SMSS, 30 * MS)
+        for rows in (later, earlier)
+    )
+    assert (lost.offset // SMSS).tolist() == [0, 1, 2, 1]
+    assert lost.is_put_back.tolist() == [False, True, False, False]
+    assert (swapped.offset // SMSS).tolist() == [0, 1, 2]
+    assert not swapped.is_put_back.any()
+
+
+def test_a_missing_number_is_a_retransmission_that_was_lost_too() -> None:
+    """Segment 1 is lost (number 2); its retransmission too (number 5); the second one fills the hole."""
+    rows = [(0, 0, 1, 1, 1), (1, 2, 1, 2, 3), (2, 3, 1, 3, 4), (3, 4, 1, 40, 6), (90, 1, 1, 90, 7)]
+    more = [(100 + number, 5 + number, 1, 100 + number, 8 + number) for number in range(100)]
+    found = sends(arrivals(table([*rows, *more]), SMSS), SMSS, 30 * MS)
+    assert (found.offset[:7] // SMSS).tolist() == [0, 1, 2, 3, 1, 4, 1]
+    assert np.flatnonzero(found.is_put_back).tolist() == [1, 4]
+
+
+def test_a_hole_as_wide_as_the_sequence_space_costs_no_memory() -> None:
+    """Two segments two gigabytes apart (RFC 9293: half the sequence space)."""
+    found = sends(arrivals(table([(0, 0, 1, 1, 1), (1, 2_000_000, 1, 2, 2)]), SMSS), SMSS, MS)
+    assert len(found.row) == 3
+
+
+def test_the_senders_clock_is_found_through_wraps_and_drift() -> None:
+    """A clock of 1 kHz that is 50 ppm fast and wraps after 3 s: the ends of its ticks to 0.1 ms."""
+    times = np.arange(20_000, dtype=np.int64) * 997_123
+    ticks = (times * 1.00005 / 1e6).astype(np.int64)
+    clock = sender_clock(unwrapped((ticks - 3000) % (1 << 32)), times)
+    assert clock is not None
+    assert clock.tick_ns == pytest.approx(1e6 / 1.00005, rel=1e-6)
+    ends = (ticks + 1) / 1.00005 * 1e6
+    assert np.abs(clock.ends(ticks - ticks[0]) - ends).max() < MS / 10
+
+
+@cache
+def both_ends(name: str) -> tuple[Seen, Seen]:
+    """A recorded run from both its ends."""
+    folder = shared("captures", "identify")
+    index = pd.read_csv(folder / "index.csv").set_index("name").loc[name]
+    truth = read_truth(folder / f"{name}.truth.csv.gz", port=int(index["client_port"]))
+    found = []
+    for file in (index["sender_capture"], index["receiver_capture"]):
+        capture = read(folder / file)
+        number = int(np.flatnonzero(capture.connections["client_port"] == index["client_port"])[0])
+        who = sender(capture[number])
+        found.append(Seen(who=who, score=score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence)))
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bbr_compete", "compound_case1", "cubic_gso", "cubic_loss", "m_start_nots", "m_start_plain2", "reno_nosack"],
+)
+def test_the_kernels_receiver_side_captures_tell_what_the_senders_tell(name: str) -> None:
+    """Losses (precision 0.99, recall 0.95), the window within 5 %, the same slow starts, round trips, limits."""
+    at_sender, at_receiver = both_ends(name)
+    assert (at_sender.who.vantage, at_receiver.who.vantage) == ("sender", "receiver")
+    assert at_receiver.score.precision is not None
+    assert at_receiver.score.precision >= 0.99
+    assert at_receiver.score.recall is not None
+    assert at_receiver.score.recall >= 0.95
+    if at_sender.score.limited.median is not None:
+        assert at_receiver.score.limited.median is not None
+        assert at_receiver.score.limited.median <= at_sender.score.limited.median + 0.05
+    assert at_receiver.score.slow_starts == at_sender.score.slow_starts
+    mine, theirs = Reconstruction(at_receiver.who.timeline), Reconstruction(at_sender.who.timeline)
+    assert mine.limits == pytest.approx(theirs.limits, abs=0.03)
+    assert mine.base_rtt_ns == pytest.approx(theirs.base_rtt_ns, rel=0.01)
