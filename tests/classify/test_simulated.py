@@ -129,7 +129,9 @@ def test_a_tap_at_the_receiver_tells_the_same_with_and_without_a_handshake(profi
     at_sender, at_receiver = (next(iter(classify(done.capture(tap=tap)))).slow_starts for tap in taps)
     assert at_sender.regime != "undecided"
     assert at_receiver.regime == at_sender.regime
-    assert at_receiver.per_cycle == at_sender.per_cycle
+    # Without a SYN nothing shows at a receiver that the connection began with the capture.
+    begun = 0 if profile == "rfc" else 1
+    assert at_receiver.per_cycle == at_sender.per_cycle[begun:]
 
 
 def test_m_start_is_detected_and_standard_slow_start_is_not() -> None:
