@@ -20,7 +20,7 @@ COMMANDS: dict[str, str] = {
     "columns": "what each column of the connections table holds",
     "completion": "completion for bash, zsh and tcsh; the manual page",
     "classify": "say what a sender's congestion control did, and whether theory agrees",
-    "live": "connections on a network interface as they go (through tshark)",
+    "live": "connections on a network interface as they go",
     "plot": "draw a connection: time-sequence graph and window",
     "predict": "what each model says of a scenario, without running it",
     "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",
@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
     "simulate": "run a scenario; write what its taps saw, and the truth beside it",
     "sweep": "run a scenario over ranges of its keys, in parallel",
+    "watch": "connections of a pipe, of captures or of growing files as they go",
     "score": "compare a reconstruction with the truth beside a capture",
 }
 

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(found, indent=1, allow_nan=False))
     elif not arguments.output:
-        _print(verdicts, found)
+        print_verdicts(verdicts)
     if unread:
         return 2
     return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
@@ -145,10 +145,12 @@ def _is_expected(found: list[dict[str, Any]], regime: str) -> bool:
     return regime in seen and not seen - {regime, "undecided"}
 
 
-def _print(verdicts: list[Verdict], found: list[dict[str, Any]]) -> None:
+def print_verdicts(verdicts: list[Verdict]) -> None:
+    """Each in full; many of them a line each."""
     from tcptrace_lab.report import terminal
 
     console = terminal.console()
+    found = [verdict.as_dict() for verdict in verdicts]
     if not found:
         console.print("no connection carries data")
     elif len(found) > IN_FULL:

@@ -11,8 +11,8 @@ EXAMPLES
 
   tcptrace-lab live eth0 --count 1000 --json
 
-Through pyshark, so that every packet is dissected in full: some hundreds of packets a second, no more. For a busy
-link record with tcpdump and read the file.
+On a terminal the connections' windows, rates and last events with keys, as `watch` has them; --lines prints a line of
+JSON for each event. Packets come from tcpdump or dumpcap: hundreds of thousands a second.
 """
 
 from __future__ import annotations
@@ -20,28 +20,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcptrace_lab.commands.analyze import connections_view
 from tcptrace_lab.errors import LabError
 
 if TYPE_CHECKING:
-    from tcptrace_lab import _core
-    from tcptrace_lab.capture import Capture
-
-# The table is drawn anew after so long; what is followed is followed at once.
-REFRESH_S = 0.5
-# Connections shown while the capture runs: those heard of last.
-SHOWN = 20
+    from tcptrace_lab.replay.watch import View, Watch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The interface, and when to stop."""
-    parser.add_argument("interface", metavar="IFACE", help="network interface, as tshark -D lists them")
+    parser.add_argument("interface", metavar="IFACE", help="network interface, as ip link lists them; any: all")
     parser.add_argument("--duration", type=float, metavar="SECONDS", help="stop after this time")
     parser.add_argument("--count", type=int, metavar="PACKETS", help="stop after this many packets")
     parser.add_argument("--bpf", default="tcp", metavar="FILTER", help="what is captured (default: tcp)")
+    parser.add_argument("--lines", action="store_true", help="a line of JSON for each event")
     parser.add_argument("--json", action="store_true", help="no table; at the end one JSON document")
 
 
@@ -51,55 +45,36 @@ def run(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is not None and value <= 0:
             raise LabError(f"--{name} {value}: must be above 0")
-    from tcptrace_lab.backends.pyshark import live
-    from tcptrace_lab.capture import Capture
+    from tcptrace_lab.replay.interface import capturing
+    from tcptrace_lab.replay.watch import Watch, watch_files
+    from tcptrace_lab.report import terminal
+    from tcptrace_lab.report.watch_view import JsonLines, Silent, screen
 
-    def follow(each: Any) -> Capture:
-        follower = live(
-            arguments.interface,
-            each=each,
-            bpf_filter=arguments.bpf,
-            duration_s=arguments.duration,
-            count=arguments.count,
-        )
-        return Capture(follower.capture())
-
+    console = terminal.console(width=150)
+    with capturing(arguments.interface, bpf=arguments.bpf) as stream:
+        watcher = watch_files([stream], name=arguments.interface)
+        watch = Watch(watcher, arguments.interface, count=arguments.count, duration_s=arguments.duration)
+        if arguments.lines or arguments.json or not console.is_terminal:
+            _until_stopped(watch, JsonLines() if arguments.lines else Silent())
+        else:
+            with screen(console) as view:
+                _until_stopped(watch, view)
+    capture = watch.capture()
     if arguments.json:
-        capture = follow(lambda _: None)
         rows = json.loads(capture.connections.to_json(orient="records"))
         json.dump({"interface": arguments.interface, "packets": capture.packets, "connections": rows}, sys.stdout)
         print()
-        return 0
-    from tcptrace_lab.report import terminal
-
-    console = terminal.console(width=150)
-    capture = _while_drawing(console, follow) if console.is_terminal else follow(lambda _: None)
-    console.print(f"{arguments.interface}: {capture.packets} packets, {len(capture)} TCP connections")
-    console.print(_table(capture, len(capture), console.width))
+    elif not arguments.lines:
+        console.print(f"{arguments.interface}: {capture.packets} packets, {len(capture)} TCP connections")
+        console.print(connections_view(capture.connections, console.width))
     return 0
 
 
-def _while_drawing(console: Any, follow: Any) -> Capture:
-    from rich.live import Live
-
-    from tcptrace_lab.capture import Capture
-
-    drawn = 0.0
-    with Live(console=console, transient=True, auto_refresh=False) as view:
-
-        def draw(follower: _core.Follower) -> None:
-            nonlocal drawn
-            now = time.monotonic()
-            if now - drawn >= REFRESH_S:
-                drawn = now
-                view.update(_table(Capture(follower.capture()), SHOWN, console.width), refresh=True)
-
-        capture: Capture = follow(draw)
-        return capture
-
-
-def _table(capture: Capture, rows: int, width: int) -> Any:
-    """The connections that sent something last, oldest first."""
-    connections = capture.connections
-    last = (connections["start_ns"] + connections["duration_ns"]).nlargest(rows).index
-    return connections_view(connections.loc[sorted(last)], width)
+def _until_stopped(watch: Watch, view: View) -> None:
+    try:
+        watch.run(view)
+    except KeyboardInterrupt:
+        # The end that was asked for.
+        pass
+    finally:
+        watch.watcher.stop()

@@ -10,7 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.commands.watch import add_pace
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -43,19 +46,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = parser.add_argument_group("sent again by a simulated sender (closed loop)")
     again.add_argument("--as-found", action="store_true", help="path, control and application as the capture shows")
     again.add_argument("--control", metavar="NAME", help="this control instead; with --through over that path")
+    watch = parser.add_argument_group("as it happened")
+    watch.add_argument(
+        "--watch", action="store_true", help="connections, windows and events on the capture's own clock"
+    )
+    add_pace(watch)
     parser.add_argument("--figure", metavar="FILE", help="draw it: .png, .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay in the way that was asked for."""
     from tcptrace_lab.errors import LabError
 
+    if arguments.watch or arguments.step or arguments.speed or arguments.until:
+        return _watch(arguments)
     if arguments.as_found or arguments.control:
         return _closed_loop(arguments)
     if arguments.through:
         return _open_loop(arguments)
-    raise LabError(f"{arguments.capture}: say how to replay it: --through SCENARIO, --as-found or --control NAME")
+    raise LabError(
+        f"{arguments.capture}: say how to replay it: --watch, --through SCENARIO, --as-found or --control NAME"
+    )
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from tcptrace_lab.commands.watch import follow, paced
+    from tcptrace_lab.replay.watch import watch_files
+
+    watcher = watch_files([arguments.capture], detail=arguments.capture == "-" and not arguments.no_verdicts)
+    if arguments.speed is None and not arguments.json and not arguments.until and sys.stdout.isatty():
+        # For people: as it happened.
+        arguments.speed = 1.0
+    again = None if arguments.capture == "-" else arguments.capture
+    return follow(arguments, paced(arguments, watcher, arguments.capture), again)
 
 
 def _open_loop(arguments: argparse.Namespace) -> int:

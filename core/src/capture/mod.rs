@@ -149,18 +149,23 @@ impl Reader {
         &mut self,
         mut each: impl FnMut(&Record<'_>),
     ) -> Result<bool, CaptureError> {
-        let (bytes, base) = (self.buffer.available(), self.buffer.offset());
-        let passed = match &mut self.format {
-            Format::Pcap(parser) => pass(bytes, base, |rest| parser.whole(rest), &mut each),
-            Format::Pcapng(parser) => pass(bytes, base, |rest| parser.whole(rest), &mut each),
-        };
-        self.buffer.consume(passed);
+        self.ready_records(&mut each);
         // The next one is not all there, or unusual, or there is none: the careful way moves on, or says why not.
         match self.next_record()? {
             Some(record) => each(&record),
             None => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Gives every record that is all there to `each`, and waits for none.
+    pub fn ready_records(&mut self, mut each: impl FnMut(&Record<'_>)) {
+        let (bytes, base) = (self.buffer.available(), self.buffer.offset());
+        let passed = match &mut self.format {
+            Format::Pcap(parser) => pass(bytes, base, |rest| parser.whole(rest), &mut each),
+            Format::Pcapng(parser) => pass(bytes, base, |rest| parser.whole(rest), &mut each),
+        };
+        self.buffer.consume(passed);
     }
 
     fn find(&mut self) -> Result<Option<Found>, CaptureError> {

@@ -173,25 +173,29 @@ impl Table {
         self.push_record(time_ns, self.segments, segment);
     }
 
-    /// The next segment, found in record `index` of its capture.
-    pub fn push_record(&mut self, time_ns: i64, index: u64, segment: &Segment) {
+    /// The next segment, found in record `index` of its capture; returns its connection's id.
+    pub fn push_record(&mut self, time_ns: i64, index: u64, segment: &Segment) -> u32 {
         self.segments += 1;
         let packet = Packet::new(time_ns, index, segment);
         let options = Some(&segment.options);
         let pair = plain_pair(segment.src, segment.dst).filter(|_| segment.network == 0);
-        if pair.is_none_or(|pair| !self.push_known(pair, &packet, options)) {
-            let ends = [segment.src, segment.dst];
-            self.follow(ends, segment.network, &packet, options);
+        match pair.and_then(|pair| self.push_known(pair, &packet, options)) {
+            Some(id) => id,
+            None => {
+                let ends = [segment.src, segment.dst];
+                self.follow(ends, segment.network, &packet, options)
+            }
         }
     }
 
-    /// The next segment, of the usual form.
+    /// The next segment, of the usual form; returns its connection's id.
     #[inline]
-    pub fn push_plain(&mut self, time_ns: i64, index: u64, plain: &Plain) {
+    pub fn push_plain(&mut self, time_ns: i64, index: u64, plain: &Plain) -> u32 {
         self.segments += 1;
         let packet = Packet::plain(time_ns, index, plain);
-        if !self.push_known((plain.addresses, plain.ports), &packet, None) {
-            self.push_found(plain, &packet);
+        match self.push_known((plain.addresses, plain.ports), &packet, None) {
+            Some(id) => id,
+            None => self.push_found(plain, &packet),
         }
     }
 
@@ -202,31 +206,30 @@ impl Table {
         there: (u64, u32),
         packet: &Packet<'_>,
         options: Option<&TcpOptions>,
-    ) -> bool {
+    ) -> Option<u32> {
         let back = reversed(there);
-        let Some(found) = self.shortcuts.get(shortcut(there, back)) else {
-            return false;
-        };
+        let found = self.shortcuts.get(shortcut(there, back))?;
         let pair = (found.addresses, found.ports);
         if packet.is_syn() || (pair != there && pair != back) || there == (0, 0) {
-            return false;
+            return None;
         }
         // The shortcut holds the pair as `ends` has it.
         let from = usize::from(pair != there);
-        self.begun[found.begun as usize].push(from, packet, options);
-        true
+        let connection = &mut self.begun[found.begun as usize];
+        connection.push(from, packet, options);
+        Some(connection.id as u32)
     }
 
     /// Through the map, and noted in the shortcut.
     #[cold]
-    fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>) {
+    fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>) -> u32 {
         let id = self.follow([plain.src(), plain.dst()], 0, packet, None);
         let slot = self.slot(id).expect("a segment was followed");
         let State::Begun(begun) = slot.state else {
-            return;
+            return id;
         };
         if slot.networks != [Some(0); 2] {
-            return;
+            return id;
         }
         let there = (plain.addresses, plain.ports);
         let back = reversed(there);
@@ -240,6 +243,7 @@ impl Table {
             ports,
             begun,
         };
+        id
     }
 
     /// Returns the id of the connection that the packet belongs to.

@@ -14,6 +14,7 @@ mod simulate;
 mod sweep;
 mod tape;
 mod tapped;
+mod watch;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -26,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     controls::register(module)?;
     own_sender::register(module)?;
     replay::register(module)?;
+    watch::register(module)?;
     tape::register(module)?;
     emulate::register(module)
 }

@@ -1,0 +1,263 @@
+//! The stream followed on its own clock: no further than asked.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use super::glance::{Event, EventKind, Glance};
+use super::source::{Sources, Stop};
+use super::stream::{Packet, Stream, stream};
+use crate::capture::{CaptureError, Truncated};
+use crate::connection::{self, Followed, Table, Wanted};
+use crate::wire::{Counts, Endpoint};
+
+/// How far it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// As far as was asked.
+    Reached,
+    /// What there is has been followed; more may come.
+    Waiting,
+    Ended,
+}
+
+/// Both ends of a connection at a glance.
+#[derive(Clone, Debug)]
+pub struct Live {
+    pub id: u32,
+    pub ends: [Endpoint; 2],
+    pub glances: [Glance; 2],
+    pub first_ns: i64,
+    pub last_ns: i64,
+    pub packets: u64,
+    shifts: [Option<u8>; 2],
+}
+
+/// Events kept until they are asked for: a reader that never asks is not to fill the memory.
+const MOST_EVENTS: usize = 1 << 20;
+/// Packets between two looks at the clock.
+const AT_ONCE: usize = 4096;
+
+pub struct Watcher {
+    name: String,
+    stream: Stream,
+    stop: Stop,
+    table: Table,
+    live: Vec<Option<Box<Live>>>,
+    pending: VecDeque<(i64, Packet)>,
+    pub events: Vec<Event>,
+    pub events_lost: u64,
+    counts: Counts,
+    pub position: u64,
+    truncated: Option<Truncated>,
+    pub first_ns: Option<i64>,
+    pub now_ns: i64,
+    records: u64,
+    is_ended: bool,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+impl Watcher {
+    pub fn new(name: String, sources: Sources, stop: Stop, wanted: Wanted) -> Self {
+        Self {
+            name,
+            stream: stream(sources),
+            stop,
+            table: Table::new(wanted),
+            live: Vec::new(),
+            pending: VecDeque::new(),
+            events: Vec::new(),
+            events_lost: 0,
+            counts: Counts::default(),
+            position: 0,
+            truncated: None,
+            first_ns: None,
+            now_ns: i64::MIN,
+            records: 0,
+            is_ended: false,
+        }
+    }
+
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    pub fn connections(&self) -> impl Iterator<Item = &Live> {
+        self.live.iter().flatten().map(Box::as_ref)
+    }
+
+    pub fn live(&self, id: u32) -> Option<&Live> {
+        self.live.get(id as usize)?.as_deref()
+    }
+
+    /// What was followed so far, as reading a whole capture gives it.
+    pub fn followed(&self) -> Followed {
+        Followed {
+            name: self.name.clone(),
+            table: self.table.clone(),
+            counts: self.counts,
+            truncated: self.truncated.clone(),
+        }
+    }
+
+    /// Follows packets captured until `until_ns`, `most` of them at the most, or until the next event; waits no longer
+    /// than `patience` for packets that are not there yet.
+    pub fn advance(
+        &mut self,
+        until_ns: i64,
+        most: u64,
+        to_event: bool,
+        patience: Duration,
+    ) -> Result<Progress, CaptureError> {
+        let begun = Instant::now();
+        let mut left = most;
+        loop {
+            let mut since_look = 0;
+            while let Some(&(time_ns, packet)) = self.pending.front() {
+                // A clock that went back does not hold up what follows.
+                if time_ns > until_ns || left == 0 {
+                    return Ok(Progress::Reached);
+                }
+                self.pending.pop_front();
+                left -= 1;
+                since_look += 1;
+                let events = self.events.len();
+                self.follow(time_ns, &packet);
+                if to_event && self.events.len() > events {
+                    return Ok(Progress::Reached);
+                }
+                if since_look == AT_ONCE && begun.elapsed() > patience {
+                    return Ok(Progress::Waiting);
+                }
+                since_look %= AT_ONCE;
+            }
+            if left == 0 {
+                return Ok(Progress::Reached);
+            }
+            if self.is_ended {
+                return Ok(Progress::Ended);
+            }
+            let wait = patience.saturating_sub(begun.elapsed());
+            if !self.receive(wait)? && begun.elapsed() >= patience {
+                return Ok(Progress::Waiting);
+            }
+        }
+    }
+
+    /// The next batch; whether one came.
+    fn receive(&mut self, wait: Duration) -> Result<bool, CaptureError> {
+        let received = match self.stream.try_recv() {
+            Err(TryRecvError::Empty) => self.stream.recv_timeout(wait),
+            Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+            Ok(batch) => Ok(batch),
+        };
+        match received {
+            Ok(batch) => {
+                let batch = batch.inspect_err(|_| self.is_ended = true)?;
+                self.pending.extend(batch.packets);
+                self.counts = batch.counts;
+                self.position = batch.position;
+                self.truncated = batch.truncated.or(self.truncated.take());
+                Ok(true)
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(false),
+            Err(RecvTimeoutError::Disconnected) => {
+                self.is_ended = true;
+                Ok(true)
+            }
+        }
+    }
+
+    #[inline]
+    fn follow(&mut self, time_ns: i64, packet: &Packet) {
+        let index = self.records;
+        self.records += 1;
+        self.first_ns.get_or_insert(time_ns);
+        self.now_ns = self.now_ns.max(time_ns);
+        match packet {
+            Packet::Plain(plain) => {
+                let id = self.table.push_plain(time_ns, index, plain);
+                let packet = connection::Packet::plain(time_ns, index, plain);
+                self.look(id, [plain.src(), plain.dst()], &packet, None);
+            }
+            Packet::Other(segment) => {
+                let id = self.table.push_record(time_ns, index, segment);
+                let packet = connection::Packet::new(time_ns, index, segment);
+                let wscale = segment.options.wscale;
+                self.look(id, [segment.src, segment.dst], &packet, wscale);
+            }
+            Packet::Foreign => (),
+        }
+    }
+
+    #[inline]
+    fn look(
+        &mut self,
+        id: u32,
+        ends: [Endpoint; 2],
+        packet: &connection::Packet<'_>,
+        wscale: Option<u8>,
+    ) {
+        let place = id as usize;
+        if place >= self.live.len() {
+            self.live.resize_with(place + 1, || None);
+        }
+        let live = self.live[place].get_or_insert_with(|| {
+            Box::new(Live {
+                id,
+                ends,
+                glances: Default::default(),
+                first_ns: packet.time,
+                last_ns: packet.time,
+                packets: 0,
+                shifts: [None; 2],
+            })
+        });
+        live.packets += 1;
+        live.last_ns = live.last_ns.max(packet.time);
+        let from = usize::from(live.ends[0] != ends[0]);
+        if packet.is_syn() {
+            live.shifts[from] = wscale;
+            // RFC 7323 section 2.2: both SYNs have to offer it.
+            if let [Some(first), Some(second)] = live.shifts {
+                live.glances[0].set_shift(second.min(14));
+                live.glances[1].set_shift(first.min(14));
+            }
+        }
+        let [first, second] = &mut live.glances;
+        let (mine, other) = if from == 0 {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        let heard = other.on_heard(packet);
+        let heard_flight = other.flight();
+        let sent = mine.on_sent(packet);
+        let flight = mine.flight();
+        if heard.is_some() || sent.is_some() {
+            self.tell(id, packet.time, 1 - from, heard, heard_flight);
+            self.tell(id, packet.time, from, sent, flight);
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self, id: u32, time_ns: i64, from: usize, kind: Option<EventKind>, flight: u32) {
+        let Some(kind) = kind else { return };
+        if self.events.len() >= MOST_EVENTS {
+            self.events_lost += 1;
+            return;
+        }
+        self.events.push(Event {
+            time_ns,
+            connection: id,
+            from: from as u8,
+            kind,
+            flight,
+        });
+    }
+}

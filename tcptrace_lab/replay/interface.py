@@ -1,0 +1,57 @@
+"""Packets of a network interface as a pcap stream: dumpcap's or tcpdump's, whichever is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+
+from tcptrace_lab.errors import LabError
+
+# Every header with its options; the payload is never looked at.
+SNAPLEN = 192
+ANY = "any"
+# A program that is asked to end does so at once, or not at all.
+GRACE_S = 2.0
+
+
+@contextlib.contextmanager
+def capturing(interface: str, *, bpf: str) -> Iterator[str]:
+    """The path from which an interface's packets can be read while the block lasts."""
+    check_interface(interface)
+    with subprocess.Popen(command(interface, bpf), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        try:
+            yield f"/dev/fd/{program.stdout.fileno()}"
+        except LabError as error:
+            # The stream ended before it began: its maker says why.
+            program.terminate()
+            told = program.communicate()[1].decode(errors="replace").strip().splitlines()
+            raise LabError(f"{interface}: {told[-1] if told else error}") from error
+        finally:
+            if program.poll() is None:
+                program.send_signal(signal.SIGINT)
+                try:
+                    program.wait(GRACE_S)
+                except subprocess.TimeoutExpired:
+                    program.kill()
+
+
+def check_interface(interface: str) -> None:
+    """Refuse an interface that is not there."""
+    if interface != ANY and not os.path.isdir(f"/sys/class/net/{interface}"):
+        raise LabError(f"{interface}: no such network interface")
+
+
+def command(interface: str, bpf: str) -> list[str]:
+    """The program that writes the interface's packets to its standard output as they come."""
+    tcpdump = shutil.which("tcpdump") or shutil.which("tcpdump", path="/usr/sbin:/sbin")
+    if tcpdump:
+        return [tcpdump, "-i", interface, "-n", "-U", "-s", str(SNAPLEN), "--immediate-mode", "-w", "-", bpf]
+    dumpcap = shutil.which("dumpcap")
+    if dumpcap:
+        return [dumpcap, "-q", "-i", interface, "-s", str(SNAPLEN), "-P", "-w", "-", "-f", bpf]
+    raise LabError("neither tcpdump nor dumpcap is installed (apt-get install tcpdump)")

@@ -1,0 +1,165 @@
+"""A capture as it happened: its own clock drives the following, as fast as asked; or packets as they come in."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tcptrace_lab import _core
+from tcptrace_lab.capture import Capture
+from tcptrace_lab.errors import LabError
+
+# Later than every packet.
+NEVER_NS = 2**63 - 1
+# How long packets are waited for at a time: how soon a key is heard.
+PATIENCE_S = 0.05
+# Between two looks at the connections.
+REFRESH_S = 0.1
+
+
+class View(Protocol):
+    """Who is shown what happens, and says what to do."""
+
+    def show(self, watch: Watch) -> None:
+        """The connections as they are now."""
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Something happened."""
+
+    def commands(self, timeout_s: float) -> Sequence[str]:
+        """What was asked for since the last call: pause, step, event, faster, slower, next, quit."""
+
+
+@dataclass
+class Watch:
+    """Following at a pace. `speed` is capture seconds per second; None: as they come. Times are nanoseconds."""
+
+    watcher: _core.Watcher
+    name: str
+    speed: float | None = None
+    until_s: float | None = None
+    count: int | None = None
+    duration_s: float | None = None
+    is_paused: bool = False
+    chosen: int = 0
+    status: str = "waiting"
+    _anchor: tuple[float, int] | None = field(default=None, repr=False)
+
+    def run(self, view: View) -> None:
+        """Follow until the end, or until the view says so."""
+        begun, shown = time.monotonic(), 0.0
+        while True:
+            self._follow(view)
+            for event in self.events():
+                view.tell(event)
+            now = time.monotonic()
+            is_over = self.status == "ended" or self._is_enough(now - begun)
+            if is_over or now - shown >= REFRESH_S:
+                view.show(self)
+                shown = now
+            if is_over or not self._obey(view):
+                return
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What happened since the last call."""
+        for time_ns, connection, sender, receiver, kind, flight in self.watcher.events():
+            first_ns = self.watcher.position()[1] or time_ns
+            yield {
+                "time_s": (time_ns - first_ns) / 1e9,
+                "time_ns": time_ns,
+                "connection": connection,
+                "event": kind,
+                "from": sender,
+                "to": receiver,
+                "flight": flight,
+            }
+
+    def capture(self) -> Capture:
+        """What was followed, as `read` gives it."""
+        return Capture(self.watcher.capture())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Capture time since the first packet."""
+        _, first_ns, now_ns, _ = self.watcher.position()
+        return 0.0 if first_ns is None else (now_ns - first_ns) / 1e9
+
+    def _follow(self, view: View) -> None:
+        if self.is_paused:
+            self.status = "paused"
+            return
+        until_ns = self._limit_ns()
+        if self.speed is not None:
+            until_ns = min(until_ns, self._paced_ns())
+        left = NEVER_NS if self.count is None else self.count - self.watcher.position()[0]
+        self.status = self.watcher.advance(until_ns, max(left, 0), False, PATIENCE_S)
+
+    def _limit_ns(self) -> int:
+        """The end of `--until`, once the first packet says from when on."""
+        first_ns = self.watcher.position()[1]
+        if self.until_s is None:
+            return NEVER_NS
+        if first_ns is None:
+            self.watcher.advance(NEVER_NS, 1, False, PATIENCE_S)
+            first_ns = self.watcher.position()[1]
+        return NEVER_NS if first_ns is None else first_ns + int(self.until_s * 1e9)
+
+    def _paced_ns(self) -> int:
+        _, first_ns, now_ns, _ = self.watcher.position()
+        if first_ns is None:
+            self.watcher.advance(NEVER_NS, 1, False, PATIENCE_S)
+            return NEVER_NS if self.watcher.position()[1] is None else self.watcher.position()[2]
+        if self._anchor is None:
+            self._anchor = (time.monotonic(), now_ns)
+        wall_s, at_ns = self._anchor
+        return at_ns + int((time.monotonic() - wall_s) * (self.speed or 1.0) * 1e9)
+
+    def _is_enough(self, elapsed_s: float) -> bool:
+        records, first_ns, _, _ = self.watcher.position()
+        if self.duration_s is not None and elapsed_s >= self.duration_s:
+            return True
+        if self.count is not None and records >= self.count:
+            return True
+        return (
+            self.until_s is not None
+            and first_ns is not None
+            and self.status == "reached"
+            and (self.speed is None or self._paced_ns() >= first_ns + int(self.until_s * 1e9))
+        )
+
+    def _obey(self, view: View) -> bool:
+        """Carry out the view's commands; False: it wants no more."""
+        is_idle = self.is_paused or self.status == "reached"
+        for command in view.commands(PATIENCE_S if is_idle else 0.0):
+            if command == "quit":
+                return False
+            self._carry_out(command)
+        return True
+
+    def _carry_out(self, command: str) -> None:
+        self._anchor = None
+        if command == "pause":
+            self.is_paused = not self.is_paused
+        elif command in ("step", "event"):
+            self.is_paused = True
+            most, to_event = (1, False) if command == "step" else (NEVER_NS, True)
+            self.status = self.watcher.advance(self._limit_ns(), most, to_event, PATIENCE_S)
+        elif command in ("faster", "slower"):
+            factor = 2.0 if command == "faster" else 0.5
+            self.speed = None if self.speed is None else self.speed * factor
+        elif command == "next":
+            self.chosen += 1
+
+
+def watch_files(
+    files: Sequence[str], *, follow: bool = False, detail: bool = False, name: str | None = None
+) -> _core.Watcher:
+    """A watcher of captures as one stream; `-` is standard input."""
+    for file in files:
+        if file != "-" and not os.path.exists(file):
+            raise LabError(f"{file}: No such file or directory")
+    shown = name or ("standard input" if files[0] == "-" else ", ".join(files))
+    return _core.Watcher(shown, list(files), follow, True if detail else None)
