@@ -1,4 +1,4 @@
-"""pyshark: Wireshark's full dissection of one packet, and packets as they arrive on an interface."""
+"""pyshark: Wireshark's full dissection of one packet."""
 
 from __future__ import annotations
 

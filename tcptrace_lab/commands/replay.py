@@ -8,6 +8,7 @@ THROUGH ANOTHER PATH, OPEN LOOP: every recorded packet enters when it was record
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
@@ -51,6 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--watch", action="store_true", help="connections, windows and events on the capture's own clock"
     )
     add_pace(watch)
+    wire = parser.add_argument_group("on a wire")
+    wire.add_argument("--interface", metavar="IF", help="send the packets from this interface at their recorded times")
+    wire.add_argument("--yes", action="store_true", help="send what was shown")
+    wire.add_argument("--anywhere", action="store_true", help="also from an interface with a default route")
+    wire.add_argument("--rewrite", action="append", default=[], metavar="OLD=NEW", help="another address")
+    wire.add_argument("--sender", metavar="NAME", help="tcpreplay or scapy (default: the first that is there)")
     parser.add_argument("--figure", metavar="FILE", help="draw it: .png, .svg or .pdf")
 
 
@@ -58,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay in the way that was asked for."""
     from tcptrace_lab.errors import LabError
 
+    if arguments.interface:
+        return _on_the_wire(arguments)
     if arguments.watch or arguments.step or arguments.speed or arguments.until:
         return _watch(arguments)
     if arguments.as_found or arguments.control:
@@ -67,6 +76,40 @@ def run(arguments: argparse.Namespace) -> int:
     raise LabError(
         f"{arguments.capture}: say how to replay it: --watch, --through SCENARIO, --as-found or --control NAME"
     )
+
+
+def _on_the_wire(arguments: argparse.Namespace) -> int:
+    from tcptrace_lab import read
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.replay.wire import plan, send
+
+    speed = 1.0 if arguments.speed is None else arguments.speed
+    if speed <= 0:
+        raise LabError(f"--speed {speed:g}: must be above 0")
+    capture = read(arguments.capture)
+    chosen, frames = plan(
+        capture,
+        arguments.interface,
+        rewrite=arguments.rewrite,
+        sender=arguments.sender,
+        anywhere=arguments.anywhere,
+    )
+    if not arguments.json:
+        print("\n".join(chosen.lines()))
+    if not arguments.yes:
+        raise LabError("nothing was sent: --yes sends it")
+    sent = send(chosen, frames, speed=speed)
+    if arguments.json:
+        print(json.dumps(_plain({**dataclasses.asdict(chosen), **dataclasses.asdict(sent)}), indent=1))
+        return 0
+    print(f"  sent       {sent.packets} packets in {sent.duration_s:.3f} s")
+    if math.isnan(sent.error_median_s):
+        print(f"  timing     {chosen.sender} keeps the times and does not tell how well")
+    else:
+        shown = (sent.error_median_s, sent.error_p99_s, sent.error_max_s)
+        half, most, worst = (f"{1e6 * error:.0f} us" for error in shown)
+        print(f"  timing     late by {half} (half of the packets), {most} (99 %), {worst} (most)")
+    return 0
 
 
 def _watch(arguments: argparse.Namespace) -> int:

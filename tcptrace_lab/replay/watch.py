@@ -47,6 +47,7 @@ class Watch:
     chosen: int = 0
     status: str = "waiting"
     _anchor: tuple[float, int] | None = field(default=None, repr=False)
+    _target_ns: int = field(default=0, repr=False)
 
     def run(self, view: View) -> None:
         """Follow until the end, or until the view says so."""
@@ -94,6 +95,7 @@ class Watch:
         until_ns = self._limit_ns()
         if self.speed is not None:
             until_ns = min(until_ns, self._paced_ns())
+        self._target_ns = until_ns
         left = NEVER_NS if self.count is None else self.count - self.watcher.position()[0]
         self.status = self.watcher.advance(until_ns, max(left, 0), False, PATIENCE_S)
 
@@ -123,12 +125,9 @@ class Watch:
             return True
         if self.count is not None and records >= self.count:
             return True
-        return (
-            self.until_s is not None
-            and first_ns is not None
-            and self.status == "reached"
-            and (self.speed is None or self._paced_ns() >= first_ns + int(self.until_s * 1e9))
-        )
+        if self.until_s is None or first_ns is None:
+            return False
+        return self.status == "reached" and self._target_ns >= first_ns + int(self.until_s * 1e9)
 
     def _obey(self, view: View) -> bool:
         """Carry out the view's commands; False: it wants no more."""

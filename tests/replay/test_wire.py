@@ -1,0 +1,109 @@
+"""A capture on a wire: in namespaces that the test makes, what arrives is what was recorded, when it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.cli import main
+from tcptrace_lab.errors import LabError
+from tcptrace_lab.replay.wire import plan
+from tests.conftest import ROOT
+
+SHORT = ROOT / "captures" / "short_reno.pcap.gz"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces want root")
+
+
+def ip(*words: str) -> None:
+    """Run ip(8)."""
+    subprocess.run(["ip", *words], check=True)
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    """A namespace with a pair of joined interfaces, wire0 and wire1."""
+    name = f"tlwire{os.getpid()}"
+    ip("netns", "add", name)
+    try:
+        ip("-n", name, "link", "add", "wire0", "type", "veth", "peer", "name", "wire1")
+        for link in ("lo", "wire0", "wire1"):
+            ip("-n", name, "link", "set", link, "up")
+        yield name
+    finally:
+        ip("netns", "del", name)
+
+
+def replay(namespace: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command in a namespace."""
+    command = ["ip", "netns", "exec", namespace, sys.executable, "-m", "tcptrace_lab", "replay", str(SHORT), *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+
+
+@needs_root
+def test_what_arrives_is_what_was_recorded(namespace: str, tmp_path: Path) -> None:
+    """Every packet in order, addresses rewritten with right checksums, times within some milliseconds."""
+    file = tmp_path / "arrived.pcap"
+    listen = ["ip", "netns", "exec", namespace, "tcpdump", "-i", "wire1", "-U", "-w", str(file), "tcp"]
+    with subprocess.Popen(listen, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        program.stderr.readline()
+        words = ["--interface", "wire0", "--rewrite", "10.9.1.1=192.0.2.1", "--sender", "scapy", "--yes"]
+        done = replay(namespace, *words)
+        program.terminate()
+        program.communicate(timeout=10)
+    assert done.returncode == 0, done.stderr
+    assert "late by" in done.stdout
+    arrived, recorded = read(file), read(SHORT)
+    assert arrived.packets == recorded.packets
+    assert arrived.connections["client"][0] == "192.0.2.1"
+    for column in ("unique_bytes", "retransmissions", "packets_client", "packets_server", "end"):
+        assert arrived.connections[column][0] == recorded.connections[column][0]
+    ours, theirs = (each[0].data_flow.segments["time_ns"].to_numpy() for each in (arrived, recorded))
+    late_ns = (ours - ours[0]) - (theirs - theirs[0])
+    assert np.percentile(np.abs(late_ns), 90) < 20e6
+
+
+@needs_root
+def test_nothing_is_sent_without_a_yes_nor_into_the_world(namespace: str) -> None:
+    """It is shown first; an interface with a default route is refused."""
+    shown = replay(namespace, "--interface", "wire0")
+    assert shown.returncode == 2
+    assert "10.9.1.1" in shown.stdout
+    assert "nothing was sent: --yes sends it" in shown.stderr
+    ip("-n", namespace, "addr", "add", "198.51.100.1/24", "dev", "wire0")
+    ip("-n", namespace, "route", "add", "default", "via", "198.51.100.2")
+    refused = replay(namespace, "--interface", "wire0", "--yes")
+    assert refused.returncode == 2
+    assert "default route" in refused.stderr
+    assert replay(namespace, "--interface", "wire0", "--anywhere", "--speed", "20", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--interface", "nowhere0"], "nowhere0: no such network interface"),
+        (["--interface", "lo", "--rewrite", "a=b"], "--rewrite a=b: must be OLD=NEW"),
+        (["--interface", "lo", "--sender", "pigeon"], "--sender pigeon: must be one of"),
+    ],
+)
+def test_errors_are_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2, and what to mend."""
+    assert main(["replay", str(SHORT), *words]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_a_capture_without_ip_is_refused(tmp_path: Path) -> None:
+    """Nothing to send."""
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    with pytest.raises(LabError, match="no IP packet to send"):
+        plan(read(empty), "lo", anywhere=True)
