@@ -19,6 +19,7 @@ mod htcp;
 mod hybla;
 mod hystart;
 mod illinois;
+mod lp;
 mod module;
 mod reno;
 mod reno_linux;
@@ -45,6 +46,7 @@ pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use hystart::HystartPlusPlus;
 pub use illinois::Illinois;
+pub use lp::Lp;
 pub use module::Kernel;
 pub use reno::Reno;
 pub use reno_linux::RenoLinux;
@@ -116,6 +118,11 @@ pub trait Control: CloneControl + Debug + Send {
     fn start(&mut self, _state: &mut State, _snd_nxt: u64) {}
     /// Every round-trip sample, also those of ACKs that do not open the window.
     fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
+    fn wants_timestamps(&self) -> bool {
+        false
+    }
+    /// TSval and TSecr of the ACK that comes next (RFC 7323), in milliseconds; only to a control that wants them.
+    fn on_timestamps(&mut self, _ts_val: u64, _ts_ecr: u64) {}
     /// Every ACK as it comes in, duplicates and those of a recovery too, before it may open the window.
     fn on_arrival(&mut self, _state: &mut State, _ack: &Ack) {}
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
@@ -181,6 +188,10 @@ impl Clone for Box<dyn Control> {
 pub trait Window: Debug + Send {
     fn start(&mut self, _state: &mut State, _snd_nxt: u64) {}
     fn on_rtt(&mut self, _now_ns: i64, _rtt_ns: i64) {}
+    fn wants_timestamps(&self) -> bool {
+        false
+    }
+    fn on_timestamps(&mut self, _ts_val: u64, _ts_ecr: u64) {}
     /// Every ACK as it comes in, in any state: for what a window measures throughout.
     fn on_arrival(&mut self, _state: &mut State, _ack: &Ack) {}
     /// Whether this ACK is slow start's. Only a window that keeps its own books says otherwise.
@@ -221,6 +232,14 @@ impl<S: SlowStart + Clone + 'static, W: Window + Clone + 'static> Control for Pa
 
     fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {
         self.window.on_rtt(now_ns, rtt_ns);
+    }
+
+    fn wants_timestamps(&self) -> bool {
+        self.window.wants_timestamps()
+    }
+
+    fn on_timestamps(&mut self, ts_val: u64, ts_ecr: u64) {
+        self.window.on_timestamps(ts_val, ts_ecr);
     }
 
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {

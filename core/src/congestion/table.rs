@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{
     Bbr, Bic, Compound, CompoundDraft, Control, Cubic, Cubic26, CubicLinux, HighSpeed, Htcp, Hybla,
-    HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, MStart, Pair, Reno, RenoLinux, Scalable,
-    SlowStart, Standard, Vegas, Veno, Westwood, Window, Yeah,
+    HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, Lp, MStart, Pair, Reno, RenoLinux,
+    Scalable, SlowStart, Standard, Vegas, Veno, Westwood, Window, Yeah,
 };
 
 /// How a run counts (core/src/simulate).
@@ -51,6 +51,7 @@ impl Counting {
 
 const BOTH: &[Profile] = &[Profile::Ns2, Profile::Rfc];
 const RFC: &[Profile] = &[Profile::Rfc];
+const NS2: &[Profile] = &[Profile::Ns2];
 
 /// A number that a scenario may set; a flag is 0 or 1.
 #[derive(Debug)]
@@ -426,6 +427,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Yeah::new),
+    },
+    WindowRow {
+        name: "lp",
+        family: "lp",
+        source: "Kuzmanovic and Knightly, INFOCOM 2003, as in ns-2.35",
+        parameters: &[],
+        profiles: NS2,
+        is_linux_module: true,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, counting| module(slow_start, p, counting, Lp::new),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {

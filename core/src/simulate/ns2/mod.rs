@@ -45,6 +45,8 @@ struct Connection {
     /// ACKs behind the shared way back, on this connection's own delay.
     last_stretch: VecDeque<(Stamp<Seconds>, Packet)>,
     writes: writes::Writes,
+    /// Number, echo and time of sending of ACKs on the way (in seconds), for a control that wants their timestamps.
+    ack_stamps: Option<VecDeque<(i64, f64, f64)>>,
     /// Window, threshold and state as last recorded; NaN before that.
     last_truth: (f64, f64, SenderState),
 }
@@ -160,6 +162,7 @@ fn connection(
         RecoveryKind::Fack => Any::Fack(fack::Fack::new()),
     };
     let delays = given.receiver.delayed_ack_segments > 1;
+    let ack_stamps = base.control.wants_timestamps().then(VecDeque::new);
     Connection {
         base,
         agent,
@@ -173,6 +176,7 @@ fn connection(
         delayed_ack_s: seconds(given.receiver.delayed_ack_timer_ns),
         extra_delay: Seconds::from_ns(given.extra_delay_ns),
         last_stretch: VecDeque::new(),
+        ack_stamps,
         writes: writes::Writes::new(&given.application, given.start_ns),
         last_truth: (f64::NAN, f64::NAN, SenderState::Open),
     }
@@ -259,6 +263,9 @@ impl Connection {
     fn send_ack(&mut self, io: &mut Io, at: Stamp<Seconds>) {
         let ack = self.sink.ack(self.base.connection);
         self.base.totals.acks_sent += 1;
+        if let Some(stamps) = &mut self.ack_stamps {
+            stamps.push_back((ack.number(), ack.ts, io.now.0));
+        }
         io.event(at, Place::Receiver, EventKind::SendAck, &ack);
         io.send(1 - self.base.direction, ack);
     }
@@ -266,11 +273,27 @@ impl Connection {
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Packet) {
         io.delivered(1 - self.base.direction, packet);
         io.event(at, Place::Sender, EventKind::RecvAck, packet);
+        self.tell_stamps(packet);
         self.agent.on_ack(&mut self.base, io, packet);
         if self.base.deliveries.is_some() {
             self.base.tell_delivery(io.now, packet);
         }
         self.record(io);
+    }
+
+    /// The clocks in an ACK, which its packet has no room for: ACKs come in the order in which they were sent. Where
+    /// one is lost among duplicates that are alike, the time is that of the first of them.
+    fn tell_stamps(&mut self, packet: &Packet) {
+        let Some(stamps) = &mut self.ack_stamps else {
+            return;
+        };
+        while let Some((number, echo_s, sent_s)) = stamps.pop_front() {
+            if number == packet.number() && echo_s == packet.ts {
+                let ms = |time_s: f64| (time_s * 1e3).round() as u64;
+                self.base.control.on_timestamps(ms(sent_s), ms(echo_s));
+                return;
+            }
+        }
     }
 
     /// A row of truth if window, threshold or state have changed.
