@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Row = tuple[object, ...]
 
-# Where the ns-2 reference data lies beside a checkout.
-ORACLES = FilePath("..") / "shared" / "oracles" / "ns2"
+# Our own runs of ns-2.35 in a checkout; an installed package has none.
+ORACLES = FilePath(__file__).parents[2] / "tests" / "data" / "ns2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,16 +149,19 @@ class Sources:
         if self.tell is not None:
             self.tell(f"simulating {table.get('title', '')} {what}".rstrip())
 
+    def _place(self) -> str:
+        empty = sorted(name for name, rows in self._read.items() if not rows)
+        own = "tests/data/ns2, our own runs" if self.oracles == ORACLES else str(self.oracles)
+        return own + (f"; none of {', '.join(empty)}: columns empty" if empty else "")
+
     def note(self) -> str:
         """One line that says which comparisons are there."""
-        ns2 = (
-            f"ns-2: {self.oracles}" if self.oracles else "ns-2: no reference data found (--oracles DIR), columns empty"
-        )
+        ns2 = f"ns-2: {self._place()}" if self.oracles else "ns-2: no runs of it found (--oracles DIR), columns empty"
         return ns2 + ("" if self.simulate else "; simulator: not run (--no-simulate), columns empty")
 
 
 def find_oracles(given: str | None) -> FilePath | None:
-    """The folder of ns-2 data: the one given (which must exist), or the one beside the working folder."""
+    """The folder of ns-2 data: the one given (which must exist), or the checkout's own runs."""
     if given is not None:
         folder = FilePath(given)
         if not folder.is_dir():
@@ -207,6 +210,9 @@ def _load(folder: FilePath, name: str) -> list[dict[str, str]]:
         with gzip.open(packed, "rt", encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
     if not plain.exists():
+        if (folder / "MANIFEST.json").exists():
+            # Our own runs are of some figures only: the others' columns stay empty.
+            return []
         raise LabError(f"{plain}: not there; is {folder} the folder of ns-2 data?")
     with open(plain, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

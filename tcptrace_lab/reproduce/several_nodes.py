@@ -142,6 +142,11 @@ def _printed() -> Table:
     )
 
 
+def _full_cycles(rows: list[dict[str, str]]) -> float | None:
+    """ns-2's Mbit/s over whole cycles."""
+    return round(float(rows[0]["throughput_full_cycles_pkt_per_s"]) * PACKET_BITS / 1e6, 6) if rows else None
+
+
 def _figure_2(sources: Sources) -> Table:
     rows: list[Row] = []
     for rate, printed in ((1.5e6, 1.371), (1.6e6, 1.247)):
@@ -157,7 +162,7 @@ def _figure_2(sources: Sources) -> Table:
                 float(ns2[0]["throughput_0_500s_Mbps"]) if ns2 else None,
                 early,
                 predicted[1] if predicted else None,
-                float(ns2[0]["throughput_full_cycles_Mbps"]) if ns2 else None,
+                _full_cycles(ns2),
                 simulated[1] if simulated else None,
             )
         )
@@ -200,9 +205,9 @@ def _figure_4(sources: Sources) -> Table:
                 REGIMES.get(simulated[0] or 0) if simulated else None,
                 round(predicted[1], 3) if predicted else None,
                 round(counted[1], 3) if counted else None,
-                float(ns2[0]["throughput_full_cycles_Mbps"]) if ns2 else None,
+                _full_cycles(ns2),
                 round(simulated[1], 4) if simulated else None,
-                float(ns2_two[0]["throughput_full_cycles_Mbps"]) if ns2_two else None,
+                _full_cycles(ns2_two),
                 round(two[1], 4) if two else None,
             )
         )
@@ -261,7 +266,7 @@ def _figure_7(sources: Sources) -> Table:
                     REGIMES.get(simulated[0] or 0) if simulated else None,
                     round(predicted[1], 3) if predicted else None,
                     round(counted[1], 3) if counted else None,
-                    float(ns2[0]["throughput_full_cycles_Mbps"]) if ns2 else None,
+                    _full_cycles(ns2),
                     round(simulated[1], 4) if simulated else None,
                 )
             )
