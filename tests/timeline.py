@@ -56,7 +56,13 @@ class Line:
 
 
 def timeline(
-    text: str, *, control: Control, receiver: Receiver | None = None, bytes_: int = 0, seconds: float = 10.0
+    text: str,
+    *,
+    control: Control,
+    receiver: Receiver | None = None,
+    bytes_: int = 0,
+    application: Application | None = None,
+    seconds: float = 10.0,
 ) -> Run:
     """Run the scenario that the lines describe and hold the sender's capture against them."""
     wanted = [parse(line) for line in text.strip().splitlines() if line.split("#")[0].strip()]
@@ -73,7 +79,7 @@ def timeline(
             Connection(
                 control=control,
                 receiver=receiver or Receiver(),
-                application=Application(kind="bytes", bytes=bytes_) if bytes_ else Application(),
+                application=application or (Application(kind="bytes", bytes=bytes_) if bytes_ else Application()),
             ),
         ),
         duration_s=seconds,

@@ -54,6 +54,14 @@ impl Default for Rack {
 }
 
 impl Rack {
+    /// With the handshake's round trip.
+    pub fn new(rtt_ns: Option<i64>) -> Self {
+        Self {
+            min_rtt_ns: rtt_ns.unwrap_or(i64::MAX),
+            ..Self::default()
+        }
+    }
+
     /// Step 1.
     pub fn on_sample(&mut self, rtt_ns: i64) {
         self.min_rtt_ns = self.min_rtt_ns.min(rtt_ns);

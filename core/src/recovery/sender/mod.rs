@@ -169,11 +169,12 @@ impl Sender {
         control.on_established(&mut state, now_ns, rto.srtt_ns());
         let is_fack = options.recovery == Recovery::Fack;
         let has_board = is_fack || options.recovery == Recovery::Sack;
+        let rack = (options.has_rack && has_board).then(|| Rack::new(rto.srtt_ns()));
         Self {
             delivery: control.wants_delivery().then(Delivering::default),
             owns_window: control.owns_window(),
             pacer: Pacer::default(),
-            board: if options.has_rack && has_board {
+            board: if rack.is_some() {
                 Scoreboard::new(options.smss, is_fack).of_rack()
             } else {
                 Scoreboard::new(options.smss, is_fack)
@@ -196,7 +197,7 @@ impl Sender {
             due: None,
             has_had_partial: false,
             prr: None,
-            rack: (options.has_rack && has_board).then(Rack::default),
+            rack,
             limited_transmit: 0,
             options,
             probes: false,
