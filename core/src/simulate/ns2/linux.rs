@@ -16,7 +16,8 @@ pub struct Linux {
     /// Rate halving: packets still allowed in flight above cwnd.
     next_in_flight: i64,
     has_started: bool,
-    /// The modules' clock: it stands still between ACKs.
+    /// The modules' clock: it stands still between ACKs. Differs: ns has one for all its agents, so a timeout there is at
+    /// the last ACK of any; H-TCP, which counts from it, then grows some ACKs off beside other Linux senders.
     clock: Seconds,
     /// When each packet was last sent, by number modulo the table's size.
     sent_at: Vec<f64>,
