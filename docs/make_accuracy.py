@@ -7,6 +7,7 @@ Takes the recordings in captures/ and, where it is there, the reference data bes
 
 from __future__ import annotations
 
+import csv
 import json
 import tomllib
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tcptrace_lab.reconstruct.truth import read_truth
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT.parent / "shared" / "captures" / "kernel"
+BOTH_ENDS = ROOT.parent / "shared" / "captures" / "identify"
 OWN = ROOT / "captures"
 PAGE = ROOT / "docs" / "accuracy.md"
 
@@ -39,12 +41,22 @@ of ACKs outside recovery at which the truth lies between our bounds. **Losses** 
 starts** in the whole capture: the connection's own and every restart.
 """
 
+AWAY = """
+## At the receiver
+
+The same run captured at both its ends (Linux, one emulated bottleneck). At the receiver each segment is put at the ACK
+that its timestamp echoes (`m_start_nots` has none: there the rhythm of arrivals and ACKs tells), and what was lost
+before the tap is put back between its neighbours. Truth and capture are matched by ACK number. *limits differ by*: the
+largest difference between the two captures' shares of time by what limited the sender.
+"""
+
 LIMITS = """
 ## Where it is wrong, and why
 
 - `bbr_20M`: the window is not what limits a rate-based sender; all that is said is a lower bound, and "undecided".
-- `*.rcv` and `*.receiver`: captured at the receiver, where no flight is visible: the verdict makes no claim; the scores
-  of `reconstruct` there show what ignoring that would give.
+- `reno_nots_rcvcap.rcv`: captured at the receiver, without timestamps, and the queue never runs empty: which ACK
+  released what cannot be told. The losses are counted; of the window the verdict says nothing, and its scores above
+  show why.
 - `cubic_gso_50M`: the capture has super-segments of the sender's offload: the window is known to one or two segments.
 - `tahoe_sat_*`, recovery: `lab_tahoe` sets cwnd to one segment at the third duplicate ACK and then waits for its timer;
   a silent sender shows no window.
@@ -67,7 +79,8 @@ class Row:
 
 def main() -> None:
     rows = [*_kernel(), *_own()]
-    PAGE.write_text("\n".join([HEAD, *_windows(rows), *_verdicts(rows), *_paths(rows), LIMITS.strip(), ""]))
+    away = _away()
+    PAGE.write_text("\n".join([HEAD, *_windows(rows), *_verdicts(rows), *_paths(rows), *away, LIMITS.strip(), ""]))
     print(f"{PAGE.relative_to(ROOT)}: {len(rows)} senders")
 
 
@@ -153,6 +166,52 @@ def _verdicts(rows: list[Row]) -> list[str]:
         cells += [_counts(row.truth["per_cycle"]), _counts(list(starts.per_cycle)), starts.regime]
         lines.append(f"| {row.name} | {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def _away() -> list[str]:
+    """Runs captured at both ends: what the receiver's capture tells beside the sender's."""
+    if not BOTH_ENDS.exists():
+        return []
+    head = (
+        "| capture | median: sender | receiver | 90 % | in bounds | dropped | precision | recall | slow starts: sender "
+        "| receiver | regime | control | limits differ by |"
+    )
+    lines = [AWAY.rstrip(), "", head, "|---|" + "---:|" * 9 + "---|---|---:|"]
+    with (BOTH_ENDS / "index.csv").open() as table:
+        runs = list(csv.DictReader(table))
+    for run in runs:
+        port = int(run["client_port"])
+        truth = read_truth(BOTH_ENDS / f"{run['name']}.truth.csv.gz", port=port)
+        ends = [
+            next(
+                found
+                for found in classify(read(BOTH_ENDS / run[f"{end}_capture"]))
+                if found.who.sender.endswith(f":{port}")
+            )
+            for end in ("sender", "receiver")
+        ]
+        scores = [score(end.seen, truth, first_sequence=end.who.first_sequence) for end in ends]
+        near, far = scores
+        cells = [_error(near.limited)[0], *_error(far.limited), "" if far.within is None else f"{far.within:.1%}"]
+        cells += [
+            str(far.drops),
+            _ratio(far.precision),
+            _ratio(far.recall),
+            str(near.slow_starts),
+            str(far.slow_starts),
+        ]
+        regimes = [end.slow_starts.regime for end in ends]
+        controls = [end.as_dict()["sender_tcp"]["congestion_control"] or "a set" for end in ends]
+        cells += [_beside(regimes), _beside(controls)]
+        limits = [end.as_dict()["limits"] for end in ends]
+        differences = [abs(limits[0].get(name, 0.0) - limits[1].get(name, 0.0)) for name in limits[0]]
+        cells.append(f"{max(differences, default=0.0):.1%}")
+        lines.append(f"| {run['name']} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _beside(both: list[str]) -> str:
+    return both[0] if both[0] == both[1] else f"{both[0]} / {both[1]}"
 
 
 def _ratio(value: float | None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.truth import SEQUENCE_SPACE, Truth
 
 
@@ -38,7 +38,7 @@ def aligned(truth: Truth, timeline: Timeline, first_sequence: int) -> Truth:
     )
 
 
-def _matched(theirs: Ints, ours: Ints, *, whole: Ints) -> Ints:
+def _matched(theirs: Ints, ours: Ints, *, whole: Bools) -> Ints:
     """For each number of theirs the index of the same of ours, the n-th for the n-th (where rows stand for ACKs)."""
     own = _occurrence(ours)
     wanted = np.where(whole, _occurrence(theirs), 0)

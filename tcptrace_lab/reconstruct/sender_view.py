@@ -263,7 +263,8 @@ def _around(flags: Bools) -> Floats:
     total = np.concatenate(([0], np.cumsum(flags)))
     index = np.arange(len(flags))
     low, high = np.maximum(index - AROUND, 0), np.minimum(index + AROUND + 1, len(flags))
-    return (total[high] - total[low]) / (high - low)
+    share: Floats = (total[high] - total[low]) / (high - low)
+    return share
 
 
 def _open_share(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> Floats:
