@@ -9,6 +9,9 @@ import numpy as np
 from tcptrace_lab.reconstruct.arrivals import Sends
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 
+# Fewer groups than this show no habit.
+FEW_GROUPS = 16
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
@@ -35,6 +38,25 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     found = time_ns - ack_ns[np.maximum(echoed.low, 0)]
     # A clock that jumped may name an ACK of later.
     return np.where((echoed.low >= 0) & (found >= 0), found, -1)
+
+
+def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:
+    """The share of the groups of ACKs (of one TSval) that released less than they tell has left, recoveries apart.
+
+    A window at work never shrinks without a loss: what an ACK reports is sent again at once, and that names the same
+    TSval. A pacer or an application sends at its own times, now less, now more. `gone`: bytes known to have arrived at
+    each ACK, `una`: those acknowledged; `sizes`: of the segments.
+    """
+    ends = np.unique(echoed.high[echoed.high >= 0])
+    if len(ends) < FEW_GROUPS:
+        return 0.0
+    sent = np.bincount(np.searchsorted(ends, echoed.high[echoed.high >= 0]), sizes[echoed.high >= 0], len(ends))
+    told = np.diff(gone[ends], prepend=gone[ends[0]])
+    # Where something is reported out of order, or was or will be, losses move the window.
+    calm = np.concatenate(([False], gone[ends] == una[ends], [False]))
+    kept = calm[:-2] & calm[1:-1] & calm[2:]
+    less = told - sent > sizes.max() / 2
+    return float(np.mean(less[kept])) if np.count_nonzero(kept) >= FEW_GROUPS else 0.0
 
 
 def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:

@@ -16,6 +16,7 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.score import Score, score
 from tcptrace_lab.reconstruct.sender import Sender, sender
 from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
+from tcptrace_lab.reconstruct.sender_view import sender_view
 from tcptrace_lab.reconstruct.sent_order import sends
 from tcptrace_lab.reconstruct.truth import read_truth
 from tcptrace_lab.scenario_file import load
@@ -219,3 +220,17 @@ def test_the_kernels_receiver_side_captures_tell_what_the_senders_tell(name: str
     mine, theirs = Reconstruction(at_receiver.who.timeline), Reconstruction(at_sender.who.timeline)
     assert mine.limits == pytest.approx(theirs.limits, abs=0.03)
     assert mine.base_rtt_ns == pytest.approx(theirs.base_rtt_ns, rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "is_clocked"), [("bbr_plain1", False), ("cubic_short_rtt", True)])
+def test_a_pacer_is_told_from_a_window_though_the_clock_ticks_slowly(name: str, *, is_clocked: bool) -> None:
+    """Ticks of 4 ms hold several ACKs: a window gives back at once what they report, a pacer now less, now more."""
+    folder = shared("captures", "identify")
+    connection = read(folder / f"{name}.rcv.pcap.gz")[0]
+    who = sender(connection)
+    flow = connection.flows[who.direction]
+    segments = flow.segments.assign(ts_val=flow.segments["ts_val"] // 4, ts_ecr=flow.segments["ts_ecr"] // 4)
+    acks = flow.acks.assign(ts_val=flow.acks["ts_val"] // 4)
+    view = sender_view(who.timeline, segments, acks, place="receiver")
+    assert view is not None
+    assert (Reconstruction(view.timeline).limits["cwnd"] > 0.5) == is_clocked
