@@ -24,6 +24,9 @@
       wrote reno.drops.csv
       wrote reno.queue.csv
 
+Editors complete a scenario's keys from its schema: `tcptrace-lab simulate --schema > scenario.schema.json`, and
+`#:schema scenario.schema.json` as the file's first line.
+
 A run begins at 1000000000 s (2001-09-09) in its files. The truth has the columns of the kernel captures' truth: ev S,
 the sender's variables after a change; ev C, a loss noticed. Of several --tap each has its own file: reno.node0.in.pcap.
 """
@@ -41,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from tcptrace_lab.controls import described
 
     parser.epilog = described()
-    parser.add_argument("scenario", help="scenario file (TOML)")
+    parser.add_argument("scenario", nargs="?", help="scenario file (TOML)")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files, for editors")
     parser.add_argument("-o", "--output", metavar="FILE", help="capture: .pcap (nanoseconds) or .pcapng")
     parser.add_argument("--truth", metavar="FILE", help="truth side-car: .parquet, .csv, .csv.gz or .json")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key")
@@ -53,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print."""
+    if arguments.schema:
+        from tcptrace_lab.scenario_schema import schema
+
+        print(json.dumps(schema(), indent=1))
+        return 0
     from dataclasses import replace
 
     from tcptrace_lab.errors import LabError
@@ -60,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.simulate import CAPTURE_SUFFIXES, simulate
     from tcptrace_lab.tables import check_output, suffix_of
 
+    if arguments.scenario is None:
+        raise LabError("simulate: which scenario? (a TOML file; --schema says what one may hold)")
     scenario = load(arguments.scenario, overrides=arguments.set)
     if arguments.tap:
         scenario = replace(scenario, taps=tuple(arguments.tap))
