@@ -129,7 +129,10 @@ class Judged:
 
 
 def judge_claims(run: Run, whole: Verdict, worse: Verdict | None, *, keeps: str) -> Judged:
-    """`whole`: the untouched capture's verdict; `worse`: the degraded one's; `keeps`: whole, piece or longer."""
+    """`whole`: the untouched capture's verdict; `worse`: the degraded one's; `keeps`: whole, piece or longer.
+
+    A control that the untouched capture's verdict names as wrongly is not the degradation's doing.
+    """
     good = whole.as_dict()
     if worse is None:
         return Judged(wrong={}, silent=frozenset(name for name in CLAIMS if _is_told(good, name)))
@@ -190,7 +193,8 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return f"{told}, is {true}"
     if name == "control":
         known = run.controls
-        return "" if not known or told in known else f"{told}, is {'/'.join(sorted(known))}"
+        is_right = not known or told in known or (told == true and whole is not worse)
+        return "" if is_right else f"{told}, is {'/'.join(sorted(known))}"
     if keeps == "piece" and name in ("regime", "per_cycle"):
         counts = bad["slow_starts"]["per_cycle"]
         every = [cycle.slow_starts for cycle in whole.seen.cycles]
@@ -217,8 +221,9 @@ def _losses(told: dict[str, Any], whole: Verdict, span: tuple[int, int]) -> str:
     begins = np.array([episodes[event].time_ns for event in table["event"]], dtype=np.int64)
     ends = np.array([episodes[event].end_ns for event in table["event"]], dtype=np.int64)
     slack = 50_000_000
-    most = int(np.count_nonzero((ends >= span[0] - slack) & (begins <= span[1] + slack)))
-    least = int(np.count_nonzero((table["time_ns"].to_numpy() >= span[0] + slack) & (ends <= span[1] - slack)))
+    packets = np.maximum(np.round(table["length"].to_numpy() / whole.seen.timeline.smss), 1).astype(int)
+    most = int(packets[(ends >= span[0] - slack) & (begins <= span[1] + slack)].sum())
+    least = int(packets[(table["time_ns"].to_numpy() >= span[0] + slack) & (ends <= span[1] - slack)].sum())
     total, unseen = told["total"], told["possible_unseen"]
     if total <= most and total + unseen >= least:
         return ""

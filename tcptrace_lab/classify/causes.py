@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,25 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     table = seen.losses
     table = table[~table["spurious"].astype(bool)]
     by_event = [_cause(queue, path) for queue in path.queue_at_loss]
-    causes = [by_event[event] for event in table["event"]]
+    # Packets on the wire: a super-segment sent again is as many as it was cut into. After a restart it goes over what
+    # had arrived too: there at least one of its packets was lost.
+    packets = np.maximum(np.round(table["length"].to_numpy() / seen.timeline.smss).astype(np.int64), 1)
+    restarts = np.array([seen.episodes[event].restarts for event in table["event"]], dtype=bool)
+    merged = int((packets - 1)[restarts].sum())
+    packets[restarts] = 1
     if who.view is not None and who.view.unsure > MOST_UNSURE:
         # A queue that was not measured may have been longer.
-        causes = ["unknown" if cause == "random" else cause for cause in causes]
+        by_event = ["unknown" if cause == "random" else cause for cause in by_event]
+    causes: Counter[str] = Counter()
+    for event, count in zip(table["event"], packets, strict=True):
+        causes[by_event[event]] += int(count)
+    if who.tap.sack.value == "unknown":
+        # How many of those sent again had been lost rests on the blocks that the capture has not.
+        merged += max(int(seen.timeline.is_retransmission.sum()) - int(packets.sum()), 0)
     return {
-        "total": None if who.tap.refuses("losses") else len(table),
-        "by_cause": {name: causes.count(name) for name in sorted(set(causes))},
-        "possible_unseen": who.lost_before_tap + -(-who.missing_bytes // seen.timeline.smss),
+        "total": None if who.tap.refuses("losses") else int(packets.sum()),
+        "by_cause": dict(sorted(causes.items())),
+        "possible_unseen": merged + who.lost_before_tap + -(-who.missing_bytes // seen.timeline.smss),
     }
 
 

@@ -142,6 +142,9 @@ def initial_window(seen: Reconstruction) -> int | None:
         return None
     moved = np.flatnonzero(timeline.newly_acked > 0)
     until = timeline.ack_ns[moved[0]] if len(moved) else np.iinfo(np.int64).max
+    if seen.base_rtt_ns:
+        # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
+        until = min(until, timeline.send_ns[0] + seen.base_rtt_ns)
     first = timeline.send_ns < until
     if not first.any():
         return None

@@ -6,6 +6,9 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 
 UNKNOWN = "unknown"
+# Prompt is within an eighth of the time to the next ACK (core/src/infer/limits.rs); a clock must tell half of that.
+PROMPT_PARTS = 4
+FINE_NS = 1_000
 
 
 def limits_told(seen: Reconstruction, tap: Tap) -> dict[str, float]:
@@ -18,4 +21,16 @@ def limits_told(seen: Reconstruction, tap: Tap) -> dict[str, float]:
         # it: it is the receiver's window if that is the scale, the congestion window if it is more.
         shares[UNKNOWN] = shares["rwnd"]
         shares["rwnd"] = 0.0
+    if _blurs(seen, tap):
+        # That ACKs release segments is seen by what follows at once; with these stamps everything does.
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get("cwnd", 0.0), 4)
+        shares["cwnd"] = 0.0
     return shares
+
+
+def _blurs(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether the clock does not tell an answer at once from one some time before the next ACK."""
+    times = seen.timeline.ack_ns
+    if len(times) < 2 or tap.clock.resolution_ns <= FINE_NS:
+        return False
+    return tap.clock.resolution_ns > float(times[-1] - times[0]) / len(times) / PROMPT_PARTS

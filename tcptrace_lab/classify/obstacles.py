@@ -11,6 +11,7 @@ from tcptrace_lab.reconstruct.sender import Sender
 
 # The tap's round trip against the handshake's whole one: below this part of it the sender is not near.
 NEAR_SHARE = 0.5
+HOST_S = 0.002
 # An own window shows itself when, most of the time, something is outstanding and ACKs release segments.
 EMPTY_SHARE = 0.5
 APPLICATION_SHARE = 0.3
@@ -23,10 +24,14 @@ FEW_SUPER_SEGMENTS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacles:
-    """`hides_window`: nothing may be said of slow starts; `hides_cycles`: what was seen is not one running window."""
+    """`hides_window`: nothing may be said of slow starts; `hides_cycles`: what was seen is not one running window.
+
+    `hides_flight`: not even what was outstanding is known (the tap's place), so nor what limited the sender.
+    """
 
     hides_window: tuple[str, ...]
     hides_cycles: tuple[str, ...]
+    hides_flight: bool = False
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -39,20 +44,25 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     vantage = who.vantage if who.view is None else "sender"
     refused = who.tap.refuses("window")
     if refused:
-        return Obstacles(hides_window=(refused,), hides_cycles=())
+        return Obstacles(hides_window=(refused,), hides_cycles=(), hides_flight=True)
     _, samples = timeline.rtt
     if not len(samples):
         return Obstacles(
-            hides_window=("no ACK answers a segment of the capture: no round trip, no window",), hides_cycles=()
+            hides_window=("no ACK answers a segment of the capture: no round trip, no window",),
+            hides_cycles=(),
+            hides_flight=True,
         )
-    hides_window = [
+    away = [
         *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s),
         *(_nearer_receiver(seen) if vantage == "unknown" else ()),
-        *_too_few(seen),
-        *_not_clocked(seen),
-        *_coarse(seen),
     ]
-    return Obstacles(hides_window=tuple(hides_window), hides_cycles=tuple(_held_back(seen)) if not hides_window else ())
+    # Away from the sender the pace of what passes is the tap's position, not the application's: not looked into.
+    hides_window = away or [*_too_few(seen), *_not_clocked(seen), *_coarse(seen)]
+    return Obstacles(
+        hides_window=tuple(hides_window),
+        hides_cycles=tuple(_held_back(seen)) if not hides_window else (),
+        hides_flight=bool(away),
+    )
 
 
 def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) -> list[str]:
@@ -62,7 +72,9 @@ def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) ->
         ]
     if vantage == "middle":
         return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
-    if handshake_rtt_s and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
+    # One handshake may have waited for a host: only what no host's answer takes shows a path.
+    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > HOST_S
+    if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
         return [
             f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "
             "the sender is not near the tap"
@@ -71,7 +83,7 @@ def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) ->
 
 
 def _nearer_receiver(seen: Reconstruction) -> list[str]:
-    """Without a handshake: at a sender ACKs release segments at once, at a receiver segments are ACKed at once."""
+    """Where the place is not known: at a sender ACKs release segments at once, at a receiver segments are answered."""
     timeline = seen.timeline
     following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
@@ -82,8 +94,8 @@ def _nearer_receiver(seen: Reconstruction) -> list[str]:
     if answer > release:
         return []
     return [
-        f"no handshake, and segments are ACKed {_ms(answer)} after they pass the tap, ACKs followed by segments after "
-        f"{_ms(release)}: the tap is not near the sender"
+        f"segments are ACKed {_ms(answer)} after they pass the tap, ACKs followed by segments after {_ms(release)}: "
+        "the tap is not near the sender, or behind a shaper"
     ]
 
 

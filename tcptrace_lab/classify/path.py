@@ -93,11 +93,10 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
     if handshake_rtt_s is not None:
         _, samples = seen.timeline.rtt
         # A handshake may have been slow (a host that slept, a queue): only what was measured twice bounds from below.
-        full = 0.0 if pps.value is None else 1 / pps.value
         base = Estimate(
             value=handshake_rtt_s,
             low=min(float(samples.min()) / 1e9, handshake_rtt_s) if len(samples) else None,
-            high=handshake_rtt_s + full,
+            high=None if pps.value is None else handshake_rtt_s + 1 / pps.value,
             method="the handshake's whole round trip, both sides of the tap (its packets are small)",
         )
     return PathEstimate(

@@ -22,8 +22,8 @@ from tcptrace_lab.reconstruct.timeline import Floats, Ints
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
 RUN_SEGMENTS = 6
-# Longer ones where the clock is coarse: a run must last so many times what two stamps can tell apart, for 5 %.
-SPAN_RESOLUTIONS = 20
+# Longer ones where the clock is coarse: a run must last so many times what two stamps can tell apart, for 2.5 %.
+SPAN_RESOLUTIONS = 40
 # ... and never more than this part of the run: a rate needs several runs.
 LONGEST_SHARE = 8
 # The same for the ACKs of several flows, times their number: at both ends of a run each flow may have a segment that
@@ -133,7 +133,8 @@ def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
 def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     if len(runs.rates) < ENOUGH_RUNS:
         return unknown(f"fewer than {ENOUGH_RUNS} {words} acknowledged without a loss")
-    peak = _highest_mode(runs.rates)
+    blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
+    peak = _highest_mode(runs.rates, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     queued = (runs.delay_ns > PRESSED_PACKETS / runs.rates * 1e9) & ~runs.compressed
@@ -141,10 +142,10 @@ def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     if np.count_nonzero(pressed) < ENOUGH_RUNS:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
-    peak = _highest_mode(rates)
+    peak = _highest_mode(rates, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
-    near = np.abs(np.log(rates / peak)) <= 2.5 * BIN
+    near = np.abs(np.log(rates / peak)) <= 2.5 * BIN + 2 * blur
     low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
     # Both ends of a run are known to what two stamps can tell apart.
     share = clock.resolution_ns / float(np.median(spans[near]))
@@ -158,12 +159,14 @@ def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     return Estimate(value=value, low=low, high=high, method=method)
 
 
-def _highest_mode(rates: Floats) -> float | None:
+def _highest_mode(rates: Floats, blur: float) -> float | None:
     """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path."""
     bins = np.floor(np.log(rates) / BIN).astype(np.int64)
     origin = int(bins.min())
     mass = np.bincount(bins - origin)
-    smooth = np.convolve(mass, np.ones(3), mode="same")
+    # As wide as the clock blurs a run's rate, both ends of it.
+    width = 3 + 2 * int(np.ceil(2 * blur / BIN))
+    smooth = np.convolve(mass, np.ones(width), mode="same") if len(mass) >= width else np.full(len(mass), mass.sum())
     least = max(MODE_SHARE * len(rates), MODE_RUNS)
     peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= least))
     return float(np.exp((origin + int(peaks[-1]) + 0.5) * BIN)) if len(peaks) else None

@@ -18,7 +18,7 @@ from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
-from tcptrace_lab.classify.slow_starts import SlowStarts, count_slow_starts
+from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
 
@@ -56,8 +56,8 @@ class Verdict:
 
     @property
     def limits(self) -> dict[str, float]:
-        """The verdict's `limits`."""
-        return {} if self.obstacles.hides_window else limits_told(self.seen, self.who.tap)
+        """The verdict's `limits`: also of a sender whose window does not show, as long as the tap was at it."""
+        return {} if self.obstacles.hides_flight else limits_told(self.seen, self.who.tap)
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)
@@ -69,6 +69,12 @@ class Verdict:
     def _path(self) -> Iterator[str]:
         if self.path.buffer_packets.value is None:
             yield f"buffer not known: {self.path.buffer_packets.method}"
+
+    def _control(self) -> str | None:
+        # That none of the known controls fits is said of what was seen whole only.
+        if self.identified.control == "unknown" and self.who.tap.hides_details:
+            return None
+        return self.identified.control
 
     def _initial_window(self, hidden: bool) -> int | None:
         if self.who.tap.refuses("initial_window") or (hidden and self.who.vantage != "sender"):
@@ -94,7 +100,7 @@ class Verdict:
             "tap": self.who.tap.as_dict(),
             "path": self.path.as_dict(),
             "sender_tcp": {
-                "congestion_control": self.identified.control,
+                "congestion_control": self._control(),
                 "recovery": self.sender_tcp.recovery,
                 "confidence": round(self.identified.confidence, 3),
                 "candidates": self.identified.as_dicts(),
@@ -126,6 +132,14 @@ def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
         yield judge(who, file=file or capture.name, beside=partial(neighbours, capture, who))
 
 
+def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> SlowStarts:
+    """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
+    refused = who.tap.refuses("cycles")
+    if refused and seen.episodes and not obstacles.hides_window:
+        return SlowStarts(per_cycle=(), regime=UNDECIDED, cycles=(), reasons=(refused,))
+    return count_slow_starts(seen, obstacles)
+
+
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
@@ -138,7 +152,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     first_flight = None if who.tap.refuses("initial_window") else initial_window(seen)
     identified = NOT_IDENTIFIED if hidden else identify(seen, initial_window=first_flight)
     growth = initial_growth(seen)
-    starts = count_slow_starts(seen, obstacles)
+    starts = _slow_starts(seen, obstacles, who)
     if obstacles.hides_window:
         words = "the window is not visible in this capture: no model is asked"
         expectation = Expectation(predictions=(), agreement="not_applicable", reasons=(words,))

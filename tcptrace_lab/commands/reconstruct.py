@@ -25,12 +25,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from tcptrace_lab.capture import Capture
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.reconstruct.sender import Sender
 
 TABLES = ("windows", "phases", "losses", "cycles")
@@ -62,10 +64,16 @@ def run(arguments: argparse.Namespace) -> int:
         check_table(arguments.output)
     capture, who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
+    refused = refusals(seen, who)
+    if not arguments.json and (arguments.table or ("windows" if arguments.output else "phases")) in refused:
+        # What classify does not claim is no table either: the capture answers "no".
+        table = arguments.table or ("windows" if arguments.output else "phases")
+        print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
+        return 1
     path = infer_path(
         seen,
         handshake_rtt_s=who.handshake_rtt_s,
-        vantage=who.vantage,
+        vantage=who.vantage if who.view is None else "sender",
         clock=who.tap.clock,
         beside=partial(neighbours, capture, who),
     )
@@ -73,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write_table(tables[arguments.table or "windows"], arguments.output)
     if arguments.json:
-        print(json.dumps(_as_dict(arguments.capture, who, tables), indent=1, allow_nan=False))
+        print(json.dumps(_as_dict(arguments.capture, who, tables, refused), indent=1, allow_nan=False))
     elif not arguments.output:
         _print(arguments.capture, who, tables[arguments.table or "phases"])
     return 0
@@ -95,9 +103,23 @@ def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
     return capture, sender(capture[number])
 
 
-def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def refusals(seen: Reconstruction, who: Sender) -> dict[str, str]:
+    """The tables that this capture cannot carry, and why."""
+    from tcptrace_lab.classify.obstacles import find_obstacles
+
+    hidden = find_obstacles(seen, who).hides_window
+    found = {name: hidden[0] for name in ("windows", "phases", "cycles") if hidden}
+    for name, claim in (("cycles", "cycles"), ("losses", "losses")):
+        refused = who.tap.refuses(claim)
+        if refused and (seen.episodes or claim == "losses"):
+            found.setdefault(name, refused)
+    return found
+
+
+def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame], refused: dict[str, str]) -> dict[str, Any]:
     head = {"file": file, "connection": who.connection, "sender": who.sender, "receiver": who.receiver}
-    return {**head, **{name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}}
+    rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items() if name not in refused}
+    return {**head, "notes": list(who.tap.notes), "refused": refused, **dict.fromkeys(refused), **rows}
 
 
 def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
@@ -110,6 +132,8 @@ def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
     console.print(
         f"{file} connection {who.connection}: {who.sender} -> {who.receiver}, {who.timeline.smss}-byte segments"
     )
+    for note in who.tap.notes:
+        console.print(f"note: {note}")
     shown = Table(box=None, pad_edge=False)
     for name in table.columns:
         shown.add_column(_heading(name), justify="left" if name in ("kind", "limited_by", "detected_by") else "right")

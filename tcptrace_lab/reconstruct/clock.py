@@ -55,8 +55,11 @@ class Clock:
 FINE = Clock(tick_ns=1, resolution_ns=1, jitter_ns=0, steps_back=0, stepped_ns=0)
 
 
-def clock_of(stamps: Ints) -> Clock:
-    """From the stamps of one connection in the order of capture."""
+def clock_of(stamps: Ints, *ways: Ints) -> Clock:
+    """From the stamps of one connection in the order of capture; `ways`: those of each direction alone.
+
+    An interrupt stamps what arrives; what leaves is stamped one by one in between.
+    """
     if len(stamps) < 2:
         return FINE
     tick = _tick(stamps)
@@ -69,7 +72,7 @@ def clock_of(stamps: Ints) -> Clock:
         steps, stepped = len(back), int(back.max())
     return Clock(
         tick_ns=tick,
-        resolution_ns=max(tick, jitter, _batch(gaps)),
+        resolution_ns=max(tick, jitter, *(_batch(np.diff(way)) for way in (stamps, *ways))),
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,

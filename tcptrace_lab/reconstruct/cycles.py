@@ -78,9 +78,15 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     start_ns = first.started_by.time_ns if first.started_by else timeline.start_ns
     end_ns = following.started_by.time_ns if following and following.started_by else timeline.end_ns
     begun = [part for part in group if _counts(timeline, part)]
-    acked = int(timeline.snd_una[last.last] - timeline.snd_una[first.first])
-    peak_ns = timeline.ack_ns[last.first if last.peak is None else last.peak]
-    is_whole = following is not None or int(timeline.ack_ns[last.last] - peak_ns) > rtt_ns
+    acked = acked_between(timeline, start_ns, end_ns)
+    # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
+    reached = next((part for part in reversed(group) if part.begin != "idle"), last)
+    peak_ns = timeline.ack_ns[reached.first if reached.peak is None else reached.peak]
+    is_over = int(timeline.ack_ns[reached.last] - peak_ns) > rtt_ns and not _ends_in_recovery(timeline)
+    if reached.peak is None and reached.begin == "restart":
+        # One answer after a restart shows no growth yet: the capture ended before it could.
+        is_over &= _outlasts_slow_start(timeline, reached, flight)
+    is_whole = following is not None or is_over
     return Cycle(
         start_ns=start_ns,
         end_ns=end_ns,
@@ -92,6 +98,19 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
         is_whole=is_whole,
         begins_unseen=first.begin == "capture",
     )
+
+
+def acked_between(timeline: Timeline, start_ns: int, end_ns: int) -> int:
+    """Bytes acknowledged from one time to another."""
+    before, upto = (int(np.searchsorted(timeline.ack_ns, time, side="right")) for time in (start_ns - 1, end_ns))
+    begun = int(timeline.snd_una[before - 1]) if before else min(timeline.first_offset, int(timeline.snd_una[0]))
+    return int(timeline.snd_una[max(upto, 1) - 1]) - begun
+
+
+def _ends_in_recovery(timeline: Timeline) -> bool:
+    """Whether the last retransmission was never answered: what the loss led to is not in the capture."""
+    again = np.flatnonzero(timeline.is_retransmission)
+    return bool(len(again) and timeline.send_end[again[-1]] > timeline.snd_una[-1])
 
 
 def _counts(timeline: Timeline, part: Stretch) -> bool:

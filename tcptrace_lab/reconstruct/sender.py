@@ -83,10 +83,15 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         lost_before_tap=0 if len(timeline.slack) else _lost_before_tap(rows),
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
-        tap=replace(tap, vantage=Fact(value=where.place, why=where.why)),
+        tap=replace(tap, vantage=Fact(value=where.place, why=where.why), truncated=_truncated(connection)),
         first_sequence=None if math.isnan(number) else int(number),
         view=view,
     )
+
+
+def _truncated(connection: Connection) -> str | None:
+    cut = connection.capture.truncated
+    return None if cut is None else f"the capture is cut or damaged at byte {cut[0]}: {cut[1]}"
 
 
 def _lost_before_tap(rows: Columns) -> int:

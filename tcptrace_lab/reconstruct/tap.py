@@ -23,12 +23,19 @@ SIDES = ("client", "server")
 LARGEST_SHIFT = 14
 SYN = 0x2
 DUP_THRESH = 3
+# Coarser than this a clock does not tell which ACK released which segment: at 100 Mbit/s a full one takes 0.12 ms.
+COARSE_NS = 100_000
 # A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's
 # segments, and the window was not what it seemed: an ACK that the tap lost explains a few.
 BEYOND_SHARE = 0.05
 BEYOND_SEGMENTS = 2
-# Offload: a segment larger than this cannot have been one packet on any link in use (jumbo frames of 9000 bytes).
+# Offload: a segment of two of the MSS was no single packet; without an MSS, one beyond jumbo frames (9000 bytes).
 ONE_PACKET_BYTES = 9_000
+# Of the data that the tap lost: with more than this a loss event has one of its packets missing, and one in ten tells
+# another story (events of some ten retransmissions; a few in a thousand leave nine of ten whole).
+LOST_SHARE = 0.003
+# Fewer ACKs with cut options are odd packets, not what the tap does; a retransmitted segment's report is in several.
+CUT_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +69,13 @@ class Tap:
     tap_lost_bytes: int
     begins: Fact
     ends: Fact
+    bytes: int
     has_data: bool
     has_acks: bool
     cut_acks: int
     acks: int
+    # Where the file is cut or damaged, and how.
+    truncated: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict's `tap`."""
@@ -82,6 +92,7 @@ class Tap:
             "options_cut_acks": self.cut_acks,
             "begins": self.begins.as_dict(),
             "ends": self.ends.as_dict(),
+            "truncated": self.truncated,
             "notes": list(self.notes),
         }
 
@@ -93,7 +104,7 @@ class Tap:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know before believing a figure: empty for a whole capture with a good clock."""
-        found = []
+        found = [] if self.truncated is None else [self.truncated]
         if not self.begins_whole:
             found.append(f"begins in the middle of the connection: {self.begins.why}")
         if self.shift.value is None and self.has_acks:
@@ -112,15 +123,29 @@ class Tap:
             found.append(f"segments of up to {self.offload_bytes} bytes (offload): several packets each on the wire")
         return tuple(found)
 
+    @property
+    def hides_details(self) -> str | None:
+        """Why what single packets do is not certain here, so that no candidate is refuted by it; None: it is."""
+        if self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks:
+            return "SACK blocks are missing"
+        if self.tap_lost_bytes:
+            return "the tap lost packets"
+        if self.clock.jitter_ns or self.clock.resolution_ns > COARSE_NS:
+            return "the clock is coarse"
+        return "segments were merged (offload)" if self.offload_bytes else None
+
     def refuses(self, claim: Claim) -> str | None:
         """Why the capture cannot carry a claim; None: it can."""
         if not self.has_acks:
             return "only the sender's direction was captured: no ACK, so no window"
         if not self.has_data:
             return "only the receiver's direction was captured: no data segment"
-        if claim in ("initial_window",) and not self.begins_whole:
+        if claim in ("losses", "cycles") and self.tap_lost_bytes > LOST_SHARE * self.bytes:
+            return f"the tap lost {self.tap_lost_bytes / self.bytes:.1%} of the data: what was sent twice is not known"
+        if claim == "initial_window" and (not self.begins_whole or self.syns.value == "none"):
+            # A quiet start without a SYN may be any pause of the connection.
             return f"the capture does not hold the connection's beginning: {self.begins.why}"
-        if claim == "recovery" and self.sack.value == "unknown":
+        if claim in ("recovery", "cycles") and self.sack.value == "unknown":
             return f"whether the ACKs carried SACK blocks is unknown: {self.sack.why}"
         return None
 
@@ -143,7 +168,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     sent, heard = segments["packet"], acks["packet"]
     order = np.argsort(np.concatenate((sent, heard)), kind="stable")
     stamps = np.concatenate((segments["time_ns"], acks["time_ns"]))
-    clock = clock_of(stamps[order])
+    clock = clock_of(stamps[order], segments["time_ns"], acks["time_ns"])
     times = np.empty_like(stamps)
     times[order] = in_order(stamps[order], clock)
     shift, least = _shift(segments, acks, row, other)
@@ -160,17 +185,31 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         sack=_sack(row, acks, cut),
         timestamps=Fact(value=bool(row["timestamps"])),
         clock=clock,
-        offload_bytes=largest if largest > (most or ONE_PACKET_BYTES) else 0,
+        offload_bytes=largest if largest > (2 * most or ONE_PACKET_BYTES) else 0,
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
-        tap_lost_bytes=int(row[f"missing_bytes_{side}"]),
+        tap_lost_bytes=_never_captured(segments, acks),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
+        bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
         has_data=bool((lengths > 0).any()),
         has_acks=len(acks["time_ns"]) > 0,
         cut_acks=cut,
         acks=len(acks["time_ns"]),
     )
     return tap, times[: len(sent)], times[len(sent) :]
+
+
+def _never_captured(segments: Any, acks: Any) -> int:
+    """Bytes that were acknowledged and lie in holes of what was captured."""
+    offsets = segments["offset"]
+    if not len(offsets) or not len(acks["time_ns"]):
+        return 0
+    order = np.argsort(offsets, kind="stable")
+    starts, ends = offsets[order], (offsets + segments["length"])[order]
+    covered = np.maximum.accumulate(ends)
+    acked = int(acks["ack_offset"].max())
+    holes = np.minimum(starts[1:], acked) - np.minimum(covered[:-1], acked)
+    return int(np.maximum(holes, 0).sum())
 
 
 def _syns(row: Any) -> Fact:
@@ -230,9 +269,10 @@ def _sack(row: Any, acks: Any, cut: int) -> Fact:
     """RFC 2018 section 2: used where both SYNs permit it, seen where an ACK carries a block."""
     if bool(row["sack"]) or len(acks["sack_edges"]):
         return Fact(value="used")
-    if cut:
-        return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {len(acks['time_ns'])} ACKs")
-    if len(acks["time_ns"]) and int(acks["dup_count"].max()) >= DUP_THRESH:
+    count = len(acks["time_ns"])
+    if cut > CUT_SHARE * count:
+        return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {count} ACKs")
+    if count and int(acks["dup_count"].max()) >= DUP_THRESH:
         # RFC 2018 section 4: a receiver that may tells of every segment above a hole.
         return Fact(value="not offered", why="duplicate ACKs carry no block")
     seen = [int(row[f"syns_{side}"]) > 0 for side in SIDES]

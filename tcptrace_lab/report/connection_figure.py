@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.report.decimate import cells, envelope
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ INK, BLUE, SKY, GREEN, ORANGE, RED, PURPLE, YELLOW = (
     *("#222222", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#F0E442"),
 )
 BINS = 1600
+# More notes than these cover the panel; classify has all of them.
+NOTES = 4
 SIZE_IN = (11.0, 8.5)
 # A receiver's window this much above the data is left out of the frame: it limits nothing and flattens the rest.
 FRAME = 1.25
@@ -50,8 +53,13 @@ def connection_figure(
     span = Span(start_s=start_s if start_s is not None else 0.0, end_s=end_s if end_s is not None else whole)
     figure = Figure(figsize=SIZE_IN, layout="constrained")
     sequence, window, trip = figure.subplots(3, 1, sharex=True, height_ratios=(3.2, 3.2, 1.3))
+    hidden = find_obstacles(seen, who)
     _sequence(sequence, seen, span)
-    _window(window, seen, span)
+    if hidden.hides_window:
+        _no_window(window, seen, span, hidden)
+    else:
+        _window(window, seen, span, doubt=who.tap.hides_details)
+    _notes(window, who)
     _round_trip(trip, seen, span)
     ends = f"{who.sender} to {who.receiver}, segments of {timeline.smss} bytes"
     figure.suptitle(f"{title}: {ends}", fontsize=10, x=0.01, ha="left")
@@ -136,7 +144,32 @@ def _sacks(axes: Axes, seen: Reconstruction, heard_s: Any, heard: Any) -> list[A
     return [Line2D([], [], color=PURPLE, marker="|", linestyle="", label="highest byte SACKed")]
 
 
-def _window(axes: Axes, seen: Reconstruction, span: Span) -> None:
+def _notes(axes: Axes, who: Sender) -> None:
+    """What the capture cannot show, in the figure itself."""
+    if who.tap.notes:
+        words = "\n".join(f"note: {note}" for note in who.tap.notes[:NOTES])
+        axes.text(0.995, 0.97, words, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=RED)
+
+
+def _no_window(axes: Axes, seen: Reconstruction, span: Span, hidden: Obstacles) -> None:
+    """What classify refuses is not drawn: at most what was outstanding at the tap, in grey and hatched."""
+    timeline = seen.timeline
+    axes.set_ylabel("window (segments)")
+    axes.text(
+        0.01, 0.5, "\n".join(f"no window: {why}" for why in hidden.hides_window), transform=axes.transAxes, fontsize=8
+    )
+    seconds = (timeline.ack_ns - timeline.start_ns) / 1e9
+    drawn = _within(seconds, span)
+    if hidden.hides_flight or not drawn.any():
+        return
+    x, y = envelope(seconds[drawn], seen.flight[drawn] / timeline.smss, bins=BINS)
+    axes.fill_between(x, y, step="post", facecolor="none", edgecolor="#aaaaaa", hatch="////", linewidth=0.3)
+    _legend(
+        axes, [Patch(facecolor="none", edgecolor="#aaaaaa", hatch="////", label="outstanding: no window's measure")]
+    )
+
+
+def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) -> None:
     timeline, table = seen.timeline, seen.windows
     smss = timeline.smss
     seconds = (table["time_ns"].to_numpy() - timeline.start_ns) / 1e9
@@ -148,7 +181,7 @@ def _window(axes: Axes, seen: Reconstruction, span: Span) -> None:
     cwnd = table["cwnd"].to_numpy()[drawn] / smss
     flight = table["cwnd_low"].to_numpy()[drawn] / smss
     top = float(cwnd.max())
-    handles.extend(_slow_starts(axes, seen, span, top))
+    handles.extend(_slow_starts(axes, seen, span, top, doubt=doubt))
     axes.plot(*envelope(x, cwnd, bins=BINS), color=BLUE, drawstyle="steps-post", **STYLE)
     handles.insert(0, Line2D([], [], color=BLUE, label="cwnd, estimated"))
     if np.mean(flight < cwnd) > 0.01:
@@ -171,7 +204,7 @@ def _window(axes: Axes, seen: Reconstruction, span: Span) -> None:
     _legend(axes, handles)
 
 
-def _slow_starts(axes: Axes, seen: Reconstruction, span: Span, top: float) -> list[Any]:
+def _slow_starts(axes: Axes, seen: Reconstruction, span: Span, top: float, *, doubt: str | None) -> list[Any]:
     """Shaded, and numbered within their loss cycle where they are not too narrow for a number."""
     timeline = seen.timeline
     cycles, number = list(seen.cycles), 0
@@ -190,12 +223,14 @@ def _slow_starts(axes: Axes, seen: Reconstruction, span: Span, top: float) -> li
         if end < span.start_s or start > span.end_s:
             continue
         shown = True
-        axes.axvspan(start, end, color=YELLOW, alpha=0.35, linewidth=0)
+        axes.axvspan(start, end, color=YELLOW, alpha=0.35, linewidth=0, hatch="///" if doubt else None)
         if is_counted and (end - start) > 0.008 * span.length_s:
             axes.text((start + end) / 2, top * 1.04, str(number), ha="center", va="bottom", fontsize=8, color=INK)
     inner = [edge for edge in edges[1:] if span.start_s < edge < span.end_s]
     axes.vlines(inner, 0, top * 1.03, color="#999999", linewidth=0.7, linestyle=(0, (1, 2)))
-    handles: list[Any] = [Patch(color=YELLOW, alpha=0.35, label="slow start (number in its cycle)")] if shown else []
+    words = f"slow start, doubtful: {doubt}" if doubt else "slow start (number in its cycle)"
+    patch = Patch(facecolor=YELLOW, alpha=0.35, hatch="///" if doubt else None, label=words)
+    handles: list[Any] = [patch] if shown else []
     if inner:
         handles.append(Line2D([], [], color="#999999", linewidth=0.8, linestyle=":", label="a cycle begins"))
     return handles

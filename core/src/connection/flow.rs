@@ -7,7 +7,7 @@ use super::columns::{AckColumns, SegmentColumns};
 use super::counts::Counts;
 use super::detail::Detail;
 use super::intervals::IntervalSet;
-use super::outstanding::Outstanding;
+use super::outstanding::{Outstanding, Sent};
 use super::packet::Packet;
 use super::sequence::{unwrap, wrap};
 use crate::infer::Answer;
@@ -29,6 +29,8 @@ pub struct Flow {
     /// The peer has acknowledged data: the initial window is over.
     pub(super) is_data_acked: bool,
     pub(super) dup_count: u32,
+    /// The last segment that was sent again (offset, length, and what was sent when): its copy is no third one.
+    pub(super) last_again: Option<(i64, Sent)>,
     /// The end of a byte sent into a closed window.
     pub(super) probe_end: i64,
     /// As sender of ACKs: what the window was last (scaled) and the last pure ACKs.

@@ -134,16 +134,20 @@ impl Flow {
             detail.on_again(packet, data, is_again, self.snd_una, self.seen.end());
         }
         self.send_again(packet, start, len);
+        self.last_again = Some((start, Self::sent(packet, start, len)));
     }
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where
     /// that is always 0, one sooner than any answer could have asked for.
     fn is_second_capture(&self, packet: &Packet<'_>, start: i64, len: u32) -> bool {
         let range = self.outstanding.range(start, start + i64::from(len));
-        if range.len() != 1 {
-            return false;
-        }
-        let sent = self.outstanding.get(range.start);
+        let again = self.last_again.filter(|(at, sent)| *at == start && sent.len == len);
+        let sent = match again {
+            // A part of a super-segment sent again is no entry of its own among what is outstanding.
+            Some((_, sent)) => sent,
+            None if range.len() == 1 => *self.outstanding.get(range.start),
+            None => return false,
+        };
         let is_same = sent.start == start
             && sent.len == len
             && (!packet.has_ts || sent.ts_val == packet.ts_val);

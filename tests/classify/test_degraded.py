@@ -1,0 +1,43 @@
+"""Degraded captures: nothing silently wrong, and no silence where the information is still there (docs/degraded.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.claims import runs
+from tests.conftest import ROOT
+from tests.degrade import KINDS, read_packets
+from tests.degraded import variants
+
+# Short, and between them: timeouts and an outage, pauses, a closed and a small receiver's window, Tahoe's cycles.
+FEW = ("own: reno_timeout", "own: reno_on_off", "own: reno_slow_reader", "own: short_reno")
+OWN = [run for run in runs() if run.name in FEW]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_worse_capture_claims_nothing_that_is_wrong(kind: str, tmp_path: Path) -> None:
+    """Regime, counts, recovery, control, first window, losses, limits, path: right, bounded or unknown."""
+    found = variants(OWN, [kind], seed=4, folder=tmp_path, each=2)
+    wrong = {variant.run: variant.judged.wrong for variant in found if variant.kind == kind and variant.judged.wrong}
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", sorted(name for name, each in KINDS.items() if each.tells))
+def test_a_worse_capture_still_tells_what_it_holds(kind: str, tmp_path: Path) -> None:
+    """Tahoe's three slow starts per cycle, seen without options, SYNs, a part of the packets."""
+    tahoe = [run for run in runs() if run.name == "own: tahoe_small_buffer"]
+    (found, _) = variants(tahoe, [kind], seed=4, folder=tmp_path)
+    assert not {"regime", "recovery"} & found.judged.silent or KINDS[kind].keeps == "piece"
+    assert not found.judged.wrong
+
+
+def test_every_kind_changes_the_capture() -> None:
+    """A degrader that does nothing proves nothing; a kind may have nothing to do in one run, not in all."""
+    link, packets = read_packets(ROOT / "captures" / "reno_timeout.pcap.gz")
+    from tests.degrade import degrade
+
+    still = {kind for kind in KINDS if degrade(link, packets, kind=kind, seed=1)[1] == packets}
+    assert len(KINDS) >= 28
+    assert still <= {"only the SYN"}, still
