@@ -26,6 +26,8 @@ ENOUGH_SAMPLES = 32
 IDLE_LOAD = 0.95
 # One early answer may be a host's: so many of the least round trips must have been met at an idle load.
 IDLE_SAMPLES = 3
+# Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
+STEPPED_PERCENTILE = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +118,11 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
     if not len(samples):
         return unknown("no ACK can be matched with the segment it answers", high=handshake_rtt_s)
     blur = clock.resolution_ns / 1e9
+    if clock.steps_back:
+        # How long the clock really took at a step back is not known: round trips across one come out short.
+        usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9
+        words = f"{STEPPED_PERCENTILE}th percentile of {len(samples)} round trips, the clock was set back"
+        return Estimate(value=usual, method=words)
     least = float(samples.min()) / 1e9
     method = f"least of {len(samples)} round trips of segments sent once"
     if _was_empty(seen, pps):

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
 
 
+# A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
+TICKS_PER_ROUND = 8
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """One connection's verdict; `as_dict` has the keys of the project's JSON."""
@@ -132,9 +136,19 @@ def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
         yield judge(who, file=file or capture.name, beside=partial(neighbours, capture, who))
 
 
+def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
+    """Where neither clock nor segments are fine enough to tell where a slow start ended."""
+    resolution_ns = who.tap.clock.resolution_ns
+    if resolution_ns * TICKS_PER_ROUND > seen.base_rtt_ns:
+        return f"stamps {resolution_ns / 1e6:.3g} ms apart, round trips of {seen.base_rtt_ns / 1e6:.3g} ms: too coarse"
+    if who.tap.offload_bytes and sum(episode.restarts for episode in seen.episodes) > 1:
+        return "super-segments (offload) of a sender that restarts: where each slow start ended is not seen"
+    return None
+
+
 def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> SlowStarts:
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
-    refused = who.tap.refuses("cycles")
+    refused = who.tap.refuses("cycles") or _too_coarse(seen, who)
     if refused and seen.episodes and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), regime=UNDECIDED, cycles=(), reasons=(refused,))
     return count_slow_starts(seen, obstacles)
