@@ -141,7 +141,9 @@ impl Flow {
     /// that is always 0, one sooner than any answer could have asked for.
     fn is_second_capture(&self, packet: &Packet<'_>, start: i64, len: u32) -> bool {
         let range = self.outstanding.range(start, start + i64::from(len));
-        let again = self.last_again.filter(|(at, sent)| *at == start && sent.len == len);
+        let again = self
+            .last_again
+            .filter(|(at, sent)| *at == start && sent.len == len);
         let sent = match again {
             // A part of a super-segment sent again is no entry of its own among what is outstanding.
             Some((_, sent)) => sent,
