@@ -65,6 +65,9 @@ def vantage(timeline: Timeline, rows: Any, row: Any, *, side: str, other: str) -
     hop_place, hop_why = _by_hops(_hops(row[f"ttl_{side}"]), _hops(row[f"ttl_{other}"]))
     if place == "unknown":
         place, why = hop_place, hop_why or why
+    elif place == "middle" and hop_place == "receiver":
+        # A phone takes milliseconds to answer its own tap.
+        place, why = "receiver", f"{why}, but {hop_why}"
     elif {place, hop_place} == {"sender", "receiver"}:
         place, why = "unknown", f"{why}, but {hop_why}"
     lost_before = holes >= FEW_LOSSES and holes > HOLES_SHARE * repeats
