@@ -4,7 +4,7 @@ use super::samples::Samples;
 
 /// Sums over the packets that one side sent, and what came back for them.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
+pub struct FlowCounts {
     pub data_packets: u64,
     pub pure_acks: u64,
     /// Packets that are neither: SYN, FIN and RST without data, and those without an ACK.
@@ -57,7 +57,7 @@ pub struct Counts {
     pub timestamps: bool,
 }
 
-impl Counts {
+impl FlowCounts {
     pub fn packets(&self) -> u64 {
         self.data_packets + self.pure_acks + self.other_packets
     }

@@ -4,7 +4,7 @@
 //! the middle.
 
 use super::columns::{AckColumns, SegmentColumns};
-use super::counts::Counts;
+use super::counts::FlowCounts;
 use super::detail::Detail;
 use super::intervals::IntervalSet;
 use super::outstanding::{Outstanding, Sent};
@@ -15,7 +15,7 @@ use crate::wire::TcpOptions;
 
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    pub counts: Counts,
+    pub counts: FlowCounts,
     pub(super) base: Option<u32>,
     pub isn: Option<u32>,
     pub(super) snd_una: i64,

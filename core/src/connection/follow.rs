@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::pipeline;
 use super::table::{Patience, Table, Wanted};
 use crate::capture::{CaptureError, Reader, Truncated};
-use crate::wire::Counts;
+use crate::wire::DecodeCounts;
 
 /// What a capture held.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct Followed {
     pub name: String,
     pub table: Table,
     /// Packets by what became of them.
-    pub counts: Counts,
+    pub counts: DecodeCounts,
     pub truncated: Option<Truncated>,
 }
 

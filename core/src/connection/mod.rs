@@ -27,7 +27,7 @@ mod traced;
 
 pub use columns::{AckColumns, SegmentColumns};
 pub use connection::{Connection, End, Vantage};
-pub use counts::Counts;
+pub use counts::FlowCounts;
 pub use detail::Keep;
 pub use flow::Flow;
 pub use follow::{Followed, follow, follow_by_row};

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::table::Table;
 use crate::capture::{CaptureError, Reader, Truncated};
-use crate::wire::{Counts, Decoder, Plain, Segment};
+use crate::wire::{DecodeCounts, Decoder, Plain, Segment};
 
 /// Packets handed over at a time: enough that waiting costs nothing per packet, few enough to stay in the cache.
 const BATCH: u32 = 2048;
@@ -35,9 +35,9 @@ struct Batch {
 }
 
 /// What the reading thread knows at the end.
-pub struct Read {
+pub struct Reading {
     pub name: String,
-    pub counts: Counts,
+    pub counts: DecodeCounts,
     pub truncated: Option<Truncated>,
 }
 
@@ -47,7 +47,7 @@ pub fn run(
     reader: Reader,
     table: &mut Table,
     mut progress: impl FnMut(&mut Table, u64, i64) -> bool,
-) -> Result<Read, CaptureError> {
+) -> Result<Reading, CaptureError> {
     let (full, to_follow) = sync_channel::<Batch>(BATCHES);
     let (empty, to_fill) = sync_channel::<Batch>(BATCHES);
     for _ in 0..BATCHES {
@@ -93,7 +93,7 @@ fn read(
     mut reader: Reader,
     empty: &Receiver<Batch>,
     full: &SyncSender<Batch>,
-) -> Result<Read, CaptureError> {
+) -> Result<Reading, CaptureError> {
     let mut decoder = Decoder::new();
     let mut record = 0;
     while let Ok(mut batch) = empty.recv() {
@@ -104,7 +104,7 @@ fn read(
             break;
         }
     }
-    Ok(Read {
+    Ok(Reading {
         name: reader.name().to_owned(),
         counts: *decoder.counts(),
         truncated: reader.truncated().cloned(),

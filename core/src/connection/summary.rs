@@ -1,7 +1,7 @@
 //! The columns of the connections table, each named once: DataFrame, CSV, Parquet and JSON are made from here.
 
 use super::connection::Connection;
-use super::counts::Counts;
+use super::counts::FlowCounts;
 use super::flow::Flow;
 use super::samples::Samples;
 
@@ -49,7 +49,7 @@ pub struct Side<'a> {
 }
 
 impl Side<'_> {
-    fn counts(&self) -> &Counts {
+    fn counts(&self) -> &FlowCounts {
         &self.flow.counts
     }
 }
@@ -72,7 +72,7 @@ fn among(samples: &Samples, value: i64) -> Value {
     number((samples.count() > 0).then_some(value))
 }
 
-fn both(connection: &Connection, count: fn(&Counts) -> u64) -> Value {
+fn both(connection: &Connection, count: fn(&FlowCounts) -> u64) -> Value {
     int(connection
         .flows
         .iter()

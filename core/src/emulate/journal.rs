@@ -12,7 +12,7 @@ pub const BIN_NS: i64 = 10_000_000;
 
 /// One lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drop {
+pub struct Dropped {
     pub time_ns: i64,
     /// From 1, in the direction of travel; 0: on the pure delay of the way back.
     pub node: usize,
@@ -47,7 +47,7 @@ pub struct Bin {
 /// All of it, growing while the path runs.
 #[derive(Debug, Default)]
 pub struct Journal {
-    pub drops: Vec<Drop>,
+    pub drops: Vec<Dropped>,
     arrivals: Vec<Arrival>,
     /// Delivery after the packet was due, in nanoseconds of real time.
     lateness_ns: Vec<i64>,
@@ -73,11 +73,11 @@ impl Journal {
     }
 
     /// Drops by time, on the clock that `wall` leads to.
-    pub fn drops_on(&self, wall: impl Fn(i64) -> i64) -> Vec<Drop> {
+    pub fn drops_on(&self, wall: impl Fn(i64) -> i64) -> Vec<Dropped> {
         let mut drops: Vec<_> = self
             .drops
             .iter()
-            .map(|drop| Drop {
+            .map(|drop| Dropped {
                 time_ns: wall(drop.time_ns),
                 ..*drop
             })
@@ -185,7 +185,7 @@ impl Observer<Nanos, Label> for Watch<'_> {
                 arrival.is_dropped = true;
             }
         }
-        self.journal.drops.push(Drop {
+        self.journal.drops.push(Dropped {
             time_ns: at.time.0,
             node: if reason == DropReason::AckLoss {
                 0

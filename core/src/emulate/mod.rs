@@ -20,7 +20,7 @@ mod tunnel;
 pub use clock::{Freeze, VirtualClock};
 #[cfg(target_os = "linux")]
 pub use device::Stop;
-pub use journal::{Bin, Drop, Journal};
+pub use journal::{Bin, Dropped, Journal};
 pub use lane::{Lane, Way};
 #[cfg(target_os = "linux")]
 pub use own_device::{Sent, send};
@@ -28,4 +28,4 @@ pub use own_sender::{NotSendable, OwnSender};
 pub use own_truth::{Event, Row, Truth};
 pub use packet::{Label, Packet};
 #[cfg(target_os = "linux")]
-pub use tunnel::{Counts, Report, Tunnel};
+pub use tunnel::{Carried, Report, Tunnel};

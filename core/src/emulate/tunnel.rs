@@ -11,7 +11,7 @@ use super::device::{
     LARGEST_PACKET, Stop, duplicate, monotonic, no_timer_slack, read_packet, wait_until,
     wall_minus_monotonic,
 };
-use super::journal::{Bin, Drop, Journal};
+use super::journal::{Bin, Dropped, Journal};
 use super::lane::{Lane, Way};
 use super::packet::Packet;
 use crate::network::Random;
@@ -22,14 +22,14 @@ const SPIN_NS: i64 = 60_000;
 
 /// Packets of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct Carried {
     pub entered: u64,
     pub left: u64,
     pub lost: u64,
     pub inside: u64,
 }
 
-impl Counts {
+impl Carried {
     fn is_conserved(self) -> bool {
         self.entered == self.left + self.lost + self.inside
     }
@@ -38,11 +38,11 @@ impl Counts {
 /// What one run did, on the captures' clock.
 #[derive(Debug)]
 pub struct Report {
-    pub drops: Vec<Drop>,
+    pub drops: Vec<Dropped>,
     pub bins: Vec<Bin>,
     pub freezes: Vec<Freeze>,
-    pub forward: Counts,
-    pub reverse: Counts,
+    pub forward: Carried,
+    pub reverse: Carried,
     /// In = out + lost + inside, for each direction and each queue.
     pub is_conserved: bool,
     /// Packets that the far device would not take (its interface is down).
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
 
     fn report(mut self) -> Report {
         let now = self.clock.wake(self.real(), None);
-        let counts = |lane: &Lane, is_reverse| Counts {
+        let counts = |lane: &Lane, is_reverse| Carried {
             entered: lane.entered(),
             left: lane.left(),
             lost: self.journal.lost(is_reverse),

@@ -8,7 +8,7 @@ mod linux {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
-    use crate::emulate::{Bin, Drop, Journal, Report, Stop, Tunnel};
+    use crate::emulate::{Bin, Dropped, Journal, Report, Stop, Tunnel};
     use crate::simulate::Spec;
 
     /// Two open TUN descriptors joined by a scenario's path.
@@ -66,12 +66,12 @@ mod linux {
         Ok(dict)
     }
 
-    fn drops<'py>(py: Python<'py>, rows: &[Drop]) -> PyResult<Bound<'py, PyDict>> {
+    fn drops<'py>(py: Python<'py>, rows: &[Dropped]) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("time_ns", column(rows, |row| row.time_ns))?;
         dict.set_item("node", column(rows, |row| row.node))?;
         dict.set_item("reason", column(rows, |row| row.reason.name()))?;
-        let direction = |row: &Drop| if row.label.is_reverse { "rev" } else { "fwd" };
+        let direction = |row: &Dropped| if row.label.is_reverse { "rev" } else { "fwd" };
         dict.set_item("dir", column(rows, direction))?;
         dict.set_item("ip_id", column(rows, |row| row.label.ip_id))?;
         dict.set_item("tcp_seq", column(rows, |row| row.label.tcp_seq))?;

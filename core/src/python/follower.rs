@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::capture::Capture;
 use crate::capture::{self, Reader};
 use crate::connection::{Followed, Table};
-use crate::wire::{Counts, Decoder, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
+use crate::wire::{DecodeCounts, Decoder, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
 
@@ -27,7 +27,7 @@ pub struct Follower {
     table: Table,
     decoder: Decoder,
     /// Packets that came as columns, and those a foreign dissector found no segment in.
-    counts: Counts,
+    counts: DecodeCounts,
     packets: u64,
     truncated: Option<(u64, String)>,
 }
@@ -41,7 +41,7 @@ impl Follower {
             name,
             table: Table::new(super::capture::wanted(detail)?),
             decoder: Decoder::new(),
-            counts: Counts::default(),
+            counts: DecodeCounts::default(),
             packets: 0,
             truncated: None,
         })

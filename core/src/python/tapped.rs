@@ -13,7 +13,7 @@ use crate::capture::FileFormat;
 use crate::connection::{Followed, Table};
 use crate::simulate::capture_file::{Kept, write_capture};
 use crate::simulate::taps::Seen;
-use crate::wire::{Counts, Segment, TcpFlags};
+use crate::wire::{DecodeCounts, Segment, TcpFlags};
 
 /// Every packet with its numbers on the wire: a dict of columns.
 pub fn packets<'py>(py: Python<'py>, taps: &dyn Seen, tap: usize) -> PyResult<Bound<'py, PyDict>> {
@@ -75,7 +75,7 @@ pub fn capture(
     detail: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Capture> {
     let mut table = Table::new(wanted(detail)?);
-    let mut counts = Counts::default();
+    let mut counts = DecodeCounts::default();
     py.detach(|| {
         for (time_ns, segment) in taps.segments(tap) {
             table.push(time_ns, &segment);

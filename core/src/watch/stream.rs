@@ -5,7 +5,7 @@ use std::thread;
 
 use super::source::Sources;
 use crate::capture::{CaptureError, Reader, Record, Truncated};
-use crate::wire::{Counts, Decoder, Plain, Segment};
+use crate::wire::{DecodeCounts, Decoder, Plain, Segment};
 
 /// Batches under way: a reader that is far ahead waits.
 const BATCHES: usize = 4;
@@ -22,7 +22,7 @@ pub enum Packet {
 #[derive(Debug, Default)]
 pub struct Batch {
     pub packets: Vec<(i64, Packet)>,
-    pub counts: Counts,
+    pub counts: DecodeCounts,
     pub position: u64,
     pub truncated: Option<Truncated>,
 }

@@ -9,7 +9,7 @@ use super::source::{Sources, Stop};
 use super::stream::{Packet, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
 use crate::connection::{self, Followed, Table, Wanted};
-use crate::wire::{Counts, Endpoint};
+use crate::wire::{DecodeCounts, Endpoint};
 
 /// How far it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Watcher {
     pending: VecDeque<(i64, Packet)>,
     pub events: Vec<Event>,
     pub events_lost: u64,
-    counts: Counts,
+    counts: DecodeCounts,
     pub position: u64,
     truncated: Option<Truncated>,
     pub first_ns: Option<i64>,
@@ -73,7 +73,7 @@ impl Watcher {
             pending: VecDeque::new(),
             events: Vec::new(),
             events_lost: 0,
-            counts: Counts::default(),
+            counts: DecodeCounts::default(),
             position: 0,
             truncated: None,
             first_ns: None,

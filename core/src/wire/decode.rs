@@ -30,7 +30,7 @@ pub enum Undecoded {
 
 /// Packets by what became of them; `segments` and the causes add up to `packets`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DecodeCounts {
     pub packets: u64,
     pub segments: u64,
     pub unknown_link_type: u64,
@@ -45,7 +45,7 @@ pub struct Counts {
     pub nested: u64,
 }
 
-impl Counts {
+impl DecodeCounts {
     /// Each cause by name, with its count.
     pub fn causes(&self) -> [(&'static str, u64); 8] {
         [
@@ -88,7 +88,7 @@ impl Counts {
     }
 }
 
-impl Add for Counts {
+impl Add for DecodeCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -112,7 +112,7 @@ impl Add for Counts {
 #[derive(Default)]
 pub struct Decoder {
     fragments: Fragments,
-    counts: Counts,
+    counts: DecodeCounts,
 }
 
 impl Decoder {
@@ -164,7 +164,7 @@ impl Decoder {
         Some(plain)
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &DecodeCounts {
         &self.counts
     }
 }

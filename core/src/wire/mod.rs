@@ -19,7 +19,7 @@ pub const ETHERNET: u16 = 1;
 pub const RAW: u16 = 101;
 
 pub use datagram::Datagram;
-pub use decode::{Counts, Decoder, Undecoded, decode};
+pub use decode::{DecodeCounts, Decoder, Undecoded, decode};
 pub use encode::{Unencodable, encode};
 pub use link::link_type_name;
 pub use plain::Plain;
