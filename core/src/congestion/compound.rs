@@ -72,7 +72,8 @@ impl Compound {
         // Half packets, as in the module: diff = w (1 - baseRTT / RTT).
         let diff = 2 * old - (2 * old * self.base_rtt_us) / self.min_rtt_us;
         if (diff as f64) < 2.0 * self.gamma {
-            let root = fourth_root(old * old * old) >> ALPHA_SHIFT;
+            // 64 bits hold the cube of 2.6 million packets.
+            let root = fourth_root(u128::from(old).pow(3)) >> ALPHA_SHIFT;
             self.dwnd += root.saturating_sub(1);
         } else {
             self.dwnd = (2 * self.dwnd).saturating_sub(diff) / 2;
@@ -81,14 +82,14 @@ impl Compound {
 }
 
 /// Newton's iteration for the fourth root; it stops as soon as a step is at most one, as the module's does.
-fn fourth_root(a: u64) -> u64 {
-    let bits = u64::BITS - a.leading_zeros();
-    let mut x: u64 = 1 << (bits >> 2);
+fn fourth_root(a: u128) -> u64 {
+    let bits = u128::BITS - a.leading_zeros();
+    let mut x: u128 = 1 << (bits >> 2);
     loop {
         let last = x;
         x = (3 * x + a / (x * x * x)) / 4;
         if last.abs_diff(x) <= 1 {
-            return x;
+            return x as u64;
         }
     }
 }
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_root_is_the_integer_part_or_one_off() {
-        for w in [1u64, 5, 38, 100, 417, 1700, 100_000] {
+        for w in [1u128, 5, 38, 100, 417, 1700, 100_000, 5_000_000, 1 << 30] {
             let exact = (w as f64).powf(0.75);
             assert!((fourth_root(w * w * w) as f64 - exact).abs() <= 1.5, "{w}");
         }

@@ -183,6 +183,12 @@ impl OwnSender {
             self.ts_recent = ts_val;
         }
         if segment.flags.has(TcpFlags::SYN) {
+            // RFC 9293 section 3.10.7.3: an answer to another SYN than ours (an earlier run's, late) opens nothing.
+            let is_ours =
+                segment.flags.has(TcpFlags::ACK) && segment.ack == self.isn.wrapping_add(1);
+            if !is_ours {
+                return;
+            }
             self.on_syn_ack(now_ns, segment);
         } else if self.sender.is_some() {
             self.on_ack(now_ns, segment);
