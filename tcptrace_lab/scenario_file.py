@@ -194,3 +194,16 @@ def _tuple(items: tuple[object, ...], value: object, at: str) -> tuple[object, .
 def _nearest(key: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def scenario_table(scenario: Scenario) -> dict[str, object]:
+    """A scenario as the table that a TOML file of it would be."""
+    return {key: _listed(value) for key, value in dataclasses.asdict(scenario).items()}
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    return value

@@ -68,7 +68,7 @@ def test_a_notebook_runs_and_prints_what_its_file_shows(path: Path, kernel: None
 
 
 def test_every_paper_has_its_notebook() -> None:
-    assert [path.stem.split("_")[0] for path in NOTEBOOKS] == [*PAPERS, "tour"]
+    assert [path.stem.split("_")[0] for path in NOTEBOOKS] == [*PAPERS, "replay", "tour"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

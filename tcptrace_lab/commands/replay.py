@@ -1,8 +1,50 @@
 """Replay a capture: through another path, sent again by another control, as it happened, or on a wire.
 
-THROUGH ANOTHER PATH, OPEN LOOP: every recorded packet enters when it was recorded. Would this buffer have dropped it?
+THROUGH ANOTHER PATH (open loop): every recorded packet enters when it was recorded. Would this buffer have dropped it?
 
-    $ tcptrace-lab replay captures/reno_10M.pcap.gz --through captures/scenarios/reno_10M.toml
+    $ tcptrace-lab replay captures/two_reno.pcap.gz --through captures/scenarios/reno_10M.toml
+    captures/two_reno.pcap.gz through captures/scenarios/reno_10M.toml, open loop
+      carried     18549 of 18549 packets
+      there       11854 packets, 69 dropped (69 overflow); delay 43.5 ms (half), 59.8 ms (95 %), 68.9 ms (most)
+      back        6695 packets, 0 dropped; delay 20 ms (half), 20 ms (95 %), 20 ms (most)
+      node 0      69 of 11854 dropped, 17.4 packets waiting on average, 40 at most
+      cannot know
+        - the senders were not asked: each packet enters when it was recorded, whatever became of those before it
+        - 69 data packets are dropped here: their senders would have sent them again and slowed down, so what follows the
+          first drop shows the recording's load, not this path's
+        - 123 retransmissions of the recording are carried too, though what they repair may not be lost here
+
+    $ tcptrace-lab replay captures/two_reno.pcap.gz --through captures/scenarios/reno_10M.toml \\
+          --over path.nodes.0.buffer=10:40:10
+     path.nodes.0.buffer  packets  drops  drop_share drops_per_node  delay_p50_s  delay_p95_s  delay_max_s
+                      10    11854    344     0.02902            344      0.03142       0.0328       0.0332
+                      20    11854    199     0.01679            199      0.03768      0.04476       0.0452
+                      30    11854     98    0.008267             98      0.04122      0.05551      0.05706
+                      40    11854     69    0.005821             69      0.04345      0.05983      0.06888
+
+SENT AGAIN (closed loop): what the application wrote is sent by a simulated sender. What if the buffer had held 12?
+
+    $ tcptrace-lab replay captures/tahoe_small_buffer.pcap.gz --as-found --set path.nodes.0.buffer=12
+    captures/tahoe_small_buffer.pcap.gz sent again over the path that it shows
+      path        1.5 Mbit/s, buffer 12 packets; round trip 283 ms, packets of 512 bytes
+      connection 0  10.9.1.1:40000 -> 10.9.2.1:5001
+        sender    tahoe with tahoe; one write of all its bytes: the sender never ran out of data; an ACK for each segment
+                                          then             now
+        completion time               59.996 s        48.348 s
+        goodput                  0.6051 Mbit/s   0.7509 Mbit/s
+        loss events                          5               3
+        segments lost                       39              35
+        timeouts                             0               0
+        slow starts per cycle             3, 3            2, 2
+        regime                          triple          double
+        round trip, half              283.6 ms        285.9 ms
+        round trip, most              308.7 ms        315.9 ms
+        largest window                     109             116
+        limited by                    cwnd 99%       cwnd 100%
+
+AS IT HAPPENED: --watch, with --speed, --step, --until. ON A WIRE: --interface IF --yes.
+
+docs/replay.md says what each can answer, how well, and what other tools can.
 """
 
 from __future__ import annotations

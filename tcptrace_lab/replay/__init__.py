@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,13 +20,17 @@ def replay(
     through: Scenario | None = None,
     control: str | Control | None = None,
     as_found: bool = False,
-    near: tuple[str, ...] = (),
+    settings: Sequence[str] = (),
+    near: Sequence[str] = (),
 ) -> OpenLoop | ClosedLoop:
-    """What `Capture.replay` does: open loop with `through` alone, closed loop with `control` or `as_found`."""
+    """What `Capture.replay` does: open loop with `through` alone, closed loop with `control` or `as_found`.
+
+    `settings` are KEY=VALUE overrides of the scenario that the capture was found to be.
+    """
     if control is not None or as_found:
         from tcptrace_lab.replay.closed_loop import again
 
-        return again(capture, control=control, through=through)
+        return again(capture, control=control, through=through, settings=settings)
     if through is None:
         raise ValueError("say how to replay: through=scenario, control=name or as_found=True")
     from tcptrace_lab.replay.open_loop import through as carry

@@ -21,7 +21,7 @@ PROMPT_NS = 2_000_000
 # A sender whose application held it back for less than this share of the time is a bulk transfer: stray late answers
 # of the host are not writes.
 HELD_BACK_SHARE = 0.05
-# More writes than this are those of a stream, not of turns: they are joined by their times' least differences.
+# More writes than this make no scenario that anybody reads; the last of them has the rest.
 MOST_WRITES = 100_000
 
 
@@ -35,8 +35,12 @@ class Written:
     notes: tuple[str, ...]
 
 
-def recover(seen: Reconstruction, heard_ns: Ints) -> Written:
-    """The application behind a timeline; `heard_ns` are the times at which the other side sent data."""
+def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True) -> Written:
+    """The application behind a timeline; `heard_ns` are the times at which the other side sent data.
+
+    Without a bound (no bottleneck seen, no loss, no receiver's window at work) it was the application that took its
+    time, also where its segments seem to follow ACKs: each burst then left when it was written.
+    """
     timeline = seen.timeline
     fresh = np.flatnonzero(~timeline.is_retransmission)
     starts, ends = timeline.send_offset[fresh], timeline.send_end[fresh]
@@ -44,7 +48,10 @@ def recover(seen: Reconstruction, heard_ns: Ints) -> Written:
     total = int(ends.max() - starts.min())
     begins = _pauses(timeline, fresh)
     streamed = _streamed(seen, fresh) & ~begins
-    if seen.limits.get("application", 0.0) >= HELD_BACK_SHARE:
+    if not is_bounded and _lasts(seen, fresh):
+        streamed = np.diff(timeline.send_ns[fresh], prepend=timeline.send_ns[fresh[0]]) > PROMPT_NS // 4
+        begins |= streamed
+    elif seen.limits.get("application", 0.0) >= HELD_BACK_SHARE:
         begins |= streamed
     at = np.flatnonzero(begins)
     if not len(at):
@@ -67,6 +74,13 @@ def recover(seen: Reconstruction, heard_ns: Ints) -> Written:
     return Written(
         application=Application(kind="schedule", writes=writes), first_ns=first_ns, bytes=total, notes=(words,)
     )
+
+
+def _lasts(seen: Reconstruction, fresh: Ints) -> bool:
+    """Whether it went on for longer than a slow start without a bound would: a window doubles every round trip."""
+    timeline = seen.timeline
+    span_ns = int(timeline.send_ns[fresh[-1]] - timeline.send_ns[fresh[0]])
+    return span_ns > (len(fresh).bit_length() + 1) * max(seen.base_rtt_ns, 1)
 
 
 def _turns(times: Ints, sizes: Ints, since: Ints, first_ns: int, total: int) -> Written:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcptrace_lab import controls
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
@@ -19,6 +20,8 @@ from tcptrace_lab.scenario import CONTROLS, Connection, Control, Node, Path, Sce
 # After the last byte of the recording a slower run goes on: so many times its length, and never less.
 PATIENCE = 4.0
 LEAST_S = 5.0
+# A receiver's window at work for less of the time bounds nothing.
+BOUND_SHARE = 0.1
 # A connection with fewer bytes than this share of the busiest is carried, and not judged.
 TELLING_SHARE = 0.02
 
@@ -100,7 +103,13 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
     flow = capture[who.connection].flows[who.direction]
     acks = flow.acks
     heard: Ints = acks["time_ns"].to_numpy()[acks["length"].to_numpy() > 0]
-    written = recover(verdict.seen, heard)
+    limits = verdict.seen.limits
+    is_bounded = (
+        verdict.path.bottleneck_pps.value is not None
+        or bool(verdict.seen.episodes)
+        or limits.get("rwnd", 0.0) >= BOUND_SHARE
+    )
+    written = recover(verdict.seen, heard, is_bounded=is_bounded)
     habit = recover_habit(verdict.seen)
     row = capture[who.connection].summary
     name, chosen = _control(capture.name, verdict, control)
@@ -126,11 +135,10 @@ MODERN: dict[str, object] = {"limited_transmit": True, "byte_counting": True, "r
 # Where the verdict names no control: RFC 5681's own.
 ASSUMED = "reno (assumed: the capture does not tell)"
 
-# The verdict's families as rows of the simulator's senders, on the recovery that the capture shows.
-FAMILIES: dict[str, dict[str, object]] = {
-    "reno": {"window": "reno"},
+# The verdict's families as rows of the simulator's senders, on the recovery that the capture shows: what differs from a
+# standard slow start under the window of that name.
+FAMILIES: dict[str, dict[str, object]] = {name: {"window": name} for name in controls.WINDOWS} | {
     "cubic": {"window": "cubic", "slow_start": "hystart"},
-    "compound": {"window": "compound"},
     "m_start": {"slow_start": "m-start"},
 }
 

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tcptrace_lab.errors import LabError, ScenarioError
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.replay.as_found import AsFound, Found, as_found
 from tcptrace_lab.scenario import Control, Scenario
+from tcptrace_lab.scenario_file import scenario_table
 from tcptrace_lab.simulate import Run, simulate
 
 if TYPE_CHECKING:
@@ -163,11 +164,6 @@ def sweep_again(
     return pd.DataFrame(rows)
 
 
-def scenario_table(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as the table that a TOML file of it would be."""
-    return {key: _listed(value) for key, value in asdict(scenario).items()}
-
-
 def _overridden(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     from tcptrace_lab.scenario_file import parse
 
@@ -177,14 +173,6 @@ def _overridden(scenario: Scenario, settings: Sequence[str]) -> Scenario:
         return parse(scenario_table(scenario), overrides=settings)
     except ScenarioError as error:
         raise ScenarioError(f"--set: {error}") from error
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_listed(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    return value
 
 
 def understood(found: AsFound) -> Iterator[tuple[Found, str]]:

@@ -87,7 +87,8 @@ def closed_loop_answer(run: ClosedLoop, written: list[str]) -> dict[str, Any]:
     """The same as JSON has it."""
     from dataclasses import asdict
 
-    from tcptrace_lab.replay.closed_loop import scenario_table, understood
+    from tcptrace_lab.replay.closed_loop import understood
+    from tcptrace_lab.scenario_file import scenario_table
 
     def plain(outcome: Outcome) -> Any:
         return _finite(asdict(outcome))
