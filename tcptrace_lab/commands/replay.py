@@ -10,8 +10,8 @@ THROUGH ANOTHER PATH (open loop): every recorded packet enters when it was recor
       node 0      69 of 11854 dropped, 17.4 packets waiting on average, 40 at most
       cannot know
         - the senders were not asked: each packet enters when it was recorded, whatever became of those before it
-        - 69 data packets are dropped here: their senders would have sent them again and slowed down, so what follows the
-          first drop shows the recording's load, not this path's
+        - 69 data packets are dropped here: their senders would have sent them again and slowed down, so what
+          follows the first drop shows the recording's load, not this path's
         - 123 retransmissions of the recording are carried too, though what they repair may not be lost here
 
     $ tcptrace-lab replay captures/two_reno.pcap.gz --through captures/scenarios/reno_10M.toml \\
@@ -28,7 +28,8 @@ SENT AGAIN (closed loop): what the application wrote is sent by a simulated send
     captures/tahoe_small_buffer.pcap.gz sent again over the path that it shows
       path        1.5 Mbit/s, buffer 12 packets; round trip 283 ms, packets of 512 bytes
       connection 0  10.9.1.1:40000 -> 10.9.2.1:5001
-        sender    tahoe with tahoe; one write of all its bytes: the sender never ran out of data; an ACK for each segment
+        sender    tahoe with tahoe; one write of all its bytes: the sender never ran out of data; an ACK for each
+                  segment
                                           then             now
         completion time               59.996 s        48.348 s
         goodput                  0.6051 Mbit/s   0.7509 Mbit/s

@@ -137,7 +137,8 @@ ASSUMED = "reno (assumed: the capture does not tell)"
 
 # The verdict's families as rows of the simulator's senders, on the recovery that the capture shows: what differs from a
 # standard slow start under the window of that name.
-FAMILIES: dict[str, dict[str, object]] = {name: {"window": name} for name in controls.WINDOWS} | {
+FAMILIES: dict[str, dict[str, object]] = {
+    **{name: {"window": name} for name, row in controls.WINDOWS.items() if "rfc" in row.profiles},
     "cubic": {"window": "cubic", "slow_start": "hystart"},
     "m_start": {"slow_start": "m-start"},
 }

@@ -186,6 +186,7 @@ def _length(network: Any) -> int:
 
 def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: float) -> Sent:
     from scapy.config import conf
+    from scapy.packet import Raw
 
     errors = []
     with conf.L2socket(iface=chosen.interface) as socket:
@@ -197,7 +198,7 @@ def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: floa
                 time.sleep(wait_s)
             errors.append(time.perf_counter() - begun_s - due_s)
             try:
-                socket.send(frame)
+                socket.send(Raw(frame))
             except OSError as error:
                 raise LabError(f"{chosen.interface}: packet of {len(frame)} bytes: {error.strerror}") from error
         took_s = time.perf_counter() - begun_s

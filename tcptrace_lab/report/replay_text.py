@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.open_loop import OpenLoop
     from tcptrace_lab.scenario import Path
 
-WIDTH = 118
+WIDTH = 110
 
 
 def open_loop_lines(run: OpenLoop, through: str) -> Iterator[str]:
