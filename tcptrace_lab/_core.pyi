@@ -289,5 +289,15 @@ class Tape:
 
     def __new__(cls, columns: dict[str, Any]) -> Tape: ...
     def __len__(self) -> int: ...
-    def play(self, sender_json: str, smss: float) -> tuple[Any, Any]:
+    def play(self, sender: Sender) -> tuple[Any, Any]:
         """cwnd and ssthresh in bytes after each row, as the control itself has them."""
+
+    def memory(self, sender: Sender) -> dict[str, Any]:
+        """What the control holds in mind after each row, a column for each name."""
+
+class Sender:
+    """A candidate before its first ACK (core/src/python/tape.rs)."""
+
+    def __new__(
+        cls, slow_start: str, window: str, parameters: dict[str, float], initial_window: float, smss: float
+    ) -> Sender: ...

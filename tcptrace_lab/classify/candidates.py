@@ -5,70 +5,77 @@ A candidate's `name` is its family (what a verdict says), `variant` which arithm
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-# Compound's queue threshold in packets: the Linux module's, and what captures of other stacks have been seen to use.
+from tcptrace_lab import _core
+from tcptrace_lab.controls import WINDOWS, Window
+
+# Compound's queue threshold in packets: the papers' 30, and others that stacks and experiments have used.
 GAMMAS = (30.0, 10.0, 60.0, 90.0)
+# Controls that pace by a model of the path: the window alone does not say what they send.
+BY_RATE = ("bbr",)
+# Controls that remember the least round trip.
+BY_DELAY = ("compound", "vegas", "veno", "illinois", "yeah", "westwood", "htcp", "lp", "hybla")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A sender to replay: `sender` holds the keys of the core's sender that differ from its defaults."""
+    """A sender to replay: a slow start over a window, and parameters that differ from the table's defaults."""
 
     name: str
     variant: str
-    sender: Mapping[str, object]
+    slow_start: str
+    window: str
+    parameters: Mapping[str, float]
 
-    def to_json(self, *, initial_window: int) -> str:
-        return json.dumps({**self.sender, "initial_window": initial_window})
+    @property
+    def is_by_delay(self) -> bool:
+        """Whether round trips move its window."""
+        return self.name in BY_DELAY
 
-
-@dataclass(frozen=True, kw_only=True)
-class Window:
-    """A row of the table of controls, as far as identification needs it."""
-
-    name: str
-    family: str
-    parameters: tuple[str, ...]
-
-
-WINDOWS = (
-    Window(name="reno", family="reno", parameters=("byte_counting",)),
-    Window(name="cubic", family="cubic", parameters=("byte_counting",)),
-    Window(name="cubic-linux", family="cubic", parameters=()),
-    Window(name="compound", family="compound", parameters=("gamma",)),
-    Window(name="compound-draft", family="compound", parameters=("gamma",)),
-)
+    def sender(self, *, initial_window: int, smss: int) -> _core.Sender:
+        """The candidate before its first ACK."""
+        return _core.Sender(self.slow_start, self.window, dict(self.parameters), float(initial_window), float(smss))
 
 
 def candidates() -> tuple[Candidate, ...]:
     """Every sender worth replaying."""
-    return tuple(_each())
+    rows = [row for row in WINDOWS.values() if row.family not in BY_RATE]
+    return tuple(each for row in rows for each in (*_windows(row), *_m_start(row)))
 
 
-def _each() -> Iterator[Candidate]:
-    for window in WINDOWS:
-        for byte_counting, gamma in product((False, True), GAMMAS if "gamma" in window.parameters else (None,)):
-            sender: dict[str, object] = {"window": window.name, "byte_counting": byte_counting}
-            words = [window.name, "bytes" if byte_counting else "ACKs"]
-            if gamma is not None:
-                sender["gamma"] = gamma
-                words.append(f"gamma {gamma:g}")
-            yield Candidate(name=window.family, variant=", ".join(words), sender=sender)
-            if window.name == "reno":
-                yield from _m_start(sender)
+def _windows(row: Window) -> Iterator[Candidate]:
+    gammas = GAMMAS if any(parameter.name == "gamma" for parameter in row.parameters) else (None,)
+    for byte_counting, gamma in product((False, True), gammas):
+        words = [row.name, _counting(byte_counting)]
+        parameters = {"byte_counting": float(byte_counting)}
+        if gamma is not None:
+            parameters["gamma"] = gamma
+            words.append(f"gamma {gamma:g}")
+        yield Candidate(
+            name=row.family,
+            variant=", ".join(words),
+            slow_start="standard",
+            window=row.name,
+            parameters=parameters,
+        )
 
 
-def _m_start(sender: Mapping[str, object]) -> Iterator[Candidate]:
+def _m_start(row: Window) -> Iterator[Candidate]:
     """M-Start is a slow start: over Reno's avoidance, in both readings of the paper."""
-    for zero_step in (False, True):
-        steps = "10 to 0" if zero_step else "10 to 1"
-        counting = "bytes" if sender["byte_counting"] else "ACKs"
+    if row.name != "reno":
+        return
+    for byte_counting, zero_step in product((False, True), repeat=2):
         yield Candidate(
             name="m_start",
-            variant=f"steps {steps}, reno, {counting}",
-            sender={**sender, "slow_start": "m-start", "zero_step": zero_step},
+            variant=f"steps 10 to {0 if zero_step else 1}, reno, {_counting(byte_counting)}",
+            slow_start="m-start",
+            window=row.name,
+            parameters={"byte_counting": float(byte_counting), "zero_step": float(zero_step)},
         )
+
+
+def _counting(byte_counting: bool) -> str:
+    return "counts bytes" if byte_counting else "counts ACKs"

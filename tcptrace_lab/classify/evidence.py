@@ -114,7 +114,7 @@ def _at_work(epoch: Epoch) -> Bools:
 
 def _reduction(tape: Tape, epoch: Epoch, cwnd: Floats, ssthresh: Floats) -> Iterator[Misfit]:
     """The window left by a recovery (or the threshold reached after a restart) beside the candidate's own."""
-    if epoch.loss_row < 0 or not np.isfinite(epoch.after):
+    if epoch.loss_row < 0 or not (np.isfinite(epoch.after) and np.isfinite(epoch.before)):
         return
     if epoch.recovered_row >= 0:
         expected = float(cwnd[epoch.recovered_row])

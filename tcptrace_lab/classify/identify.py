@@ -38,6 +38,8 @@ FITS_SHARE = 0.03
 SLOW_START_SHARE = 0.1
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
 EXPLAINED = 0.5
+# Below this share it may be another that is like it: no name is given.
+SURELY_EXPLAINED = 0.8
 FEWEST_UNFIT = 3
 # A single disturbed loss cycle refutes nobody.
 FEWEST_CLEAR = 2
@@ -81,13 +83,24 @@ class Identified:
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 
 
-def identify(seen: Reconstruction, *, initial_window: int | None, chosen: Sequence[Candidate] = ()) -> Identified:
+def identify(
+    seen: Reconstruction,
+    *,
+    initial_window: int | None,
+    handshake_rtt_ns: int | None = None,
+    chosen: Sequence[Candidate] = (),
+) -> Identified:
     """The controls that a capture at the sender does not refute."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
-    written = tape(seen)
+    # Some stacks take the handshake for the first round trip, others do not: SYNs are shorter than segments.
+    tapes = [tape(seen)] + ([tape(seen, handshake_rtt_ns=handshake_rtt_ns)] if handshake_rtt_ns else [])
     begins_with = initial_window or INITIAL_WINDOW
-    replays = [(each, _replay(written, each, begins_with)) for each in chosen or candidates()]
+    replays = [
+        (each, _replay(written, each, begins_with))
+        for each in chosen or candidates()
+        for written in (tapes if each.is_by_delay else tapes[:1])
+    ]
     noise = _noise([found for _, found in replays])
     judged = [_judged(each, found, noise) for each, found in replays]
     families = _best_of_families(judged)
@@ -113,8 +126,8 @@ def _is_refuted(each: Replayed, best: Replayed) -> bool:
 
 
 def _replay(written: Tape, candidate: Candidate, initial_window: int) -> tuple[Misfit, ...]:
-    sender = candidate.to_json(initial_window=initial_window)
-    cwnd, ssthresh = written.core.play(sender, float(written.smss))
+    sender = candidate.sender(initial_window=initial_window, smss=written.smss)
+    cwnd, ssthresh = written.core.play(sender)
     return misfits(written, cwnd, ssthresh)
 
 
@@ -216,6 +229,9 @@ def _answer(best: Replayed, left: Sequence[Replayed], out: Sequence[Replayed]) -
             ),
         )
     shares = _shares(left)
+    if len(left) == 1 and best.explained < SURELY_EXPLAINED and best.unfit >= FEWEST_UNFIT:
+        words = f"{best.candidate.name} is nearest, but does not do all that was seen: {best.against}"
+        return Identified(control=None, confidence=shares[0], left=tuple(left), refuted=tuple(out), reasons=(words,))
     if len(left) == 1 and not best.starts_as_seen:
         name = best.candidate.name
         words = (

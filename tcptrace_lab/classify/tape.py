@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -23,6 +24,10 @@ ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET = range(7)
 # Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
 CLOCK_ZERO_NS = 1_000_000_000_000
 SETTLES_ACKS = 6
+# An avoidance longer than this is judged in pieces, each from the window observed at its beginning: what a delay
+# changes once does not count against the round trips behind it. Long enough for a delay window to come round.
+PIECE_ROUNDS = 16
+MOST_PIECES = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +67,9 @@ class Tape:
     ack_of_row: Ints
 
 
-def tape(seen: Reconstruction) -> Tape:
-    """Everything a control would have been told, in order of time."""
-    return _Writer(seen).write()
+def tape(seen: Reconstruction, *, handshake_rtt_ns: int | None = None) -> Tape:
+    """Everything a control would have been told, in order of time; the handshake's round trip, if it heard of it."""
+    return _Writer(seen).write(handshake_rtt_ns)
 
 
 @dataclass
@@ -74,13 +79,27 @@ class _Columns:
     order: list[tuple[int, int]] = field(default_factory=list)
     event: list[int] = field(default_factory=list)
     time_ns: list[int] = field(default_factory=list)
+    rtt_ns: list[int] = field(default_factory=list)
+    flight: list[float] = field(default_factory=list)
     cwnd: list[float] = field(default_factory=list)
     ssthresh: list[float] = field(default_factory=list)
 
-    def add(self, ack: int, event: int, *, time_ns: int, cwnd: float = np.nan, ssthresh: float = np.nan) -> None:
+    def add(
+        self,
+        ack: int,
+        event: int,
+        *,
+        time_ns: int,
+        rtt_ns: int = -1,
+        flight: float = 0.0,
+        cwnd: float = np.nan,
+        ssthresh: float = np.nan,
+    ) -> None:
         self.order.append((ack, len(self.order)))
         self.event.append(event)
         self.time_ns.append(time_ns)
+        self.rtt_ns.append(rtt_ns)
+        self.flight.append(flight)
         self.cwnd.append(cwnd)
         self.ssthresh.append(ssthresh)
 
@@ -111,7 +130,10 @@ class _Writer:
         self.has_sent = timeline.sends_before_next_ack > sent
         self.marks = _Columns()
         self.loss_mark: dict[int, int] = {}
+        self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
         self.recovered_ack: dict[int, int] = {}
+        self.round = _rounds(self.una, self.nxt)
+        self.cuts = [self._cuts(part) for part in seen.stretches]
 
     def _limited(self) -> Bools:
         table = self.seen.windows
@@ -121,12 +143,14 @@ class _Writer:
         found: Bools = codes[np.minimum(at, len(codes) - 1)] == 0
         return found
 
-    def write(self) -> Tape:
+    def write(self, handshake_rtt_ns: int | None) -> Tape:
+        if handshake_rtt_ns is not None:
+            self.marks.add(-1, ARRIVAL, time_ns=self.timeline.start_ns, rtt_ns=handshake_rtt_ns)
         for number, episode in enumerate(self.seen.episodes):
             if episode.detected_by != "tlp":
                 self._loss(number, episode)
-        for part in self.seen.stretches:
-            self._begin(part)
+        for number, part in enumerate(self.seen.stretches):
+            self._begin(number, part)
         return self._merge()
 
     def _loss(self, number: int, episode: Episode) -> None:
@@ -134,12 +158,15 @@ class _Writer:
         timeline, episodes = self.timeline, self.seen.episodes
         known = int(timeline.acks_before_send[episode.first_send])
         before = float(episode.window_before - timeline.sacked[_last_move(timeline, known)])
+        flight = before
+        if id(episode) in self.unsettled:
+            before = np.nan
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
         self.loss_mark[id(episode)] = len(self.marks.order)
-        self.marks.add(known - 1, event, time_ns=episode.time_ns, cwnd=before)
+        self.marks.add(known - 1, event, time_ns=episode.time_ns, cwnd=before, flight=flight)
         over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), known)
-        following = [later for later in episodes[number + 1 :] if later.detected_by != "tlp"]
-        bound = int(timeline.acks_before_send[following[0].first_send]) if following else len(timeline.ack_ns)
+        following = next((later for later in islice(episodes, number + 1, None) if later.detected_by != "tlp"), None)
+        bound = len(timeline.ack_ns) if following is None else int(timeline.acks_before_send[following.first_send])
         if event == LOSS:
             upto = min(over, bound)
             self.kind[known:upto] = np.where(self.kind[known:upto] == ACK, ARRIVAL, self.kind[known:upto])
@@ -150,7 +177,7 @@ class _Writer:
             else:
                 self.marks.add(over, RECOVERED, time_ns=int(timeline.ack_ns[over]))
 
-    def _begin(self, part: Stretch) -> None:
+    def _begin(self, number: int, part: Stretch) -> None:
         """The windows that a stretch is seen to begin with and to end its slow start at."""
         if part.first >= len(self.timeline.ack_ns):
             return
@@ -167,14 +194,23 @@ class _Writer:
             self.marks.add(
                 part.first, SET, time_ns=first_ns, cwnd=flight, ssthresh=threshold if part.peak is not None else flight
             )
+        for at in self.cuts[number]:
+            self.marks.add(at, SET, time_ns=int(self.timeline.ack_ns[at]), cwnd=float(self.flight[at]))
         if part.peak is not None and part.has_threshold:
             peak_ns = int(self.timeline.ack_ns[part.peak])
             self.marks.add(part.peak, SET, time_ns=peak_ns, cwnd=threshold, ssthresh=threshold)
+
+    def _is_unsettled(self, part: Stretch) -> bool:
+        """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""
+        went = int(self.una[part.last] - self.una[part.first])
+        return part.begin == "recovery" and part.episode is not None and 2 * went < int(self.flight[part.first])
 
     def settles(self, part: Stretch) -> int | None:
         """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""
         if part.peak is not None and part.has_threshold:
             return part.peak
+        if self._is_unsettled(part):
+            return None
         upto = min(part.last, part.first + max(int(self.flight[part.first]) // self.timeline.smss, SETTLES_ACKS)) + 1
         found = np.flatnonzero((self.has_sent & (self.timeline.sacked == 0))[part.first : upto])
         return part.first + int(found[0]) if len(found) else None
@@ -223,11 +259,13 @@ class _Writer:
                 "now_ns": time_ns - timeline.start_ns + CLOCK_ZERO_NS,
                 "newly_acked": np.where(is_mark, 0.0, timeline.newly_acked[at].astype(float)),
                 "newly_sacked": np.where(is_mark, 0.0, self.newly_sacked[at].astype(float)),
-                "rtt_ns": np.where(is_mark, -1, self.rtt[at]),
+                "rtt_ns": np.concatenate((self.rtt[acks], np.array(marks.rtt_ns, dtype=np.int64)))[order],
                 # RFC 5681 section 3.2: what limited transmit sent is not part of FlightSize.
-                "flight_size": np.where(np.isin(event, (LOSS, RESTART, TIMEOUT)), cwnd, self.before[at]),
-                "snd_una": self.una[at] + 1,
-                "snd_nxt": self.nxt[at] + 1,
+                "flight_size": np.concatenate((self.before[acks].astype(float), np.array(marks.flight, dtype=float)))[
+                    order
+                ],
+                "snd_una": np.where(ack < 0, 0, self.una[at]) + 1,
+                "snd_nxt": np.where(ack < 0, 0, self.nxt[at]) + 1,
                 "is_cwnd_limited": self.limited[at],
                 "cwnd": cwnd,
                 "ssthresh": np.concatenate((nan, np.array(marks.ssthresh, dtype=float)))[order],
@@ -242,24 +280,41 @@ class _Writer:
         epochs = tuple(self._epochs(row_of_ack, row_of_mark))
         return Tape(core=core, smss=timeline.smss, epochs=epochs, ack_of_row=ack)
 
+    def _spans(self, number: int, part: Stretch) -> list[tuple[bool, int, int]]:
+        """Slow start, and the pieces of avoidance, each from the ACK at which the window is known to the last."""
+        spans = [] if part.peak is None else [(True, part.first, part.peak)]
+        begins = self._avoids_from(part)
+        if begins is not None:
+            edges = [begins, *self.cuts[number], part.last]
+            spans += [(False, first, last) for first, last in pairwise(edges)]
+        return spans
+
+    def _avoids_from(self, part: Stretch) -> int | None:
+        if part.peak is not None:
+            return part.peak if part.has_threshold else None
+        return self.settles(part) if part.begin == "recovery" else part.first
+
+    def _cuts(self, part: Stretch) -> list[int]:
+        """ACKs within a long avoidance at which the window observed is taken over again: some round trips apart."""
+        begins = self._avoids_from(part)
+        if begins is None:
+            return []
+        rounds = self.round[begins : part.last + 1] - self.round[begins]
+        pieces = min(int(rounds[-1]) // PIECE_ROUNDS, MOST_PIECES)
+        told = np.flatnonzero((self.has_sent & self.limited)[begins : part.last + 1])
+        found: list[int] = []
+        for number in range(1, pieces):
+            at = int(np.searchsorted(rounds, number * int(rounds[-1]) // pieces, side="left"))
+            behind = int(np.searchsorted(told, at, side="left"))
+            if behind < len(told) and begins + int(told[behind]) > (found[-1] if found else begins):
+                found.append(begins + int(told[behind]))
+        return found
+
     def _epochs(self, row_of_ack: Ints, row_of_mark: Ints) -> Iterator[Epoch]:
         for number, part in enumerate(self.seen.stretches):
             loss = self.loss_mark.get(id(part.started_by), -1) if part.started_by is not None else -1
             over = self.recovered_ack.get(id(part.started_by), -1) if part.started_by is not None else -1
-            spans = []
-            if part.peak is not None:
-                spans.append((True, part.first, part.peak))
-            if part.peak is None or part.has_threshold:
-                begins = (
-                    part.peak
-                    if part.peak is not None
-                    else self.settles(part)
-                    if part.begin == "recovery"
-                    else part.first
-                )
-                if begins is not None:
-                    spans.append((False, begins, part.last))
-            for is_slow_start, first, last in spans:
+            for place, (is_slow_start, first, last) in enumerate(self._spans(number, part)):
                 acks = np.arange(first + 1, last + 1)
                 acks = acks[self.kind[acks] == ACK]
                 yield Epoch(
@@ -273,7 +328,7 @@ class _Writer:
                     flight=self.flight[acks].astype(float),
                     is_limited=self.limited[acks],
                     has_sent=self.has_sent[acks],
-                    loss_row=int(row_of_mark[loss]) if loss >= 0 else -1,
+                    loss_row=int(row_of_mark[loss]) if loss >= 0 and place == 0 else -1,
                     recovered_row=int(row_of_ack[over]) if over >= 0 and self.kind[over] == RECOVERED else -1,
                     before=self.marks.cwnd[loss] if loss >= 0 else np.nan,
                     after=self._left(part),
@@ -285,3 +340,14 @@ def _last_move(timeline: Timeline, known: int) -> int:
     """The last ACK that moved `snd_una` among the first `known`."""
     moved = np.flatnonzero(timeline.newly_acked[: max(known, 1)] > 0)
     return int(moved[-1]) if len(moved) else 0
+
+
+def _rounds(una: Ints, nxt: Ints) -> Ints:
+    """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
+    found = np.zeros(len(una), dtype=np.int64)
+    at, number = 0, 0
+    while at < len(una):
+        following = max(int(np.searchsorted(una, nxt[at], side="left")), at + 1)
+        found[at:following] = number
+        at, number = following, number + 1
+    return found

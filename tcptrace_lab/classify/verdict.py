@@ -154,6 +154,15 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     return count_slow_starts(seen, obstacles)
 
 
+def _identify(seen: Reconstruction, who: Sender) -> Identified:
+    rtt_s = who.handshake_rtt_s
+    return identify(
+        seen,
+        initial_window=None if who.tap.refuses("initial_window") else initial_window(seen),
+        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
+    )
+
+
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
@@ -163,8 +172,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, clock=who.tap.clock, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else identify_recovery(seen, who.tap)
-    first_flight = None if who.tap.refuses("initial_window") else initial_window(seen)
-    identified = NOT_IDENTIFIED if hidden else identify(seen, initial_window=first_flight)
+    identified = NOT_IDENTIFIED if hidden else _identify(seen, who)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     if obstacles.hides_window:

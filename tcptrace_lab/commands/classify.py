@@ -6,8 +6,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
     $ tcptrace-lab classify captures/tahoe_small_buffer.pcap.gz
     captures/tahoe_small_buffer.pcap.gz  connection 0
     10.9.1.1:40000 -> 10.9.2.1:5001, captured at the sender
-    Tahoe, limited by a 1.5 Mbit/s bottleneck with 8 packets of buffer: overflows it every 2.6 s, triple slow
-    start in each cycle
+    Tahoe, limited by a 1.5 Mbit/s bottleneck with 8 packets of buffer: overflows it every 2.6 s, triple slow start
+    in each cycle
       slow starts  triple (3, 3 per cycle)
       cycles       from s   to s  slow starts           up to  largest window  Mbit/s
                      0.00  33.61            3  loss, loss, 13             109   0.676
@@ -22,8 +22,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
       theory       small_buffers_packets: triple
       theory       m_start: overflow (margin 2.1)
       agreement    agrees
-      because      - only reno (reno, ACKs) does what was seen; against compound: growth in avoidance: 490.9
-                   segments expected, 108.0 seen (2 of 4)
+      because      - only reno (reno, counts ACKs) does what was seen; against m_start: slow start: 186.0 segments
+                   expected, 37.0 seen (4 of 4)
                    - 5 loss events with duplicate ACKs, each followed by a restart from one segment
                    - small_buffers expects double; within the buffer's bounds also triple
                    - small_buffers_packets expects triple; within the buffer's bounds also double

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Bbr, Bic, Compound, CompoundDraft, Control, Cubic, Cubic26, CubicLinux, HighSpeed, Htcp, Hybla,
-    HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, Lp, MStart, Pair, Reno, RenoLinux,
-    Scalable, SlowStart, Standard, Vegas, Veno, Westwood, Window, Yeah,
+    Bbr, Bic, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
+    HighSpeed, Htcp, Hybla, HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, Lp, MStart, Pair,
+    Reno, RenoLinux, Scalable, SlowStart, Standard, Vegas, Veno, Westwood, Window, Yeah,
 };
 
 /// How a run counts (core/src/simulate).
@@ -437,6 +437,16 @@ pub static WINDOWS: &[WindowRow] = &[
         is_linux_module: true,
         sender: &[SACK, TIMESTAMPS],
         build: |slow_start, p, counting| module(slow_start, p, counting, Lp::new),
+    },
+    WindowRow {
+        name: "compound-packets",
+        family: "compound",
+        source: "draft-sridharan-tcpm-ctcp-02 in whole packets, as a kernel module counts",
+        parameters: &[GAMMA],
+        profiles: RFC,
+        is_linux_module: false,
+        sender: &[SACK, TIMESTAMPS],
+        build: |slow_start, p, _| over(slow_start, p, CompoundPackets::new(p.value(&GAMMA))),
     },
     // Its Startup is its own: the slow start beside it is not asked.
     WindowRow {

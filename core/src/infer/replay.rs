@@ -8,6 +8,9 @@
 use crate::congestion::{Ack, Control, Loss, State};
 use crate::recovery::Rto;
 
+/// A whole segment more would have been sent.
+const LESS_THAN_ONE: f64 = 1.0 - 1e-6;
+
 /// What a row of a tape tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -62,6 +65,15 @@ pub struct Row {
     pub ssthresh: Option<f64>,
 }
 
+impl Row {
+    /// The window nearest to the candidate's own among those that would have been seen like this: what is outstanding
+    /// tells whole segments, and a real-valued law remembers the fraction.
+    fn agreed(&self, own: f64, smss: f64) -> f64 {
+        self.cwnd
+            .map_or(own, |seen| own.clamp(seen, seen + smss * LESS_THAN_ONE))
+    }
+}
+
 /// The window after each row as the candidate itself has it, before what was observed is taken over.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
@@ -69,8 +81,13 @@ pub struct Played {
     pub ssthresh: Vec<f64>,
 }
 
-/// Feeds a tape to a control.
-pub fn play(control: &mut dyn Control, start: State, rows: impl Iterator<Item = Row>) -> Played {
+/// Feeds a tape to a control; `watch` sees the control after each row, and what it holds in mind.
+pub fn play(
+    control: &mut dyn Control,
+    start: State,
+    rows: impl Iterator<Item = Row>,
+    mut watch: impl FnMut(&dyn Control),
+) -> Played {
     let mut state = start;
     let mut played = Played::default();
     // Only srtt is wanted: no timer runs here.
@@ -107,7 +124,7 @@ pub fn play(control: &mut dyn Control, start: State, rows: impl Iterator<Item = 
         match row.event {
             Event::Ack => control.on_ack(&mut state, &ack),
             Event::Loss | Event::Restart | Event::Timeout => {
-                state.cwnd = row.cwnd.unwrap_or(state.cwnd);
+                state.cwnd = row.agreed(state.cwnd, state.smss);
                 if row.event == Event::Timeout {
                     control.on_timeout(&mut state, &loss);
                 } else {
@@ -133,8 +150,9 @@ pub fn play(control: &mut dyn Control, start: State, rows: impl Iterator<Item = 
         state.cwnd = state.cwnd.max(state.smss);
         played.cwnd.push(state.cwnd);
         played.ssthresh.push(state.ssthresh);
+        watch(control);
         if !matches!(row.event, Event::Loss | Event::Restart | Event::Timeout) {
-            state.cwnd = row.cwnd.unwrap_or(state.cwnd);
+            state.cwnd = row.agreed(state.cwnd, state.smss);
         }
         state.ssthresh = row.ssthresh.unwrap_or(state.ssthresh);
     }
@@ -190,7 +208,7 @@ mod tests {
             observed,
             row(Event::Ack, SMSS),
         ];
-        let played = play(&mut reno(), start, rows.into_iter());
+        let played = play(&mut reno(), start, rows.into_iter(), |_| {});
         // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
         assert_eq!(played.cwnd[..3], [5.0 * SMSS, 10.0 * SMSS, 10.0 * SMSS]);
         assert!((played.cwnd[3] - (12.0 + 1.0 / 12.0) * SMSS).abs() < 1.0);
@@ -203,7 +221,12 @@ mod tests {
             ssthresh: 4.0 * SMSS,
             smss: SMSS,
         };
-        let played = play(&mut reno(), start, [row(Event::Arrival, SMSS)].into_iter());
+        let played = play(
+            &mut reno(),
+            start,
+            [row(Event::Arrival, SMSS)].into_iter(),
+            |_| {},
+        );
         assert_eq!(played.cwnd, [4.0 * SMSS]);
     }
 }

@@ -1,13 +1,18 @@
 //! Candidates replayed for Python: a tape of columns in, the window after each row out.
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use std::collections::BTreeMap;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
-use crate::congestion::{Counting, Profile, State};
+use crate::congestion::{
+    self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
+};
 use crate::infer::replay::{self, Event, Row};
-use crate::simulate::{SenderSpec, control};
+
+type Column<'py> = Bound<'py, PyArray1<f64>>;
 
 /// The events of one sender as equal columns; bytes and nanoseconds, NaN and -1 for "not observed".
 #[pyclass(frozen)]
@@ -76,36 +81,86 @@ impl Tape {
         self.rows.len()
     }
 
-    /// The window and the threshold after each row, as the sender described by the JSON of a `SenderSpec` has them.
-    fn play<'py>(
-        &self,
-        py: Python<'py>,
-        sender_json: &str,
-        smss: f64,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let sender: SenderSpec = serde_json::from_str(sender_json)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    /// The window and the threshold after each row, as this control has them.
+    fn play<'py>(&self, py: Python<'py>, sender: &Sender) -> (Column<'py>, Column<'py>) {
+        let (mut control, start) = (sender.control(), sender.start);
+        let rows = self.rows.iter().copied();
+        let played = py.detach(|| replay::play(control.as_mut(), start, rows, |_| {}));
+        (
+            played.cwnd.into_pyarray(py),
+            played.ssthresh.into_pyarray(py),
+        )
+    }
+
+    /// What the control holds in mind after each row, by name.
+    fn memory<'py>(&self, py: Python<'py>, sender: &Sender) -> PyResult<Bound<'py, PyDict>> {
+        let mut control = sender.control();
+        let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
+        let mut columns = vec![Vec::with_capacity(self.rows.len()); names.len()];
+        replay::play(
+            control.as_mut(),
+            sender.start,
+            self.rows.iter().copied(),
+            |control| {
+                for (column, (_, value)) in columns.iter_mut().zip(control.values()) {
+                    column.push(value);
+                }
+            },
+        );
+        let found = PyDict::new(py);
+        for (name, column) in names.into_iter().zip(columns) {
+            found.set_item(name, column.into_pyarray(py))?;
+        }
+        Ok(found)
+    }
+}
+
+/// A candidate before its first ACK: a row of the table of controls, with parameters and an initial window in segments.
+#[pyclass(frozen)]
+struct Sender {
+    slow_start: &'static SlowStartRow,
+    window: &'static WindowRow,
+    parameters: Parameters,
+    start: State,
+}
+
+impl Sender {
+    fn control(&self) -> Box<dyn Control> {
         let counting = Counting {
             profile: Profile::Rfc,
-            segment_bytes: smss as u32,
+            segment_bytes: self.start.smss as u32,
         };
-        let mut control = control(&sender, counting)
-            .ok_or_else(|| PyValueError::new_err("a control that is not the core's"))?;
-        let start = State {
-            cwnd: f64::from(sender.initial_window) * smss,
-            ssthresh: sender
-                .initial_ssthresh
-                .map_or(f64::INFINITY, |segments| segments * smss),
-            smss,
-        };
-        let played = py.detach(|| replay::play(control.as_mut(), start, self.rows.iter().copied()));
-        PyTuple::new(
-            py,
-            [
-                played.cwnd.into_pyarray(py),
-                played.ssthresh.into_pyarray(py),
-            ],
-        )
+        self.window
+            .under(self.slow_start, &self.parameters, counting)
+    }
+}
+
+#[pymethods]
+impl Sender {
+    #[new]
+    fn new(
+        slow_start: &str,
+        window: &str,
+        parameters: BTreeMap<String, f64>,
+        initial_window: f64,
+        smss: f64,
+    ) -> PyResult<Self> {
+        let unknown = |name| PyValueError::new_err(format!("no control is called {name}"));
+        let given = parameters
+            .iter()
+            .fold(Parameters::default(), |given, (name, value)| {
+                given.with(name, *value)
+            });
+        Ok(Self {
+            slow_start: congestion::slow_start(slow_start).ok_or_else(|| unknown(slow_start))?,
+            window: congestion::window(window).ok_or_else(|| unknown(window))?,
+            parameters: given,
+            start: State {
+                cwnd: initial_window * smss,
+                ssthresh: f64::INFINITY,
+                smss,
+            },
+        })
     }
 }
 
@@ -121,5 +176,6 @@ fn column<'py, T: numpy::Element + Copy>(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Sender>()?;
     module.add_class::<Tape>()
 }
