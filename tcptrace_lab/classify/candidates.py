@@ -6,14 +6,17 @@ A candidate's `name` is its family (what a verdict says), `variant` which arithm
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from tcptrace_lab import _core
 from tcptrace_lab.controls import WINDOWS, Window
 
-# Compound's queue threshold in packets: the papers' 30, and others that stacks and experiments have used.
-GAMMAS = (30.0, 10.0, 60.0, 90.0)
+# Compound's queue threshold in packets: the papers' 30; and others that stacks and experiments have used.
+GAMMA = 30.0
+OTHER_GAMMAS = (10.0, 60.0, 90.0)
+# Readings of a document that stacks differ in.
+FLAGS = ("htcp_from_recovery",)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 # Controls that remember the least round trip.
@@ -40,20 +43,40 @@ class Candidate:
         return _core.Sender(self.slow_start, self.window, dict(self.parameters), float(initial_window), float(smss))
 
 
-def candidates() -> tuple[Candidate, ...]:
-    """Every sender worth replaying."""
-    rows = [row for row in WINDOWS.values() if row.family not in BY_RATE]
+def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:
+    """Every sender worth replaying, with the parameters of its document. Linux's modules never ran over Tahoe."""
+    rows = [
+        row
+        for row in WINDOWS.values()
+        if row.family not in BY_RATE and not (recovery == "tahoe" and row.is_linux_module)
+    ]
     return tuple(each for row in rows for each in (*_windows(row), *_m_start(row)))
 
 
+def others_of(candidate: Candidate) -> tuple[Candidate, ...]:
+    """The same sender with other parameters, where nothing does what was seen with the document's."""
+    if "gamma" not in candidate.parameters:
+        return ()
+    before = f"gamma {candidate.parameters['gamma']:g}"
+    return tuple(
+        replace(
+            candidate,
+            variant=candidate.variant.replace(before, f"gamma {gamma:g}"),
+            parameters={**candidate.parameters, "gamma": gamma},
+        )
+        for gamma in OTHER_GAMMAS
+    )
+
+
 def _windows(row: Window) -> Iterator[Candidate]:
-    gammas = GAMMAS if any(parameter.name == "gamma" for parameter in row.parameters) else (None,)
-    for byte_counting, gamma in product((False, True), gammas):
-        words = [row.name, _counting(byte_counting)]
-        parameters = {"byte_counting": float(byte_counting)}
-        if gamma is not None:
-            parameters["gamma"] = gamma
-            words.append(f"gamma {gamma:g}")
+    has = {parameter.name for parameter in row.parameters}
+    flags = [name for name in FLAGS if name in has]
+    for byte_counting, *given in product((False, True), *([0.0, 1.0] for _ in flags)):
+        words = [row.name, _counting(byte_counting), *(name for name, value in zip(flags, given, strict=True) if value)]
+        parameters = {"byte_counting": float(byte_counting), **dict(zip(flags, given, strict=True))}
+        if "gamma" in has:
+            parameters["gamma"] = GAMMA
+            words.append(f"gamma {GAMMA:g}")
         yield Candidate(
             name=row.family,
             variant=", ".join(words),

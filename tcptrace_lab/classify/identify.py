@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.candidates import Candidate, candidates
+from tcptrace_lab.classify.by_rate import ByRate, probes_of
+from tcptrace_lab.classify.candidates import Candidate, candidates, others_of
 from tcptrace_lab.classify.evidence import Misfit, misfits
 from tcptrace_lab.classify.tape import Tape, tape
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats
 
 UNKNOWN = "unknown"
 # RFC 6928, where the beginning is not in the capture: the first window seen is taken over anyway.
@@ -30,12 +32,10 @@ MOST_PER_PIECE = 4.0
 REFUTED = math.log(100.0)
 # Least noise in segments: an ACK more or less per round trip moves a window by less than half a segment.
 LEAST_NOISE_SEGMENTS = 0.35
-# A law that was followed is off by a segment at most, and by this share of what it grew or was cut: K, w_max and the
-# start of an epoch are each known to within a segment of some tens.
+# A law that was followed is off by a segment at most, and by a share of what it grew or was cut: K, w_max and the start
+# of an epoch are each known to within a segment of some tens; a cut is arithmetic; in slow start a late ACK is a burst.
 FITS_SEGMENTS = 1.0
-FITS_SHARE = 0.03
-# In slow start one late ACK is a whole burst.
-SLOW_START_SHARE = 0.1
+FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
 EXPLAINED = 0.5
 # Below this share it may be another that is like it: no name is given.
@@ -43,6 +43,8 @@ SURELY_EXPLAINED = 0.8
 FEWEST_UNFIT = 3
 # A single disturbed loss cycle refutes nobody.
 FEWEST_CLEAR = 2
+# Where somebody fits well, many small errors refute as well: these odds, cubed.
+ALL_ALONG = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,8 @@ class Replayed:
     """
 
     candidate: Candidate
+    tape: Tape
+    initial_window: int
     misfits: tuple[Misfit, ...]
     log_likelihood: float
     residual: float | None
@@ -60,6 +64,18 @@ class Replayed:
     unfit: int
     starts_as_seen: bool
     against: str | None
+
+    def memory(self) -> dict[str, Floats]:
+        """What the candidate held in mind after each row of its tape."""
+        sender = self.candidate.sender(initial_window=self.initial_window, smss=self.tape.smss)
+        return dict(self.tape.core.memory(sender))
+
+    def cwnd(self) -> Floats:
+        """Its window in bytes after each row."""
+        found: Floats = self.tape.core.play(
+            self.candidate.sender(initial_window=self.initial_window, smss=self.tape.smss)
+        )[0]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +91,21 @@ class Identified:
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first."""
         shares = _shares(self.left)
+        if self.control == "bbr":
+            found = {
+                "name": "bbr",
+                "variant": "probes",
+                "confidence": self.confidence,
+                "residual": None,
+                "against": None,
+            }
+            return [found, *(_row(replayed, 0.0) for replayed in self.refuted)]
         return [_row(replayed, share) for replayed, share in zip(self.left, shares, strict=True)] + [
             _row(replayed, 0.0) for replayed in self.refuted
         ]
 
 
+BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the round trip is probed with four segments"
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 
 
@@ -88,6 +114,7 @@ def identify(
     *,
     initial_window: int | None,
     handshake_rtt_ns: int | None = None,
+    recovery: str | None = None,
     chosen: Sequence[Candidate] = (),
 ) -> Identified:
     """The controls that a capture at the sender does not refute."""
@@ -96,14 +123,16 @@ def identify(
     # Some stacks take the handshake for the first round trip, others do not: SYNs are shorter than segments.
     tapes = [tape(seen)] + ([tape(seen, handshake_rtt_ns=handshake_rtt_ns)] if handshake_rtt_ns else [])
     begins_with = initial_window or INITIAL_WINDOW
-    replays = [
-        (each, _replay(written, each, begins_with))
-        for each in chosen or candidates()
-        for written in (tapes if each.is_by_delay else tapes[:1])
-    ]
-    noise = _noise([found for _, found in replays])
-    judged = [_judged(each, found, noise) for each, found in replays]
+    asked = tuple(chosen) or candidates(recovery)
+    replays = _replays(asked, tapes, begins_with)
+    if not any(_is_followed(found) for _, _, found in replays):
+        replays += _replays([other for each in asked for other in others_of(each)], tapes, begins_with)
+    noise = _noise([found for _, _, found in replays])
+    judged = [_judged(each, written, begins_with, found, noise) for each, written, found in replays]
     families = _best_of_families(judged)
+    rate = probes_of(seen)
+    if rate.probes and not rate.is_clocked:
+        return _by_rate(seen, rate, families)
     if not families or not families[0].misfits:
         return Identified(
             control=None,
@@ -121,8 +150,25 @@ def identify(
 
 
 def _is_refuted(each: Replayed, best: Replayed) -> bool:
-    """Much less likely than the best, and off by more than the capture leaves open, more than once."""
-    return each.log_likelihood < best.log_likelihood - REFUTED and each.unfit >= min(FEWEST_CLEAR, len(each.misfits))
+    """Much less likely than the best, and off by more than the capture leaves open, more than once; or all along."""
+    behind = best.log_likelihood - each.log_likelihood
+    is_off = each.unfit >= min(FEWEST_CLEAR, len(each.misfits))
+    return behind > REFUTED and (is_off or (behind > ALL_ALONG * REFUTED and best.log_likelihood > -REFUTED))
+
+
+def _replays(
+    asked: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int
+) -> list[tuple[Candidate, Tape, tuple[Misfit, ...]]]:
+    return [
+        (each, written, _replay(written, each, initial_window))
+        for each in asked
+        for written in (tapes if each.is_by_delay else tapes[:1])
+    ]
+
+
+def _is_followed(found: Sequence[Misfit]) -> bool:
+    sizes = [_size(misfit) for misfit in found]
+    return sum(size <= 1.0 for size in sizes) >= SURELY_EXPLAINED * len(sizes)
 
 
 def _replay(written: Tape, candidate: Candidate, initial_window: int) -> tuple[Misfit, ...]:
@@ -133,8 +179,7 @@ def _replay(written: Tape, candidate: Candidate, initial_window: int) -> tuple[M
 
 def open_of(misfit: Misfit) -> float:
     """Segments that a law which was followed may be off."""
-    share = SLOW_START_SHARE if misfit.part == "slow_start" else FITS_SHARE
-    return FITS_SEGMENTS + share * misfit.scale
+    return FITS_SEGMENTS + FITS_SHARES[misfit.part] * misfit.scale
 
 
 def _size(misfit: Misfit) -> float:
@@ -149,7 +194,9 @@ def _noise(replays: Sequence[tuple[Misfit, ...]]) -> float:
     return min(max(min(medians, default=1.0), LEAST_NOISE_SEGMENTS), 1.0)
 
 
-def _judged(candidate: Candidate, found: tuple[Misfit, ...], noise: float) -> Replayed:
+def _judged(
+    candidate: Candidate, written: Tape, initial_window: int, found: tuple[Misfit, ...], noise: float
+) -> Replayed:
     sizes = np.array([_size(misfit) for misfit in found])
     pieces = np.minimum(TAIL * np.log1p((sizes / noise) ** 2), MOST_PER_PIECE)
     parts = [
@@ -158,6 +205,8 @@ def _judged(candidate: Candidate, found: tuple[Misfit, ...], noise: float) -> Re
     explained = min((float(part.mean()) for part in parts if len(part)), default=1.0)
     return Replayed(
         candidate=candidate,
+        tape=written,
+        initial_window=initial_window,
         misfits=found,
         log_likelihood=-float(pieces.sum()),
         residual=float(np.median(sizes)) if len(sizes) else None,
@@ -197,6 +246,20 @@ def _best_of_families(judged: Sequence[Replayed]) -> list[Replayed]:
     for each in sorted(judged, key=lambda replayed: -replayed.log_likelihood):
         best.setdefault(each.candidate.name, each)
     return list(best.values())
+
+
+def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replayed]) -> Identified:
+    """BBR: what the windows would have been speaks of nothing."""
+    times = ", ".join(f"{seen.timeline.seconds(at):.2f}" for at in rate.probes)
+    return Identified(
+        control="bbr",
+        confidence=rate.confidence,
+        left=(),
+        refuted=tuple(replace(each, against=BY_RATE_AGAINST) for each in families),
+        reasons=(
+            f"sent by a rate, not by ACKs, and held four segments in flight for 200 ms at {times} s: only bbr does",
+        ),
+    )
 
 
 def _shares(left: Sequence[Replayed]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,23 @@ from tcptrace_lab.reconstruct.cycles import Cycle
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 REGIMES = {1: "single", 2: "double", 3: "triple"}
+NONE = "none"
 UNDECIDED = "undecided"
+# The steady state has one count, but for the odd cycle in which a retransmission was lost as well.
+STEADY_SHARE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlowStarts:
-    """`per_cycle` counts whole cycles whose beginning was captured; `reasons` say what was left out and why."""
+    """`per_cycle` counts whole cycles whose beginning was captured; `reasons` say what was left out and why.
+
+    `initial` is the count of the cycle that the connection begins with (without a threshold), `steady` that of those
+    after it, where they have one; `regime` is the steady state's, or the initial one where there is no other.
+    """
 
     per_cycle: tuple[int, ...]
+    initial: int | None
+    steady: int | None
     regime: str
     cycles: tuple[Cycle, ...]
     reasons: tuple[str, ...]
@@ -26,6 +36,8 @@ class SlowStarts:
         timeline = seen.timeline
         return {
             "per_cycle": list(self.per_cycle),
+            "initial": self.initial,
+            "steady": self.steady,
             "regime": self.regime,
             "cycles": [
                 {
@@ -42,7 +54,9 @@ class SlowStarts:
 def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     """Counts and regime, or undecided with the reasons."""
     if obstacles.hides_window:
-        return SlowStarts(per_cycle=(), regime=UNDECIDED, cycles=(), reasons=obstacles.hides_window)
+        return SlowStarts(
+            per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=obstacles.hides_window
+        )
     reasons = list(obstacles.hides_cycles)
     captured = [cycle for cycle in seen.cycles if not cycle.begins_unseen]
     if len(captured) < len(seen.cycles):
@@ -52,32 +66,49 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     if len(whole) < len(captured):
         reasons.append("the last cycle ends with the capture before avoidance is reached: not counted")
     per_cycle = tuple(cycle.slow_starts for cycle in whole)
-    regime, why = _regime(per_cycle, len(seen.episodes))
+    begins = bool(captured) and bool(seen.stretches) and seen.stretches[0].begin == "connection"
+    initial = per_cycle[0] if begins and per_cycle else None
+    later = per_cycle[1:] if begins else per_cycle
+    steady = _steady(later)
+    regime, why = _regime(initial, later, steady, len(seen.episodes))
     if obstacles.hides_cycles:
         regime = UNDECIDED
-    return SlowStarts(per_cycle=per_cycle, regime=regime, cycles=tuple(whole), reasons=(*reasons, *why))
+    return SlowStarts(
+        per_cycle=per_cycle,
+        initial=initial,
+        steady=steady,
+        regime=regime,
+        cycles=tuple(whole),
+        reasons=(*reasons, *why),
+    )
 
 
-def _regime(per_cycle: tuple[int, ...], events: int) -> tuple[str, list[str]]:
-    starts = [count for count in per_cycle if count]
-    if not starts:
-        why = f"no slow start in any of {len(per_cycle)} cycles" if per_cycle else "no slow start was seen to grow"
-        return UNDECIDED, [why]
-    if events == 0:
-        return _name(starts[0]), ["no loss in the capture: one slow start, and no cycle that a loss would begin"]
-    later = list(per_cycle[1:])
-    without = sum(count == 0 for count in later)
-    if later and without == len(later):
-        return _name(starts[0]), [f"slow starts in later cycles: none in {without} (the sender recovers without one)"]
-    # The first cycle begins without a threshold: where it differs, those after it are the steady state.
-    steady = [count for count in later if count]
-    if len(steady) >= 2 and len(set(steady)) == 1 and per_cycle[0] != steady[0]:
-        return _name(steady[0]), [
-            f"the first cycle, without a threshold, has {per_cycle[0]}; every later one {steady[0]}"
+def _steady(later: tuple[int, ...]) -> int | None:
+    if not later:
+        return None
+    count, times = Counter(later).most_common(1)[0]
+    return count if times >= STEADY_SHARE * len(later) else None
+
+
+def _regime(initial: int | None, later: tuple[int, ...], steady: int | None, events: int) -> tuple[str, list[str]]:
+    if initial is None and not later:
+        return UNDECIDED, ["no slow start was seen to grow"]
+    if not later:
+        why = [] if events else ["no loss in the capture: one slow start, and no cycle that a loss would begin"]
+        return (_name(initial), why) if initial else (UNDECIDED, ["no slow start was seen to grow"])
+    if steady is None:
+        return "mixed", [f"slow starts per cycle differ: {', '.join(map(str, later))}"]
+    if steady == 0:
+        begun = "" if initial is None else f" after the first, which has {initial}"
+        return NONE, [
+            f"no slow start in {later.count(0)} of {len(later)} cycles{begun}: the sender recovers without one"
         ]
-    if len(set(starts)) == 1:
-        return _name(starts[0]), []
-    return "mixed", [f"slow starts per cycle differ: {', '.join(map(str, per_cycle))}"]
+    if initial is not None and initial != steady and len(later) == 1:
+        # One cycle is no steady state.
+        return "mixed", [f"slow starts per cycle differ: {initial}, {steady}"]
+    if initial is not None and initial != steady:
+        return _name(steady), [f"the first cycle, without a threshold, has {initial}; the later ones {steady}"]
+    return _name(steady), []
 
 
 def _name(count: int) -> str:

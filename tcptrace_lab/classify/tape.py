@@ -65,6 +65,7 @@ class Tape:
     smss: int
     epochs: tuple[Epoch, ...]
     ack_of_row: Ints
+    round_of_row: Ints
 
 
 def tape(seen: Reconstruction, *, handshake_rtt_ns: int | None = None) -> Tape:
@@ -278,7 +279,7 @@ class _Writer:
         place[order] = np.arange(len(order))
         row_of_mark = place[len(acks) :]
         epochs = tuple(self._epochs(row_of_ack, row_of_mark))
-        return Tape(core=core, smss=timeline.smss, epochs=epochs, ack_of_row=ack)
+        return Tape(core=core, smss=timeline.smss, epochs=epochs, ack_of_row=ack, round_of_row=self.round[at])
 
     def _spans(self, number: int, part: Stretch) -> list[tuple[bool, int, int]]:
         """Slow start, and the pieces of avoidance, each from the ACK at which the window is known to the last."""

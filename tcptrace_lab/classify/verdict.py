@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.classify.causes import losses_by_cause
+from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, initial_window
 from tcptrace_lab.classify.growth import Growth, initial_growth
@@ -41,6 +42,7 @@ class Verdict:
     path: PathEstimate
     sender_tcp: SenderTcp
     identified: Identified
+    compound: CompoundRegime | None
     growth: Growth | None
     slow_starts: SlowStarts
     losses: dict[str, Any]
@@ -53,6 +55,7 @@ class Verdict:
             *self.slow_starts.reasons,
             *self._limited(),
             *self.identified.reasons,
+            *(self.compound.reasons if self.compound is not None else ()),
             *self.sender_tcp.reasons,
             *self._path(),
             *self.expectation.reasons,
@@ -114,14 +117,7 @@ class Verdict:
             "m_start": {"detected": None, "step_cycle": None}
             if hidden or self.growth is None
             else self.growth.as_dict(),
-            # Omitted: Compound's cases need its window told apart from the rest by replay.
-            "compound": {
-                "case": None,
-                "phases_per_cycle": None,
-                "oscillation": None,
-                "theta_max": None,
-                "theta_min": None,
-            },
+            "compound": NOT_COMPOUND if self.compound is None else self.compound.as_dict(),
             "losses": self.losses,
             "limits": self.limits,
             "predictions": list(self.expectation.predictions),
@@ -150,16 +146,28 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who)
     if refused and seen.episodes and not obstacles.hides_window:
-        return SlowStarts(per_cycle=(), regime=UNDECIDED, cycles=(), reasons=(refused,))
+        return SlowStarts(
+            per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,)
+        )
     return count_slow_starts(seen, obstacles)
 
 
-def _identify(seen: Reconstruction, who: Sender) -> Identified:
+def _identify(seen: Reconstruction, who: Sender, recovery: str | None) -> Identified:
     rtt_s = who.handshake_rtt_s
     return identify(
         seen,
         initial_window=None if who.tap.refuses("initial_window") else initial_window(seen),
+        recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
+    )
+
+
+def _compound(identified: Identified) -> CompoundRegime | None:
+    if identified.control != "compound":
+        return None
+    (best,) = identified.left
+    return compound_regime(
+        best.tape, memory=best.memory(), cwnd=best.cwnd(), gamma=best.candidate.parameters.get("gamma")
     )
 
 
@@ -172,7 +180,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, clock=who.tap.clock, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else identify_recovery(seen, who.tap)
-    identified = NOT_IDENTIFIED if hidden else _identify(seen, who)
+    identified = NOT_IDENTIFIED if hidden else _identify(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     if obstacles.hides_window:
@@ -188,6 +196,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         path=path,
         sender_tcp=tcp,
         identified=identified,
+        compound=_compound(identified),
         growth=growth,
         slow_starts=starts,
         losses=losses_by_cause(seen, path, who),

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.classify.verdict import Verdict
 
-REGIMES = ("single", "double", "triple", "mixed", "undecided")
+REGIMES = ("none", "single", "double", "triple", "mixed", "undecided")
+CASES = tuple(f"case{number}" for number in range(1, 7))
 # More connections than this are one line each.
 IN_FULL = 4
 SHOWN_CYCLES = 8
@@ -61,7 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Captures in, verdicts out."""
     parser.add_argument("captures", metavar="FILE", nargs="+", help=HELP)
     parser.add_argument("--connection", type=int, metavar="N", help="only connection N of each capture")
-    parser.add_argument("--expect", choices=REGIMES, help="exit with 1 unless this is the regime")
+    parser.add_argument(
+        "--expect",
+        metavar="WHAT",
+        help=f"exit with 1 unless this is seen: {', '.join(REGIMES)}; {CASES[0]} to {CASES[-1]}; or a control",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON list on standard output, one object per connection")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write .json (the list), or .csv, .csv.gz, .parquet (flat)"
@@ -73,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.tables import check_table, flat, write_answer
 
+    if arguments.expect is not None:
+        _check_expected(arguments.expect)
     if arguments.output:
         check_table(arguments.output)
     verdicts: list[Verdict] = []
@@ -139,10 +146,25 @@ def _told(verdicts: Iterator[Verdict], total: int, file: str) -> Iterator[Verdic
             bar.stop()
 
 
-def _is_expected(found: list[dict[str, Any]], regime: str) -> bool:
-    """Some connection shows the regime, and none that can be decided shows another."""
-    seen = {verdict["slow_starts"]["regime"] for verdict in found}
-    return regime in seen and not seen - {regime, "undecided"}
+def _check_expected(what: str) -> None:
+    from tcptrace_lab.classify.diagnosis import SPELT
+    from tcptrace_lab.errors import LabError
+
+    known = (*REGIMES, *CASES, *SPELT)
+    if what not in known:
+        raise LabError(f"--expect {what}: must be one of {', '.join(known)}")
+
+
+def _is_expected(found: list[dict[str, Any]], what: str) -> bool:
+    """Some connection shows it, and none that can be decided shows another."""
+    if what in REGIMES:
+        seen = {verdict["slow_starts"]["regime"] for verdict in found}
+        return what in seen and not seen - {what, "undecided"}
+    if what in CASES:
+        cases = {verdict["compound"]["case"] for verdict in found}
+        return int(what.removeprefix("case")) in cases and len(cases - {None}) == 1
+    names = {verdict["sender_tcp"]["congestion_control"] for verdict in found}
+    return what in names and not names - {what, None}
 
 
 def print_verdicts(verdicts: list[Verdict]) -> None:

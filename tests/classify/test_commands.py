@@ -16,7 +16,9 @@ TRUTH = str(ROOT / "captures" / "tahoe_small_buffer.truth.csv.gz")
 SHORT = str(ROOT / "captures" / "short_reno.pcap.gz")
 
 
-@pytest.mark.parametrize(("regime", "status"), [("triple", 0), ("double", 1), ("single", 1), ("undecided", 1)])
+@pytest.mark.parametrize(
+    ("regime", "status"), [("triple", 0), ("double", 1), ("single", 1), ("none", 1), ("undecided", 1)]
+)
 def test_expectation_is_the_exit_status(regime: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
     """0: the capture shows this regime; 1: it does not."""
     assert main(["classify", "--expect", regime, TAHOE]) == status

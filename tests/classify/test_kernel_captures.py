@@ -62,7 +62,7 @@ def test_fast_recovery_leaves_one_slow_start_in_the_first_cycle(name: str) -> No
     found = verdict(name)["slow_starts"]
     assert found["per_cycle"][0] == 1
     assert not any(found["per_cycle"][1:])
-    assert found["regime"] == "single"
+    assert found["regime"] == "none"
 
 
 @pytest.mark.parametrize("name", ["short_reno", "reno_rwnd"])
@@ -78,14 +78,21 @@ def test_a_run_without_loss_is_one_slow_start(name: str) -> None:
         ("reno_nots_rcvcap.rcv", "receiver"),
         ("reno_onoff", "application"),
         ("bbr_20M", "paces"),
-        ("midstart_cubic", "middle"),
     ],
 )
 def test_what_cannot_be_seen_is_undecided_with_the_reason(name: str, word: str) -> None:
-    """Wrong capture point, idle application, a rate-based sender, a beginning that was not captured."""
+    """Wrong capture point, idle application, a rate-based sender."""
     found = verdict(name)
     assert found["slow_starts"]["regime"] == "undecided"
     assert word in " ".join(found["reasons"])
+
+
+def test_a_capture_from_the_middle_shows_the_steady_state() -> None:
+    """Whole cycles without a slow start are none, whether the connection's beginning was captured or not."""
+    found = verdict("midstart_cubic")
+    assert found["slow_starts"]["regime"] == "none"
+    assert found["slow_starts"]["initial"] is None
+    assert "middle" in " ".join(found["reasons"])
 
 
 def test_a_shaper_before_the_tap_hides_the_window() -> None:
@@ -172,7 +179,7 @@ def test_verdict_has_the_keys_of_the_format() -> None:
     found = verdict("tahoe_sat_B22")
     assert set(found) == KEYS
     assert set(found["path"]["buffer_packets"]) == {"value", "low", "high", "method"}
-    assert set(found["slow_starts"]) == {"per_cycle", "regime", "cycles"}
+    assert set(found["slow_starts"]) == {"per_cycle", "initial", "steady", "regime", "cycles"}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 

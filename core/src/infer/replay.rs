@@ -69,8 +69,9 @@ impl Row {
     /// The window nearest to the candidate's own among those that would have been seen like this: what is outstanding
     /// tells whole segments, and a real-valued law remembers the fraction.
     fn agreed(&self, own: f64, smss: f64) -> f64 {
-        self.cwnd
-            .map_or(own, |seen| own.clamp(seen, seen + smss * LESS_THAN_ONE))
+        self.cwnd.map_or(own, |seen| {
+            own.clamp(seen, seen + smss * LESS_THAN_ONE).max(smss)
+        })
     }
 }
 
