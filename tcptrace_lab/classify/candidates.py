@@ -48,7 +48,8 @@ def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:
     rows = [
         row
         for row in WINDOWS.values()
-        if row.family not in BY_RATE and not (recovery == "tahoe" and row.is_linux_module)
+        # Omitted: what runs on ns-2's agents alone (TCP-LP reads one-way delays, which a tape does not carry).
+        if "rfc" in row.profiles and row.family not in BY_RATE and not (recovery == "tahoe" and row.is_linux_module)
     ]
     return tuple(each for row in rows for each in (*_windows(row), *_m_start(row)))
 
