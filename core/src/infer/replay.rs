@@ -82,8 +82,13 @@ pub struct Played {
     pub ssthresh: Vec<f64>,
 }
 
-/// Feeds a tape to a control; `watch` sees the control after each row, and what it holds in mind.
-pub fn play(
+/// Feeds a tape to a control.
+pub fn play(control: &mut dyn Control, start: State, rows: impl Iterator<Item = Row>) -> Played {
+    play_watched(control, start, rows, |_| {})
+}
+
+/// As `play`; `watch` sees the control after each row, and what it holds in mind.
+pub fn play_watched(
     control: &mut dyn Control,
     start: State,
     rows: impl Iterator<Item = Row>,
@@ -209,7 +214,7 @@ mod tests {
             observed,
             row(Event::Ack, SMSS),
         ];
-        let played = play(&mut reno(), start, rows.into_iter(), |_| {});
+        let played = play(&mut reno(), start, rows.into_iter());
         // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
         assert_eq!(played.cwnd[..3], [5.0 * SMSS, 10.0 * SMSS, 10.0 * SMSS]);
         assert!((played.cwnd[3] - (12.0 + 1.0 / 12.0) * SMSS).abs() < 1.0);
@@ -222,12 +227,7 @@ mod tests {
             ssthresh: 4.0 * SMSS,
             smss: SMSS,
         };
-        let played = play(
-            &mut reno(),
-            start,
-            [row(Event::Arrival, SMSS)].into_iter(),
-            |_| {},
-        );
+        let played = play(&mut reno(), start, [row(Event::Arrival, SMSS)].into_iter());
         assert_eq!(played.cwnd, [4.0 * SMSS]);
     }
 }

@@ -85,7 +85,7 @@ impl Tape {
     fn play<'py>(&self, py: Python<'py>, sender: &Sender) -> (Column<'py>, Column<'py>) {
         let (mut control, start) = (sender.control(), sender.start);
         let rows = self.rows.iter().copied();
-        let played = py.detach(|| replay::play(control.as_mut(), start, rows, |_| {}));
+        let played = py.detach(|| replay::play(control.as_mut(), start, rows));
         (
             played.cwnd.into_pyarray(py),
             played.ssthresh.into_pyarray(py),
@@ -97,7 +97,7 @@ impl Tape {
         let mut control = sender.control();
         let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
         let mut columns = vec![Vec::with_capacity(self.rows.len()); names.len()];
-        replay::play(
+        replay::play_watched(
             control.as_mut(),
             sender.start,
             self.rows.iter().copied(),
