@@ -146,9 +146,7 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who)
     if refused and seen.episodes and not obstacles.hides_window:
-        return SlowStarts(
-            per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,)
-        )
+        return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
     return count_slow_starts(seen, obstacles)
 
 
