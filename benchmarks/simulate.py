@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 SCENARIOS = HERE.parent / "captures" / "scenarios"
@@ -36,8 +37,56 @@ def main() -> int:
     quick = parser.parse_args().quick
     beside_ns(quick)
     growing_window()
+    python_control(quick)
     figure_2_sweep(quick)
     return 0
+
+
+class Reno:
+    """RFC 5681 in Python: what a control of one's own costs beside the built-in one."""
+
+    def on_ack(self, state: Any) -> None:
+        if not state.is_cwnd_limited:
+            return
+        if state.cwnd < state.ssthresh:
+            state.cwnd += min(state.newly_acked, state.smss)
+        else:
+            state.cwnd += state.smss * state.smss / state.cwnd
+
+    def on_loss(self, state: Any) -> None:
+        state.ssthresh = state.flight_size / 2
+
+    on_timeout = on_loss
+
+
+class Informed(Reno):
+    """The same, told of every ACK what it delivered."""
+
+    def on_delivery(self, state: Any) -> None:
+        self.rate = state.delivery_rate
+
+
+def python_control(quick: bool) -> None:
+    """Nanoseconds per packet of Reno built in and in Python: the same packets, no tap, no truth."""
+    from dataclasses import replace
+
+    from tcptrace_lab.scenario_file import load
+    from tcptrace_lab.simulate import simulate
+
+    print(f"\n{'control':28}{'profile':>8}{'packets':>12}{'ns/packet':>12}{'ratio':>8}")
+    for name, seconds in (("small_buffers_B20", 20_000), ("reno_10M", 600)):
+        overrides = [f"duration_s={seconds // 10 if quick else seconds}"]
+        scenario = replace(load(SCENARIOS / f"{name}.toml", overrides=overrides), taps=())
+        least: dict[str, float] = {}
+        for _ in range(1 if quick else 3):
+            for label, control in (("built in", None), ("Python", Reno()), ("Python, on_delivery", Informed())):
+                start = time.process_time()
+                packets = simulate(scenario, control=control, truth=False).totals[0]["packets_sent"]
+                cost = 1e9 * (time.process_time() - start) / packets
+                least[label] = min(cost, least.get(label, cost))
+        for label, cost in least.items():
+            ratio = cost / least["built in"]
+            print(f"{'Reno, ' + label:28}{scenario.profile:>8}{packets:12}{cost:12.0f}{ratio:8.1f}")
 
 
 def beside_ns(quick: bool) -> None:
