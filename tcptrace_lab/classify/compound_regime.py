@@ -25,6 +25,8 @@ CASE_OF_PHASES = {phases: case for case, phases in PHASES_OF_CASE.items()} | {(1
 EMPTY_PACKETS = 2.0
 # The window without its delay part grows by one packet per round trip: as many of those in a row are phase 4.
 LINEAR_ROUNDS = 2
+# A recovery drains the queue for a round trip, whatever comes after it.
+DRAINED_STEPS = 1
 # One oscillation must be the most frequent of at least so many, to be named.
 FEWEST_OSCILLATIONS = 3
 KEYS = ("case", "phases_per_cycle", "oscillation", "theta_max", "theta_min")
@@ -69,9 +71,12 @@ class _Step:
 
 def compound_regime(tape: Tape, *, memory: Mapping[str, Floats], cwnd: Floats, gamma: float | None) -> CompoundRegime:
     """The regime of a sender identified as Compound; `memory` and `cwnd` are its replay's columns."""
-    steps = _steps(memory, cwnd / tape.smss)
-    cycles = list(_cycles(tape.epochs))
-    phases = tuple(_phases(rows, steps, memory["dwnd"], tape.round_of_row) for rows in cycles)
+    at_work = [epoch.rows for epoch in tape.epochs if not epoch.is_slow_start]
+    # A loss moves the delay window too: that is no phase.
+    rows = set(np.concatenate(at_work).tolist()) if at_work else set()
+    steps = [step for step in _steps(memory, cwnd / tape.smss) if step.row in rows]
+    cycles = _cycles(tape.epochs)
+    phases = tuple(_phases(own, steps, memory["dwnd"], tape.round_of_row) for own in cycles)
     cases = [CASE_OF_PHASES.get(found) for found in phases]
     counted = Counter(case for case in cases if case is not None)
     case = counted.most_common(1)[0][0] if counted and counted.most_common(1)[0][1] * 2 > len(cases) else None
@@ -129,7 +134,7 @@ def _phases(rows: Ints, steps: Sequence[_Step], dwnd: Floats, round_of_row: Ints
     after = shut[shut > closed[-1].row] if closed else shut if not opened else shut[:0]
     rounds = int(round_of_row[after[-1]] - round_of_row[after[0]]) if len(after) else 0
     found = []
-    if any(step.queued < EMPTY_PACKETS for step in before_closing):
+    if sum(step.queued < EMPTY_PACKETS for step in before_closing) > DRAINED_STEPS:
         found.append(1)
     if any(step.queued >= EMPTY_PACKETS for step in before_closing):
         found.append(2)

@@ -135,7 +135,8 @@ def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
 def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
     """Where neither clock nor segments are fine enough to tell where a slow start ended."""
     resolution_ns = who.tap.clock.resolution_ns
-    if resolution_ns * TICKS_PER_ROUND > seen.base_rtt_ns:
+    # Zero: no round trip was measured, so none is too short.
+    if 0 < seen.base_rtt_ns < resolution_ns * TICKS_PER_ROUND:
         return f"stamps {resolution_ns / 1e6:.3g} ms apart, round trips of {seen.base_rtt_ns / 1e6:.3g} ms: too coarse"
     if who.tap.offload_bytes and sum(episode.restarts for episode in seen.episodes) > 1:
         return "super-segments (offload) of a sender that restarts: where each slow start ended is not seen"
