@@ -29,12 +29,12 @@ RECORD = 16
 Row = tuple[int, int, int, int, int, int]
 
 
-def _cycle(lost: int) -> list[Row]:
-    """One loss cycle, offsets in segments: segment `lost` of CYCLE is lost."""
+def _cycle(lost: int, cycle: int) -> list[Row]:
+    """One loss cycle, offsets in segments: segment `lost` of `cycle` is lost."""
     rows: list[Row] = []
     acked, highest, dup_acks, repaired_at = 0, 0, 0, -1
-    for sent in range(CYCLE + WINDOW):
-        if sent < CYCLE:
+    for sent in range(cycle + WINDOW):
+        if sent < cycle:
             rows.append((1, 0, 0, sent, 0, 0))
         arrived = sent - WINDOW
         if arrived < 0 or arrived == lost:
@@ -47,18 +47,19 @@ def _cycle(lost: int) -> list[Row]:
             if dup_acks == 3:
                 rows.append((1, 0, 0, lost, 0, 0))
                 repaired_at = sent + WINDOW
-            if sent == repaired_at or sent == CYCLE + WINDOW - 1:
+            if sent == repaired_at or sent == cycle + WINDOW - 1:
                 acked = highest
                 rows.append((0, 0, 1, acked, 0, 0))
-        elif arrived % 2 == 1 or sent == CYCLE + WINDOW - 1:
+        elif arrived % 2 == 1 or sent == cycle + WINDOW - 1:
             acked = highest
             rows.append((0, 0, 1, acked, 0, 0))
     return rows
 
 
-def _flow(packets: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _flow(packets: int, rng: np.random.Generator, length: int) -> npt.NDArray[np.int64]:
     """The rows of one connection, offsets in bytes."""
-    cycles = [np.array(_cycle(int(lost)), dtype=np.int64) for lost in rng.integers(0, CYCLE - 2 * WINDOW - 5, 32)]
+    losses = rng.integers(0, length - 2 * WINDOW - 5, 32)
+    cycles = [np.array(_cycle(int(lost), length), dtype=np.int64) for lost in losses]
     parts: list[npt.NDArray[np.int64]] = [
         np.array([[0, 1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0]], dtype=np.int64),
     ]
@@ -66,22 +67,25 @@ def _flow(packets: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     number = 0
     while total < packets:
         cycle = cycles[int(rng.integers(len(cycles)))].copy()
-        cycle[:, 3:] += (number * CYCLE) * np.where(cycle[:, 3:] + cycle[:, [0]] + cycle[:, [2]] > 0, 1, 0)
+        cycle[:, 3:] += (number * length) * np.where(cycle[:, 3:] + cycle[:, [0]] + cycle[:, [2]] > 0, 1, 0)
         # Without a block both edges stay 0.
-        cycle[cycle[:, 5] == number * CYCLE, 4:] = 0
+        cycle[cycle[:, 5] == number * length, 4:] = 0
         parts.append(cycle)
         total += len(cycle)
         number += 1
     return np.concatenate(parts)[:packets]
 
 
-def write(path: Path, *, packets: int, connections: int = 1, turn: int = 8, seed: int = 1) -> None:
-    """Write a classic little-endian pcap with microseconds; connections take turns of so many packets."""
+def write(path: Path, *, packets: int, connections: int = 1, turn: int = 8, seed: int = 1, cycle: int = CYCLE) -> None:
+    """Write a classic little-endian pcap with microseconds; connections take turns of so many packets.
+
+    `cycle`: segments from one loss to the next, more than two windows.
+    """
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, 1))
         # A block of packets at a time.
-        flows = [_flow(packets // connections, rng) for _ in range(min(connections, 16))]
+        flows = [_flow(packets // connections, rng, cycle) for _ in range(min(connections, 16))]
         per = packets // connections
         block = max(1, 1_000_000 // connections)
         for first in range(0, per, block):
@@ -152,4 +156,5 @@ def _encode(
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), packets=int(sys.argv[2]), connections=int(sys.argv[3]), turn=int(sys.argv[4]))
+    numbers = [int(argument) for argument in sys.argv[2:]]
+    write(Path(sys.argv[1]), **dict(zip(("packets", "connections", "turn", "cycle"), numbers, strict=False)))

@@ -41,7 +41,10 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     return {
         "total": None if who.tap.refuses("losses") else int(packets.sum()),
         "by_cause": dict(sorted(causes.items())),
-        "possible_unseen": merged + who.lost_before_tap + -(-who.missing_bytes // seen.timeline.smss),
+        "possible_unseen": merged
+        + who.lost_before_tap
+        + -(-who.missing_bytes // seen.timeline.smss)
+        + seen.timeline.observed.possible_losses,
     }
 
 

@@ -3,6 +3,7 @@
 use super::detail::{Detail, Keep};
 use super::flow::Flow;
 use super::packet::Packet;
+use super::sending::Peer;
 use crate::wire::{Endpoint, TcpOptions};
 
 /// How a connection ended within the capture.
@@ -177,7 +178,11 @@ impl Connection {
         }
         let is_copy = mine.on_packet(packet);
         if packet.has_sequence_space() && !packet.is_rst() {
-            mine.on_segment(packet, other.window);
+            let peer = Peer {
+                window: other.window,
+                last_ns: other.counts.last_time,
+            };
+            mine.on_segment(packet, peer);
         } else if mine.is_keep_alive(packet) {
             mine.counts.keep_alives += 1;
         }

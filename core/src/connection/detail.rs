@@ -98,6 +98,11 @@ impl Detail {
         self.row(packet, data, cause, snd_una, snd_max);
     }
 
+    /// A byte or segment into a closed window once more.
+    pub fn on_probe(&mut self, packet: &Packet<'_>, data: i64, snd_una: i64, snd_max: i64) {
+        self.row(packet, data, (Cause::WindowProbe, 0.9), snd_una, snd_max);
+    }
+
     /// A range that was sent before (why, the loss events tell) or lies in a gap.
     pub fn on_again(
         &mut self,

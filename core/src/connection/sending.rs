@@ -5,6 +5,18 @@ use super::outstanding::Sent;
 use super::packet::Packet;
 use super::sequence::unwrap;
 
+/// The shortest time after which a sender probes a closed window: the smallest RTO in use (Linux; RFC 9293 section
+/// 3.8.6.1 begins with the RTO).
+const SHORTEST_PERSIST_NS: i64 = 200_000_000;
+
+/// What the other side has last said.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Its offered window, scaled.
+    pub window: Option<u64>,
+    pub last_ns: i64,
+}
+
 impl Flow {
     /// The short way for new data in order.
     #[inline]
@@ -22,9 +34,9 @@ impl Flow {
             .push(Self::sent(packet, start, packet.len), true);
     }
 
-    /// A segment of this side that takes sequence space; `peer_window` is what the other side last offered.
+    /// A segment of this side that takes sequence space; `peer` is what the other side has last said.
     #[inline]
-    pub fn on_segment(&mut self, packet: &Packet<'_>, peer_window: Option<u64>) {
+    pub fn on_segment(&mut self, packet: &Packet<'_>, peer: Peer) {
         let syn = u32::from(packet.is_syn());
         let fin = u32::from(packet.is_fin());
         let base = *self.base.get_or_insert(packet.seq.wrapping_add(syn));
@@ -37,17 +49,17 @@ impl Flow {
         }
         if start == self.seen.end() && !self.seen.is_empty() {
             self.seen.insert(start, end);
-            self.on_new(packet, start, len, peer_window);
+            self.on_new(packet, start, len, peer);
         } else {
-            self.on_elsewhere(packet, start, data, len, peer_window);
+            self.on_elsewhere(packet, start, data, len, peer);
         }
     }
 
     /// New data in order.
     #[inline]
-    fn on_new(&mut self, packet: &Packet<'_>, start: i64, len: u32, peer_window: Option<u64>) {
+    fn on_new(&mut self, packet: &Packet<'_>, start: i64, len: u32, peer: Peer) {
         self.counts.unique_bytes += u64::from(packet.len);
-        if packet.len == 1 && peer_window == Some(0) {
+        if packet.len == 1 && peer.window == Some(0) {
             self.counts.window_probes += 1;
             self.probe_end = start + 1;
         }
@@ -58,7 +70,7 @@ impl Flow {
         self.outstanding
             .push(Self::sent(packet, start, len), self.has_una);
         if let Some(detail) = &mut self.detail {
-            let is_probe = packet.len == 1 && peer_window == Some(0);
+            let is_probe = packet.len == 1 && peer.window == Some(0);
             detail.on_new(
                 packet,
                 start,
@@ -83,21 +95,14 @@ impl Flow {
 
     /// First data, data beyond a gap, data in a gap, or data sent before.
     #[cold]
-    fn on_elsewhere(
-        &mut self,
-        packet: &Packet<'_>,
-        start: i64,
-        data: i64,
-        len: u32,
-        peer_window: Option<u64>,
-    ) {
+    fn on_elsewhere(&mut self, packet: &Packet<'_>, start: i64, data: i64, len: u32, peer: Peer) {
         let end = start + i64::from(len);
         if self.seen.is_empty() || start > self.seen.end() {
             self.seen.insert(start, end);
             if !self.has_una && start < self.snd_una {
                 self.snd_una = start;
             }
-            return self.on_new(packet, start, len, peer_window);
+            return self.on_new(packet, start, len, peer);
         }
         let data_end = data + i64::from(packet.len);
         let again = self.seen.overlap(data, data_end);
@@ -107,6 +112,13 @@ impl Flow {
         let is_keep_alive =
             packet.len == 1 && end == self.snd_max() && !packet.is_fin() && self.is_quiet();
         let is_copy = self.is_second_capture(packet, start, len);
+        if !is_copy && again > 0 && self.is_probe(packet, start, peer) {
+            self.counts.window_probes += 1;
+            if let Some(detail) = &mut self.detail {
+                detail.on_probe(packet, data, self.snd_una, self.seen.end());
+            }
+            return;
+        }
         self.seen.insert(start, end);
         if is_copy || is_keep_alive {
             self.counts.duplicate_packets += u64::from(is_copy);
@@ -135,6 +147,15 @@ impl Flow {
         }
         self.send_again(packet, start, len);
         self.last_again = Some((start, Self::sent(packet, start, len)));
+    }
+
+    /// RFC 9293 section 3.8.6.1: the first unacknowledged byte, or all of its segment, into a closed window again. A timer
+    /// sends it: what an ACK asks for is sent at once, however small the window is by then.
+    fn is_probe(&self, packet: &Packet<'_>, start: i64, peer: Peer) -> bool {
+        peer.window == Some(0)
+            && start <= self.snd_una
+            && self.snd_una < start + i64::from(packet.len)
+            && packet.time - peer.last_ns >= SHORTEST_PERSIST_NS
     }
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where

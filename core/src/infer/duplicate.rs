@@ -12,13 +12,14 @@ pub struct Answer {
 
 impl Answer {
     /// Data is outstanding, and the ACK, which carries neither data nor SYN nor FIN, acknowledges nothing new; the window
-    /// is as before, or the SACK blocks have news. `before`: the ACK before it, of whatever kind.
+    /// is as before, or the SACK blocks have news. `before`: the ACK before it, of whatever kind. What repeats that the
+    /// window is closed answers a probe (RFC 9293 section 3.8.6.1) and tells of no segment that left.
     pub fn is_duplicate(&self, before: &Self, is_bare: bool, snd_una: i64, snd_max: i64) -> bool {
         let has_new_sack = self.sacked > before.sacked || self.sack_high > before.sack_high;
         is_bare
             && self.offset == snd_una
             && snd_max > snd_una
-            && (self.window == before.window || has_new_sack)
+            && ((self.window == before.window && self.window > 0) || has_new_sack)
     }
 }
 

@@ -210,7 +210,8 @@ impl Finder<'_> {
             detected_by,
             dupacks,
             restarts,
-            sure,
+            // Near packets that the capture lacks nothing is.
+            sure: sure && !seen.has_hole(una, recover.max(una) + flight),
             lost_sent_ns: self.sent_before(start),
             retransmitted: within,
             round_trip_sends: sends,

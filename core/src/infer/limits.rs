@@ -134,8 +134,11 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<[f64; 4
         }
         let next_ns = table.time_ns.get(row + 1).copied().unwrap_or(last_ns);
         let span = (next_ns.min(until) - time.min(until)).max(0);
-        // How long, from then on, everything sent was acknowledged and nothing was sent.
-        let is_done = sent > 0 && heard > 0 && seen.snd_max[sent - 1] <= seen.snd_una[heard - 1];
+        // How long, from then on, everything sent was acknowledged and nothing was sent; a closed window is no pause.
+        let is_done = sent > 0
+            && heard > 0
+            && seen.snd_max[sent - 1] <= seen.snd_una[heard - 1]
+            && trace.rwnd[heard - 1] >= trace.smss;
         let resumes = trace.send_ns.get(sent).filter(|_| is_done);
         let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
         spans[table.limited_by[row] as usize] += span - pause;

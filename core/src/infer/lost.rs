@@ -21,15 +21,23 @@ pub struct Lost {
     pub is_spurious: bool,
 }
 
-/// In order of their retransmissions.
+/// Lost segments in order of their retransmissions.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    pub rows: Vec<Lost>,
+    /// Segments sent again by a restarted sender without SACK whose answer may be that of either copy: a hole that is
+    /// filled before an ACK stands in front of it cannot be told from none. So many more may have been lost.
+    pub possible: usize,
+}
+
 pub fn lost(
     trace: &Trace,
     seen: &Sequence,
     repeats: &[Option<u32>],
     events: &[LossEvent],
     base_rtt_ns: i64,
-) -> Vec<Lost> {
-    let mut found = Vec::new();
+) -> Losses {
+    let mut found = Losses::default();
     if events.is_empty() {
         return found;
     }
@@ -60,17 +68,21 @@ pub fn lost(
         for rank in seen.again_within(event.first_send, bound) {
             let send = seen.again[rank] as usize;
             let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
+            let answer = seen.acked_at(first, end);
             if event.restarts && offset != event.una && stood.binary_search(&offset).is_err() {
+                let heard_ns = trace.ack_ns.get(answer);
+                let may_answer = heard_ns
+                    .is_none_or(|heard_ns| heard_ns - trace.send_ns[send] >= base_rtt_ns / 2);
+                found.possible += usize::from(may_answer && !trace.has_sack);
                 continue;
             }
             let copy = repeats[rank].map_or(send, |copy| copy as usize);
-            let answer = seen.acked_at(first, end);
             let is_spurious = trace.ack_ns.get(answer).is_some_and(|&heard_ns| {
                 // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's.
                 heard_ns - trace.send_ns[send] < base_rtt_ns / 2
                     || answered_before(trace, seen, &again, send, seen.snd_una[answer], last_una)
             });
-            found.push(Lost {
+            found.rows.push(Lost {
                 time_ns: trace.send_ns[copy],
                 offset,
                 length: end - offset,

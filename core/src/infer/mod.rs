@@ -21,7 +21,7 @@ mod windows;
 pub use cause::{Cause, causes};
 pub use duplicate::{Answer, above, received_twice};
 pub use limits::Limit;
-pub use lost::Lost;
+pub use lost::{Losses, Lost};
 pub use observer::{Observed, observe};
 pub use rtt::RoundTrips;
 pub use scoreboard::Scoreboard;

@@ -3,7 +3,7 @@
 use super::events::loss_events;
 use super::flight::outstanding;
 use super::limits::shares;
-use super::lost::{Lost, lost};
+use super::lost::{Losses, lost};
 use super::resent::repeats;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
@@ -21,7 +21,7 @@ pub struct Observed {
     pub events: Vec<LossEvent>,
     /// Bytes in the network after each ACK and after the segments it released.
     pub flight: Vec<i64>,
-    pub lost: Vec<Lost>,
+    pub lost: Losses,
     pub stretches: Vec<Stretch>,
     pub windows: Windows,
     /// Share of the time by what limited the sender, in `Limit`'s order.

@@ -16,6 +16,8 @@ pub struct Sequence {
     pub snd_una: Vec<i64>,
     /// The sends that begin below the highest byte sent before them, in order.
     pub again: Vec<u32>,
+    /// Ranges below a segment sent for the first time that were never sent, as far as the capture shows.
+    pub holes: Vec<(i64, i64)>,
     /// How many ACKs were known at each send. An ACK of the same instant counts: it released the segment.
     pub acks_before_send: Vec<u32>,
     /// How many segments had left just before the ACK after each ACK: what that ACK released is among them.
@@ -50,6 +52,8 @@ impl Sequence {
         for (index, &time) in trace.send_ns.iter().enumerate() {
             if trace.send_offset[index] < top {
                 self.again.push(index as u32);
+            } else if index > 0 && trace.send_offset[index] > top {
+                self.holes.push((top, trace.send_offset[index]));
             }
             top = top.max(trace.send_end[index]);
             self.snd_max.push(top);
@@ -144,6 +148,12 @@ impl Sequence {
 
     pub fn is_dup(&self, ack: usize) -> bool {
         self.dupacks[ack + 1] > self.dupacks[ack]
+    }
+
+    /// Whether a part of a range is missing in the capture.
+    pub fn has_hole(&self, from: i64, to: i64) -> bool {
+        let at = self.holes.partition_point(|hole| hole.1 <= from);
+        self.holes.get(at).is_some_and(|hole| hole.0 < to)
     }
 
     /// Retransmissions from send `from` to before send `to`: their places in `again`.

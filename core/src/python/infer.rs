@@ -243,9 +243,15 @@ impl Observed {
         )
     }
 
+    /// How many more segments may have been lost, unseen.
+    #[getter]
+    fn possible_losses(&self) -> usize {
+        self.inner.lost.possible
+    }
+
     /// A row per lost segment.
     fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let lost = &self.inner.lost;
+        let lost = &self.inner.lost.rows;
         table!(py,
             "time_ns" => lost.iter().map(|row| row.time_ns).collect::<Vec<_>>(),
             "offset" => lost.iter().map(|row| row.offset).collect::<Vec<_>>(),

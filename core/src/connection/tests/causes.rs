@@ -206,3 +206,27 @@ fn keep_alives_and_window_probes_are_no_retransmissions() {
     assert_eq!(server.counts.zero_windows, 1);
     assert_eq!(wire.causes(), ["", "keep_alive", "window_probe"]);
 }
+
+#[test]
+fn probes_of_a_closed_window_again_and_again_are_no_losses() {
+    let mut wire = Wire::open();
+    wire.data(60 * MS, 0, 1000);
+    let mut close = |wire: &mut Wire, time: i64, offset: u32| {
+        let ack = CLIENT_ISN.wrapping_add(1 + offset);
+        let mut closed = wire.segment(false, ACK, SERVER_ISN + 1, ack, 0);
+        closed.window = 0;
+        wire.table.push(time, &closed);
+    };
+    close(&mut wire, 110 * MS, 1000);
+    for number in 0..4 {
+        wire.data((500 + 1000 * number) * MS, 1000, 1);
+        close(&mut wire, (550 + 1000 * number) * MS, 1000);
+    }
+    wire.ack(4900 * MS, 1000, &[]);
+    wire.data(4901 * MS, 1000, 1000);
+    let [client, server] = wire.only().client_and_server();
+    assert_eq!(client.counts.window_probes, 4);
+    assert_eq!(client.counts.retransmissions, 0);
+    assert_eq!(server.counts.dup_acks, 0);
+    assert_eq!(wire.causes()[1..5], ["window_probe"; 4]);
+}
