@@ -2,10 +2,10 @@
 
     python -m benchmarks.infer [--million 1 4] [--folder DIR]
 
-A process per capture; each step's processor time is that beyond the step before it. `follow` keeps the rows, `sender` looks
-at the tap and observes, `tables` adds windows, phases, losses and cycles as DataFrames; `observe` is the observer once more,
-alone, and not part of the sum. Generated
-captures of one connection that loses a segment in five hundred, or in a hundred.
+A process per capture; each step's processor time is that beyond the step before it. `follow` keeps the rows, `sender`
+looks at the tap and observes, `tables` adds windows, phases, losses and cycles as DataFrames; `observe` is the observer
+once more, alone, and not part of the sum. Generated captures of one connection that loses a segment in five hundred,
+or in a hundred.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def measure(capture: Path) -> None:
         print(f"    {name:10} {spent:8.3f} s {rate:26} {memory:6.0f} MB")
     spent = rows[-2][1] - rows[0][1]
     rate = packets / spent / 1e6
-    print(f"    {'together':10} {spent:8.3f} s {rate:6.1f} million packets/s; of the memory {rows[0][2]:.0f} MB are imports")
+    print(f"    {'together':10} {spent:8.3f} s {rate:6.1f} million packets/s; imports take {rows[0][2]:.0f} MB")
 
 
 def main() -> int:

@@ -29,8 +29,28 @@ pub fn outstanding(
             (top - una).max(0)
         })
         .collect();
+    let mut is_told = vec![false; flight.len()];
+    tell_events(trace, seen, repeats, events, &mut flight, &mut is_told);
+    for (ack, is_told) in is_told.into_iter().enumerate() {
+        // Reordering, or a loss not yet noticed: what is SACKed has left the network (RFC 6675 `pipe`).
+        if !is_told && trace.sacked[ack] > 0 {
+            flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
+        }
+    }
+    flight
+}
+
+/// The flight within the loss events; notes which ACKs those are.
+fn tell_events(
+    trace: &Trace,
+    seen: &Sequence,
+    repeats: &[Option<u32>],
+    events: &[LossEvent],
+    flight: &mut [i64],
+    is_told: &mut [bool],
+) {
     if events.is_empty() {
-        return flight;
+        return;
     }
     let board = Scoreboard::new(trace);
     let highest = highest_sacked(trace);
@@ -47,16 +67,16 @@ pub fn outstanding(
         if part.is_empty() {
             continue;
         }
+        is_told[part.clone()].fill(true);
         let chosen = event.first_send..view.sent_by(part.end - 1).max(event.first_send);
         if event.restarts {
-            view.sent_since(event, chosen, &part, &mut flight);
+            view.sent_since(event, chosen, &part, flight);
         } else if trace.has_sack {
-            view.pipe(event, chosen, &part, &mut flight);
+            view.pipe(event, chosen, &part, flight);
         } else {
-            view.without_dupacks(&part, &mut flight);
+            view.without_dupacks(&part, flight);
         }
     }
-    flight
 }
 
 /// The highest byte SACKed up to each ACK.

@@ -211,7 +211,7 @@ fn keep_alives_and_window_probes_are_no_retransmissions() {
 fn probes_of_a_closed_window_again_and_again_are_no_losses() {
     let mut wire = Wire::open();
     wire.data(60 * MS, 0, 1000);
-    let mut close = |wire: &mut Wire, time: i64, offset: u32| {
+    let close = |wire: &mut Wire, time: i64, offset: u32| {
         let ack = CLIENT_ISN.wrapping_add(1 + offset);
         let mut closed = wire.segment(false, ACK, SERVER_ISN + 1, ack, 0);
         closed.window = 0;

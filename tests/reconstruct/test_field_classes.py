@@ -1,0 +1,74 @@
+"""Captures as people have them: closed windows, packets that the tap lost, reordering, no SACK."""
+
+from __future__ import annotations
+
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import build
+from tests.reconstruct.ladder import MS, SMSS, ladder, rounds
+
+
+def test_a_window_that_stays_closed_is_the_receivers_limit_and_no_loss() -> None:
+    """RFC 9293 section 3.8.6: ten segments, then five seconds of a closed window, probed; then ten more."""
+    sent = [(0.01 * index, index) for index in range(10)]
+    acks = [(100.0 + index, index + 1, (9 - index) * SMSS) for index in range(10)]
+    # What answers the probes says the same again, at once and a second apart.
+    acks += [(1000.0 * second, 10, 0) for second in (1, 2, 3, 4)]
+    acks += [(5100.0, 10, 10 * SMSS)]
+    sent += [(5100.1 + 0.01 * index, 10 + index) for index in range(10)]
+    acks += [(5200.0 + index, 11 + index, 10 * SMSS) for index in range(10)]
+    seen = Reconstruction(
+        build(
+            {
+                "send_ns": [round(time * MS) for time, _ in sent],
+                "send_offset": [number * SMSS for _, number in sent],
+                "send_end": [(number + 1) * SMSS for _, number in sent],
+                "ack_ns": [round(time * MS) for time, _, _ in acks],
+                "ack_offset": [number * SMSS for _, number, _ in acks],
+                "rwnd": [rwnd for _, _, rwnd in acks],
+            },
+            smss=SMSS,
+        )
+    )
+    assert seen.episodes == ()
+    assert not seen.timeline.is_dupack.any()
+    assert seen.limits["rwnd"] > 0.95
+    assert seen.windows["ssthresh"].isna().all()
+
+
+def test_beside_a_hole_in_the_capture_no_loss_event_is_sure() -> None:
+    """Segment 14 was acknowledged and never captured: what else the tap missed there is not known."""
+    sent, acks = rounds([4, 8])
+    heard = acks[-1][0]
+    lost = [(heard + 0.1 + 0.01 * index, 12 + index) for index in range(10)]
+    late = heard + 110.0
+    acks += [(late + index, 12) for index in range(6)]
+    again = [(late + 3.1, 12), (late + 3.2, 22), (late + 4.1, 23)]
+    acks += [(late + 110.0, 22), (late + 111.0, 24)]
+    whole = ladder([*sent, *lost, *again], acks)
+    holed = ladder([*sent, *(row for row in lost if row[1] != 14), *again], acks)
+    assert [episode.sure for episode in whole.episodes] == [True]
+    assert [episode.sure for episode in holed.episodes] == [False]
+
+
+def test_reordered_data_is_not_in_flight() -> None:
+    """RFC 6675: what is SACKed has left the network, also where nothing is sent again for it."""
+    sent = [(0.01 * index, index) for index in range(10)]
+    acks = [(100.0, 1), (101.0, 1), (101.5, 3), (102.0, 4)]
+    seen = ladder(sent, acks, blocks={1: [(2, 3)]})
+    assert seen.episodes == ()
+    assert seen.flight.tolist() == [9 * SMSS, 8 * SMSS, 7 * SMSS, 6 * SMSS]
+
+
+def test_without_sack_a_restart_may_hide_losses() -> None:
+    """What goes out again behind the first hole may have been lost, or not: its answer is either copy's."""
+    sent, acks = rounds([4, 8])
+    heard = acks[-1][0]
+    sent += [(heard + 0.1 + 0.01 * index, 12 + index) for index in range(6)]
+    # Nothing comes back: the timer, one segment; its answer releases two, theirs all the rest.
+    sent += [(heard + 1000.0, 12), (heard + 1100.1, 13), (heard + 1100.2, 14), (heard + 1200.1, 15)]
+    acks += [(heard + 1100.0, 13), (heard + 1200.0, 15), (heard + 1300.0, 18)]
+    seen = ladder(sent, acks)
+    assert [episode.detected_by for episode in seen.episodes] == ["rto"]
+    # 13 stood in front of an ACK; 14 was filled before one could.
+    assert (seen.losses["offset"] // SMSS).tolist() == [12, 13, 15]
+    assert seen.timeline.observed.possible_losses == 1
