@@ -72,3 +72,27 @@ def test_without_sack_a_restart_may_hide_losses() -> None:
     # 13 stood in front of an ACK; 14 was filled before one could.
     assert (seen.losses["offset"] // SMSS).tolist() == [12, 13, 15]
     assert seen.timeline.observed.possible_losses == 1
+
+
+def test_a_capture_that_begins_in_a_recovery_has_no_round_trip_of_what_was_sent_before_it() -> None:
+    """Segment 3 fills a hole below what is SACKed, 6 one that no ACK has told of yet; 20 is new."""
+    sends = [(0.0, 3), (0.1, 6), (0.2, 20), (0.3, 21)]
+    acks = [(-1.0, 3, 6), (1.0, 6, 20), (2.0, 20, 0), (100.0, 21, 0), (100.1, 22, 0)]
+    seen = Reconstruction(
+        build(
+            {
+                "send_ns": [round(time * MS) for time, _ in sends],
+                "send_offset": [number * SMSS for _, number in sends],
+                "send_end": [(number + 1) * SMSS for _, number in sends],
+                "ack_ns": [round(time * MS) for time, _, _ in acks],
+                "ack_offset": [number * SMSS for _, number, _ in acks],
+                "sack_high": [top * SMSS for _, _, top in acks],
+                "sacked": [SMSS if top else 0 for _, _, top in acks],
+            },
+            smss=SMSS,
+            has_sack=True,
+            has_start=False,
+        )
+    )
+    assert seen.timeline.rtt[0].tolist() == [3, 4]
+    assert seen.base_rtt_ns > 99 * MS

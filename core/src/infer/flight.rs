@@ -32,7 +32,7 @@ pub fn outstanding(
     let mut is_told = vec![false; flight.len()];
     tell_events(trace, seen, repeats, events, &mut flight, &mut is_told);
     for (ack, is_told) in is_told.into_iter().enumerate() {
-        // Reordering, or a loss not yet noticed: what is SACKed has left the network (RFC 6675 `pipe`).
+        // Reordering: what is SACKed has left the network (RFC 6675 `pipe`).
         if !is_told && trace.sacked[ack] > 0 {
             flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
         }
@@ -67,7 +67,8 @@ fn tell_events(
         if part.is_empty() {
             continue;
         }
-        is_told[part.clone()].fill(true);
+        // Also the duplicate ACKs that led to it: limited transmit (RFC 3042) may send for them or not.
+        is_told[view.first_dupack(part.start)..part.end].fill(true);
         let chosen = event.first_send..view.sent_by(part.end - 1).max(event.first_send);
         if event.restarts {
             view.sent_since(event, chosen, &part, flight);

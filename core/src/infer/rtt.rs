@@ -21,10 +21,12 @@ impl RoundTrips {
     /// One sample for each ACK of new data, from the last segment that it covers.
     ///
     /// Karn: none where that segment was sent more than once. None either where anything was retransmitted between
-    /// segment and ACK: the ACK may answer the segment that filled a hole, not the last one it covers.
+    /// segment and ACK: the ACK may answer the segment that filled a hole, not the last one it covers. Where the trace
+    /// begins in the middle, none of what may have been sent before it.
     pub fn new(trace: &Trace, seen: &Sequence) -> Self {
         let mut found: Vec<(u32, i64, bool)> = Vec::new();
         let mut fresh = Fresh { at: 0, again: 0 };
+        let unseen = Unseen::new(trace);
         let mut resent = 0;
         for ack in 0..trace.ack_ns.len() {
             if seen.newly_acked(ack) <= 0 {
@@ -44,7 +46,7 @@ impl RoundTrips {
             };
             let sent_ns = trace.send_ns[send];
             let is_filled = resent > 0 && again_ns(resent - 1).is_some_and(|time| time >= sent_ns);
-            if heard_ns >= sent_ns && !is_filled {
+            if heard_ns >= sent_ns && !is_filled && !unseen.has(trace, seen, send) {
                 let is_full = trace.send_end[send] - trace.send_offset[send] >= trace.smss;
                 found.push((ack as u32, heard_ns - sent_ns, is_full));
             }
@@ -60,6 +62,45 @@ impl RoundTrips {
             median_ns: median(rtt_ns.clone()).unwrap_or(0),
             rtt_ns,
         }
+    }
+}
+
+/// What was sent before a trace that begins in the middle, as far as its ACKs tell.
+struct Unseen {
+    /// The highest byte acknowledged or SACKed up to each ACK; empty where the trace has the start.
+    heard: Vec<i64>,
+}
+
+impl Unseen {
+    fn new(trace: &Trace) -> Self {
+        if trace.has_start {
+            return Self { heard: Vec::new() };
+        }
+        let mut top = i64::MIN;
+        let each = trace.ack_offset.iter().zip(&trace.sack_high);
+        let heard = each.map(|(&ack, &sacked)| {
+            top = top.max(ack).max(sacked);
+            top
+        });
+        Self {
+            heard: heard.collect(),
+        }
+    }
+
+    /// Whether a send without a copy before it may be a retransmission: data above it had arrived, or is missing.
+    fn has(&self, trace: &Trace, seen: &Sequence, send: usize) -> bool {
+        if self.heard.is_empty() {
+            return false;
+        }
+        let mut known = seen.acks_before_send[send] as usize;
+        // An ACK of the same instant may be the answer.
+        while known > 0 && trace.ack_ns[known - 1] == trace.send_ns[send] {
+            known -= 1;
+        }
+        let had_arrived = known > 0 && self.heard[known - 1] > trace.send_offset[send];
+        let end = trace.send_end[send];
+        let is_below_hole = seen.holes.binary_search_by_key(&end, |hole| hole.0).is_ok();
+        had_arrived || is_below_hole
     }
 }
 
