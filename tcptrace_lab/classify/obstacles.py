@@ -60,7 +60,7 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     hides_window = away or [*_too_few(seen), *_not_clocked(seen), *_coarse(seen)]
     return Obstacles(
         hides_window=tuple(hides_window),
-        hides_cycles=tuple(_held_back(seen)) if not hides_window else (),
+        hides_cycles=tuple(_held_back(seen, who)) if not hides_window else (),
         hides_flight=bool(away),
     )
 
@@ -162,7 +162,7 @@ def _coarse(seen: Reconstruction) -> list[str]:
     return []
 
 
-def _held_back(seen: Reconstruction) -> list[str]:
+def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
     recovering = seen.limits.get("recovery", 0.0)
     if recovering >= RECOVERY_SHARE:
         return [
@@ -176,6 +176,9 @@ def _held_back(seen: Reconstruction) -> list[str]:
         return [
             f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"
         ]
+    if who.view is not None:
+        # Rebuilt from another place: how promptly a segment followed an ACK is the tap's position, not the sender's.
+        return []
     return [
         f"for {share:.0%} of the time no ACK released segments at once, though some were outstanding: the sender paces "
         "itself by a rate (as BBR does), its application writes slowly, or its host is slower than the ACKs"

@@ -64,7 +64,11 @@ class Verdict:
     @property
     def limits(self) -> dict[str, float]:
         """The verdict's `limits`: also of a sender whose window does not show, as long as the tap was at it."""
-        return {} if self.obstacles.hides_flight else limits_told(self.seen, self.who.tap)
+        return (
+            {}
+            if self.obstacles.hides_flight
+            else limits_told(self.seen, self.who.tap, is_rebuilt=self.who.view is not None)
+        )
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)

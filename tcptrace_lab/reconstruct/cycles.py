@@ -15,6 +15,9 @@ import numpy as np
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
+# After so many answers a restarted window of one segment has doubled twice, or it does not double.
+ANSWERS = 4
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cycle:
@@ -84,8 +87,9 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     peak_ns = timeline.ack_ns[reached.first if reached.peak is None else reached.peak]
     is_over = int(timeline.ack_ns[reached.last] - peak_ns) > rtt_ns and not _ends_in_recovery(timeline)
     if reached.peak is None and reached.begin == "restart":
-        # One answer after a restart shows no growth yet: the capture ended before it could.
-        is_over &= _outlasts_slow_start(timeline, reached, flight)
+        # An answer or two after a restart show no growth yet: the capture ended before it could.
+        moved = timeline.newly_acked[reached.first + 1 : reached.last + 1] > 0
+        is_over &= int(moved.sum()) >= ANSWERS and _outlasts_slow_start(timeline, reached, flight)
     is_whole = following is not None or is_over
     return Cycle(
         start_ns=start_ns,
