@@ -1,7 +1,8 @@
 //! The integer cube root of Linux's CUBIC: a first guess from the six leading bits, then one Newton step.
 //!
-//! Linux's guesses are a table. Each is near the number from which the step is right on average over the range of its
-//! six bits; that is how they are made here, at most a 64th apart from Linux's, which moves the root by 0.05 % at most.
+//! Linux's guesses are a table, "precomputed, then refined by hand". Here each is the one whose step errs least at its
+//! worst over the range of its six bits. Two thirds are Linux's own so, the others a 64th apart (one two 64ths), which
+//! moves the root by 0.05 % at the most.
 
 use std::sync::LazyLock;
 
@@ -14,29 +15,22 @@ static GUESSES: LazyLock<[u64; 64]> = LazyLock::new(|| {
     guesses
 });
 
-/// The step's result is g r where the guess was (1 + d) r, with g = 341/1024 (2 (1 + d) + 1 / (1 + d)^2), which is 1 at
-/// d = 0.0314: a third is taken a thousandth too small. Within the range the guess stays and the root grows, which adds
-/// the square of its spread.
+/// A step from the guess g r gives 341/1024 (2 g + 1 / g^2) r: right at g = 1.031, as 341 / 1024 is less than a third.
+/// Within the range the guess stays and the root r grows.
 fn guess_of(x: usize) -> u64 {
     const STEP: f64 = 341.0 / 1024.0;
-    let mean_error = |guess: f64| {
-        // Over the range of the six bits.
-        let parts = 64;
-        let errors = (0..parts).map(|part| {
-            let root = (x as f64 + (f64::from(part) + 0.5) / f64::from(parts)).cbrt();
-            let ratio = guess / root;
-            STEP * (2.0 * ratio + 1.0 / (ratio * ratio)) - 1.0
-        });
-        errors.sum::<f64>() / f64::from(parts)
+    let [low, high] = [x as f64, x as f64 + 1.0].map(f64::cbrt);
+    let worst = |v: u64| {
+        let error = |root: f64| {
+            let g = (v + 10) as f64 / 64.0 / root;
+            (STEP * (2.0 * g + 1.0 / (g * g)) - 1.0).abs()
+        };
+        error(low).max(error(high))
     };
-    // From above: the error grows with the guess there.
-    let root = (x as f64 + 0.5).cbrt();
-    let guesses = (0..256).filter(|&v| f64::from(v + 10) / 64.0 > root);
-    let best = guesses.min_by(|&a, &b| {
-        let [a, b] = [a, b].map(|v| mean_error(f64::from(v + 10) / 64.0).abs());
-        a.total_cmp(&b)
-    });
-    best.unwrap_or(0) as u64
+    // From above, where the error grows with the guess.
+    let guesses = (0..256).filter(|&v| (v + 10) as f64 / 64.0 > high);
+    let best = guesses.min_by(|&a, &b| worst(a).total_cmp(&worst(b)));
+    best.unwrap_or(0)
 }
 
 /// The cube root of `a`, 0.2 % off on average.

@@ -227,6 +227,17 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
         }
         (cwnd_before, ssthresh_before) = (told.cwnd, told.ssthresh);
     }
+    // For docs/make_controls.py.
+    println!(
+        "TOLD {window} {run} {} {} {} {} {} {:.4} {}",
+        off.slow_start.len(),
+        most(&off.slow_start),
+        off.ssthresh.len(),
+        most(&off.ssthresh),
+        off.avoidance.len(),
+        off.avoidance.iter().filter(|off| **off == 0.0).count() as f64 / off.avoidance.len() as f64,
+        most(&off.avoidance),
+    );
     off
 }
 
