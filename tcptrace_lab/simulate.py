@@ -133,7 +133,18 @@ class Run:
         """
         import numpy as np
 
-        units = ("cwnd", "ssthresh", "flight_size", "snd_una", "snd_nxt", "rwnd", "sacked", "lost", "retransmitted")
+        units = (
+            "cwnd",
+            "usable_window",
+            "ssthresh",
+            "flight_size",
+            "snd_una",
+            "snd_nxt",
+            "rwnd",
+            "sacked",
+            "lost",
+            "retransmitted",
+        )
         frame = self._frame(self._core.truth(), *units)
         room = frame["smss"] + frame["flight_size"]
         limits = [frame["state"] == RECOVERY, room > frame["rwnd"], room > frame["cwnd"]]

@@ -66,3 +66,16 @@ def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():
     assert compound["w_max"].isna().all()
     # Propagation, a packet's and its ACK's transmission, 46.2 ms; the other's first packet, 6 ms, may be before it.
     assert 46e6 < compound["base_rtt_ns"].min() < 53e6
+
+
+def test_a_window_that_duplicate_acks_inflate_is_a_column_of_its_own():
+    """ns-2's Reno keeps cwnd_ apart from what duplicate ACKs add: in recovery cwnd is half, the usable window more."""
+    run = simulate(of(Control(recovery="reno"), "ns2"))
+    windows = run.windows.assign(w=run.windows["cwnd"] / run.windows["smss"])
+    windows["usable"] = windows["usable_window"] / windows["smss"]
+    recovering = windows[windows["state"] == 3]
+    assert (recovering["usable"] > recovering["w"] + 2).any()
+    opened = windows[windows["state"] == 0]
+    assert (opened["usable"] == opened["w"].astype(int)).all()
+    lost = run.losses.iloc[0]
+    assert recovering["w"].iloc[0] == lost["cwnd_before"] / lost["smss"] / 2

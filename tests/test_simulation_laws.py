@@ -80,7 +80,7 @@ def test_what_is_sent_fits_the_congestion_and_the_receive_window(make):
         # When ns-2's Linux agent leaves recovery, what had been SACKed counts as outstanding again: nothing was sent.
         left_recovery = (rows["state"].shift() == RECOVERY) & (rows["state"] != RECOVERY)
         grew = (rows["flight_size"].diff() > 0) & ~left_recovery
-        room = np.minimum(rows["cwnd"] + extra, rows["rwnd"])
+        room = np.minimum(rows["usable_window"] + extra, rows["rwnd"])
         over = rows[grew & (rows["flight_size"] > room + 1e-6)]
         assert over.empty, over.head()
 

@@ -130,7 +130,7 @@ impl Simulation {
         )
     }
 
-    /// Sender variables at every change: time_ns, connection, cwnd, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd,
+    /// Sender variables at every change: time_ns, connection, cwnd, usable_window, ssthresh, flight_size, state, snd_una, snd_nxt, rwnd,
     /// srtt_ns, sacked, lost, retransmitted (NaN: not known), then what the controls hold in mind, under their names.
     fn truth<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let rows = &self.output.truth;
@@ -138,6 +138,7 @@ impl Simulation {
         column(&table, "time_ns", rows, |row| row.time_ns)?;
         column(&table, "connection", rows, |row| row.connection)?;
         column(&table, "cwnd", rows, |row| row.cwnd)?;
+        column(&table, "usable_window", rows, |row| row.usable_window)?;
         column(&table, "ssthresh", rows, |row| row.ssthresh)?;
         column(&table, "flight_size", rows, |row| row.flight_size)?;
         column(&table, "state", rows, |row| row.state as u8)?;

@@ -123,6 +123,7 @@ mod tests {
                 time_ns: *una as i64,
                 connection: 0,
                 cwnd,
+                usable_window: cwnd,
                 ssthresh,
                 flight_size: WINDOW as f64,
                 state,

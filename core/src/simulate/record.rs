@@ -36,6 +36,8 @@ pub struct TruthRow {
     pub time_ns: i64,
     pub connection: u32,
     pub cwnd: f64,
+    /// What cwnd and duplicate ACKs together allow; cwnd but for ns-2's Reno and NewReno, which keep the two apart.
+    pub usable_window: f64,
     pub ssthresh: f64,
     pub flight_size: f64,
     pub state: SenderState,

@@ -328,8 +328,14 @@ pub trait Agent {
     fn on_timeout(&mut self, base: &mut Base, io: &mut Io);
     /// The application has written.
     fn send(&mut self, base: &mut Base, io: &mut Io);
-    /// Packets that may be outstanding now.
-    fn usable_window(&self, base: &Base) -> f64;
+    /// ns-2's `cwnd_`, within its `window_`.
+    fn cwnd(&self, base: &Base) -> f64 {
+        base.state.cwnd.min(base.max_window)
+    }
+    /// Packets that may be outstanding now: with duplicate ACKs more than cwnd.
+    fn usable_window(&self, base: &Base) -> f64 {
+        self.cwnd(base)
+    }
     /// Packets not acknowledged and not known to have left the path.
     fn flight_size(&self, base: &Base) -> f64 {
         (base.t_seqno - 1 - base.highest_ack).max(0) as f64

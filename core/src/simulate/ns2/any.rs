@@ -44,6 +44,11 @@ impl Agent for Any {
     }
 
     #[inline]
+    fn cwnd(&self, base: &Base) -> f64 {
+        on_any!(self, agent => agent.cwnd(base))
+    }
+
+    #[inline]
     fn usable_window(&self, base: &Base) -> f64 {
         on_any!(self, agent => agent.usable_window(base))
     }

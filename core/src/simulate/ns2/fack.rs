@@ -216,10 +216,6 @@ impl Agent for Fack {
         }
     }
 
-    fn usable_window(&self, base: &Base) -> f64 {
-        base.state.cwnd.min(base.max_window)
-    }
-
     /// awnd = snd.nxt - snd.fack + `retran_data`.
     fn flight_size(&self, base: &Base) -> f64 {
         (base.t_seqno - 1 - self.snd_fack + self.retran_data).max(0) as f64

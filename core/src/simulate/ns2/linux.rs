@@ -239,7 +239,7 @@ impl Agent for Linux {
         }
     }
 
-    fn usable_window(&self, base: &Base) -> f64 {
+    fn cwnd(&self, base: &Base) -> f64 {
         if self.has_started || self.traced > base.state.cwnd {
             self.traced
         } else {

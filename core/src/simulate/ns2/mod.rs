@@ -47,8 +47,8 @@ struct Connection {
     writes: writes::Writes,
     /// Number, echo and time of sending of ACKs on the way (in seconds), for a control that wants their timestamps.
     ack_stamps: Option<VecDeque<(i64, f64, f64)>>,
-    /// Window, threshold and state as last recorded; NaN before that.
-    last_truth: (f64, f64, SenderState),
+    /// Windows, threshold and state as last recorded; NaN before that.
+    last_truth: ((f64, f64), f64, SenderState),
 }
 
 /// Runs a scenario in this profile.
@@ -178,7 +178,7 @@ fn connection(
         last_stretch: VecDeque::new(),
         ack_stamps,
         writes: writes::Writes::new(&given.application, given.start_ns),
-        last_truth: (f64::NAN, f64::NAN, SenderState::Open),
+        last_truth: ((f64::NAN, f64::NAN), f64::NAN, SenderState::Open),
     }
 }
 
@@ -300,8 +300,8 @@ impl Connection {
     #[inline]
     fn record(&mut self, io: &mut Io) {
         let base = &self.base;
-        let cwnd = self.agent.usable_window(base);
-        let now = (cwnd, base.state.ssthresh, base.phase);
+        let windows = (self.agent.cwnd(base), self.agent.usable_window(base));
+        let now = (windows, base.state.ssthresh, base.phase);
         if self.last_truth != now {
             self.last_truth = now;
             self.record_change(io);
@@ -310,11 +310,12 @@ impl Connection {
 
     fn record_change(&mut self, io: &mut Io) {
         let base = &self.base;
-        let (cwnd, ssthresh, state) = self.last_truth;
+        let ((cwnd, usable_window), ssthresh, state) = self.last_truth;
         let row = TruthRow {
             time_ns: io.now.to_ns(),
             connection: base.connection,
             cwnd,
+            usable_window,
             ssthresh,
             flight_size: self.agent.flight_size(base),
             state,

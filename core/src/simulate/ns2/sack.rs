@@ -189,10 +189,6 @@ impl Agent for Sack1 {
         }
     }
 
-    fn usable_window(&self, base: &Base) -> f64 {
-        base.state.cwnd.min(base.max_window)
-    }
-
     fn flight_size(&self, base: &Base) -> f64 {
         let outstanding = (base.t_seqno - 1 - base.highest_ack).max(0);
         (if self.in_recovery {

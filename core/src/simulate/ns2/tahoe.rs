@@ -37,8 +37,4 @@ impl Agent for Tahoe {
     fn send(&mut self, base: &mut Base, io: &mut Io) {
         base.send_much(io, base.window());
     }
-
-    fn usable_window(&self, base: &Base) -> f64 {
-        base.state.cwnd.min(base.max_window)
-    }
 }

@@ -48,6 +48,7 @@ impl Connection {
             time_ns: io.now.0,
             connection: self.number,
             cwnd,
+            usable_window: cwnd,
             ssthresh,
             flight_size: sender.pipe() as f64,
             state,

@@ -1,0 +1,128 @@
+"""Which oracle each control was held against, what was equal and how far off the rest is: writes docs/controls.md.
+
+    PYTHONPATH=. python docs/make_controls.py
+
+Runs ns-2.35 (`ns`) beside the simulator on random paths, and feeds the kernel's ACKs of the reference data (../shared)
+to the core's own controls (cargo).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tcptrace_lab.controls import SLOW_STARTS, WINDOWS, Window
+from tcptrace_lab.simulate import simulate
+from tests import test_beside_ns2 as beside
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "controls.md"
+PATHS = 12
+
+HEAD = """# The controls, and what they were held against
+
+Written by `python docs/make_controls.py`; do not edit. The rows are those of the table in
+`core/src/congestion/table.rs`.
+
+**ns-2.35**: the control alone on {paths} random paths of 30 s beside `ns` itself (`tests/test_beside_ns2.py` says how
+they are drawn). *equal* counts the paths on which every change of the window, and its time, and every drop, are ns's to
+the last packet; *drops* counts the same packets lost at the same microsecond on all of them. **Linux 6**: each control
+was fed the ACKs of recordings of the kernel, whose window after each ACK is known. *slow start* and *avoidance*: the
+largest difference in segments, and how often the window was equal; *ssthresh*: the largest difference after a loss.
+"""
+
+# What is not a number: tests by which a row is held besides.
+PROOFS = {
+    "reno": "RFC 5681 clause by clause (`tests/rfc/test_rfc5681.py`); ns-2's event traces (`core/tests/ns2.rs`)",
+    "cubic": "RFC 9438, each MUST and SHOULD of sections 4 and 5 (`tests/rfc/test_rfc9438.py`). Not equal to it: "
+    "an ACK at cwnd = ssthresh is avoidance's; left out: spurious losses (MAY), ECN",
+    "cubic-linux": "over the kernel's own paths: each loss at its window within a segment, the first cycle's losses "
+    "equal, cycles 1.8 % apart, 9 % at a round trip of 16 ms (`core/tests/kernel.rs`). ns-2's module: a third of its "
+    "hand-made guesses of a cube root are a 64th apart, K by 0.05 %, and windows part after the first loss",
+    "compound": "ns-2's traces and all 75 oscillations of the oracle (`core/tests/ns2_compound.rs`)",
+    "compound-draft": "the draft's equations at each update (`core/tests/compound_draft.rs`); the kernel runs' cycles "
+    "(`core/tests/kernel.rs`)",
+    "bbr": "the kernel's own run: phases in order, 118, 3 and 37 drops at the kernel, 118, 3 and 38 here "
+    "(`core/tests/kernel_bbr.rs`)",
+}
+SLOW_START_PROOFS = {
+    "standard": "RFC 5681 section 3.1 (`tests/rfc/test_rfc5681.py`), ns-2 and Linux 6 as above",
+    "limited": "the equation (`core/src/congestion/slow_start.rs`)",
+    "hystart": "the rounds after which it ends (`core/src/congestion/hystart.rs`)",
+    "m-start": "the paper's tables 1 and 2, ACK for ACK (`core/tests/m_start.rs`)",
+}
+
+
+def main() -> None:
+    kernel = fed_by_the_kernel()
+    lines = [HEAD.format(paths=PATHS), "| window | source | ns-2.35: equal | drops | Linux 6 run | ACKs | slow start "]
+    lines[-1] += "| ssthresh | avoidance | equal |"
+    lines.append("|---|---|---:|---:|---|---:|---:|---:|---:|---:|")
+    for row in WINDOWS.values():
+        equal, drops = beside_ns(row.name)
+        for number, told in enumerate(kernel.get(row.name, [("", "", "", "", "", "")])):
+            first = (row.name, row.source, equal, drops) if number == 0 else ("", "", "", "")
+            lines.append("| " + " | ".join((*first, *told)) + " |")
+    lines += ["", "What else each is held by:", ""]
+    lines += [f"- `{row.name}`: {proof_of(row)}" for row in WINDOWS.values()]
+    lines += ["", "| slow start | source | held by |", "|---|---|---|"]
+    lines += [f"| {row.name} | {row.source} | {SLOW_START_PROOFS[row.name]} |" for row in SLOW_STARTS.values()]
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"wrote {PAGE}")
+
+
+def proof_of(row: Window) -> str:
+    """A module without a proof of its own is one of the family."""
+    return PROOFS.get(row.name, "the family's tests (`tests/test_beside_ns2.py`, `core/tests/family.rs`)")
+
+
+def beside_ns(name: str) -> tuple[str, str]:
+    """Paths equal to the last packet, and drops equal, of all."""
+    if name not in beside.AGENTS:
+        return "no agent of its own", ""
+    draws_script = (
+        "set ns [new Simulator]\nfor {set n 0} {$n < 9} {incr n} { puts [$defaultRNG uniform 0 1] }\nexit 0\n"
+    )
+    equal = same = lost = 0
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "draws.tcl"
+        script.write_text(draws_script)
+        draws = [float(line) for line in beside.ns(str(script)).split()]
+        for seed in range(PATHS):
+            scenario = beside.drawn(random.Random(f"{name} {seed}"), draws, [name])
+            trace = Path(folder) / f"{seed}.tr"
+            theirs, _ = beside.told_by_ns(scenario, [name], trace)
+            run = simulate(scenario)
+            numbers = run.drops["offset"] // (scenario.path.packet_bytes - 40)
+            ours = sorted(zip(run.drops["time_ns"] / 1e9, numbers, strict=True))
+            pairs = zip(ours, theirs, strict=False)
+            here = sum(a[1] == b[2] and abs(a[0] - b[0]) <= beside.CLOSE_S for a, b in pairs)
+            is_equal = here == len(ours) == len(theirs)
+            if beside.AGENTS[name].startswith("/Linux"):
+                rows = run.windows
+                mine = beside.changes(zip(rows["time_ns"] / 1e9, rows["cwnd"] / rows["smss"], strict=True))
+                wanted = beside.windows_of_ns(trace, 0)
+                is_equal &= len(mine) == len(wanted) and all(
+                    a[1] == b[1] and abs(a[0] - b[0]) <= beside.TRACE_S for a, b in zip(mine, wanted, strict=True)
+                )
+            equal, same, lost = equal + is_equal, same + here, lost + len(theirs)
+    return f"{equal} of {PATHS}", f"{same} of {lost}"
+
+
+def fed_by_the_kernel() -> dict[str, list[tuple[str, ...]]]:
+    """What the Rust tests print of each run: counts and largest differences."""
+    words = ["cargo", "test", "-q", "--locked", "--test", "kernel_cubic", "--test", "family"]
+    words += ["--", "--ignored", "--nocapture"]
+    found = subprocess.run(words, check=True, cwd=ROOT / "core", capture_output=True, text=True)
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for line in re.findall(r"^TOLD (.*)$", found.stdout, re.MULTILINE):
+        window, run, _, slow_start, _, ssthresh, acks, share, avoidance = line.split()
+        rows.setdefault(window, []).append((run, acks, slow_start, ssthresh, avoidance, f"{float(share):.1%}"))
+    return rows
+
+
+if __name__ == "__main__":
+    main()
