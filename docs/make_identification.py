@@ -25,7 +25,7 @@ from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
 from tcptrace_lab.simulate import simulate
 
 HERE = FilePath(__file__).parent
-RUNS = 300
+RUNS = 120
 SEED = 2026
 # Without a loss or two a capture cannot tell the controls apart; the marks count runs with at least these.
 ENOUGH_EVENTS = 3
