@@ -13,13 +13,13 @@ from tcptrace_lab.errors import LabError
 PROGRAMS = {"ip": "iproute2", "tcpdump": "tcpdump", "unshare": "util-linux", "nsenter": "util-linux"}
 # linux/capability.h: namespaces; devices, addresses and routes; capturing.
 CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13}
-# Not in an ordinary user's search path on Debian.
-ADMIN_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
+# The system's own folders: what is run as root is looked for there before the search path of whoever called.
+SYSTEM_PATHS = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin"
 
 
 def program(name: str) -> str | None:
     """Where a program lies."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{ADMIN_PATHS}")
+    return shutil.which(name, path=f"{SYSTEM_PATHS}:{os.environ.get('PATH', os.defpath)}")
 
 
 def capabilities() -> int:
