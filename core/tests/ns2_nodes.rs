@@ -136,7 +136,7 @@ fn figure_4(table: &Csv, takes: impl Fn(usize) -> bool) -> (usize, usize) {
             .zip(buffers.iter().map(|b| b + 1))
             .collect();
         agreed += usize::from(agrees(
-            &table,
+            table,
             row,
             &upstream,
             table.number(row, "B_pkts") as u64 + 1,
@@ -171,7 +171,7 @@ fn figure_7(table: &Csv, takes: impl Fn(usize) -> bool) {
         let upstream = [(rate, table.number(row, "Bprime_pkts") as u64 + 1)];
         assert!(
             agrees(
-                &table,
+                table,
                 row,
                 &upstream,
                 table.number(row, "B_pkts") as u64 + 1,
