@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Path, Rto, Scenario
 from tcptrace_lab.scenario_file import load, parse
@@ -100,9 +101,12 @@ def test_an_override_replaces_one_value_and_leaves_the_others(small):
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_may_be_a_name_or_start_from_one(small, name):
-    by_name = load(small, overrides=[f"control={name}"]).control
-    assert by_name == Control(**CONTROLS[name])
-    changed = load(small, overrides=[f"control={{name='{name}', initial_window=3}}"]).control
+    control = Control(**CONTROLS[name])
+    # TCP-LP runs on ns-2's agent only.
+    profile = f"profile={WINDOWS[control.window].profiles[-1]}"
+    by_name = load(small, overrides=[f"control={name}", profile]).control
+    assert by_name == control
+    changed = load(small, overrides=[f"control={{name='{name}', initial_window=3}}", profile]).control
     assert changed == replace(by_name, initial_window=3)
 
 

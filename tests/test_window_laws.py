@@ -66,7 +66,9 @@ def test_new_data_leaves_only_into_the_room_of_both_windows(profile, name, varia
         pytest.skip("not in this profile")
     if profile == "ns2" and of_receiver:
         pytest.skip("ns-2's receivers have no window")
-    control, receiver = Control(**{**CONTROLS[name], **of_control}), Receiver(**of_receiver)
+    # The reference counts a pipe by RFC 6675; what RACK takes for lost it takes by time.
+    control = Control(**{**CONTROLS[name], "rack": False, **of_control})
+    receiver = Receiver(**of_receiver)
     for seed in range(3):
         run = run_of(profile, control, receiver, seed)
         smss = int(run.windows["smss"].iloc[0])

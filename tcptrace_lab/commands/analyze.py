@@ -203,7 +203,8 @@ def _show_head(console: Any, capture: Capture, chosen: int) -> None:
     shown = f"{chosen} of {len(capture)}" if chosen != len(capture) else f"{len(capture)}"
     noun = "connection" if shown == "1" else "connections"
     name = Text(capture.name, "bold")
-    console.print(name.append(f": {capture.packets} packets, {shown} TCP {noun}", "not bold"))
+    # A line that names a file is not broken: it may be copied.
+    console.print(name.append(f": {capture.packets} packets, {shown} TCP {noun}", "not bold"), soft_wrap=True)
     if capture.undecoded:
         causes = ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in capture.undecoded.items())
         console.print(f"  without a TCP segment: {causes}")
