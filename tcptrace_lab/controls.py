@@ -46,18 +46,33 @@ class Window:
     parameters: tuple[Parameter, ...]
 
 
-def _parameters(rows: list[_core.ParameterRow]) -> tuple[Parameter, ...]:
-    return tuple(Parameter(**{**row, "profiles": tuple(row["profiles"])}) for row in rows)
+def _parameter(row: _core.ParameterRow) -> Parameter:
+    return Parameter(
+        name=row["name"],
+        unit=row["unit"],
+        default=row["default"],
+        low=row["low"],
+        high=row["high"],
+        wanted=row["wanted"],
+        profiles=tuple(row["profiles"]),
+        what=row["what"],
+    )
 
 
 _TABLE = _core.controls()
 
 SLOW_STARTS: dict[str, SlowStart] = {
-    row["name"]: SlowStart(**{**row, "parameters": _parameters(row["parameters"])}) for row in _TABLE["slow_starts"]
+    row["name"]: SlowStart(name=row["name"], source=row["source"], parameters=tuple(map(_parameter, row["parameters"])))
+    for row in _TABLE["slow_starts"]
 }
 WINDOWS: dict[str, Window] = {
     row["name"]: Window(
-        **{**row, "profiles": tuple(row["profiles"]), "parameters": _parameters(row["parameters"])},
+        name=row["name"],
+        family=row["family"],
+        source=row["source"],
+        profiles=tuple(row["profiles"]),
+        is_linux_module=row["is_linux_module"],
+        parameters=tuple(map(_parameter, row["parameters"])),
     )
     for row in _TABLE["windows"]
 }
@@ -66,7 +81,9 @@ WINDOWS: dict[str, Window] = {
 CONTROLS: dict[str, dict[str, object]] = dict(_TABLE["controls"])
 
 PARAMETERS: dict[str, Parameter] = {
-    parameter.name: parameter for row in (*SLOW_STARTS.values(), *WINDOWS.values()) for parameter in row.parameters
+    parameter.name: parameter
+    for parameters in (row.parameters for table in (SLOW_STARTS, WINDOWS) for row in table.values())
+    for parameter in parameters
 }
 
 

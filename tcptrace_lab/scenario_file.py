@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 import tomllib
 import types
 import typing
@@ -33,7 +34,7 @@ def load(path: str | FilePath, *, overrides: Iterable[str] = ()) -> Scenario:
         raise ScenarioError(f"{path}: {error}") from error
 
 
-def table_of(path: str | FilePath) -> Mapping[str, object]:
+def table_of(path: str | os.PathLike[str]) -> Mapping[str, object]:
     """A scenario file's TOML, not looked at yet."""
     try:
         with open(path, "rb") as file:

@@ -73,7 +73,11 @@ def _windows(row: Window) -> Iterator[Candidate]:
     has = {parameter.name for parameter in row.parameters}
     flags = [name for name in FLAGS if name in has]
     for byte_counting, *given in product((False, True), *([0.0, 1.0] for _ in flags)):
-        words = [row.name, _counting(byte_counting), *(name for name, value in zip(flags, given, strict=True) if value)]
+        words = [
+            row.name,
+            _counting(bool(byte_counting)),
+            *(name for name, value in zip(flags, given, strict=True) if value),
+        ]
         parameters = {"byte_counting": float(byte_counting), **dict(zip(flags, given, strict=True))}
         if "gamma" in has:
             parameters["gamma"] = GAMMA

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.reconstruct.sender import Sender
+    from tcptrace_lab.reconstruct.tap import Claim
 
 TABLES = ("windows", "phases", "losses", "cycles")
 SHOWN = 40
@@ -109,10 +110,11 @@ def refusals(seen: Reconstruction, who: Sender) -> dict[str, str]:
 
     hidden = find_obstacles(seen, who).hides_window
     found = {name: hidden[0] for name in ("windows", "phases", "cycles") if hidden}
-    for name, claim in (("cycles", "cycles"), ("losses", "losses")):
+    claims: tuple[Claim, ...] = ("cycles", "losses")
+    for claim in claims:
         refused = who.tap.refuses(claim)
         if refused and (seen.episodes or claim == "losses"):
-            found.setdefault(name, refused)
+            found.setdefault(claim, refused)
     return found
 
 

@@ -99,7 +99,7 @@ class Tap:
     @property
     def begins_whole(self) -> bool:
         """Whether the first flight is in the capture."""
-        return self.begins.value == "connection"
+        return bool(self.begins.value == "connection")
 
     @property
     def notes(self) -> tuple[str, ...]:
