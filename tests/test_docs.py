@@ -1,0 +1,107 @@
+"""The pages show what the commands print: every block that begins with `$ tcptrace-lab` is run again.
+
+Lines may wrap elsewhere, and a line `...` stands for any number of lines. After a change that moves what is printed:
+`python -m tests.test_docs PAGE...` runs the blocks without such a line and writes their output anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab.cli import main
+from tests.conftest import ROOT
+
+PAGES = ("README.md", "docs/tutorial.md")
+BLOCK = re.compile(r"^```\n\$ tcptrace-lab (?P<words>[^\n]*)\n(?P<shown>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The commands that a page shows, without the program's name, each with what is shown below it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [(block["words"], block["shown"]) for block in BLOCK.finditer(text)]
+
+
+def printed(words: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(shlex.split(words))
+    return out.getvalue()
+
+
+def as_pattern(shown: str) -> re.Pattern[str]:
+    """Words one after the other, however the lines were broken."""
+    parts = re.split(r"^\s*\.\.\.$", shown, flags=re.MULTILINE)
+    return re.compile(r"(?s:.*)".join(r"\s+".join(map(re.escape, ["", *part.split(), ""])) for part in parts))
+
+
+@pytest.fixture
+def beside_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder that has the shipped captures and takes what a command writes; times are UTC's."""
+    (tmp_path / "captures").symlink_to(ROOT / "captures")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "words", "shown"),
+    [pytest.param(page, *block, id=f"{page}: {block[0]}") for page in PAGES for block in blocks(page)],
+)
+def test_a_page_shows_what_the_command_prints(page: str, words: str, shown: str, beside_captures: None) -> None:
+    now = printed(words)
+    assert as_pattern(shown).fullmatch(f"\n{now}\n"), f"{page} is behind: see the head of this file\n{now}"
+
+
+@pytest.mark.slow
+def test_the_tutorials_python_prints_what_it_shows(beside_captures: None) -> None:
+    result = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert (result.failed, result.attempted > 3) == (0, True)
+
+
+def test_wrapping_and_left_out_lines_are_no_difference() -> None:
+    pattern = as_pattern("one two\n    three\n...\nlast\n")
+    assert pattern.fullmatch("\none\ntwo three\nfour\nfive\nlast\n\n")
+    assert not pattern.fullmatch("\none two 3\nlast\n\n")
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")))
+def test_what_a_page_links_to_is_there(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [link for link in LINK.findall(text) if not ((ROOT / page).parent / link).exists()] == []
+
+
+def rewrite(page: str) -> None:
+    """A page with the output of today's commands."""
+
+    def anew(block: re.Match[str]) -> str:
+        if re.search(r"^\s*\.\.\.$", block["shown"], flags=re.MULTILINE):
+            return block[0]
+        return f"```\n$ tcptrace-lab {block['words']}\n{printed(block['words']).rstrip()}\n```".replace(
+            "\n\n```", "\n```"
+        )
+
+    path = ROOT / page
+    path.write_text(BLOCK.sub(anew, path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    for name in sys.argv[1:] or PAGES[1:]:
+        rewrite(name)
