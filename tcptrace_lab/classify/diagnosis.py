@@ -35,7 +35,9 @@ MOSTLY = 0.5
 
 def diagnosis(verdict: Mapping[str, Any], *, loss_times_s: Sequence[float]) -> str:
     """One line from a verdict's keys; `loss_times_s` when its loss events were noticed."""
-    parts = [_limit(verdict), _losses(verdict, loss_times_s), _slow_starts(verdict)]
+    limit = _limit(verdict)
+    names_buffer = limit is not None and "bottleneck" in limit
+    parts = [limit, _losses(verdict, loss_times_s, names_buffer=names_buffer), _slow_starts(verdict)]
     said = [part for part in parts if part]
     sentence = ", ".join([_who(verdict), *said[:1]])
     return f"{sentence}: {', '.join(said[1:])}" if len(said) > 1 else sentence
@@ -81,11 +83,14 @@ def _bits(rate_bps: float) -> str:
     return f"{rate_bps:.3g} bit/s"
 
 
-def _losses(verdict: Mapping[str, Any], loss_times_s: Sequence[float]) -> str | None:
+def _losses(verdict: Mapping[str, Any], loss_times_s: Sequence[float], *, names_buffer: bool) -> str | None:
     total, causes = verdict["losses"]["total"], verdict["losses"]["by_cause"]
-    if not total:
+    if total is None:
+        return None
+    if total == 0:
         return "no losses"
-    verb = "overflows it" if causes.get("overflow", 0) > MOSTLY * total else "loses packets"
+    overflows = causes.get("overflow", 0) > MOSTLY * total
+    verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
     if len(loss_times_s) < 3:
         times = {1: "once", 2: "twice"}.get(len(loss_times_s))
         return f"{verb} {times}" if times else None

@@ -124,6 +124,8 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
         words = f"{STEPPED_PERCENTILE}th percentile of {len(samples)} round trips, the clock was set back"
         return Estimate(value=usual, method=words)
     least = float(samples.min()) / 1e9
+    if least <= 0:
+        return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=blur)
     method = f"least of {len(samples)} round trips of segments sent once"
     if _was_empty(seen, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.

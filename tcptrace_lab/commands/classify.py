@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -260,7 +261,7 @@ def _cycles(verdict: Verdict) -> Table:
             str(cycle.slow_starts),
             ", ".join("loss" if at is None else f"{at / smss:.0f}" for at in cycle.ssthresh),
             f"{cycle.w_max / smss:.0f}",
-            f"{cycle.throughput / 1e6:.3g}",
+            "?" if math.isnan(cycle.throughput) else f"{cycle.throughput / 1e6:.3g}",
         )
     left = len(verdict.slow_starts.cycles) - SHOWN_CYCLES
     if left > 0:

@@ -168,8 +168,8 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _open_loop(arguments: argparse.Namespace) -> int:
-    from tcptrace_lab import read
     from tcptrace_lab.commands.analyze import Progress
+    from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.commands.plot import check_picture
     from tcptrace_lab.errors import LabError, ScenarioError
     from tcptrace_lab.replay.open_loop import check_side_cars, check_suffix, through
@@ -191,7 +191,7 @@ def _open_loop(arguments: argparse.Namespace) -> int:
             check_output(arguments.output)
     try:
         scenario = parse(table)
-        capture = read(arguments.capture)
+        capture = opened(arguments.capture)
         if arguments.over:
             return _open_loop_sweep(arguments, capture, table)
     except ScenarioError as error:
@@ -241,7 +241,7 @@ def _open_loop_sweep(arguments: argparse.Namespace, capture: Capture, table: Any
 
 
 def _closed_loop(arguments: argparse.Namespace) -> int:
-    from tcptrace_lab import read
+    from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.commands.plot import check_picture
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.replay.closed_loop import again
@@ -257,7 +257,7 @@ def _closed_loop(arguments: argparse.Namespace) -> int:
         check_suffix(arguments.output)
         check_output(arguments.output)
     through = load(arguments.through) if arguments.through else None
-    capture = read(arguments.capture)
+    capture = opened(arguments.capture)
     if arguments.over:
         return _closed_loop_sweep(arguments, capture, through)
     done = again(capture, control=arguments.control, through=through, settings=arguments.set)

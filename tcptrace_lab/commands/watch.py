@@ -121,10 +121,12 @@ def _conclude(arguments: argparse.Namespace, watch: Watch, again: str | None, *,
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.classify.verdict import classify
     from tcptrace_lab.commands.analyze import connections_view
+    from tcptrace_lab.commands.inputs import note_truncated
     from tcptrace_lab.report import terminal
 
     whole = watch.status == "ended"
     capture: Capture = watch.capture()
+    note_truncated(capture)
     if not is_json:
         console = terminal.console(width=150)
         console.print(f"{watch.name}: {capture.packets} packets, {len(capture)} TCP connections")

@@ -7,6 +7,7 @@ cycle: the slow start that follows it is the second or third of that cycle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,8 @@ class Cycle:
     """One row of the table `cycles`. `ssthresh`: bytes at which each slow start ended (None: by a loss before it).
 
     `is_whole`: the number of slow starts cannot grow any more (avoidance was reached and lasted a round trip).
-    `begins_unseen`: the capture starts within this cycle. `w_max` in bytes, `throughput` in bits a second.
+    `begins_unseen`: the capture starts within this cycle. `w_max` in bytes, `throughput` in bits a second (NaN: no time
+    passed).
     """
 
     start_ns: int
@@ -98,7 +100,7 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
         restarts_after_idle=sum(part.begin == "idle" and part.is_slow_start for part in group),
         ssthresh=tuple(_ended_at(timeline, part, rtt_ns) for part in begun),
         w_max=int(flight[first.first : last.last + 1].max()),
-        throughput=8e9 * acked / max(end_ns - start_ns, 1),
+        throughput=8e9 * acked / (end_ns - start_ns) if end_ns > start_ns else math.nan,
         is_whole=is_whole,
         begins_unseen=first.begin == "capture",
     )

@@ -126,10 +126,12 @@ def _streamed(seen: Reconstruction, fresh: Ints) -> Bools:
 
 def _asked(timeline: Timeline, times: Ints, heard_ns: Ints) -> tuple[Bools, Ints]:
     """Of each write: whether the other side sent data since everything before was acknowledged, and when that was."""
+    if not len(timeline.ack_ns):
+        return np.isin(times, heard_ns), times
     known = np.searchsorted(timeline.ack_ns, times, side="right")
     # The ACK that moved last: those behind it said nothing new.
     moved = timeline.newly_acked > 0
-    last_move = np.maximum.accumulate(np.where(moved, np.arange(len(moved)), -1)) if len(moved) else moved
+    last_move = np.maximum.accumulate(np.where(moved, np.arange(len(moved)), -1))
     since = np.where(known > 0, timeline.ack_ns[np.maximum(last_move[np.maximum(known - 1, 0)], 0)], times)
     # A request may carry the last ACK itself.
     after = np.searchsorted(heard_ns, times, side="right") - np.searchsorted(heard_ns, since, side="left")

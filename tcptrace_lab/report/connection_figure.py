@@ -199,7 +199,8 @@ def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) 
         axes.plot(*envelope(x, shown, bins=BINS), color=ORANGE, linewidth=0.8, drawstyle="steps-post")
         handles.append(Line2D([], [], color=ORANGE, label="receiver's window"))
     handles.extend(_events(axes, seen, span, top))
-    axes.set_ylim(0, top * 1.14)
+    # What has nothing in flight (no ACK fits a segment) has a frame too.
+    axes.set_ylim(0, max(top, 1.0) * 1.14)
     axes.set_ylabel("window (segments)")
     _legend(axes, handles)
 

@@ -80,7 +80,7 @@ def closed_loop_lines(run: ClosedLoop, through: str | None) -> Iterator[str]:
         yield from _wrapped("  sender", words)
         yield f"    {'':22}{'then':>16}{'now':>16}"
         for name, told in _ROWS:
-            yield f"    {name:22}{told(then):>16}{told(now):>16}"
+            yield f"    {name:22}{told(then):>16} {told(now):>15}"
 
 
 def closed_loop_answer(run: ClosedLoop, written: list[str]) -> dict[str, Any]:

@@ -1,0 +1,63 @@
+"""One count: retransmissions, losses, slow starts and limits are the same wherever this project tells of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.cli import main
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.report.connection_figure import connection_figure
+from tests.conftest import ROOT
+
+CAPTURES = sorted((ROOT / "captures").glob("*.pcap.gz"))
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main([*words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("file", CAPTURES, ids=lambda file: file.name.removesuffix(".pcap.gz"))
+def test_every_view_counts_the_same(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """analyze, the tables of read, reconstruct, classify and plot."""
+    (analyzed,) = answer(capsys, "analyze", "--json", str(file))
+    verdicts = {row["connection"]: row for row in answer(capsys, "classify", "--json", str(file))}
+    capture = read(file)
+    for row in analyzed["connections"]:
+        number = row["id"]
+        who = sender(capture[number])
+        side = ("client", "server")[who.direction]
+        segments = capture[number].flows[who.direction].segments
+        assert row[f"retransmissions_{side}"] == int(segments["is_retransmission"].sum())
+        assert row["retransmissions"] == row["retransmissions_client"] + row["retransmissions_server"]
+
+        verdict = verdicts[number]
+        tables = answer(capsys, "reconstruct", "--json", "--connection", str(number), str(file))
+        lost = [loss for loss in tables["losses"] if not loss["spurious"]]
+        told = verdict["losses"]
+        if told["total"] is not None:
+            assert told["total"] == sum(told["by_cause"].values())
+            # A super-segment is several packets.
+            assert told["total"] >= len(lost)
+            if all(loss["length"] <= who.timeline.smss for loss in lost):
+                assert told["total"] == len(lost)
+
+        seen = Reconstruction(who.timeline)
+        starts = verdict["slow_starts"]
+        assert starts["per_cycle"] == [cycle["slow_starts"] for cycle in starts["cycles"]]
+        assert sum(starts["per_cycle"]) <= sum(cycle["slow_starts"] for cycle in tables["cycles"])
+        if verdict["limits"]:
+            assert sum(verdict["limits"].values()) == pytest.approx(1.0, abs=0.01)
+
+        events = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack", "rto")]
+        _, window, _ = connection_figure(seen, who, title="").axes
+        drawn = sum(len(line.get_xdata()) for line in window.lines if line.get_marker() in ("v", "X"))
+        assert drawn == len(events)
+        shaded = sum(phase["kind"] == "slow_start" for phase in tables["phases"])
+        assert len(window.patches) == shaded
