@@ -1,7 +1,7 @@
 """A delay-gradient control (after TIMELY, Mittal et al. 2015): back off as fast as the round trip grows."""
 
+from tcptrace_lab import simulate
 from tcptrace_lab.scenario_file import load
-from tcptrace_lab.simulate import simulate
 
 
 class DelayGradient:

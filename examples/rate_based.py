@@ -2,8 +2,8 @@
 
 from collections import deque
 
+from tcptrace_lab import simulate
 from tcptrace_lab.scenario_file import load
-from tcptrace_lab.simulate import simulate
 
 
 class RateBased:

@@ -1,7 +1,7 @@
 """TCP Vegas (Brakmo and Peterson 1995): keep two to four segments waiting, judged once per round trip."""
 
+from tcptrace_lab import simulate
 from tcptrace_lab.scenario_file import load
-from tcptrace_lab.simulate import simulate
 
 
 class Vegas:

@@ -22,6 +22,8 @@ import pytest
 from tcptrace_lab.cli import main
 from tests.conftest import ROOT
 
+# A terminal of the width in which the pages are read; where it is too narrow for a table, columns are left out.
+ENVIRONMENT = {"TZ": "UTC", "COLUMNS": "120"}
 PAGES = ("README.md", "docs/tutorial.md")
 BLOCK = re.compile(r"^```\n\$ tcptrace-lab (?P<words>[^\n]*)\n(?P<shown>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
@@ -51,7 +53,8 @@ def beside_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """A folder that has the shipped captures and takes what a command writes; times are UTC's."""
     (tmp_path / "captures").symlink_to(ROOT / "captures")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TZ", "UTC")
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     time.tzset()
     yield
     monkeypatch.undo()
@@ -92,16 +95,14 @@ def rewrite(page: str) -> None:
     def anew(block: re.Match[str]) -> str:
         if re.search(r"^\s*\.\.\.$", block["shown"], flags=re.MULTILINE):
             return block[0]
-        return f"```\n$ tcptrace-lab {block['words']}\n{printed(block['words']).rstrip()}\n```".replace(
-            "\n\n```", "\n```"
-        )
+        return f"```\n$ tcptrace-lab {block['words']}\n{printed(block['words']).rstrip()}\n```"
 
     path = ROOT / page
     path.write_text(BLOCK.sub(anew, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    os.environ["TZ"] = "UTC"
+    os.environ.update(ENVIRONMENT)
     time.tzset()
     for name in sys.argv[1:] or PAGES[1:]:
         rewrite(name)
