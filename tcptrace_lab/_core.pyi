@@ -186,6 +186,15 @@ class ControlTable(TypedDict):
     controls: dict[str, dict[str, object]]
 
 def simulate(spec_json: str, controls: Sequence[object | None] = ()) -> Simulation: ...
+def simulate_to_files(
+    spec_json: str,
+    files: list[tuple[str, bool]],
+    snaplen: int,
+    has_payload: bool,
+    epoch_ns: int,
+    on_piece: Callable[[Simulation], object] | None = None,
+    controls: Sequence[object | None] = (),
+) -> Simulation: ...
 def sweep(specs: list[str], done: Callable[[int, dict[str, Any]], object]) -> None: ...
 def open_loop(
     path: str,

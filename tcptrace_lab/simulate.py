@@ -68,7 +68,7 @@ from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError, ScenarioError
 from tcptrace_lab.scenario import Scenario
 from tcptrace_lab.scenario_spec import nodes_before, to_json
-from tcptrace_lab.tables import replacing, suffix_of, write_table
+from tcptrace_lab.tables import replacing, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,6 +82,14 @@ FILE_EPOCH_S = 1_000_000_000
 RECOVERY = 3
 DETECTED_BY = ("dupack", "sack", "rto", "partial", "tlp")
 REASONS = ("overflow", "random", "scheduled", "ackloss")
+
+
+def checked_capture(path: str | os.PathLike[str]) -> str:
+    """The suffix of a capture file; an unknown one is refused with the known."""
+    suffix = Path(path).suffix
+    if suffix not in CAPTURE_SUFFIXES:
+        raise LabError(f"{path}: the suffix must be one of {', '.join(CAPTURE_SUFFIXES)}")
+    return suffix
 
 
 class Control(Protocol):
@@ -232,9 +240,7 @@ class Run:
 
         The run begins at FILE_EPOCH_S.
         """
-        suffix = Path(path).suffix
-        if suffix not in CAPTURE_SUFFIXES:
-            raise LabError(f"{path}: the suffix must be one of {', '.join(CAPTURE_SUFFIXES)}")
+        suffix = checked_capture(path)
         with replacing(path) as temporary:
             self._core.write(
                 self._tap(tap), os.fspath(temporary), suffix == ".pcapng", snaplen, payload, FILE_EPOCH_S * 10**9
@@ -242,16 +248,12 @@ class Run:
 
     def write_truth(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write the truth side-car (.parquet, .csv, .csv.gz), and beside it NAME.drops and NAME.queue."""
-        from tcptrace_lab.truth import drop_table, queue_table, truth_table
+        from tcptrace_lab.truth import drop_table, queue_table, truth_files, truth_table
 
-        suffix = suffix_of(path)
-        stem = Path(path).name.removesuffix(suffix)
-        base = Path(path).with_name(stem.removesuffix(".truth"))
-        drops, queue = (base.with_name(f"{base.name}.{kind}{suffix}") for kind in ("drops", "queue"))
-        write_table(truth_table(self), path)
-        write_table(drop_table(self), drops)
-        write_table(queue_table(self), queue)
-        return [Path(path), drops, queue]
+        files = truth_files(path)
+        for file, table in zip(files, (truth_table, drop_table, queue_table), strict=True):
+            write_table(table(self), file)
+        return files
 
     def _tap(self, tap: str | None) -> int:
         taps = self.scenario.taps

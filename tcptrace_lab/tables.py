@@ -99,8 +99,14 @@ def appending(path: str | os.PathLike[str]) -> Iterator[Callable[[pd.DataFrame],
             import pyarrow
             from pyarrow.parquet import ParquetWriter
 
-            table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+            # Later pieces have the first one's types; a column of which it has no value is one of text.
+            schema = None if out is None else out.schema
+            table = pyarrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
             if out is None:
+                for at, field in enumerate(table.schema):
+                    if pyarrow.types.is_null(field.type):
+                        text = field.with_type(pyarrow.string())
+                        table = table.set_column(at, text, table.column(at).cast(text.type))
                 out = stack.enter_context(ParquetWriter(temporary, table.schema))
             out.write_table(table)
 

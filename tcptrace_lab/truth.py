@@ -9,9 +9,12 @@ sender without a scoreboard, and in profile ns2, whose agents keep other books.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.simulate import FILE_EPOCH_S, Run
+from tcptrace_lab.tables import suffix_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +28,14 @@ DROP_COLUMNS = (
     *("time", "node", "reason", "dir", "ip_id", "tcp_seq", "payload_len", "sport", "dport", "queue_len", "ip_len"),
     *("time_ns", "connection"),
 )
+
+
+def truth_files(path: str | os.PathLike[str]) -> list[Path]:
+    """The side-car, and beside it NAME.drops and NAME.queue."""
+    suffix = suffix_of(path)
+    stem = Path(path).name.removesuffix(suffix)
+    base = Path(path).with_name(stem.removesuffix(".truth"))
+    return [Path(path), *(base.with_name(f"{base.name}.{kind}{suffix}") for kind in ("drops", "queue"))]
 
 
 def truth_table(run: Run) -> pd.DataFrame:

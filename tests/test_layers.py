@@ -22,7 +22,7 @@ LAYERS = (
     ("classify",),
     ("reconstruct",),
     ("sweep", "testbed"),
-    ("simulate", "truth"),
+    ("simulate", "simulate_to_files", "truth"),
     ("capture",),
     ("backends",),
     ("models",),

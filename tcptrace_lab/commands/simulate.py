@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.scenario_file import load
-    from tcptrace_lab.simulate import CAPTURE_SUFFIXES, simulate
+    from tcptrace_lab.simulate import checked_capture
+    from tcptrace_lab.simulate_to_files import simulate_to_files
     from tcptrace_lab.tables import check_output, suffix_of
 
     if arguments.scenario is None:
@@ -75,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.tap:
         scenario = replace(scenario, taps=tuple(arguments.tap))
     # A wrong name is found before the run, not after it.
-    if arguments.output and Path(arguments.output).suffix not in CAPTURE_SUFFIXES:
-        raise LabError(f"{arguments.output}: the suffix must be one of {', '.join(CAPTURE_SUFFIXES)}")
+    if arguments.output:
+        checked_capture(arguments.output)
     if arguments.truth:
         suffix_of(arguments.truth)
     if arguments.snaplen < 1:
@@ -86,20 +87,19 @@ def run(arguments: argparse.Namespace) -> int:
             check_output(file)
     if not arguments.output:
         scenario = replace(scenario, taps=())
-    done = simulate(scenario, truth=bool(arguments.truth))
-    written = []
-    for tap in scenario.taps:
-        file = _of_tap(Path(arguments.output), tap, len(scenario.taps))
-        done.write(file, tap=tap, snaplen=arguments.snaplen, payload=not arguments.headers_only)
-        written.append(file)
-    if arguments.truth:
-        written += done.write_truth(arguments.truth)
+    done = simulate_to_files(
+        scenario,
+        captures=[_of_tap(Path(arguments.output), tap, len(scenario.taps)) for tap in scenario.taps],
+        truth=arguments.truth,
+        snaplen=arguments.snaplen,
+        payload=not arguments.headers_only,
+    )
     if arguments.json:
         # Not a number: there was no complete cycle. JSON has null for that.
         summary = {name: None if _is_nan(value) else value for name, value in done.summary.items()}
-        print(json.dumps({**summary, "files": [str(file) for file in written]}, indent=2))
+        print(json.dumps({**summary, "files": [str(file) for file in done.files]}, indent=2))
     else:
-        print(_text(scenario.title, done.summary, written))
+        print(_text(scenario.title, done.summary, done.files))
     return 0
 
 

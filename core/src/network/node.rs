@@ -302,4 +302,10 @@ impl<I: Instant> Node<I> {
     pub fn bins(&self) -> &[QueueBin] {
         &self.bins
     }
+
+    /// Takes out the bins that will not change any more: all but the last.
+    pub fn take_bins(&mut self) -> Vec<QueueBin> {
+        let complete = self.bins.len().saturating_sub(1);
+        self.bins.drain(..complete).collect()
+    }
 }

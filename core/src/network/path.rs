@@ -123,6 +123,10 @@ impl<I: Instant, P: Traveller> Path<I, P> {
     pub fn nodes(&self) -> &[Node<I>] {
         &self.nodes
     }
+
+    pub fn nodes_mut(&mut self) -> &mut [Node<I>] {
+        &mut self.nodes
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod controls;
 mod emulate;
 mod follower;
 mod infer;
+mod outlet;
 mod own_sender;
 mod replay;
 mod simulate;

@@ -1,6 +1,7 @@
 //! The simulator for Python: one call in, columns out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -9,13 +10,14 @@ use pyo3::types::PyDict;
 
 use super::capture::Capture;
 use super::control::ControlState;
+use super::outlet::Files;
 use super::sweep::{self, refused};
 use super::tapped;
 use crate::network::QueueBin;
 use crate::simulate as engine;
 use crate::simulate::capture_file::Kept;
 use crate::simulate::summary::summary;
-use crate::simulate::{EventKind, Output, Place, Spec};
+use crate::simulate::{Controls, EventKind, Output, Place, Spec};
 
 /// Runs a scenario given as the JSON of `simulate::Spec`; raises `ScenarioError` with the key that is wrong.
 ///
@@ -30,7 +32,43 @@ fn simulate(
     controls: Vec<Option<Bound<'_, PyAny>>>,
 ) -> PyResult<Simulation> {
     let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
-    let output = sweep::run(py, &spec, controls)?;
+    let output = sweep::run(py, &spec, controls, Controls::default())?;
+    Ok(Simulation { spec, output })
+}
+
+/// The same, nothing held: what each tap (in the spec's order) sees goes to its file, (path, whether it is pcapng), the
+/// run beginning at `epoch_ns`, and `on_piece` is called with the tables' next rows as a `Simulation`. The one returned
+/// holds their last rows, and the run's summary.
+#[pyfunction]
+#[pyo3(signature = (spec_json, files, snaplen, has_payload, epoch_ns, on_piece=None, controls=vec![]))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call, from tcptrace_lab/simulate_to_files.py"
+)]
+fn simulate_to_files(
+    py: Python<'_>,
+    spec_json: &str,
+    files: Vec<(PathBuf, bool)>,
+    snaplen: u32,
+    has_payload: bool,
+    epoch_ns: i64,
+    on_piece: Option<Py<PyAny>>,
+    controls: Vec<Option<Bound<'_, PyAny>>>,
+) -> PyResult<Simulation> {
+    let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
+    let kept = Kept {
+        snaplen,
+        has_payload,
+    };
+    let stop = Arc::default();
+    let mut outlet = Files::new(&spec, &files, kept, epoch_ns, on_piece, Arc::clone(&stop))?;
+    let own = Controls {
+        stop,
+        outlet: Some(&mut outlet),
+        ..Controls::default()
+    };
+    let output = sweep::run(py, &spec, controls, own)?;
+    outlet.finish()?;
     Ok(Simulation { spec, output })
 }
 
@@ -40,7 +78,7 @@ fn simulate(
 /// one unit (1 in `rfc`). Codes: `state` 0 open, 1 disorder, 3 recovery, 4 loss; `detected_by` 0 dupack, 1 sack, 2 rto,
 /// 3 partial; `reason` of a drop 0 overflow, 1 random, 2 scheduled, 3 ackloss.
 #[pyclass(frozen)]
-struct Simulation {
+pub struct Simulation {
     spec: Spec,
     output: Output,
 }
@@ -262,6 +300,10 @@ impl Simulation {
 }
 
 impl Simulation {
+    pub fn new(spec: Spec, output: Output) -> Self {
+        Self { spec, output }
+    }
+
     fn check(&self, tap: usize) -> PyResult<()> {
         if tap < self.output.taps.count() {
             return Ok(());
@@ -341,5 +383,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Simulation>()?;
     module.add_class::<ControlState>()?;
     module.add_function(wrap_pyfunction!(sweep::sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate_to_files, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

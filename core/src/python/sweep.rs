@@ -25,11 +25,15 @@ pub fn refused(error: &SpecError) -> PyErr {
 }
 
 /// Runs one scenario; `own` stand in for the controls of the connections of the same number, where they are not None.
-pub fn run(py: Python<'_>, spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Output> {
+pub fn run(
+    py: Python<'_>,
+    spec: &Spec,
+    own: Vec<Option<Bound<'_, PyAny>>>,
+    controls: Controls<'_>,
+) -> PyResult<Output> {
     if own.iter().any(Option::is_some) {
-        return run_with(spec, own);
+        return run_with(spec, own, controls);
     }
-    let controls = Controls::default();
     let stop = controls.stop.clone();
     let output = py.detach(|| {
         std::thread::scope(|scope| {
@@ -47,9 +51,12 @@ pub fn run(py: Python<'_>, spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> P
 
 /// A run that calls Python keeps the interpreter's lock, which its callbacks lend to other threads as any Python code
 /// does: to take it for each would cost more than the control. Ctrl-C is raised in a callback.
-fn run_with(spec: &Spec, own: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Output> {
+fn run_with(
+    spec: &Spec,
+    own: Vec<Option<Bound<'_, PyAny>>>,
+    mut controls: Controls<'_>,
+) -> PyResult<Output> {
     let failure = Failure::default();
-    let mut controls = Controls::default();
     let paces = spec.profile == Profile::Rfc;
     for object in own {
         let control = object

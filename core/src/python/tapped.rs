@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::capture::{Capture, wanted};
-use crate::capture::FileFormat;
+use super::outlet::{BLOCK, file_format};
 use crate::connection::{Followed, Table};
 use crate::simulate::capture_file::{Kept, write_capture};
 use crate::simulate::taps::Seen;
@@ -101,13 +101,9 @@ pub fn write(
     kept: Kept,
     epoch_ns: i64,
 ) -> PyResult<()> {
-    let format = if is_pcapng {
-        FileFormat::Pcapng
-    } else {
-        FileFormat::PcapNanos
-    };
+    let format = file_format(is_pcapng);
     py.detach(|| {
-        let sink = BufWriter::with_capacity(1 << 18, File::create(path)?);
+        let sink = BufWriter::with_capacity(BLOCK, File::create(path)?);
         write_capture(
             sink,
             format,

@@ -15,6 +15,45 @@ pub struct Kept {
     pub has_payload: bool,
 }
 
+/// A capture file that grows segment by segment, in order of time. Give it a buffered sink.
+pub struct CaptureFile<W: Write> {
+    writer: Writer<W>,
+    kept: Kept,
+    frame: Vec<u8>,
+}
+
+impl<W: Write> CaptureFile<W> {
+    /// Writes the file header.
+    pub fn new(sink: W, format: FileFormat, kept: Kept) -> io::Result<Self> {
+        let layout = Layout {
+            snaplen: kept.snaplen,
+            ..Layout::new(format, ETHERNET)
+        };
+        Ok(Self {
+            writer: Writer::new(sink, layout)?,
+            kept,
+            frame: Vec::new(),
+        })
+    }
+
+    pub fn write(&mut self, time_ns: i64, segment: &Segment) -> io::Result<()> {
+        let headers = ETHERNET_HEADER + segment.ip_len - segment.payload_len;
+        let snaplen = if self.kept.has_payload {
+            self.kept.snaplen
+        } else {
+            self.kept.snaplen.min(headers)
+        };
+        let orig_len = encode(segment, &[], ETHERNET, snaplen, &mut self.frame)
+            .expect("a simulated segment has addresses of one family and options that fit");
+        self.writer.write(time_ns, orig_len, &self.frame)
+    }
+
+    /// Flushes, and gives the sink back.
+    pub fn finish(self) -> io::Result<W> {
+        self.writer.finish()
+    }
+}
+
 /// Writes segments in the order in which they come, which is that of time.
 pub fn write_capture<W: Write>(
     sink: W,
@@ -22,24 +61,11 @@ pub fn write_capture<W: Write>(
     kept: Kept,
     segments: impl Iterator<Item = (i64, Segment)>,
 ) -> io::Result<W> {
-    let layout = Layout {
-        snaplen: kept.snaplen,
-        ..Layout::new(format, ETHERNET)
-    };
-    let mut writer = Writer::new(sink, layout)?;
-    let mut frame = Vec::new();
+    let mut file = CaptureFile::new(sink, format, kept)?;
     for (time_ns, segment) in segments {
-        let headers = ETHERNET_HEADER + segment.ip_len - segment.payload_len;
-        let snaplen = if kept.has_payload {
-            kept.snaplen
-        } else {
-            kept.snaplen.min(headers)
-        };
-        let orig_len = encode(&segment, &[], ETHERNET, snaplen, &mut frame)
-            .expect("a simulated segment has addresses of one family and options that fit");
-        writer.write(time_ns, orig_len, &frame)?;
+        file.write(time_ns, &segment)?;
     }
-    writer.finish()
+    file.finish()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::record::{DropRow, EventKind, EventRow, Place, Recorder};
 use super::taps::{Captured, Taps};
+use super::{Controls, Output, Spec};
 use crate::network::{DropReason, Instant, Observer, Path, Random, Schedule, Stamp, Traveller};
 
 /// A packet of a connection.
@@ -103,6 +104,36 @@ impl<I: Instant, P: Carried> Io<I, P> {
     pub fn event(&mut self, at: Stamp<I>, place: Place, kind: EventKind, packet: &P) {
         if self.is_watched {
             self.recorder.event(row(at, place, kind, packet));
+        }
+    }
+}
+
+impl<I: Instant, P: Carried + Send + Sync + std::fmt::Debug + 'static> Io<I, P> {
+    /// Gives the outlet what can have no earlier row any more. `smss`: each connection's.
+    #[cold]
+    pub fn pass_on(&mut self, spec: &Spec, controls: &mut Controls, smss: impl Fn() -> Vec<u32>) {
+        let Some(outlet) = &mut controls.outlet else {
+            return;
+        };
+        let now_ns = self.now.to_ns();
+        self.taps.pass_on(now_ns, *outlet);
+        // For a connection's ports and first numbers.
+        let ends: Taps<P> = Taps::new(spec);
+        outlet.piece(Output::piece(
+            spec,
+            smss(),
+            &mut self.recorder,
+            Box::new(ends),
+            &mut self.paths,
+            now_ns,
+        ));
+    }
+
+    /// The end of the run, for the taps.
+    pub fn finish_taps(&mut self, spec: &Spec, controls: &mut Controls) {
+        self.taps.finish(spec.duration_ns);
+        if let Some(outlet) = &mut controls.outlet {
+            self.taps.pass_on(i64::MAX, *outlet);
         }
     }
 }

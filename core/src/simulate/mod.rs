@@ -26,17 +26,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::congestion::{Control, Counting};
+use crate::wire::Segment;
+
+/// Where a run's rows go while it goes on, in order of time, instead of being held until its end.
+pub trait Outlet: Send {
+    /// What a tap (by number in the spec's order) saw next.
+    fn packets(&mut self, tap: usize, rows: &mut dyn Iterator<Item = (i64, Segment)>);
+    /// The tables' next rows; what the last piece leaves is in the run's output.
+    fn piece(&mut self, piece: Output);
+}
+
+/// What a run may do before its rows are passed on: some megabytes of them.
+const EVENTS_PER_PIECE: u32 = 1 << 16;
 
 /// What a run is given besides its spec.
 #[derive(Default)]
-pub struct Controls {
+pub struct Controls<'a> {
     /// Controls written outside the core, by number of connection.
     pub own: Vec<Option<Box<dyn Control>>>,
     /// Set by whoever no longer wants the result.
     pub stop: Arc<AtomicBool>,
+    pub outlet: Option<&'a mut dyn Outlet>,
+    /// Events since the beginning, to a multiple of 2^32.
+    pub events: u32,
 }
 
-impl Controls {
+impl Controls<'_> {
+    /// An event more; whether rows are to be passed on before it.
+    #[inline]
+    fn is_piece_due(&mut self) -> bool {
+        self.events = self.events.wrapping_add(1);
+        self.events % EVENTS_PER_PIECE == 0 && self.outlet.is_some()
+    }
+
     /// Whether the run is to end here.
     fn has_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

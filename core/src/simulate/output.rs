@@ -3,11 +3,11 @@
 use super::cycles::Cycles;
 use super::packet_counting;
 use super::record::{
-    ControlValues, DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow,
+    ControlValues, DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow, count_drops,
 };
 use super::spec::{Profile, Spec};
 use super::taps::Seen;
-use crate::network::{Counters, Instant, Path, QueueBin, Traveller};
+use crate::network::{Counters, Instant, Node, Path, QueueBin, Traveller};
 
 /// A row of `record_events`, times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +43,8 @@ pub struct Output {
     pub control_values: Vec<ControlValues>,
     pub losses: Vec<LossRow>,
     pub drops: Vec<DropRow>,
+    /// By node of the way there, also those that were passed on; empty in a piece.
+    pub drops_by_node: Vec<u64>,
     pub events: Vec<OutputEvent>,
     pub nodes: Vec<NodeTotals>,
     pub totals: Vec<Totals>,
@@ -58,6 +60,28 @@ pub fn unit_bytes(spec: &Spec) -> u32 {
         Profile::Ns2 => packet_counting::payload(spec.path.packet_bytes),
         Profile::Rfc => 1,
     }
+}
+
+/// Every node's books, with those bins of its queue that `bins` says.
+fn nodes<I: Instant, P: Traveller>(
+    paths: &mut [Path<I, P>; 2],
+    bins: fn(&mut Node<I>) -> Vec<QueueBin>,
+) -> Vec<NodeTotals> {
+    let mut nodes = Vec::new();
+    for (path, is_reverse) in paths.iter_mut().zip([false, true]) {
+        for (number, node) in path.nodes_mut().iter_mut().enumerate() {
+            nodes.push(NodeTotals {
+                is_reverse,
+                number: number as u32,
+                counters: node.counters(),
+                waiting: node.waiting() as u64,
+                is_conserved: node.is_conserved(),
+                bins: bins(node),
+                waited_ns: node.waited_ns(),
+            });
+        }
+    }
+    nodes
 }
 
 impl Output {
@@ -88,6 +112,33 @@ impl Output {
         columns
     }
 
+    /// The tables that grew since the last piece of a run, up to this time of the event loop; no events.
+    pub fn piece<I: Instant, P: Traveller>(
+        spec: &Spec,
+        smss: Vec<u32>,
+        recorder: &mut Recorder<I>,
+        taps: Box<dyn Seen>,
+        paths: &mut [Path<I, P>; 2],
+        now_ns: i64,
+    ) -> Self {
+        let (truth, losses, drops) = recorder.take_before(now_ns);
+        Self {
+            unit_bytes: unit_bytes(spec),
+            duration_ns: spec.duration_ns,
+            truth,
+            control_values: vec![ControlValues::default(); smss.len()],
+            losses,
+            drops,
+            drops_by_node: Vec::new(),
+            events: Vec::new(),
+            nodes: nodes(paths, Node::take_bins),
+            totals: Vec::new(),
+            smss,
+            cycles: Vec::new(),
+            taps,
+        }
+    }
+
     pub fn new<I: Instant, P: Traveller>(
         spec: &Spec,
         totals: Vec<Totals>,
@@ -97,22 +148,14 @@ impl Output {
         paths: &mut [Path<I, P>; 2],
         end: I,
     ) -> Self {
-        let mut nodes = Vec::new();
-        for (path, is_reverse) in paths.iter_mut().zip([false, true]) {
+        for path in paths.iter_mut() {
             path.finish(end);
-            for (number, node) in path.nodes().iter().enumerate() {
-                nodes.push(NodeTotals {
-                    is_reverse,
-                    number: number as u32,
-                    counters: node.counters(),
-                    waiting: node.waiting() as u64,
-                    is_conserved: node.is_conserved(),
-                    bins: node.bins().to_vec(),
-                    waited_ns: node.waited_ns(),
-                });
-            }
         }
+        let mut drops_by_node = recorder.drops_passed_on;
+        count_drops(&mut drops_by_node, &recorder.drops);
+        drops_by_node.resize(spec.path.nodes.len(), 0);
         Self {
+            drops_by_node,
             unit_bytes: unit_bytes(spec),
             duration_ns: spec.duration_ns,
             truth: recorder.truth,
@@ -132,7 +175,7 @@ impl Output {
                     bytes: row.bytes,
                 })
                 .collect(),
-            nodes,
+            nodes: nodes(paths, |node| node.bins().to_vec()),
             totals,
             smss,
             cycles: recorder.cycles,

@@ -149,6 +149,10 @@ pub struct Recorder<I> {
     pub truth: Vec<TruthRow>,
     /// By connection, beside its rows of truth.
     pub control_values: Vec<ControlValues>,
+    /// What is passed on while the run goes on needs no values beside its rows.
+    pub keeps_values: bool,
+    /// By node of the way there: drops that were passed on.
+    pub drops_passed_on: Vec<u64>,
     /// The last row's, so that a row costs no allocation.
     last_values: Values,
     pub losses: Vec<LossRow>,
@@ -164,6 +168,8 @@ impl<I: Instant> Recorder<I> {
             cycles: vec![Cycles::default(); connections],
             truth: Vec::new(),
             control_values: vec![ControlValues::default(); connections],
+            keeps_values: true,
+            drops_passed_on: Vec::new(),
             last_values: Values::new(),
             losses: Vec::new(),
             drops: Vec::new(),
@@ -180,6 +186,9 @@ impl<I: Instant> Recorder<I> {
             self.last_values.clear();
             let known = known(&mut self.last_values);
             self.truth.push(TruthRow { known, ..row });
+            if !self.keeps_values {
+                return;
+            }
             let kept = &mut self.control_values[row.connection as usize];
             if kept.names.is_empty() {
                 kept.names = self.last_values.iter().map(|(name, _)| *name).collect();
@@ -201,6 +210,21 @@ impl<I: Instant> Recorder<I> {
         }
     }
 
+    /// Takes out what lies before this time of the event loop: nothing earlier is told any more.
+    pub fn take_before(&mut self, now_ns: i64) -> (Vec<TruthRow>, Vec<LossRow>, Vec<DropRow>) {
+        let truth = self.truth.partition_point(|row| row.time_ns < now_ns);
+        let losses = self.losses.partition_point(|row| row.time_ns < now_ns);
+        self.drops.sort_by_key(|row| row.time_ns);
+        let drops = self.drops.partition_point(|row| row.time_ns < now_ns);
+        let drops: Vec<DropRow> = self.drops.drain(..drops).collect();
+        count_drops(&mut self.drops_passed_on, &drops);
+        (
+            self.truth.drain(..truth).collect(),
+            self.losses.drain(..losses).collect(),
+            drops,
+        )
+    }
+
     /// Puts drops and events into order of time and cuts what lies behind the end of the run.
     pub fn finish(&mut self, end: I) {
         self.drops.sort_by_key(|row| row.time_ns);
@@ -209,5 +233,16 @@ impl<I: Instant> Recorder<I> {
         self.events.retain(|row| row.at.time <= end);
         self.events
             .sort_by(|a, b| a.at.partial_cmp(&b.at).expect("no time is NaN"));
+    }
+}
+
+/// Adds to each node's count what it lost of the way there.
+pub fn count_drops(by_node: &mut Vec<u64>, drops: &[DropRow]) {
+    for row in drops.iter().filter(|row| !row.is_reverse) {
+        let node = row.node as usize;
+        if by_node.len() <= node {
+            by_node.resize(node + 1, 0);
+        }
+        by_node[node] += 1;
     }
 }

@@ -46,10 +46,7 @@ pub fn summary(spec: &Spec, output: &Output) -> Vec<(String, Value)> {
         .iter()
         .filter(|node| !node.is_reverse)
         .collect();
-    let mut drops = vec![0_u64; forward.len()];
-    for drop in output.drops.iter().filter(|drop| !drop.is_reverse) {
-        drops[drop.node as usize] += 1;
-    }
+    let drops = &output.drops_by_node;
     put("drops", Value::Int(drops.iter().sum::<u64>() as i64));
     put("drops_per_node", Value::Text(joined(drops.iter())));
     put("utilization", Value::Float(0.0));

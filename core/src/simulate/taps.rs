@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Spec;
+use super::{Outlet, Spec};
 use crate::wire::{Endpoint, Segment};
 
 /// Where a tap stands.
@@ -64,6 +64,8 @@ pub struct Taps<P> {
     before_ns: Vec<i64>,
     return_ns: i64,
     packet_bytes: u32,
+    /// How far behind the event loop's time a row may lie that a tap has yet to hear of.
+    behind_ns: i64,
 }
 
 impl<P: Captured> Taps<P> {
@@ -76,7 +78,10 @@ impl<P: Captured> Taps<P> {
             sum += node.delay_ns;
         }
         let ends = spec.connections.iter().enumerate();
+        // What `delivered` takes off where the way back has no routers.
+        let behind_ns = before_ns.iter().copied().max().unwrap_or(0);
         Self {
+            behind_ns,
             taps: spec
                 .taps
                 .iter()
@@ -185,6 +190,21 @@ impl<P: Captured> Taps<P> {
     fn see(&mut self, place: Place, at_ns: i64, packet: &P) {
         for tap in self.taps.iter_mut().filter(|tap| tap.place == place) {
             tap.rows.push((at_ns, *packet));
+        }
+    }
+
+    /// Passes on what no row can come before any more, at this time of the event loop: each tap's in order of time.
+    pub fn pass_on(&mut self, now_ns: i64, outlet: &mut dyn Outlet) {
+        let before_ns = now_ns.saturating_sub(self.behind_ns);
+        for (number, tap) in self.taps.iter_mut().enumerate() {
+            // Stable, as in `finish`: nothing at the time of a row that is passed on is still to come.
+            tap.rows.sort_by_key(|row| row.0);
+            let count = tap.rows.partition_point(|row| row.0 < before_ns);
+            let rows = tap.rows.drain(..count);
+            let (ends, packet_bytes) = (&self.ends, self.packet_bytes);
+            let mut rows =
+                rows.map(|(time_ns, packet)| (time_ns, packet.segment(ends, packet_bytes)));
+            outlet.packets(number, &mut rows);
         }
     }
 

@@ -86,6 +86,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         );
     }
     let end = Seconds::from_ns(spec.duration_ns as f64);
+    io.recorder.keeps_values = controls.outlet.is_none();
     while let Some((source, at)) = io.schedule.next() {
         // As in ns-2, where the end of the run was scheduled before everything else.
         if at.time.0 >= end.0 || controls.has_stopped() {
@@ -93,6 +94,9 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         }
         io.now = at.time;
         io.decided = at.scheduled;
+        if controls.is_piece_due() {
+            io.pass_on(spec, controls, || vec![unit_bytes(spec); connections.len()]);
+        }
         if source < 2 {
             deliver(&mut connections, &mut io, source, at);
         } else {
@@ -100,7 +104,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             fire(&mut connections[number], &mut io, source, at);
         }
     }
-    finish(spec, connections, io, end)
+    finish(spec, connections, io, end, controls)
 }
 
 fn connection(
@@ -334,7 +338,13 @@ impl Connection {
     }
 }
 
-fn finish(spec: &Spec, connections: Vec<Connection>, mut io: Io, end: Seconds) -> Output {
+fn finish(
+    spec: &Spec,
+    connections: Vec<Connection>,
+    mut io: Io,
+    end: Seconds,
+    controls: &mut Controls,
+) -> Output {
     io.recorder.finish(end);
     let totals = connections
         .into_iter()
@@ -345,7 +355,7 @@ fn finish(spec: &Spec, connections: Vec<Connection>, mut io: Io, end: Seconds) -
             totals
         })
         .collect();
-    io.taps.finish(spec.duration_ns);
+    io.finish_taps(spec, controls);
     let smss = vec![unit_bytes(spec); spec.connections.len()];
     Output::new(
         spec,

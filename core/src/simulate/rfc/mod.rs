@@ -45,6 +45,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         })
         .collect();
     let end = Nanos(spec.duration_ns);
+    io.recorder.keeps_values = controls.outlet.is_none();
     while let Some((source, at)) = io.schedule.next() {
         if at.time >= end || controls.has_stopped() {
             break;
@@ -52,6 +53,11 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         io.now = at.time;
         // A real sender answers a little later: a place freed at this very moment is free.
         io.decided = at.time;
+        if controls.is_piece_due() {
+            io.pass_on(spec, controls, || {
+                connections.iter().map(Connection::smss).collect()
+            });
+        }
         if source < PATHS {
             deliver(&mut connections, &mut io, source, at);
         } else {
@@ -60,7 +66,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         }
     }
     io.recorder.finish(end);
-    io.taps.finish(spec.duration_ns);
+    io.finish_taps(spec, controls);
     let totals = connections.iter().map(Connection::totals).collect();
     let smss = connections.iter().map(Connection::smss).collect();
     Output::new(
