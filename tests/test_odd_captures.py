@@ -105,3 +105,34 @@ def test_a_sender_without_any_ack_is_asked_what_is_missing(tmp_path: Path, capsy
     file.write_bytes(SHORT[:HEAD] + b"".join(out))
     assert main(["replay", "--as-found", str(file)]) == 2
     assert "round trip not known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plot", "-o", "drawn.svg", "--from", "9", "--to", "10"), "within the connection (it lasts 0.387 s)"),
+        (("replay", "--interface", "lo", "--as-found"), "--interface: sends the packets as recorded"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    words: tuple[str, ...],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("short.pcap").write_bytes(SHORT)
+    assert main([*words, "short.pcap"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_losses_that_cannot_be_told_are_not_denied(tmp_path: Path) -> None:
+    """One direction alone: nothing says that nothing was lost."""
+    file = tmp_path / "one_direction.pcap"
+    file.write_bytes(SHORT[:HEAD] + b"".join(ODD["one_direction"](records())))
+    (verdict,) = classify(read(file))
+    told = verdict.as_dict()
+    assert told["losses"]["total"] is None
+    assert "no losses" not in told["diagnosis"]

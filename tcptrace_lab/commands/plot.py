@@ -39,8 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     whole = seen.timeline.seconds(seen.timeline.end_ns)
     start, end = arguments.start_s or 0.0, arguments.end_s if arguments.end_s is not None else whole
     is_part = arguments.start_s is not None or arguments.end_s is not None
-    if is_part and not 0 <= start < end:
-        raise LabError(f"--from {start:g} --to {end:g}: must be 0 <= from < to (the connection lasts {whole:.3f} s)")
+    if is_part and not (0 <= start < end and start < whole):
+        raise LabError(
+            f"--from {start:g} --to {end:g}: must be 0 <= from < to, within the connection (it lasts {whole:.3f} s)"
+        )
     title = f"{arguments.capture.rpartition('/')[2]}, connection {who.connection}"
     figure = connection_figure(seen, who, title=title, start_s=start, end_s=end)
     with replacing(arguments.output) as temporary:

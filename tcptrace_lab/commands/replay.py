@@ -109,6 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.errors import LabError
 
     if arguments.interface:
+        if arguments.through or arguments.as_found or arguments.control or arguments.watch:
+            raise LabError(
+                "--interface: sends the packets as recorded, not with --through, --as-found, --control, --watch"
+            )
         return _on_the_wire(arguments)
     if arguments.watch or arguments.step or arguments.speed or arguments.until:
         return _watch(arguments)

@@ -4,8 +4,8 @@ The truth is what `tcptrace-lab record` and `simulate` write: the sender's own w
 
     $ tcptrace-lab score captures/tahoe_small_buffer.pcap.gz captures/tahoe_small_buffer.truth.csv.gz
     window against the sender's own     rows  median error  90 % below            bias
-    every ACK                           9663         0.00%       0.00%  +0.00 segments
-    where cwnd is said to be the limit  9284         0.00%       0.00%  +0.00 segments
+    every ACK                           9664         0.00%       0.00%  +0.00 segments
+    where cwnd is said to be the limit  9285         0.00%       0.00%  +0.00 segments
     in recovery                          297         0.00%       0.00%  +0.00 segments
     truth within the bounds, recovery apart: 99.9%
     losses: 39 found, 39 dropped, precision 1.000, recall 1.000
