@@ -16,7 +16,7 @@ import numpy as np
 
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.expectation import initial_window
-from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.identify import Identified, Replayed, identify
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -95,10 +95,23 @@ def main() -> None:
         for row in found.as_dicts()[: len(found.left)]:
             promised[min(int(row["confidence"] * 10), 9)].append(row["name"] == truth)
         without = identify(seen, **asked, chosen=[each for each in candidates() if each.name != truth])
-        counts["wrong without it"] += without.control not in (None, "unknown")
+        if without.control not in (None, "unknown"):
+            counts["wrong without it"] += 1
+            counts["alike without it"] += is_alike(own(found, truth), without.left[0])
     text = report(counts, matrix, promised)
     (HERE / "identification.md").write_text(text, encoding="utf-8")
     sys.stdout.write(text)
+
+
+def own(found: Identified, truth: str) -> Replayed:
+    """The true family's best replay."""
+    return next(each for each in (*found.left, *found.refuted) if each.candidate.name == truth)
+
+
+def is_alike(one: Replayed, other: Replayed) -> bool:
+    """Whether two controls would have sent the same, to the segment, at the end of every stretch of the capture."""
+    pairs = zip(one.misfits, other.misfits, strict=True)
+    return all(abs(left.expected - right.expected) < 1.0 for left, right in pairs)
 
 
 def count(counts: Counter[str], truth: str, found: Identified, *, enough: bool) -> None:
@@ -109,11 +122,16 @@ def count(counts: Counter[str], truth: str, found: Identified, *, enough: bool) 
     counts["wrong"] += found.control not in (None, "unknown", truth)
     counts["enough"] += enough
     counts["right of enough"] += enough and found.control == truth
+    if enough and found.control is None:
+        true = own(found, truth)
+        others = [each for each in found.left if each.candidate.name != truth]
+        counts["alike of enough"] += any(is_alike(true, each) for each in others)
 
 
 def report(counts: Counter[str], matrix: dict[str, Counter[str]], promised: dict[int, list[bool]]) -> str:
     """The page."""
     runs, enough = counts["runs"], counts["enough"]
+    knowable = enough - counts["alike of enough"]
     answers = sorted({answer for row in matrix.values() for answer in row})
     lines = [
         "# Which control was it? Simulated senders",
@@ -128,8 +146,12 @@ def report(counts: Counter[str], matrix: dict[str, Counter[str]], promised: dict
         f"| unknown, though it is in the table | {counts['unknown']} of {runs} | {counts['unknown'] / runs:.1%} |",
         f"| the right name, with {ENOUGH_EVENTS} loss events or more | {counts['right of enough']} of {enough} "
         f"| {counts['right of enough'] / max(enough, 1):.1%} |",
+        f"| the same, of the runs that tell: no other control would have sent the same, to the segment "
+        f"| {counts['right of enough']} of {knowable} | {counts['right of enough'] / max(knowable, 1):.1%} |",
         f"| a wrong name when the true control is taken out of the table | {counts['wrong without it']} of {runs} "
         f"| {counts['wrong without it'] / runs:.1%} |",
+        f"| of these: the control named would have sent the same, to the segment | {counts['alike without it']} "
+        f"| {counts['alike without it'] / runs:.1%} |",
         "",
         "## Truth (rows) against answer",
         "",

@@ -18,6 +18,7 @@ from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, others_of
 from tcptrace_lab.classify.evidence import Misfit, misfits
 from tcptrace_lab.classify.tape import Tape, tape
+from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
 
@@ -39,7 +40,13 @@ FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
 EXPLAINED = 0.5
 # Below this share it may be another that is like it: no name is given.
-SURELY_EXPLAINED = 0.8
+SURELY_EXPLAINED = 0.9
+# What is open is two standard deviations of a law that was followed; half of its errors are then within this ...
+MEDIAN_OF_OPEN = 0.337
+# ... give or take the standard error of that median over n pieces: 1 / (2 f(m) sqrt n) of the half-normal.
+MEDIAN_ERROR = 0.394
+# From this share on the document's parameters are taken for the sender's.
+FOLLOWED = 0.8
 FEWEST_UNFIT = 3
 # A single disturbed loss cycle refutes nobody.
 FEWEST_CLEAR = 2
@@ -87,6 +94,8 @@ class Identified:
     left: tuple[Replayed, ...]
     refuted: tuple[Replayed, ...]
     reasons: tuple[str, ...]
+    # What a sender does that none of the table is.
+    seen_instead: str | None = None
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first."""
@@ -100,6 +109,9 @@ class Identified:
                 "against": None,
             }
             return [found, *(_row(replayed, 0.0) for replayed in self.refuted)]
+        if self.control == UNKNOWN:
+            row = {"name": UNKNOWN, "variant": None, "confidence": round(self.confidence, 3), "residual": None}
+            return [{**row, "against": self.seen_instead}, *(_row(replayed, 0.0) for replayed in self.refuted)]
         return [_row(replayed, share) for replayed, share in zip(self.left, shares, strict=True)] + [
             _row(replayed, 0.0) for replayed in self.refuted
         ]
@@ -143,10 +155,39 @@ def identify(
         )
     best = families[0]
     # Two odd loss cycles are no rule of their own.
-    is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT
+    is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT and not _is_partly_followed(families)
     left = [] if is_foreign else [each for each in families if not _is_refuted(each, best)]
     out = [each for each in families if each not in left]
-    return _answer(best, left, out)
+    return _answer(best, left, out, None if left else traits(best.tape, is_clocked=rate.is_clocked))
+
+
+def _is_partly_followed(families: Sequence[Replayed]) -> bool:
+    """Whether the nearest may yet be the one: every cut is its own, and growth that no other family has.
+
+    A delay window that opens and closes hangs on single round trips: where one is read otherwise, or a parameter is
+    not the table's, what comes behind it is off, though the law is that one.
+    """
+    best = families[0]
+    is_ahead = len(families) < 2 or best.log_likelihood - families[1].log_likelihood > REFUTED
+    followed = {part: [_size(each) <= 1.0 for each in best.misfits if each.part == part] for part in FITS_SHARES}
+    return (
+        best.candidate.is_by_delay
+        and is_ahead
+        and best.starts_as_seen
+        and all(followed["reduction"])
+        and min(sum(followed["growth"]), len(followed["reduction"])) >= FEWEST_CLEAR
+    )
+
+
+def _is_within_noise(each: Replayed) -> bool:
+    """Whether its errors scatter, in every part, as those of a law that was followed: no constant part in them."""
+    for part in FITS_SHARES:
+        sizes = [abs(_size(misfit)) for misfit in each.misfits if misfit.part == part]
+        if len(sizes) < FEWEST_UNFIT:
+            continue
+        if float(np.median(sizes)) > MEDIAN_OF_OPEN + MEDIAN_ERROR / math.sqrt(len(sizes)):
+            return False
+    return True
 
 
 def _is_refuted(each: Replayed, best: Replayed) -> bool:
@@ -168,7 +209,7 @@ def _replays(
 
 def _is_followed(found: Sequence[Misfit]) -> bool:
     sizes = [_size(misfit) for misfit in found]
-    return sum(size <= 1.0 for size in sizes) >= SURELY_EXPLAINED * len(sizes)
+    return sum(size <= 1.0 for size in sizes) >= FOLLOWED * len(sizes)
 
 
 def _replay(written: Tape, candidate: Candidate, initial_window: int) -> tuple[Misfit, ...]:
@@ -280,7 +321,7 @@ def _row(replayed: Replayed, confidence: float) -> dict[str, Any]:
     }
 
 
-def _answer(best: Replayed, left: Sequence[Replayed], out: Sequence[Replayed]) -> Identified:
+def _answer(best: Replayed, left: Sequence[Replayed], out: Sequence[Replayed], traits_seen: str | None) -> Identified:
     if not left:
         return Identified(
             control=UNKNOWN,
@@ -289,11 +330,16 @@ def _answer(best: Replayed, left: Sequence[Replayed], out: Sequence[Replayed]) -
             refuted=tuple(out),
             reasons=(
                 f"no control of the table does what was seen; the nearest is {best.candidate.name}: {best.against}",
+                f"seen instead: {traits_seen}",
             ),
+            seen_instead=traits_seen,
         )
     shares = _shares(left)
     if len(left) == 1 and best.explained < SURELY_EXPLAINED and best.unfit >= FEWEST_UNFIT:
         words = f"{best.candidate.name} is nearest, but does not do all that was seen: {best.against}"
+        return Identified(control=None, confidence=shares[0], left=tuple(left), refuted=tuple(out), reasons=(words,))
+    if len(left) == 1 and not _is_within_noise(best):
+        words = f"{best.candidate.name} is nearest, but is off by a little all along: it may be another that is like it"
         return Identified(control=None, confidence=shares[0], left=tuple(left), refuted=tuple(out), reasons=(words,))
     if len(left) == 1 and not best.starts_as_seen:
         name = best.candidate.name

@@ -74,6 +74,22 @@ def test_a_control_that_is_taken_out_of_the_table_is_unknown_or_a_set(control: C
     assert found.control in (None, "unknown"), found.reasons
 
 
+def test_what_an_unknown_sender_does_is_told_in_numbers() -> None:
+    """Scalable, if nobody knew of it: it grows with its window, and seven eighths remain."""
+    control = Control(window="scalable", recovery="sack", initial_window=10)
+    done = simulate(Scenario(path=PATH, connections=(Connection(control=control),), duration_s=40.0, profile="rfc"))
+    seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
+    others = [each for each in candidates() if each.name not in ("scalable", "yeah")]
+    found = identify(seen, initial_window=initial_window(seen), chosen=others)
+    assert found.control == "unknown"
+    first = found.as_dicts()[0]
+    assert first["name"] == "unknown"
+    assert "a loss leaves 0.87 of the window" in first["against"] or "a loss leaves 0.88" in first["against"]
+    assert "segments per round trip" in first["against"]
+    assert "never falls without a loss" in first["against"]
+    assert "as ACKs arrive" in first["against"]
+
+
 @cache
 def recorded() -> dict[str, dict[str, str]]:
     with shared("captures", "identify", "index.csv").open() as file:
