@@ -29,6 +29,14 @@ SPELT = {
 }
 # More names than this are no sentence.
 NAMED = 3
+# Whose throughput a sender's is said to be a share of, the first that has one.
+LAWS = {
+    "cubic_response": "CUBIC's law",
+    "compound": "Compound's model",
+    "pftk": "Reno's law",
+}
+# A share of a law is said in percent where its bounds are no farther apart than this part of its value.
+LAW_KNOWN = 0.1
 # What holds a sender back for most of the time is what a person calls its limit.
 MOSTLY = 0.5
 
@@ -37,7 +45,8 @@ def diagnosis(verdict: Mapping[str, Any], *, loss_times_s: Sequence[float]) -> s
     """One line from a verdict's keys; `loss_times_s` when its loss events were noticed."""
     limit = _limit(verdict)
     names_buffer = limit is not None and "bottleneck" in limit
-    parts = [limit, _losses(verdict, loss_times_s, names_buffer=names_buffer), _slow_starts(verdict)]
+    losses = _losses(verdict, loss_times_s, names_buffer=names_buffer)
+    parts = [limit, losses, _slow_starts(verdict), _share_of_law(verdict)]
     said = [part for part in parts if part]
     sentence = ", ".join([_who(verdict), *said[:1]])
     return f"{sentence}: {', '.join(said[1:])}" if len(said) > 1 else sentence
@@ -104,3 +113,14 @@ def _seconds(seconds: float) -> str:
 def _slow_starts(verdict: Mapping[str, Any]) -> str | None:
     regime = verdict["slow_starts"]["regime"]
     return f"{regime} slow start in each cycle" if regime in ("double", "triple") else None
+
+
+def _share_of_law(verdict: Mapping[str, Any]) -> str | None:
+    rows = {row["model"]: row["quantities"] for row in verdict["predictions"]}
+    for model, words in LAWS.items():
+        quantity = rows.get(model, {}).get("throughput")
+        if quantity and quantity["value"] and quantity["observed"] is not None:
+            is_known = quantity["high"] - quantity["low"] <= LAW_KNOWN * quantity["value"]
+            share = quantity["observed"] / quantity["value"]
+            return f"{share:.0%} of what {words} allows" if is_known else None
+    return None

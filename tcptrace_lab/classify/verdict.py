@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcptrace_lab.classify.causes import losses_by_cause
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import diagnosis
-from tcptrace_lab.classify.expectation import Expectation, expect, initial_window
+from tcptrace_lab.classify.expectation import Expectation, expect, initial_window, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified, identify
@@ -186,11 +186,20 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     identified = NOT_IDENTIFIED if hidden else _identify(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
+    compound = _compound(identified)
     if obstacles.hides_window:
-        words = "the window is not visible in this capture: no model is asked"
-        expectation = Expectation(predictions=(), agreement="not_applicable", reasons=(words,))
+        expectation = not_asked("the window is not visible in this capture: no model is asked")
     else:
-        expectation = expect(seen, path, tcp, growth, starts.regime)
+        expectation = expect(
+            seen,
+            path,
+            tcp=tcp,
+            identified=identified,
+            grown=growth,
+            starts=starts,
+            compound=compound,
+            limits=limits_told(seen, who.tap, is_rebuilt=who.view is not None),
+        )
     return Verdict(
         file=file,
         who=who,
@@ -199,7 +208,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         path=path,
         sender_tcp=tcp,
         identified=identified,
-        compound=_compound(identified),
+        compound=compound,
         growth=growth,
         slow_starts=starts,
         losses=losses_by_cause(seen, path, who),

@@ -25,8 +25,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
       because      - only reno (reno, counts ACKs) does what was seen; against m_start: slow start: 186.0 segments
                    expected, 37.0 seen (4 of 4)
                    - 5 loss events with duplicate ACKs, each followed by a restart from one segment
-                   - small_buffers expects double; within the buffer's bounds also triple
-                   - small_buffers_packets expects triple; within the buffer's bounds also double
+                   - small_buffers expects double; within the path's bounds also triple
+                   - small_buffers_packets expects triple; within the path's bounds also double
 
     $ tcptrace-lab classify --expect double captures/tahoe_small_buffer.pcap.gz > /dev/null || echo "not double"
     not double
@@ -238,9 +238,8 @@ def _print_verdict(console: Console, verdict: Verdict, plain: dict[str, Any]) ->
         "limited by", ", ".join(f"{name} {share:.0%}" for name, share in plain["limits"].items() if share >= 0.005)
     )
     for prediction in plain["predictions"]:
-        if prediction["regime"]:
-            margin = "" if prediction["margin"] is None else f" (margin {prediction['margin']:.2g})"
-            grid.add_row("theory", f"{prediction['model']}: {prediction['regime']}{margin}")
+        for line in _theory(prediction):
+            grid.add_row("theory", line)
     grid.add_row("agreement", plain["agreement"].replace("_", " "))
     grid.add_row("because", "\n".join(f"- {reason}" for reason in plain["reasons"]))
     console.print(Padding(grid, (0, 0, 1, 2)))
@@ -292,6 +291,21 @@ def _control(tcp: dict[str, Any]) -> str:
     if tcp["congestion_control"] is not None:
         return f"{tcp['congestion_control']} (confidence {tcp['confidence']:.2f})"
     return f"one of {', '.join(left)}"
+
+
+def _theory(prediction: dict[str, Any]) -> Iterator[str]:
+    """What a model decides, then each of its numbers that was seen as well."""
+    model, case = prediction["model"], prediction["case"]
+    kind = f"case {case}" if case is not None else prediction["regime"]
+    if kind:
+        margin = "" if prediction["margin"] is None else f" (margin {prediction['margin']:.2g})"
+        yield f"{model}: {kind}{margin}"
+    for name, quantity in prediction["quantities"].items():
+        # Shares and counts are in the regime, or in --json.
+        if quantity["observed"] is None or quantity["value"] is None or quantity["unit"] == "1":
+            continue
+        within = f"{quantity['low']:.4g}-{quantity['high']:.4g}"
+        yield f"{model}: {name} {quantity['value']:.4g} {quantity['unit']} ({within}), {quantity['observed']:.4g} seen"
 
 
 def _initial(plain: dict[str, Any]) -> str:
