@@ -16,6 +16,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,19 @@ PAIRS = (
     ("Tahoe, satellite", "small_buffers_B20.toml", "tahoe_satellite.tcl", 21, 120_000),
     ("Compound, 100 Mbit/s", "compound_case4.toml", "compound_100M.tcl", 80, 3_200),
 )
+WRITTEN = (
+    ("run.pcap", "-o", ["--headers-only"], 600),
+    ("run.pcapng", "-o", ["--headers-only"], 600),
+    ("run.truth.csv", "--truth", [], 60),
+    ("run.truth.parquet", "--truth", [], 60),
+)
+MEASURED = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(json.dumps([json.loads(done.stdout)["packets_sent"], peak]))
+"""
+FLOWS = (1, 10, 100, 1_000)
 WINDOWS = (10, 100, 1_000, 10_000, 100_000)
 
 
@@ -38,6 +52,9 @@ def main() -> int:
     beside_ns(quick)
     growing_window()
     python_control(quick)
+    streamed(quick)
+    every_control(quick)
+    many_flows(quick)
     figure_2_sweep(quick)
     return 0
 
@@ -130,6 +147,68 @@ def growing_window() -> None:
         start = time.process_time()
         packets = simulate(scenario, truth=False).summary["packets_sent"]
         print(f"{window:8}{packets:12}{1e9 * (time.process_time() - start) / packets:12.0f}")
+
+
+def streamed(quick: bool) -> None:
+    """Packets a second of processor time and the most memory of a run into each kind of file, the interpreter's too."""
+    scenario = str(SCENARIOS / "compound_case4.toml")
+    print(f"\n{'written':22}{'packets':>12}{'packets/s':>12}{'MB held':>10}")
+    for name, option, headers, seconds in WRITTEN:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "tcptrace_lab", "simulate", scenario, "--json", option, f"{folder}/{name}"]
+            command += ["--set", f"duration_s={seconds // 10 if quick else seconds}", *headers]
+            # A process of its own that waits for it: ru_maxrss is that of the largest child.
+            spent, output = timed([sys.executable, "-c", MEASURED, *command])
+        sent, kilobytes = json.loads(output)
+        # A capture at the sender has an ACK for each.
+        packets = sent * (2 if headers else 1)
+        print(f"{name:22}{packets:12}{packets / spent:12.0f}{kilobytes / 1024:10.0f}")
+
+
+def every_control(quick: bool) -> None:
+    """Nanoseconds per packet of each window of the controls' table: one flow, no tap, no truth."""
+    from tcptrace_lab import controls
+    from tcptrace_lab.scenario_file import load
+
+    print(f"\n{'control':22}{'packets':>12}{'ns/packet':>12}")
+    for window in controls.WINDOWS.values():
+        if "rfc" not in window.profiles:
+            continue
+        overrides = [f"duration_s={60 if quick else 600}", f'control.window="{window.name}"']
+        packets, each_ns = cost(load(SCENARIOS / "reno_10M.toml", overrides=overrides))
+        print(f"{window.name:22}{packets:12}{each_ns:12.0f}")
+
+
+def many_flows(quick: bool) -> None:
+    """Nanoseconds per packet as flows share one bottleneck that gives each 0.1 Mbit/s and 20 waiting places.
+
+    Omitted: ns-2 beside it, whose script would have to be written for as many agents.
+    """
+    from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+
+    print(f"\n{'flows':>8}{'packets':>12}{'ns/packet':>12}")
+    for flows in FLOWS:
+        node = Node(rate_bps=flows * 1e5, delay_s=0.05, buffer=20 * flows)
+        sender = Connection(control=Control(recovery="sack"))
+        scenario = Scenario(
+            path=Path(nodes=(node,), return_delay_s=0.05),
+            connections=(sender,) * flows,
+            duration_s=(10_000 if quick else 100_000) / flows,
+            profile="ns2",
+        )
+        packets, each_ns = cost(scenario)
+        print(f"{flows:8}{packets:12}{each_ns:12.0f}")
+
+
+def cost(scenario: Any) -> tuple[int, float]:
+    """Data packets of a scenario, and nanoseconds of processor time for each."""
+    from dataclasses import replace
+
+    from tcptrace_lab.simulate import simulate
+
+    start = time.process_time()
+    packets = int(simulate(replace(scenario, taps=()), truth=False).summary["packets_sent"])
+    return packets, 1e9 * (time.process_time() - start) / packets
 
 
 def figure_2_sweep(quick: bool) -> None:
