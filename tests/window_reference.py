@@ -111,7 +111,9 @@ def sendings(run: Run, *, wscale: int, connection: int = 0) -> list[Sending]:
     packets = run.packets(tap="sender")
     packets = packets[packets["connection"] == connection]
     windows = run.windows[run.windows["connection"] == connection]
-    times, cwnd, states = (windows[column].to_list() for column in ("time_ns", "cwnd", "state"))
+    # What ns-2's Reno may have outstanding in recovery is cwnd and what duplicate ACKs add to it.
+    window = "usable_window" if windows["usable_window"].notna().any() else "cwnd"
+    times, cwnd, states = (windows[column].to_list() for column in ("time_ns", window, "state"))
     restarts = windows[(windows["state"] == LOSS) & (windows["cwnd"] <= windows["smss"])]["time_ns"]
     timeouts = [*sorted({*_times(run.losses, connection, "rto"), *restarts}), 1 << 62]
     data = packets[packets["is_from_sender"]]
