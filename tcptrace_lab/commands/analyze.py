@@ -204,7 +204,8 @@ def _show_head(console: Any, capture: Capture, chosen: int) -> None:
     noun = "connection" if shown == "1" else "connections"
     name = Text(capture.name, "bold")
     # A line that names a file is not broken: it may be copied.
-    console.print(name.append(f": {capture.packets} packets, {shown} TCP {noun}", "not bold"), soft_wrap=not console.is_terminal)
+    name.append(f": {capture.packets} packets, {shown} TCP {noun}", "not bold")
+    console.print(name, soft_wrap=not console.is_terminal)
     if capture.undecoded:
         causes = ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in capture.undecoded.items())
         console.print(f"  without a TCP segment: {causes}")

@@ -74,7 +74,7 @@ def clock_of(stamps: Ints, *ways: Ints) -> Clock:
         steps, stepped = len(back), int(back.max())
     return Clock(
         tick_ns=tick,
-        resolution_ns=max(tick, jitter, *(_batch(np.diff(way)) for way in (stamps, *ways))),
+        resolution_ns=max(tick, jitter, *_batches(stamps, ways)),
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,
@@ -92,10 +92,21 @@ def _tick(stamps: Ints) -> int:
     return 1
 
 
-def _batch(gaps: Ints) -> int:
+def _batches(stamps: Ints, ways: tuple[Ints, ...]) -> list[int]:
+    """The interrupts of each way; what is stamped as a packet of the other way is its answer, however many at once."""
+    if len(ways) != 2:
+        return [_batch(way, way) for way in (stamps, *ways)]
+    first, second = ways
+    return [_batch(way[~np.isin(way, other)], way) for way, other in ((first, second), (second, first))]
+
+
+def _batch(unprompted: Ints, way: Ints) -> int:
     """How far apart stamps are at least where many are equal: an interrupt stamps what has come since the last one."""
+    gaps = np.diff(unprompted)
     apart = gaps[gaps > 0]
-    if len(gaps) < ENOUGH_STAMPS or len(apart) < ENOUGH_STAMPS or np.mean(gaps == 0) < EQUAL_SHARE:
+    if len(gaps) < ENOUGH_STAMPS or len(apart) < ENOUGH_STAMPS:
+        return 0
+    if np.count_nonzero(gaps == 0) < EQUAL_SHARE * (len(way) - 1):
         return 0
     return int(np.percentile(apart, 5))
 
