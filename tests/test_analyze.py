@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab.cli import main
-from tests.conftest import shared
+from tests.conftest import ROOT, shared
 
 PUBLIC = ("captures", "public")
 
@@ -87,6 +88,15 @@ def test_json_needs_neither_numpy_nor_pandas_nor_rich() -> None:
     capture = shared(*PUBLIC, "tcptrace-dsack.dmp.gz")
     done = subprocess.run([sys.executable, "-c", code, str(capture)], stdout=subprocess.DEVNULL, check=False)
     assert done.returncode == 0
+
+
+def test_json_goes_to_a_stream_of_text_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook's standard output has no bytes."""
+    text = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", text)
+    capture = str(ROOT / "captures" / "short_reno.pcap.gz")
+    assert main(["analyze", "--json", capture]) == 0
+    assert json.loads(text.getvalue())[0]["packets"] == 132
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ as soon as it is over, and at the end of each capture a line with its packets: w
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import sys
 import time
@@ -35,7 +36,7 @@ from tcptrace_lab.errors import LabError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, TextIO
 
     import pandas as pd
 
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
             return status
     if arguments.json or arguments.json_lines:
         sys.stdout.flush()
-        return _as_json(files, arguments, sys.stdout.buffer)
+        return _as_json(files, arguments, getattr(sys.stdout, "buffer", None) or _Text(sys.stdout))
     return _as_table(files, arguments)
 
 
@@ -115,7 +116,21 @@ def _each(files: list[str], read: Callable[[str], object]) -> int:
     return status
 
 
-def _as_json(files: list[str], arguments: argparse.Namespace, out: BinaryIO) -> int:
+class _Text:
+    """Bytes to a stream that takes text only, as a notebook's does; a piece may end within a character."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.decode = codecs.getincrementaldecoder("utf-8")().decode
+
+    def write(self, piece: bytes) -> None:
+        self.stream.write(self.decode(piece))
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+
+def _as_json(files: list[str], arguments: argparse.Namespace, out: BinaryIO | _Text) -> int:
     """Written by the core: nothing else is imported, so that a script that calls this often waits little."""
     patience = (arguments.closed, arguments.idle) if arguments.json_lines else None
     separator = b"["
