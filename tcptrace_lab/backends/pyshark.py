@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -34,12 +34,16 @@ def dissect(path: str | os.PathLike[str], packet: int) -> Any:
 @contextmanager
 def _capture(kind: Any, source: str, **options: Any) -> Iterator[Any]:
     """A pyshark capture, its tshark ended afterwards."""
+    from pyshark.capture.capture import TSharkCrashException
+
     asyncio.set_event_loop(_event_loop())
     capture = kind(source, eventloop=_event_loop(), **options)
     try:
         yield capture
     finally:
-        capture.close()
+        # A tshark that we end before it has written everything counts as crashed: its status says nothing.
+        with suppress(TSharkCrashException):
+            capture.close()
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,12 +51,17 @@ def replay(namespace: str, *words: str) -> subprocess.CompletedProcess[str]:
 def test_what_arrives_is_what_was_recorded(namespace: str, tmp_path: Path) -> None:
     """Every packet in order, addresses rewritten with right checksums, times within some milliseconds."""
     file = tmp_path / "arrived.pcap"
-    listen = ["ip", "netns", "exec", namespace, "tcpdump", "-i", "wire1", "-U", "-w", str(file), "tcp"]
+    listen = ["ip", "netns", "exec", namespace, "tcpdump", "-i", "wire1", "--immediate-mode", "-U", "-w"]
+    listen += [str(file), "tcp"]
     with subprocess.Popen(listen, stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
         program.stderr.readline()
         words = ["--interface", "wire0", "--rewrite", "10.9.1.1=192.0.2.1", "--sender", "scapy", "--yes"]
         done = replay(namespace, *words)
+        # What has arrived is written a moment later.
+        until = time.monotonic() + 10
+        while time.monotonic() < until and read(file).packets < read(SHORT).packets:
+            time.sleep(0.05)
         program.terminate()
         program.communicate(timeout=10)
     assert done.returncode == 0, done.stderr
