@@ -358,7 +358,7 @@ fn analyze_json(
         idle_ns: (idle_s * 1e9) as i64,
     };
     let names = json::names();
-    let followed = told(py, progress, |tell| {
+    let followed = told(py, progress, unreadable, |tell| {
         let row = |file: &str, connection: &Connection| {
             if filter
                 .as_ref()
@@ -402,15 +402,18 @@ fn follow_all(
     wanted: Wanted,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Followed> {
-    told(py, progress, |tell| follow(reader?, wanted, tell))
+    told(py, progress, unreadable, |tell| {
+        follow(reader?, wanted, tell)
+    })
 }
 
 /// Does work without Python's lock that tells how many bytes it has read; a signal, or an exception of `progress`, ends
 /// it.
-fn told<T: Send>(
+pub fn told<T: Send, E: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<T, capture::CaptureError> + Send,
+    failed: impl FnOnce(E) -> PyErr,
+    work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<T, E> + Send,
 ) -> PyResult<T> {
     let mut raised = None;
     let done = py.detach(|| {
@@ -429,5 +432,9 @@ fn told<T: Send>(
     if let Some(error) = raised {
         return Err(error);
     }
-    done.map_err(|error| CaptureError::new_err(error.to_string()))
+    done.map_err(failed)
+}
+
+fn unreadable(error: capture::CaptureError) -> PyErr {
+    CaptureError::new_err(error.to_string())
 }

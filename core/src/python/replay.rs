@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::capture::told;
 use super::simulate::{column, node_row, queue_table};
 use super::sweep::refused;
 use crate::capture::{self, FileFormat, Reader};
@@ -123,12 +124,7 @@ impl OpenLoop {
         node: u32,
         is_reverse: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let found = self
-            .nodes
-            .iter()
-            .find(|n| n.number == node && n.is_reverse == is_reverse);
-        let found = found.ok_or_else(|| PyValueError::new_err(format!("no node {node}")))?;
-        queue_table(py, &found.bins)
+        queue_table(py, &self.nodes, node, is_reverse)
     }
 
     /// Totals per node, as of a simulation.
@@ -253,27 +249,13 @@ fn carry(
     sink: Option<Sink>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<replay::Finished> {
-    let mut raised = None;
-    let finished = py.detach(|| {
-        replay::run(reader?, sides, mtu, carriers, sink, |position| {
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                if let Some(progress) = &progress {
-                    progress.call1(py, (position,))?;
-                }
-                Ok(())
-            });
-            raised = told.err();
-            raised.is_none()
-        })
-    });
-    if let Some(error) = raised {
-        return Err(error);
-    }
-    finished.map_err(|error| match error {
+    let failed = |error| match error {
         Failed::Capture(error) => CaptureError::new_err(error.to_string()),
         Failed::Output(error) => PyOSError::new_err(error.to_string()),
         error => LabError::new_err(error.to_string()),
+    };
+    told(py, progress, failed, |tell| {
+        replay::run(reader?, sides, mtu, carriers, sink, tell)
     })
 }
 

@@ -268,13 +268,7 @@ impl Simulation {
         node: u32,
         is_reverse: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let found = self
-            .output
-            .nodes
-            .iter()
-            .find(|n| n.number == node && n.is_reverse == is_reverse);
-        let found = found.ok_or_else(|| PyValueError::new_err(format!("no node {node}")))?;
-        queue_table(py, &found.bins)
+        queue_table(py, &self.output.nodes, node, is_reverse)
     }
 
     /// Totals per node: packets and bytes in, out, dropped, waiting at the end, is_conserved.
@@ -313,7 +307,17 @@ impl Simulation {
 }
 
 /// A node's queue in bins.
-pub fn queue_table<'py>(py: Python<'py>, rows: &[QueueBin]) -> PyResult<Bound<'py, PyDict>> {
+pub fn queue_table<'py>(
+    py: Python<'py>,
+    nodes: &[engine::NodeTotals],
+    node: u32,
+    is_reverse: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = nodes
+        .iter()
+        .find(|n| n.number == node && n.is_reverse == is_reverse);
+    let found = found.ok_or_else(|| PyValueError::new_err(format!("no node {node}")))?;
+    let rows: &[QueueBin] = &found.bins;
     let table = PyDict::new(py);
     column(&table, "time_ns", rows, |row| {
         row.bin * engine::QUEUE_BIN_NS
