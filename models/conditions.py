@@ -80,9 +80,9 @@ def loss_probability(path: Path) -> float:
     return 1 - math.prod(1 - node.loss for node in path.nodes)
 
 
-def is_return_free(path: Path) -> Reason:
-    """ACKs never queue: each node of the way back is faster than ACKs can come."""
-    acks_bps = 8 * path.ack_bytes * path.mu_pps
+def is_return_free(path: Path, *, option_bytes: int = 0) -> Reason:
+    """ACKs, their options included, never queue: each node of the way back is faster than ACKs can come."""
+    acks_bps = 8 * (path.ack_bytes + option_bytes) * path.mu_pps
     slow = [node.rate_bps for node in path.reverse if node.rate_bps < acks_bps]
     return reason(
         not slow,

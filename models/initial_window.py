@@ -52,8 +52,14 @@ RETURN_TIME = Parameter(name="return_time", unit="s", meaning="end of service to
                         low_open=False)  # fmt: skip
 ACK_TIMER = Parameter(name="ack_timer", unit="s", meaning="delayed-ACK timer, 0: every packet is acknowledged at once",
                       example=0.0, low_open=False)  # fmt: skip
+BLOCK_TIME = Parameter(name="block_time", unit="s", meaning="what a SACK block adds to an ACK's return, 0: no SACK",
+                       example=0.0, low_open=False)  # fmt: skip
+FORWARD = Parameter(name="forward", unit="1", meaning="1: FACK's three packets above the hole, 0: three duplicates",
+                    example=0, low=0, low_open=False, high=1, high_open=False, integer=True)  # fmt: skip
 
 DUPLICATE_ACKS = 3
+# ns's SACK option: at most three blocks of 8 bytes.
+BLOCKS, BLOCK_BYTES = 3, 8
 # More packets than this are not followed: nothing is then said of a loss.
 HORIZON = 4096
 # Packets of all rows that are followed at once: some arrays of this size are in memory.
@@ -67,7 +73,7 @@ class Timeline:
     `sent`, `delivered` (at the receiver) and `ack_at` (the ACK its arrival caused, back at the sender) are seconds, NaN
     where it does not happen; `ack_number` is what that ACK covers. `first_lost` is a packet number, NaN if none is
     lost within the horizon; `retransmitted` the time of its fast retransmission, NaN if fewer than three duplicates
-    come (`duplicates` counts all): then only the retransmission timer is left.
+    come (`duplicates` counts all; FACK: if none comes from three above): then only the retransmission timer is left.
     """
 
     sent: FloatArray
@@ -90,10 +96,13 @@ class _Sender:
     highest_ack: FloatArray
     duplicates: FloatArray
     retransmitted: FloatArray
+    is_forward: NDArray[np.bool_]
     first_unsent: int = 0
 
-    def on_ack(self, happens: NDArray[np.bool_], number: FloatArray, now: FloatArray) -> NDArray[np.bool_]:
-        """An ACK for all up to `number` arrives where `happens`; True where it is a duplicate."""
+    def on_ack(
+        self, happens: NDArray[np.bool_], number: FloatArray, now: FloatArray, cause: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """An ACK for all up to `number`, caused by packet `cause`, arrives where `happens`; True where a duplicate."""
         is_new = happens & (number > self.highest_ack)
         is_duplicate = happens & ~is_new
         self.highest_ack = np.where(is_new, number, self.highest_ack)
@@ -106,8 +115,10 @@ class _Sender:
         fresh = (packet <= allowed[..., None]) & np.isnan(self.sent[..., part])
         self.sent[..., part] = np.where(fresh, now[..., None], self.sent[..., part])
         self.duplicates = np.where(is_duplicate, self.duplicates + 1, self.duplicates)
-        third = is_duplicate & (self.duplicates == DUPLICATE_ACKS)
-        self.retransmitted = np.where(third, now, self.retransmitted)
+        # FACK (Mathis & Mahdavi 1996): more than three packets from the hole to the highest SACK, however many arrived.
+        passed = np.where(self.is_forward, cause - self.highest_ack - 1, self.duplicates)
+        asks = is_duplicate & (passed >= DUPLICATE_ACKS) & np.isnan(self.retransmitted)
+        self.retransmitted = np.where(asks, now, self.retransmitted)
         return is_duplicate
 
 
@@ -120,6 +131,8 @@ def timeline(
     feed_time: ArrayLike,
     return_time: ArrayLike,
     ack_timer: ArrayLike = 0.0,
+    block_time: ArrayLike = 0.0,
+    forward: ArrayLike = 0,
 ) -> Timeline:
     """The start, packet by packet; see `Timeline`. Parameters as in `InitialWindow.parameters`."""
     given = np.broadcast_arrays(
@@ -130,9 +143,11 @@ def timeline(
         FEED_TIME.check(feed_time),
         RETURN_TIME.check(return_time),
         ACK_TIMER.check(ack_timer),
+        BLOCK_TIME.check(block_time),
+        FORWARD.check(forward),
     )
     # One row per combination; they get the parameters' shape at the end.
-    k, b, mu, feed, there, back, timer = (array.ravel() for array in given)
+    k, b, mu, feed, there, back, timer, block, forward = (array.ravel() for array in given)
     needed = _packets_needed(
         {"initial_window": k, "places": b, "last_rate": mu, "feed_time": there, "return_time": back, "ack_timer": timer}
     )
@@ -146,19 +161,22 @@ def timeline(
         highest_ack=np.zeros(shape),
         duplicates=np.zeros(shape),
         retransmitted=nan.copy(),
+        is_forward=forward == 1,
     )
     delivered = np.full((*shape, count), np.nan)
     ack_at, ack_number = delivered.copy(), delivered.copy()
     is_lost, is_duplicate = np.zeros(delivered.shape, dtype=np.bool_), np.zeros(delivered.shape, dtype=np.bool_)
     fed, idle_at = np.full(shape, -np.inf), np.full(shape, -np.inf)
     in_order, pending, deadline = np.zeros(shape), np.full(shape, -1), nan.copy()
+    # What has arrived above the first hole, in blocks without a hole.
+    blocks, last_arrived = np.zeros(shape), np.full(shape, -1)
 
     def acknowledge(happens: NDArray[np.bool_], index: NDArray[np.int64], number: FloatArray, at: FloatArray) -> None:
         """The receiver's ACK, caused by the packet at `index`, and what the sender does with it."""
         if not happens.any():
             return
-        now = at + back
-        duplicate = sender.on_ack(happens, number, now)
+        now = at + back + np.minimum(blocks, BLOCKS) * block
+        duplicate = sender.on_ack(happens, number, now, index + 1)
         where = np.flatnonzero(happens), index[happens]
         ack_at[where], ack_number[where], is_duplicate[where] = now[happens], number[happens], duplicate[happens]
 
@@ -189,6 +207,8 @@ def timeline(
         pending = np.where(early, -1, pending)
         expected = passes & (in_order == p)
         in_order = np.where(expected, p + 1, in_order)
+        blocks = np.where(passes & ~expected & ((blocks == 0) | (last_arrived < p - 1)), blocks + 1, blocks)
+        last_arrived = np.where(passes, p, last_arrived)
         # RFC 1122: an ACK for every second packet, at once for one out of order, else when the timer runs out.
         waits = expected & (timer > 0) & (pending < 0)
         answers = passes & ~waits
@@ -313,6 +333,8 @@ class InitialWindow:
         FEED_TIME,
         RETURN_TIME,
         ACK_TIMER,
+        BLOCK_TIME,
+        FORWARD,
     )
 
     def applies_to(self, path: Path, control: Control) -> Applicability:
@@ -322,14 +344,13 @@ class InitialWindow:
                 conditions.is_standard_slow_start(control),
                 conditions.no_limited_transmit(control),
                 reason(
-                    control.recovery in ("tahoe", "reno", "newreno"),
-                    "the third duplicate ACK asks for the retransmission",
-                    f"{control.recovery}: duplicate ACKs are longer by their SACK blocks (7 to 80 ms late on a modem), "
-                    "and FACK does not wait for the third",
+                    control.recovery in RULES,
+                    RULES.get(control.recovery, ""),
+                    f"{control.recovery}: no recovery of which the first retransmission is known here",
                 ),
                 _is_last_slowest(path),
                 _is_last_queue_short(path),
-                conditions.is_return_free(path),
+                conditions.is_return_free(path, option_bytes=BLOCKS * BLOCK_BYTES if control.has_sack else 0),
                 conditions.no_random_loss(path),
                 reason(
                     control.initial_window <= INITIAL_WINDOW.high,
@@ -340,9 +361,14 @@ class InitialWindow:
         )
 
     def inputs(self, path: Path, control: Control) -> dict[str, float]:
-        """k of the control, the chain reduced to its last queue, the ACK timer if ACKs are delayed."""
-        timer = self.ack_timer_s if control.delayed_ack_segments == 2 else 0.0
-        return {"initial_window": float(control.initial_window), **reduce_chain(path), "ack_timer": timer}
+        """k of the control, the chain reduced to its last queue, the ACK timer if ACKs are delayed, SACK's blocks."""
+        return {
+            "initial_window": float(control.initial_window),
+            **reduce_chain(path),
+            "ack_timer": self.ack_timer_s if control.delayed_ack_segments == 2 else 0.0,
+            "block_time": sum(8 * BLOCK_BYTES / node.rate_bps for node in path.reverse) if control.has_sack else 0.0,
+            "forward": float(control.recovery == "fack"),
+        }
 
     def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
         """First loss, retransmission, and the comparison with a one-packet start."""
@@ -375,6 +401,12 @@ class InitialWindow:
         )
 
 
+# What asks for the first retransmission, by recovery.
+RULES = {
+    **dict.fromkeys(("tahoe", "reno", "newreno"), "the third duplicate ACK asks for the retransmission"),
+    "sack": "the third duplicate ACK, with its blocks, asks for the retransmission",
+    "fack": "a SACK of the third packet above the hole asks for the retransmission",
+}
 _SECONDS = ("retransmitted_at", "first_ack_at", "shift", "ahead")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import pytest
 from tcptrace_lab.models.initial_window import InitialWindow
+from tcptrace_lab.models.initial_window_transfer import RECOVERIES, transfer
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
 from tcptrace_lab.models.textbook.pftk import Pftk
@@ -66,7 +68,8 @@ def test_two_nodes_lose_in_slow_start_where_the_paper_says(seed: int) -> None:
             assert (answer.regime == "single") == (run.summary["slow_starts_per_cycle"] == "1"), nodes
 
 
-def test_starts_lose_what_the_simulator_loses() -> None:
+@pytest.mark.parametrize("name", ["tahoe", "reno", "sack", "fack"])
+def test_starts_lose_what_the_simulator_loses(name: str) -> None:
     """k packets into b buffers before 9600 b/s: the first drop, and the first retransmission to a microsecond."""
     for k in (1, 2, 4, 7):
         for b in (2, 3, 5, 9):
@@ -81,17 +84,59 @@ def test_starts_lose_what_the_simulator_loses() -> None:
                         {"rate_bps": 1.5e6, "buffer": 100, "delay_s": 0.025},
                         {"rate_bps": 9600, "buffer": b, "counts_in_service": True, "delay_s": 0.15},
                     ],
-                    "return_delay_s": 0.175,
+                    "reverse": [{"rate_bps": 9600, "delay_s": 0.15}, {"rate_bps": 1.5e6, "delay_s": 0.025}],
                 },
-                "control": {"name": "tahoe", "initial_window": k, "rto": {"initial_s": 59, "min_s": 58}},
+                "control": {"name": name, "initial_window": k, "rto": {"initial_s": 59, "min_s": 58}},
             }
             run = simulate(parse(table))
             found = InitialWindow().predict(run.scenario.path, run.scenario.control).quantities
             first = run.drops.iloc[0]
             assert first["offset"] / run.windows["smss"].iloc[0] + 1 == found["first_lost"].value
-            if found["duplicate_acks"].value >= 3:
+            if not math.isnan(float(found["retransmitted_at"].value)):
                 again = run.losses["time_ns"].iloc[0] / 1e9
                 assert again == pytest.approx(float(found["retransmitted_at"].value), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("recovery", RECOVERIES)
+def test_whole_transfers_send_what_the_simulator_sends(recovery: str, seed: int) -> None:
+    """Network, start and buffer drawn at random: every send and ACK of a minute, timeouts included, within 20 us.
+
+    Not b = 2: ACKs a service time apart put an arrival and a departure at one time, and ns-2's doubles choose.
+    """
+    draw = random.Random(seed)
+    for _ in range(4):
+        rate, delay = draw.uniform(5e3, 100e3), draw.uniform(0.02, 0.2)
+        feed = {"rate_bps": draw.uniform(1e6, 1e7), "delay_s": draw.uniform(0.005, 0.05)}
+        table = {
+            "profile": "ns2",
+            "duration_s": 60,
+            "taps": ["sender"],
+            "path": {
+                "packet_bytes": 1000,
+                "access_rate_bps": 100e6,
+                "nodes": [
+                    {**feed, "buffer": 10_000, "counts_in_service": True},
+                    {"rate_bps": rate, "buffer": draw.randint(3, 20), "counts_in_service": True, "delay_s": delay},
+                ],
+                "reverse": [{"rate_bps": rate, "delay_s": delay}, feed, {"rate_bps": 100e6}],
+            },
+            "control": {
+                "name": recovery,
+                "initial_window": draw.randint(1, 10),
+                "rto": {"initial_s": 3, "granularity_s": 0.01},
+            },
+        }
+        run = simulate(parse(table))
+        path, control = run.scenario.path, run.scenario.control
+        model = transfer(path, recovery, control.initial_window, until=60)
+        ours = sorted(
+            (event.at, event.what in ("send", "retransmit")) for event in model.at_sender() if event.what != "timeout"
+        )
+        packets = run.packets(tap="sender")
+        seen = sorted(zip(packets["time_ns"] / 1e9, packets["is_from_sender"], strict=True))
+        assert [is_sent for _, is_sent in ours] == [bool(is_sent) for _, is_sent in seen], table
+        assert [at for at, _ in ours] == pytest.approx([at for at, _ in seen], abs=2e-5)
 
 
 @pytest.mark.parametrize("profile", ["ns2", "rfc"])

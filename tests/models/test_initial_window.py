@@ -101,9 +101,11 @@ def test_packets_of_1024_bytes_do_not_give_the_printed_times() -> None:
     assert acks(run)[0][0] == pytest.approx(1.2424, abs=1e-4)
 
 
-def ns2_start(case: str, until: float) -> tuple[list[dict[str, str]], list[tuple[float, int]]]:
+def ns2_start(
+    case: str, until: float, *, recovery: str = "tahoe"
+) -> tuple[list[dict[str, str]], list[tuple[float, int]]]:
     """ns-2's rows until the first retransmission, and the ACKs among them."""
-    rows = ns2_rows("rfc2416_events", case=f"tahoe_{case}")
+    rows = ns2_rows("rfc2416_events", case=f"{recovery}_{case}")
     early = [r for r in rows if float(r["t_s"]) <= until + 1e-6]
     return early, [(float(r["t_s"]), int(r["packet_number_from_1"])) for r in early if r["event"] == "recv_ack"]
 
@@ -122,10 +124,12 @@ def test_ns2s_events_with_a_delayed_ack_timer(packets: int, timer: float) -> Non
 
 
 @pytest.mark.parametrize("case", ["iw1_1000", "iw4_1000", "iw1_1024", "iw4_1024"])  # fmt: skip
-def test_ns2s_events_to_the_microsecond(case: str) -> None:
-    """Sends, drops and ACKs of ns-2 up to the third duplicate ACK."""
-    run = start(int(case[2]), path=modem(int(case[4:8])))
-    early, received = ns2_start(case, float(run.retransmitted))
+@pytest.mark.parametrize("recovery", ["tahoe", "reno", "sack", "fack"])
+def test_ns2s_events_to_the_microsecond(case: str, recovery: str) -> None:
+    """Sends, drops and ACKs of ns-2 up to the retransmission; SACK's blocks delay it, FACK's two losses hasten it."""
+    control = Control(recovery=recovery, initial_window=int(case[2]))
+    run = timeline(**InitialWindow().inputs(modem(int(case[4:8])), control))
+    early, received = ns2_start(case, float(run.retransmitted), recovery=recovery)
     found = [(at, number) for at, number, _ in acks(run)]
     assert [number for _, number in found] == [number for _, number in received]
     np.testing.assert_allclose([at for at, _ in found], [at for at, _ in received], atol=1.1e-6)

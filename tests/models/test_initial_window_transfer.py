@@ -1,4 +1,4 @@
-"""RFC 2416's traces continued with Tahoe, Reno and SACK (models/initial_window_transfer.py)."""
+"""RFC 2416's traces continued with Tahoe, Reno, SACK and FACK (models/initial_window_transfer.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 
 import pytest
 from tcptrace_lab.models.initial_window import reduce_chain, timeline
-from tcptrace_lab.models.initial_window_transfer import RECOVERIES, Timer, Transfer, transfer
+from tcptrace_lab.models.initial_window_senders import Timer
+from tcptrace_lab.models.initial_window_transfer import RECOVERIES, Transfer, transfer
 
 from tcptrace_lab.scenario import Node, Path
 from tests.conftest import ns2_rows
@@ -76,11 +77,20 @@ def test_the_shift_is_printed_until_a_timer_runs_out(recovery: str) -> None:
     It is, up to the first timeout.
     """
     one, four = starts(recovery)
-    first_timeout = min(event.at for run in (one, four) for event in run.events if event.what == "timeout")
+    timeouts = [event.at for run in (one, four) for event in run.events if event.what == "timeout"]
+    first_timeout = min(timeouts, default=math.inf)
     before = [n for n in range(7, 60) if one.complete(n) < first_timeout]
     assert len(before) >= 2
     for packet in before:
         assert one.complete(packet) - four.complete(packet - 3) == pytest.approx(2.889, abs=7e-4)
+
+
+def test_facks_starts_stay_as_printed() -> None:
+    """Discussion: FACK has no timeout in either start; the shift is 2.889 s at every packet from 7 to 100."""
+    one, four = starts("fack")
+    assert not [event for run in (one, four) for event in run.events if event.what == "timeout"]
+    shifts = [one.complete(n) - four.complete(n - 3) for n in range(7, 101)]
+    assert shifts == pytest.approx([2.889] * len(shifts), abs=7e-4)
 
 
 @pytest.mark.parametrize("recovery", ["tahoe", "reno"])
@@ -112,7 +122,7 @@ def test_everything_sent_arrives_or_is_sent_again(recovery: str, buffers: int) -
 
 
 def test_wrong_parameters_are_named() -> None:
-    with pytest.raises(ValueError, match=r"recovery = 'vegas': must be one of tahoe, reno, sack"):
+    with pytest.raises(ValueError, match=r"recovery = 'vegas': must be one of tahoe, reno, sack, fack"):
         transfer(modem(), "vegas", 1, until=1)
     with pytest.raises(ValueError, match="initial_window = 0"):
         transfer(modem(), "tahoe", 0, until=1)
