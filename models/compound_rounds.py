@@ -85,11 +85,12 @@ def rounds(
 def draft_rounds(
     pipe: ArrayLike, gamma: ArrayLike = 30, *, alpha: float = 0.125, k: float = 0.75, count: int = 240
 ) -> Rounds:
-    """`count` rounds of the draft in real numbers, from 0.8 of the pipe on; the delay window is taken as endless.
+    """`count` rounds of the draft in real numbers, from 0.8 of the pipe on; all of the window is delay window.
 
     A round's samples are those of the packets sent before the last update, so a decrease shows only in the second round
     after it and is made twice or three times: equation (14) with the conditions on w_(i-1), as printed. Real numbers
-    do not come to rest: neighbouring types (7:2, 8:2) take turns.
+    do not come to rest: neighbouring types (7:2, 8:2) take turns. Where gamma is as large as the pipe the decreases can
+    ask for more than the window: one packet and no delay window are left.
     """
     fill, limit = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (pipe, gamma)))
     window = before = before_that = 0.8 * fill
@@ -98,11 +99,12 @@ def draft_rounds(
         seen = np.maximum(np.where(before > before_that, before_that, before), fill)
         delta = before * (1 - fill / seen)
         falls = delta >= limit
-        after = np.where(falls, window - delta + 1, window + np.maximum(alpha * window**k, 1))
+        left = np.maximum(window - delta, 0)
+        after = np.where(falls, left + 1, window + np.maximum(alpha * window**k, 1))
         window, before, before_that = after, window, before
-        rows.append((after, falls))
-    windows, decreased = (np.stack(column) for column in zip(*rows, strict=True))
-    return Rounds(window=windows, decreased=decreased, delay_window=np.ones(windows.shape, dtype=np.int64))
+        rows.append((after, falls, np.where(falls, np.ceil(left), np.ceil(after)).astype(np.int64)))
+    windows, decreased, delay_window = (np.stack(column) for column in zip(*rows, strict=True))
+    return Rounds(window=windows, decreased=decreased, delay_window=delay_window)
 
 
 class _State:

@@ -116,10 +116,8 @@ def expect(
 
 def _answers(model: Model, paths: Sequence[Path], control: Control) -> list[Prediction]:
     """At the path's values first; then wherever within its bounds the model still applies."""
-    # Outside of where its equations hold a model's number is NaN: null in the row, no bound.
-    with np.errstate(all="ignore"):
-        found = [model.predict(paths[0], control)]
-        found.extend(model.predict(path, control) for path in paths[1:] if model.applies_to(path, control))
+    found = [model.predict(paths[0], control)]
+    found.extend(model.predict(path, control) for path in paths[1:] if model.applies_to(path, control))
     return found
 
 

@@ -90,3 +90,14 @@ def test_the_drafts_rounds_are_the_simulators(bdp: int, kind: tuple[int, int], l
     assert seen.counts.get(kind, 0) >= 0.15 * sum(seen.counts.values())
     assert seen.falls == kind[1]
     assert (seen.theta_max, seen.theta_min) == (pytest.approx(largest, rel=0.01), pytest.approx(smallest, rel=0.01))
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_drafts_rounds_stay_windows() -> None:
+    """A gamma as large as the pipe: what the decreases take beyond the window leaves one packet, not a negative one."""
+    pipe, gamma = (grid.ravel() for grid in np.meshgrid(np.geomspace(2, 5000, 60), [1, 10, 30, 90, 300, 1000]))
+    run = draft_rounds(pipe, gamma)
+    assert np.isfinite(run.window).all()
+    assert run.window.min() == 1
+    # RR-6778's case 3 with gamma = 90: 50 Mbit/s, 20 ms, 83 packets.
+    assert (draft_rounds([83.0], 90).window >= 1).all()
