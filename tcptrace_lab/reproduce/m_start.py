@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from tcptrace_lab.models import m_start as model
 from tcptrace_lab.models import m_start_tables as tables
 from tcptrace_lab.reproduce.m_start_figures import figures
 from tcptrace_lab.reproduce.m_start_runs import PACKET_BITS, SCHEMES, SECONDS, scenario
-from tcptrace_lab.reproduce.paper import Reproduction, Row, Sources, Table
+from tcptrace_lab.reproduce.paper import Comparison, Reproduction, Row, Sources, Table
 
 MBIT = 1e6
 # Queue limits of the reference runs (packets in the node); the paper names none.
@@ -27,6 +28,7 @@ def reproduce(sources: Sources) -> Reproduction:
         title="Patel & Ganatra 2017, TCP M-Start",
         tables=(_table_1_2("table_1", 0), _table_1_2("table_2", 10), _table_3(), _table_4(sources), _printed(),
                 _saturation(sources), _buffers()),
+        printed=tuple(_compared()),
         figures=figures(sources, runs),
         notes=(
             "The images are not in the text: figures are drawn from captions, rules and tables. Figures 1 and 2 have "
@@ -35,6 +37,70 @@ def reproduce(sources: Sources) -> Reproduction:
             "origin and what was counted are not given, and the averages exceed the links (models/ERRATA.md).",
         ),
     )  # fmt: skip
+
+
+def _compared() -> Iterator[Comparison]:
+    """Every printed number of tables and text, once."""
+    yield from _compared_1_2(1, tables.TABLE_1_PRINTED, 0)
+    yield from _compared_1_2(2, tables.TABLE_2_PRINTED, 10)
+    for scheme, step in SCHEMES.items():
+        both = zip(tables.TABLE_3_PRINTED[scheme], tables.end_of_iterations(step), strict=True)
+        for iteration, (printed, (window, queue, total, eight)) in enumerate(both):
+            why = tables.TABLE_3_WHY.get((scheme, iteration), "")
+            cells = zip(("window", "queue", "kbit/s"), printed, (window, queue, total if step else eight), strict=True)
+            for name, wanted, ours in cells:
+                yield _comparison("Table 3", f"{scheme}, iteration {iteration}: {name}", wanted, ours, why)
+    for scheme in SCHEMES:
+        yield from _compared_4(scheme)
+    for claim in tables.claims():
+        if not claim.is_again:
+            yield Comparison(
+                where=claim.where,
+                what=claim.text,
+                printed=claim.printed,
+                ours=round(claim.ours, max(claim.digits, 1)),
+                agrees=claim.is_reproduced,
+                why="" if claim.is_reproduced else claim.why,
+            )
+
+
+def _compared_1_2(number: int, printed: tuple[tables.Row, ...], step: int) -> Iterator[Comparison]:
+    ours = {(row.cycle, row.m): row for row in tables.derived(5, step)}
+    for i, row in enumerate(printed):
+        place = (row.cycle, row.m)
+        m_printed = tables.TABLE_2_PRINTED_M.get(place, row.m) if step else row.m
+        kbit = tables.TABLE_2_PRINTED_THROUGHPUT[i] if step else row.throughput
+        cells = [("m", m_printed, row.m), ("kbit", kbit, ours[place].throughput)]
+        cells += [(name, getattr(row, cell), getattr(ours[place], cell)) for cell, name in CELLS.items()]
+        why = tables.TABLE_2_WHY.get(place, tables.DRIFT)
+        for name, wanted, found in cells:
+            yield _comparison(f"Table {number}", f"cycle {row.cycle}, ACK {row.m} of it: {name}", wanted, found, why)
+
+
+def _compared_4(scheme: str) -> Iterator[Comparison]:
+    """The column per second beside the increment of the averages over t."""
+    shares = tables.table_4_increment_over_t(scheme)
+    for second, ((_, per_second), share) in enumerate(
+        zip(tables.TABLE_4_PRINTED[scheme], shares, strict=True), start=1
+    ):
+        yield Comparison(
+            where="Table 4",
+            what=f"{scheme}, second {second}: per second",
+            printed=per_second,
+            ours=round(share, 2),
+            # The averages are rounded to 1: a share is known to (2 t - 1) / (2 t).
+            agrees=abs(share - per_second) <= 0.5 + (2 * second - 1) / (2 * second),
+            why="no increment of the averages",
+        )
+
+
+# Tables 1 and 2's columns by the names of `tables.Row`.
+CELLS = {"acked": "acked", "window": "window", "first_released": "from", "last_released": "to", "queue": "queue"}
+
+
+def _comparison(where: str, what: str, printed: int, ours: int, why: str) -> Comparison:
+    agrees = printed == ours
+    return Comparison(where=where, what=what, printed=printed, ours=ours, agrees=agrees, why="" if agrees else why)
 
 
 def _table_1_2(name: str, step: int) -> Table:

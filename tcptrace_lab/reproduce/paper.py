@@ -77,12 +77,48 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One number (or word) that the paper prints, what follows from its rules, and why they differ where they do."""
+
+    where: str
+    what: str
+    printed: object
+    ours: object
+    agrees: bool
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: _json(value) for name, value in vars(self).items()}
+
+
+def compared(table: Table, *, where: str = "where", what: str = "what", ours: str = "ours") -> tuple[Comparison, ...]:
+    """The rows of a table of printed numbers (columns "printed", "agrees", perhaps "remark"), one by one."""
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return tuple(
+        Comparison(
+            where=str(row.get(where, "")),
+            what=str(row[what]),
+            printed=row["printed"],
+            ours=row[ours],
+            agrees=bool(row["agrees"]),
+            why="" if row["agrees"] else str(row.get("remark", "")),
+        )
+        for row in rows
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A paper's tables and figures; `notes` say what was compared and what could not be."""
+    """A paper's tables and figures; `notes` say what was compared and what could not be.
+
+    `printed`: every printed number that is compared, once.
+    """
 
     paper: str
     title: str
     tables: tuple[Table, ...] = ()
+    printed: tuple[Comparison, ...] = ()
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -92,6 +128,7 @@ class Reproduction:
             "paper": self.paper,
             "title": self.title,
             "tables": [table.as_dict() for table in self.tables],
+            "printed": [one.as_dict() for one in self.printed],
             "figures": [{"name": figure.name, "title": figure.title} for figure in self.figures],
             "notes": list(self.notes),
         }

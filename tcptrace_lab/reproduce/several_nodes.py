@@ -11,7 +11,7 @@ from tcptrace_lab.models import several_nodes as model
 from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 from tcptrace_lab.models.small_buffers import SmallBuffers
 from tcptrace_lab.models.small_buffers_packets import SmallBuffersPackets
-from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, simulated_slow_starts
+from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, compared, simulated_slow_starts
 from tcptrace_lab.scenario_file import parse, set_key
 
 if TYPE_CHECKING:
@@ -48,11 +48,13 @@ def scenario(upstream: list[tuple[float, float]], buffer: float) -> dict[str, An
 
 def reproduce(sources: Sources) -> Reproduction:
     """Everything of the paper that its text lets one compute or simulate."""
+    printed = _printed()
     figure_2, figure_4, figure_7 = _figure_2(sources), _figure_4(sources), _figure_7(sources)
     return Reproduction(
         paper="004",
         title="Barakat & Altman 2000, Analysis of TCP with several bottleneck nodes",
-        tables=(_printed(), figure_2, figure_4, _figure_6(), figure_7),
+        tables=(printed, figure_2, figure_4, _figure_6(), figure_7),
+        printed=compared(printed),
         figures=(
             Figure(
                 name="figure_2",

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcptrace_lab.models import small_buffers as model
 from tcptrace_lab.models import small_buffers_packets as packets
-from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, simulated_slow_starts
+from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, compared, simulated_slow_starts
 from tcptrace_lab.scenario_file import parse
 
 if TYPE_CHECKING:
@@ -45,11 +45,12 @@ def reproduce(sources: Sources) -> Reproduction:
     columns |= {f"{name} by packets": np.asarray(quantity.value) for name, quantity in counted.items()}
     ns2 = {int(row["B_pkts"]): row for row in sources.rows("tahoe_sweep.csv", config="paper")}
     simulated = sources.sweep(SCENARIO, "path.nodes.0.buffer", BUFFERS)
-    regimes = _regimes(columns, ns2, simulated)
+    printed, regimes = _printed(), _regimes(columns, ns2, simulated)
     return Reproduction(
         paper="000",
         title="Barakat & Altman 1998, Analysis of TCP in networks with small buffering capacity",
-        tables=(_printed(), regimes, _throughput(columns, ns2, simulated)),
+        tables=(printed, regimes, _throughput(columns, ns2, simulated)),
+        printed=compared(printed),
         figures=(
             Figure(
                 name="figure_2",
