@@ -58,10 +58,13 @@ def no_random_loss(path: Path) -> Reason:
     """Packets are lost in full queues only."""
     random = loss_probability(path)
     forced = any(node.drop_packets for node in path.nodes)
+    managed = sorted({node.queue for node in path.nodes if node.queue != "drop_tail"})
     return reason(
-        random == 0 and not forced and path.ack_loss == 0,
+        random == 0 and not forced and not managed and path.ack_loss == 0,
         "packets are lost in full queues only",
-        f"packets are lost outside the queues (probability {random:g}{', some by number' if forced else ''})",
+        f"{managed[0]} loses packets before a queue is full"
+        if managed
+        else f"packets are lost outside the queues (probability {random:g}{', some by number' if forced else ''})",
     )
 
 

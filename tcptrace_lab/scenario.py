@@ -22,6 +22,7 @@ WINDOWS = tuple(controls.WINDOWS)
 CONTROLS = controls.CONTROLS
 RECOVERIES = ("tahoe", "reno", "newreno", "sack", "fack")
 PROFILES = ("ns2", "rfc")
+QUEUES = ("drop_tail", "codel")
 APPLICATIONS = ("bulk", "bytes", "on_off", "schedule", "turns")
 
 # A key that only one profile reads.
@@ -36,13 +37,16 @@ MOST = 1 << 53
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One drop-tail node: a queue, then a link.
+    """One node: a queue, then a link.
 
     `buffer` is the number of waiting places (packets, or bytes with `buffer_unit`), the one in service not counted
     unless `counts_in_service` (ns-2's `queue-limit q` is `buffer=q, counts_in_service=True`, or `buffer=q-1` without).
     `rate_bps` may be infinite (no serialisation); `delay_s` is the propagation delay of the link behind the queue.
     `loss` is the probability that a data packet is lost after service (seeded by the scenario); `drop_packets` are
     data packets lost after service by number, the first served being 1.
+
+    `queue` says who of those that wait is lost: nobody (drop_tail), or by RFC 8289 (codel, without ECN) packets whose
+    turn comes while every wait of `interval_s` was longer than `target_s`.
     """
 
     rate_bps: float
@@ -52,6 +56,9 @@ class Node:
     delay_s: float = 0.0
     loss: float = 0.0
     drop_packets: tuple[int, ...] = ()
+    queue: str = "drop_tail"
+    target_s: float = 0.005
+    interval_s: float = 0.1
 
     def __post_init__(self) -> None:
         _require("rate_bps", self.rate_bps, self.rate_bps > 0, "> 0")
@@ -59,6 +66,9 @@ class Node:
         _require("buffer", self.buffer, self.buffer == INFINITE or self.buffer == int(self.buffer), "a whole number")
         _require("delay_s", self.delay_s, 0 <= self.delay_s < LONGEST_S, ">= 0 and < 1e9")
         _one_of("buffer_unit", self.buffer_unit, ("packets", "bytes"))
+        _one_of("queue", self.queue, QUEUES)
+        for key in ("target_s", "interval_s"):
+            _require(key, getattr(self, key), 1e-9 <= getattr(self, key) < LONGEST_S, ">= 1e-9 and < 1e9")
         _require("loss", self.loss, 0 <= self.loss < 1, ">= 0 and < 1")
         for number in self.drop_packets:
             _require("drop_packets", number, 1 <= number <= MOST, ">= 1 (the first data packet is 1) and <= 2^53")

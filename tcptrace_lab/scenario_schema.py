@@ -13,7 +13,7 @@ import typing
 from typing import Any
 
 from tcptrace_lab.controls import CONTROLS, PARAMETERS, SLOW_STARTS, WINDOWS
-from tcptrace_lab.scenario import APPLICATIONS, PROFILES, RECOVERIES, Scenario
+from tcptrace_lab.scenario import APPLICATIONS, PROFILES, QUEUES, RECOVERIES, Scenario
 
 _NAMES: dict[tuple[str, str], typing.Iterable[str]] = {
     ("Control", "slow_start"): SLOW_STARTS,
@@ -22,6 +22,7 @@ _NAMES: dict[tuple[str, str], typing.Iterable[str]] = {
     ("Application", "kind"): APPLICATIONS,
     ("Scenario", "profile"): PROFILES,
     ("Node", "buffer_unit"): ("packets", "bytes"),
+    ("Node", "queue"): QUEUES,
 }
 _PLAIN = {float: {"type": "number"}, int: {"type": "integer"}, str: {"type": "string"}, bool: {"type": "boolean"}}
 

@@ -71,6 +71,9 @@ def _node(node: Node) -> dict[str, object]:
         "delay_ns": node.delay_s * 1e9,
         "loss": node.loss,
         "drop_packets": list(node.drop_packets),
+        "queue": node.queue,
+        "target_ns": _ns(node.target_s),
+        "interval_ns": _ns(node.interval_s),
     }
 
 

@@ -81,7 +81,7 @@ FILE_EPOCH_S = 1_000_000_000
 # The engine's codes (core/src/simulate/record.rs).
 RECOVERY = 3
 DETECTED_BY = ("dupack", "sack", "rto", "partial", "tlp")
-REASONS = ("overflow", "random", "scheduled", "ackloss")
+REASONS = ("overflow", "random", "scheduled", "ackloss", "codel")
 
 
 def checked_capture(path: str | os.PathLike[str]) -> str:

@@ -16,7 +16,7 @@ from tcptrace_lab.cli import main
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.open_loop import sweep_through, through
 from tcptrace_lab.replay.sides import find_sides, wire_mtu
-from tcptrace_lab.scenario import Node, Scenario
+from tcptrace_lab.scenario import Connection, Control, Node, Scenario
 from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.scenario_file import load, table_of
 from tcptrace_lab.simulate import simulate
@@ -48,10 +48,13 @@ def test_what_the_recorded_path_dropped_is_dropped_again(name: str) -> None:
     assert len(ours) >= 0.75 * len(theirs)
 
 
-def test_a_simulated_capture_loses_the_same_packets_on_the_same_path(tmp_path: Path) -> None:
+@pytest.mark.parametrize("queue", ["drop_tail", "codel"])
+def test_a_simulated_capture_loses_the_same_packets_on_the_same_path(tmp_path: Path, queue: str) -> None:
     """Simulate, capture, send through the scenario again: the same drops to the nanosecond, the same receiver's tap."""
-    scenario = replace(load(RENO_10M), taps=("sender", "receiver"), duration_s=6.0)
+    keys = [f"path.nodes.0.queue={queue}", "path.nodes.0.target_s=0.004"]
+    scenario = replace(load(RENO_10M, overrides=keys), taps=("sender", "receiver"), duration_s=6.0)
     first = simulate(scenario)
+    assert queue in ("drop_tail", *first.drops["reason"])
     first.write(tmp_path / "sent.pcap", tap="sender", payload=False)
     again = through(read(tmp_path / "sent.pcap"), scenario)
     assert list(again.drops["time_ns"]) == list(first.drops["time_ns"])
@@ -77,6 +80,47 @@ def test_packets_in_are_packets_out_and_dropped() -> None:
     behind = run.capture()
     assert behind.packets == row["packets_out"] + row["packets_out_back"]
     assert run.queue["waiting_max"].max() == 40
+
+
+def test_codel_would_have_dropped_these_and_kept_the_queue_short(tmp_path: Path) -> None:
+    """RFC 8289 over a recording: losses at the head, waits far below the buffer's, and every packet in one place."""
+    keys = ["path.nodes.0.buffer=200"]
+    plain = through(read(TWO), load(RENO_10M, overrides=keys))
+    run = through(read(TWO), load(RENO_10M, overrides=[*keys, "path.nodes.0.queue=codel"]))
+    row = run.summary
+    assert row["drops_codel"] == row["drops"] == len(run.drops) > 0
+    assert set(run.drops["reason"]) == {"codel"}
+    assert row["packets"] == row["packets_out"] + row["drops"]
+    assert run.nodes["is_conserved"].all()
+    assert run.capture().packets == row["packets_out"] + row["packets_out_back"]
+    # Recorded senders do not slow down: CoDel's drops alone take the standing queue away.
+    assert row["delay_p50_s"] < plain.summary["delay_p50_s"] - 0.01
+    run.write(tmp_path / "behind.pcapng")
+    assert read(tmp_path / "behind.pcapng").packets == run.capture().packets
+    swept = sweep_through(
+        read(TWO), table_of(RENO_10M), [over("path.nodes.0.queue=drop_tail,codel"), over("path.nodes.0.buffer=40,200")]
+    )
+    assert list(swept["drops"])[3] == row["drops"]
+    assert list(swept["drops"])[1] == plain.summary["drops"]
+
+
+@pytest.mark.parametrize("profile", ["rfc", "ns2"])
+def test_a_sender_behind_codel_waits_less(profile: str) -> None:
+    """Closed loop: the mean queue is near the target's packets (4 of 1.2 ms), where drop-tail's is nearly full."""
+    scenario = Scenario(
+        path=Way(nodes=(Node(rate_bps=10e6, buffer=200, delay_s=0.02),), return_delay_s=0.02),
+        connections=(Connection(control=Control(recovery="sack")),),
+        duration_s=30.0,
+        profile=profile,
+    )
+    node = replace(scenario.path.nodes[0], queue="codel")
+    managed = simulate(replace(scenario, path=replace(scenario.path, nodes=(node,))))
+    plain = simulate(scenario)
+    assert managed.summary["backlog_packets"] < 10
+    assert plain.summary["backlog_packets"] > 100
+    assert managed.summary["utilization"] > 0.75
+    assert set(managed.drops["reason"]) == {"codel"}
+    assert managed.nodes["is_conserved"].all()
 
 
 def test_acks_go_through_the_way_back() -> None:

@@ -164,11 +164,9 @@ impl Observer<Nanos, Label> for Watch<'_> {
         }
     }
 
-    fn started(&mut self, _node: usize, at: Stamp<Nanos>, _packet: &Label) {
-        let arrival = self.arrival().filter(|arrival| at.time.0 > arrival.time_ns);
-        if let Some(arrival) = arrival {
-            // Someone was being served: it waits.
-            arrival.waiting += 1;
+    fn admitted(&mut self, _node: usize, waiting: usize) {
+        if let Some(arrival) = self.arrival() {
+            arrival.waiting = waiting;
         }
     }
 

@@ -13,12 +13,13 @@ pub enum Way {
     Reverse,
 }
 
-/// `network::Path` works out a packet's whole journey when it enters; the bytes wait here until it is due.
+/// `network::Path` works out a packet's journey; the bytes wait here until it is due, or until one behind it is: then it
+/// was lost.
 #[derive(Debug)]
 pub struct Lane {
     path: Path<Nanos, Label>,
     way: Way,
-    /// In step with the path, which delivers in order.
+    /// By number; the path delivers in order.
     packets: VecDeque<Packet>,
     entered: u64,
     left: u64,
@@ -36,28 +37,52 @@ impl Lane {
     }
 
     /// A packet enters at the virtual time `now`.
-    pub fn enter(&mut self, now: i64, packet: Packet, random: &mut Random, journal: &mut Journal) {
+    pub fn enter(
+        &mut self,
+        now: i64,
+        mut packet: Packet,
+        random: &mut Random,
+        journal: &mut Journal,
+    ) {
         self.entered += 1;
+        packet.label.number = self.entered;
         let mut observer = journal.observer(self.way);
-        self.path
-            .enter(Nanos(now), packet.label, random, &mut observer);
-        if self.path.on_the_way() > self.packets.len() {
-            self.packets.push_back(packet);
-        }
+        let label = packet.label;
+        self.packets.push_back(packet);
+        self.path.enter(Nanos(now), label, random, &mut observer);
     }
 
-    /// When the next packet comes out.
+    /// When the next packet comes out, or something is decided on the way.
     pub fn next_event(&self) -> Option<i64> {
         self.path.next().map(|at| at.time.0)
     }
 
-    /// The next packet out, if it is due at `now`, with the time at which it is.
-    pub fn leave(&mut self, now: i64) -> Option<(i64, Packet)> {
-        let due = self.next_event().filter(|&due| due <= now)?;
-        self.path.leave();
+    /// The next packet out, if one is due at `now`, with the time at which it is.
+    pub fn leave(
+        &mut self,
+        now: i64,
+        random: &mut Random,
+        journal: &mut Journal,
+    ) -> Option<(i64, Packet)> {
+        let mut observer = journal.observer(self.way);
+        let (due, label) = loop {
+            let at = self.path.next().filter(|at| at.time.0 <= now)?;
+            if let Some(label) = self.path.leave_at(at, random, &mut observer) {
+                break (at.time.0, label);
+            }
+        };
         self.left += 1;
+        let lost = self
+            .packets
+            .partition_point(|row| row.label.number < label.number);
+        self.packets.drain(..lost);
         let packet = self.packets.pop_front();
-        Some((due, packet.expect("one for each on the path's way")))
+        Some((due, packet.expect("all that are in the path are here")))
+    }
+
+    /// Packets that are on their way.
+    pub fn inside(&self) -> u64 {
+        self.path.inside() as u64
     }
 
     /// Lets the nodes serve what is due until `now`.
@@ -71,11 +96,6 @@ impl Lane {
 
     pub fn left(&self) -> u64 {
         self.left
-    }
-
-    /// Packets that are on their way.
-    pub fn inside(&self) -> u64 {
-        self.packets.len() as u64
     }
 
     /// Whether every queue has handed on, dropped or still holds what came in.

@@ -33,17 +33,17 @@ fn carry(mut lane: Lane, entering: &[(i64, Label)]) -> (Vec<(i64, u32)>, Journal
     let mut journal = Journal::default();
     let mut random = Random::new(3);
     let mut left = Vec::new();
-    let mut leave = |lane: &mut Lane, now| {
-        while let Some((due, packet)) = lane.leave(now) {
+    let mut leave = |lane: &mut Lane, now, random: &mut Random, journal: &mut Journal| {
+        while let Some((due, packet)) = lane.leave(now, random, journal) {
             left.push((due, packet.label.tcp_seq));
         }
     };
     for &(time, label) in entering {
-        leave(&mut lane, time);
+        leave(&mut lane, time, &mut random, &mut journal);
         let bytes = Vec::new();
         lane.enter(time, Packet { bytes, label }, &mut random, &mut journal);
     }
-    leave(&mut lane, i64::MAX);
+    leave(&mut lane, i64::MAX, &mut random, &mut journal);
     lane.finish(i64::MAX / 2);
     assert!(lane.is_conserved());
     assert_eq!(lane.inside(), 0);

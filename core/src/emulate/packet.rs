@@ -27,6 +27,8 @@ pub struct Label {
     pub is_pure_ack: bool,
     /// On the way back, where every packet but a pure ACK counts as data.
     pub is_reverse: bool,
+    /// Of those that entered its direction, from 1.
+    pub number: u64,
 }
 
 impl Packet {

@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
                 Way::Forward => (&mut self.forward, self.tunnel.receiver.as_fd()),
                 Way::Reverse => (&mut self.reverse, self.tunnel.sender.as_fd()),
             };
-            while let Some((due, packet)) = lane.leave(now) {
+            while let Some((due, packet)) = lane.leave(now, &mut self.random, &mut self.journal) {
                 // Before the write: within it the kernel already processes the packet and sends its answer.
                 let real = monotonic() + self.wall_minus_monotonic_ns;
                 self.journal.delivered(real - self.clock.to_real(due));

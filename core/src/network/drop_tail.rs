@@ -108,6 +108,26 @@ impl<T> DropTail<T> {
         Some(packet)
     }
 
+    /// Between two services: the packet whose turn it is does not get it.
+    pub fn lose(&mut self) -> Option<T> {
+        let (packet, bytes) = self.held.pop_front()?;
+        self.held_bytes -= u64::from(bytes);
+        self.counters.packets_dropped += 1;
+        self.counters.bytes_dropped += u64::from(bytes);
+        Some(packet)
+    }
+
+    /// Between two services: the packet whose turn it is, and its bytes.
+    pub fn head_mut(&mut self) -> Option<(&mut T, u32)> {
+        let (packet, bytes) = self.held.front_mut()?;
+        Some((packet, *bytes))
+    }
+
+    /// The first of those that wait.
+    pub fn first_waiting(&self) -> Option<&T> {
+        self.held.get(1).map(|(packet, _)| packet)
+    }
+
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.held.is_empty()

@@ -1,13 +1,18 @@
-//! The network: drop-tail queue, link, path of several nodes.
+//! The network: queues (drop-tail; CoDel at its head), link, path of several nodes.
 
+mod codel;
+mod discipline;
 mod drop_tail;
 mod instant;
 mod link;
+mod managed;
 mod node;
 mod path;
 mod random;
 mod schedule;
 
+pub use codel::CoDel;
+pub use discipline::{Discipline, Head, Waiting};
 pub use drop_tail::{Counters, DropTail, Limit};
 pub use instant::{Instant, Nanos, Seconds, Stamp};
 pub use link::Link;

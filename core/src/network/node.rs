@@ -1,8 +1,8 @@
-//! A node of a path: a drop-tail queue, its link, the losses behind it, and who may watch.
+//! A node of a path: a queue, its link, the losses behind it, and who may watch.
 
 use std::collections::VecDeque;
 
-use super::{Counters, DropTail, Instant, Limit, Link, Random, Stamp};
+use super::{Counters, Discipline, DropTail, Instant, Limit, Link, Random, Stamp};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum DropReason {
     Scheduled,
     /// Random loss of an ACK on the way back.
     AckLoss,
+    /// The queue's management, when its turn came.
+    Managed,
 }
 
 impl DropReason {
@@ -24,6 +26,7 @@ impl DropReason {
             Self::Random => "random",
             Self::Scheduled => "scheduled",
             Self::AckLoss => "ackloss",
+            Self::Managed => "codel",
         }
     }
 }
@@ -37,6 +40,8 @@ pub trait Traveller: Copy {
 /// What can be seen on the way, with times that may lie ahead of the event loop's.
 pub trait Observer<I: Instant, P> {
     fn arrived(&mut self, _node: usize, _at: Stamp<I>, _packet: &P, _waiting: usize) {}
+    /// The one that arrived has a place; `waiting` now, the one in service not counted.
+    fn admitted(&mut self, _node: usize, _waiting: usize) {}
     fn started(&mut self, _node: usize, _at: Stamp<I>, _packet: &P) {}
     /// The last bit has left the node; it is at the far end of its link later by the propagation delay.
     fn left(&mut self, _node: usize, _at: I, _packet: &P) {}
@@ -69,39 +74,40 @@ pub struct QueueBin {
     pub wait_ns: i64,
 }
 
-/// When a packet is in service.
+/// When a packet is in service; one that waits in a managed queue since `start` is not served yet (`end` is never).
 #[derive(Clone, Copy, Debug)]
-struct Service<I> {
-    start: I,
-    end: I,
+pub(super) struct Service<I> {
+    pub start: I,
+    pub end: I,
 }
 
 impl<I: Instant> Service<I> {
     /// At equal times the one decided first comes first.
     #[inline]
-    fn is_over(&self, at: Stamp<I>) -> bool {
+    pub fn is_over(&self, at: Stamp<I>) -> bool {
         self.end < at.time || (self.end == at.time && self.start <= at.scheduled)
     }
 }
 
-/// A drop-tail queue, its link, and the losses behind it.
+/// A queue, its link, and the losses behind it.
 #[derive(Debug)]
 pub struct Node<I> {
     link: Link,
-    propagation: I,
-    queue: DropTail<Service<I>>,
+    pub(super) propagation: I,
+    pub(super) queue: DropTail<Service<I>>,
+    pub(super) discipline: Option<Box<dyn Discipline>>,
     /// Services that end before are not put into the queue.
     unwatched_until: I,
     last: Service<I>,
-    has_losses: bool,
+    pub(super) has_losses: bool,
     loss: f64,
     /// Data packets to lose, ascending; `served` counts data packets from 1.
     drop_packets: VecDeque<u64>,
     served: u64,
-    bin_ns: i64,
-    bins: Vec<QueueBin>,
+    pub(super) bin_ns: i64,
+    pub(super) bins: Vec<QueueBin>,
     /// Sum of all packets' waiting times: over a length of time, the mean queue (Little).
-    waited: I,
+    pub(super) waited: I,
     /// The last packet's size and serialisation time: nearly always those of the next.
     sized: (u32, I),
 }
@@ -112,6 +118,7 @@ impl<I: Instant> Node<I> {
             link,
             propagation: I::propagation(&link),
             queue: DropTail::new(limit, counts_in_service),
+            discipline: None,
             unwatched_until: I::ZERO,
             last: Service {
                 start: I::ZERO,
@@ -128,7 +135,7 @@ impl<I: Instant> Node<I> {
         }
     }
 
-    fn service_length(&mut self, bytes: u32) -> I {
+    pub(super) fn service_length(&mut self, bytes: u32) -> I {
         if self.sized.0 != bytes {
             self.sized = (bytes, I::service(&self.link, bytes));
         }
@@ -146,10 +153,21 @@ impl<I: Instant> Node<I> {
         self
     }
 
+    /// Who waits is served as this says, not as he came.
+    pub fn with_discipline(mut self, discipline: Option<Box<dyn Discipline>>) -> Self {
+        self.discipline = discipline;
+        self
+    }
+
+    pub fn is_managed(&self) -> bool {
+        self.discipline.is_some()
+    }
+
     /// Nobody will ask for the queue before `end`. An unlimited node without losses then needs none: its times follow
     /// from the last service.
     pub fn unwatched_until(mut self, end: I) -> Self {
-        if self.queue.is_unlimited() && !self.has_losses && self.bin_ns == 0 {
+        let is_plain = self.queue.is_unlimited() && !self.is_managed();
+        if is_plain && !self.has_losses && self.bin_ns == 0 {
             self.unwatched_until = end;
         }
         self
@@ -244,7 +262,9 @@ impl<I: Instant> Node<I> {
         let waiting = self.queue.waiting();
         observer.arrived(number, at, packet, waiting);
         let is_admitted = self.queue.arrive(service, packet.bytes());
-        if !is_admitted {
+        if is_admitted {
+            observer.admitted(number, self.queue.waiting());
+        } else {
             observer.dropped(number, at, packet, DropReason::Overflow, waiting);
         }
         if self.bin_ns != 0 {
@@ -253,7 +273,11 @@ impl<I: Instant> Node<I> {
         is_admitted
     }
 
-    fn loss_behind<P: Traveller>(&mut self, packet: &P, random: &mut Random) -> Option<DropReason> {
+    pub(super) fn loss_behind<P: Traveller>(
+        &mut self,
+        packet: &P,
+        random: &mut Random,
+    ) -> Option<DropReason> {
         if !packet.is_data() {
             return None;
         }
@@ -266,7 +290,7 @@ impl<I: Instant> Node<I> {
     }
 
     /// `starts`: of an admitted packet, when its service does.
-    fn count_in_bin(&mut self, at: Stamp<I>, starts: Option<I>) {
+    pub(super) fn count_in_bin(&mut self, at: Stamp<I>, starts: Option<I>) {
         let bin = at.time.to_ns().div_euclid(self.bin_ns);
         if self.bins.last().is_none_or(|last| last.bin != bin) {
             self.bins.push(QueueBin {
@@ -305,7 +329,12 @@ impl<I: Instant> Node<I> {
 
     /// Takes out the bins that will not change any more: all but the last.
     pub fn take_bins(&mut self) -> Vec<QueueBin> {
-        let complete = self.bins.len().saturating_sub(1);
+        let mut complete = self.bins.len().saturating_sub(1);
+        if let (true, Some(oldest)) = (self.is_managed(), self.queue.first_waiting()) {
+            // How long it waits is not known yet.
+            let open = oldest.start.to_ns().div_euclid(self.bin_ns.max(1));
+            complete = complete.min(self.bins.partition_point(|bin| bin.bin < open));
+        }
         self.bins.drain(..complete).collect()
     }
 }

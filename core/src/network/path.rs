@@ -1,11 +1,13 @@
-//! A path of drop-tail nodes in one direction, worked out packet by packet.
+//! A path of nodes in one direction, worked out packet by packet.
 //!
-//! Everything enters at the first node and nothing overtakes, so a packet's whole journey (where it waits, when each
-//! node serves it, whether one is full) hangs only on packets that entered before it. It is therefore computed when
-//! the packet enters: one event per packet and direction is left for the event loop, its arrival at the far end.
+//! Everything enters at the first node and nothing overtakes, so behind drop-tail queues a packet's whole journey (where
+//! it waits, when each node serves it, whether one is full) hangs only on packets that entered before it. It is therefore
+//! computed when the packet enters: one event per packet and direction is left for the event loop, its arrival at the far
+//! end. At a managed queue it hangs on later ones too: there the journey goes on when its turn comes (`settle`).
 
 use std::collections::VecDeque;
 
+use super::managed::Standing;
 use super::{DropReason, Instant, Node, Observer, Random, Stamp, Traveller};
 
 /// Nodes in a row, then the packets on their way to the far end.
@@ -16,12 +18,16 @@ pub struct Path<I, P> {
     delay: I,
     has_delay: bool,
     ack_loss: f64,
+    /// At each managed queue, in order.
+    standing: Vec<Standing<I, P>>,
     on_the_way: VecDeque<(Stamp<I>, P)>,
 }
 
 impl<I: Instant, P: Traveller> Path<I, P> {
     pub fn new(nodes: Vec<Node<I>>, delay_ns: f64) -> Self {
+        let managed = (0..nodes.len()).filter(|&number| nodes[number].is_managed());
         Self {
+            standing: managed.map(Standing::new).collect(),
             nodes,
             delay: I::from_ns(delay_ns),
             has_delay: delay_ns > 0.0,
@@ -36,7 +42,12 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         self
     }
 
-    /// A packet enters at `now`. Returns whether it is the next to come out.
+    /// Whether a queue on the way is managed: then journeys are not known when they begin.
+    pub fn is_managed(&self) -> bool {
+        !self.standing.is_empty()
+    }
+
+    /// A packet enters at `now`. Returns whether `next` may have changed.
     pub fn enter(
         &mut self,
         now: I,
@@ -59,11 +70,17 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         random: &mut Random,
         observer: &mut impl Observer<I, P>,
     ) -> bool {
+        if self.is_managed() {
+            self.go_on(0, at, packet, random, observer);
+            self.settle(at, random, observer);
+            return true;
+        }
         let arrival = self.travel(at, packet, random, observer);
         arrival.is_some_and(|arrival| self.put(arrival, *packet))
     }
 
     /// Works out the journey of one that enters: when it comes out. `None`: it is lost, as the observer was told.
+    /// No queue is managed.
     pub fn travel<T: Traveller>(
         &mut self,
         mut at: Stamp<I>,
@@ -71,9 +88,66 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         random: &mut Random,
         observer: &mut impl Observer<I, T>,
     ) -> Option<Stamp<I>> {
+        debug_assert!(!self.is_managed());
         for (number, node) in self.nodes.iter_mut().enumerate() {
             at = node.arrive(number, at, traveller, random, observer)?;
         }
+        self.pass_back(at, traveller, random, observer)
+    }
+
+    /// A packet reaches node `from` at `at`: as far as its journey is known now.
+    fn go_on(
+        &mut self,
+        from: usize,
+        mut at: Stamp<I>,
+        packet: &P,
+        random: &mut Random,
+        observer: &mut impl Observer<I, P>,
+    ) {
+        for number in from..self.nodes.len() {
+            let standing = self.standing.iter_mut().find(|row| row.node == number);
+            if let Some(standing) = standing {
+                standing.coming.push_back((at, *packet));
+                return;
+            }
+            match self.nodes[number].arrive(number, at, packet, random, observer) {
+                Some(arrival) => at = arrival,
+                None => return,
+            }
+        }
+        if let Some(arrival) = self.pass_back(at, packet, random, observer) {
+            self.put(arrival, *packet);
+        }
+    }
+
+    /// Decides at the managed queues whose turn comes until `until`; nothing enters before that any more.
+    pub fn settle(
+        &mut self,
+        until: Stamp<I>,
+        random: &mut Random,
+        observer: &mut impl Observer<I, P>,
+    ) {
+        for place in 0..self.standing.len() {
+            let number = self.standing[place].node;
+            while let Some(step) =
+                self.standing[place].step(&mut self.nodes[number], until, random, observer)
+            {
+                if let Some((arrival, packet)) = step {
+                    self.go_on(number + 1, arrival, &packet, random, observer);
+                }
+            }
+        }
+    }
+
+    /// Behind the last node.
+    #[inline]
+    fn pass_back<T: Traveller>(
+        &self,
+        mut at: Stamp<I>,
+        traveller: &T,
+        random: &mut Random,
+        observer: &mut impl Observer<I, T>,
+    ) -> Option<Stamp<I>> {
         if self.has_delay {
             at = Stamp {
                 time: at.time.plus(self.delay),
@@ -94,20 +168,47 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         self.on_the_way.len() == 1
     }
 
-    /// When the next packet comes out.
+    /// When the next packet comes out, or something is decided at a managed queue.
     pub fn next(&self) -> Option<Stamp<I>> {
-        self.on_the_way.front().map(|(at, _)| *at)
+        let out = self.on_the_way.front().map(|(at, _)| *at);
+        if !self.is_managed() {
+            return out;
+        }
+        let decided = self.standing.iter();
+        let decided = decided.filter_map(|standing| standing.next(&self.nodes[standing.node]));
+        decided.chain(out).reduce(|a, b| if b < a { b } else { a })
     }
 
-    /// Takes the next packet out.
+    /// Takes the next packet out; `None`: none is on its way.
     #[inline]
     pub fn leave(&mut self) -> Option<P> {
         self.on_the_way.pop_front().map(|(_, packet)| packet)
     }
 
-    /// Packets that have been accepted by every node and are not out yet.
-    pub fn on_the_way(&self) -> usize {
-        self.on_the_way.len()
+    /// Takes out the packet that is due at `at`, the time of `next`; `None`: it was a turn at a managed queue.
+    #[inline]
+    pub fn leave_at(
+        &mut self,
+        at: Stamp<I>,
+        random: &mut Random,
+        observer: &mut impl Observer<I, P>,
+    ) -> Option<P> {
+        if self.is_managed() {
+            self.settle(at, random, observer);
+            self.on_the_way.front().filter(|(due, _)| *due <= at)?;
+        }
+        self.leave()
+    }
+
+    /// Packets on their way that are not lost so far.
+    pub fn inside(&self) -> usize {
+        let standing = self.standing.iter().map(Standing::inside);
+        self.on_the_way.len() + standing.sum::<usize>()
+    }
+
+    /// Takes out the next packet that has passed every node, and when it comes out.
+    pub fn take(&mut self) -> Option<(Stamp<I>, P)> {
+        self.on_the_way.pop_front()
     }
 
     /// Brings every node to the end of the run: what is served until then has left.
@@ -216,7 +317,7 @@ mod tests {
             path.enter(Nanos(0), Plain(number), &mut Random::new(0), &mut drops);
         }
         assert_eq!(drops.0, [(1, 2_000_000)]);
-        assert_eq!(path.on_the_way(), 2);
+        assert_eq!(std::iter::from_fn(|| path.leave()).count(), 2);
     }
 
     #[test]

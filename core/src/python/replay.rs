@@ -94,12 +94,16 @@ impl OpenLoop {
         })?;
         column(&table, "recorded_ns", rows, |row| row.packet.time_ns)?;
         column(&table, "packet", rows, |row| row.packet.record)?;
-        column(&table, "is_data", rows, |row| row.packet.payload_len > 0)?;
+        column(&table, "is_data", rows, |row| {
+            row.packet.tcp.payload_len > 0
+        })?;
         column(&table, "bytes", rows, |row| row.packet.ip_len)?;
         column(&table, "waiting", rows, |row| row.waiting)?;
-        column(&table, "tcp_seq", rows, |row| row.packet.seq)?;
-        column(&table, "payload_len", rows, |row| row.packet.payload_len)?;
-        column(&table, "ip_id", rows, |row| row.packet.ip_id)?;
+        column(&table, "tcp_seq", rows, |row| row.packet.tcp.seq)?;
+        column(&table, "payload_len", rows, |row| {
+            row.packet.tcp.payload_len
+        })?;
+        column(&table, "ip_id", rows, |row| row.packet.tcp.ip_id)?;
         Ok(table)
     }
 
@@ -287,8 +291,9 @@ fn put_way(row: &Bound<'_, PyDict>, way: &Way, suffix: &str) -> PyResult<()> {
     put("bytes", way.bytes)?;
     put("packets_out", way.out)?;
     put("bytes_out", way.bytes_out)?;
-    let [overflow, random, scheduled, ack_loss] = way.dropped;
-    put("drops", overflow + random + scheduled + ack_loss)?;
+    let [overflow, random, scheduled, ack_loss, managed] = way.dropped;
+    put("drops", overflow + random + scheduled + ack_loss + managed)?;
+    put("drops_codel", managed)?;
     put("drops_overflow", overflow)?;
     put("drops_random", random + scheduled + ack_loss)?;
     put("data_drops", way.data_dropped)?;

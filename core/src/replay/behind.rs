@@ -7,6 +7,8 @@ use crate::capture::Writer;
 
 /// A packet on its way, as bytes from the IP header on.
 struct Waiting {
+    is_reverse: bool,
+    /// 0 while its fate is not known.
     out_ns: i64,
     orig_len: u32,
     bytes: Vec<u8>,
@@ -17,6 +19,8 @@ pub struct Behind<W: Write> {
     writer: Writer<W>,
     /// Of the run's time 0.
     epoch_ns: i64,
+    /// In the order in which they entered.
+    undecided: VecDeque<Waiting>,
     waiting: [VecDeque<Waiting>; 2],
     bytes_waiting: u64,
     spare: Vec<Vec<u8>>,
@@ -30,23 +34,45 @@ impl<W: Write> Behind<W> {
         Self {
             writer,
             epoch_ns,
+            undecided: VecDeque::new(),
             waiting: Default::default(),
             bytes_waiting: 0,
             spare: Vec::new(),
         }
     }
 
-    /// A packet that comes out at `out_ns`.
-    pub fn push(&mut self, is_reverse: bool, out_ns: i64, orig_len: u32, bytes: &[u8]) {
+    /// A packet enters the path.
+    pub fn enter(&mut self, is_reverse: bool, orig_len: u32, bytes: &[u8]) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(bytes);
         self.bytes_waiting += bytes.len() as u64;
-        self.waiting[usize::from(is_reverse)].push_back(Waiting {
-            out_ns,
+        self.undecided.push_back(Waiting {
+            is_reverse,
+            out_ns: 0,
             orig_len,
             bytes: copy,
         });
+    }
+
+    /// The first whose fate was not known comes out then; `None`: it is lost.
+    pub fn decide(&mut self, out_ns: Option<i64>) {
+        let Some(mut first) = self.undecided.pop_front() else {
+            return;
+        };
+        if let Some(out_ns) = out_ns {
+            first.out_ns = out_ns;
+            self.waiting[usize::from(first.is_reverse)].push_back(first);
+        } else {
+            self.bytes_waiting -= first.bytes.len() as u64;
+            self.spare(first.bytes);
+        }
+    }
+
+    fn spare(&mut self, bytes: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(bytes);
+        }
     }
 
     pub fn bytes_waiting(&self) -> u64 {
@@ -74,9 +100,7 @@ impl<W: Write> Behind<W> {
             self.bytes_waiting -= first.bytes.len() as u64;
             let time_ns = self.epoch_ns.saturating_add(first.out_ns);
             self.writer.write(time_ns, first.orig_len, &first.bytes)?;
-            if self.spare.len() < SPARE {
-                self.spare.push(first.bytes);
-            }
+            self.spare(first.bytes);
         }
     }
 

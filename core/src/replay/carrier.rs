@@ -1,8 +1,10 @@
 //! One scenario's two directions, and the books of what the recorded packets met there.
 
+use std::collections::VecDeque;
+
 use super::impossible::Acknowledged;
 use super::packets::{NO_PAIR, Passing};
-use crate::network::{DropReason, Nanos, Observer, Path, Random, Stamp};
+use crate::network::{DropReason, Nanos, Observer, Path, Random, Stamp, Traveller};
 use crate::simulate::{NodeTotals, Spec, paths};
 
 /// A packet that the path lost.
@@ -103,7 +105,7 @@ pub struct Way {
     pub out: u64,
     pub bytes_out: u64,
     /// By `DropReason`.
-    pub dropped: [u64; 4],
+    pub dropped: [u64; 5],
     pub data_dropped: u64,
     pub delays: Delays,
     pub first_ns: Option<i64>,
@@ -111,21 +113,60 @@ pub struct Way {
     pub last_out_ns: i64,
 }
 
+/// A packet in a path with a managed queue: its fate is known only later.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    /// Of all that entered, from 0.
+    number: u64,
+    packet: Passing,
+}
+
+impl Traveller for Numbered {
+    fn bytes(&self) -> u32 {
+        self.packet.bytes()
+    }
+
+    fn is_data(&self) -> bool {
+        self.packet.is_data()
+    }
+}
+
 /// Carries packets through one scenario's path.
 pub struct Carrier {
-    paths: [Path<Nanos, Passing>; 2],
+    paths: [Path<Nanos, Numbered>; 2],
+    /// Packets whose fate, or that of one before them, is not known; and when they left (`Some(None)`: lost).
+    undecided: VecDeque<(Passing, Option<Option<i64>>)>,
+    /// Packets whose fate is known.
+    decided: u64,
     random: Random,
     pub ways: [Way; 2],
     pub acknowledged: Acknowledged,
     pub drops: Vec<Drop>,
     pub delays: Vec<Delay>,
     keeps_rows: bool,
+    is_managed: bool,
 }
 
 /// Where a direction's drops are written down.
 struct Watch<'a> {
     way: &'a mut Way,
     drops: Option<&'a mut Vec<Drop>>,
+    /// Numbers of the lost.
+    lost: Vec<u64>,
+}
+
+impl Observer<Nanos, Numbered> for Watch<'_> {
+    fn dropped(
+        &mut self,
+        node: usize,
+        at: Stamp<Nanos>,
+        packet: &Numbered,
+        reason: DropReason,
+        waiting: usize,
+    ) {
+        self.lost.push(packet.number);
+        self.dropped(node, at, &packet.packet, reason, waiting);
+    }
 }
 
 impl Observer<Nanos, Passing> for Watch<'_> {
@@ -138,7 +179,7 @@ impl Observer<Nanos, Passing> for Watch<'_> {
         waiting: usize,
     ) {
         self.way.dropped[reason as usize] += 1;
-        self.way.data_dropped += u64::from(packet.payload_len > 0);
+        self.way.data_dropped += u64::from(packet.tcp.payload_len > 0);
         if let Some(drops) = &mut self.drops {
             drops.push(Drop {
                 time_ns: at.time.0,
@@ -156,18 +197,22 @@ impl Carrier {
     pub fn new(spec: &Spec, keeps_rows: bool) -> Self {
         Self {
             paths: paths(spec),
+            undecided: VecDeque::new(),
+            decided: 0,
             random: Random::new(spec.seed),
             ways: Default::default(),
             acknowledged: Acknowledged::default(),
             drops: Vec::new(),
             delays: Vec::new(),
             keeps_rows,
+            is_managed: spec.is_managed(),
         }
     }
 
-    /// The next packet, in order of time: when it comes out. `None`: it is lost.
+    /// The next packet, in order of time. `told` hears of each packet whose fate is known now, in the order in which they
+    /// entered: when it comes out; `None`: it is lost. Where no queue is managed that is this packet.
     #[inline]
-    pub fn carry(&mut self, packet: &Passing) -> Option<i64> {
+    pub fn carry(&mut self, packet: &Passing, mut told: impl FnMut(&Passing, Option<i64>)) {
         let direction = usize::from(packet.is_reverse);
         let way = &mut self.ways[direction];
         way.packets += 1;
@@ -179,18 +224,95 @@ impl Carrier {
             time: now,
             scheduled: now,
         };
+        if self.is_managed {
+            self.carry_slowly(at, packet);
+            return self.tell(&mut told);
+        }
         let mut watch = Watch {
             way,
             drops: self.keeps_rows.then_some(&mut self.drops),
+            lost: Vec::new(),
         };
         let left = self.paths[direction].travel(at, packet, &mut self.random, &mut watch);
         let left_ns = left.map(|left| left.time.0);
-        let way = &mut self.ways[direction];
+        self.count(packet, left_ns);
+        told(packet, left_ns);
+    }
+
+    /// A packet enters a path in which fates are decided later.
+    fn carry_slowly(&mut self, at: Stamp<Nanos>, packet: &Passing) {
+        let number = self.decided + self.undecided.len() as u64;
+        self.undecided.push_back((*packet, None));
+        let entering = Numbered {
+            number,
+            packet: *packet,
+        };
+        let entered = usize::from(packet.is_reverse);
+        for direction in [1 - entered, entered] {
+            self.follow(direction, |path, random, watch| {
+                if direction == entered {
+                    path.enter_at(at, &entering, random, watch);
+                } else {
+                    path.settle(at, random, watch);
+                }
+            });
+        }
+    }
+
+    /// Lets something happen in one direction, and notes whose fate is known then.
+    fn follow(
+        &mut self,
+        direction: usize,
+        happen: impl FnOnce(&mut Path<Nanos, Numbered>, &mut Random, &mut Watch<'_>),
+    ) {
+        let mut watch = Watch {
+            way: &mut self.ways[direction],
+            drops: self.keeps_rows.then_some(&mut self.drops),
+            lost: Vec::new(),
+        };
+        let path = &mut self.paths[direction];
+        happen(path, &mut self.random, &mut watch);
+        let lost = watch.lost;
+        let out = std::iter::from_fn(|| path.take());
+        let out = out.map(|(at, packet)| (packet.number, Some(at.time.0)));
+        for (number, left_ns) in lost.into_iter().map(|number| (number, None)).chain(out) {
+            self.undecided[(number - self.decided) as usize].1 = Some(left_ns);
+        }
+    }
+
+    /// Tells of everybody whose fate is known, and of those before him.
+    fn tell(&mut self, told: &mut impl FnMut(&Passing, Option<i64>)) {
+        while let Some(&(packet, Some(left_ns))) = self.undecided.front() {
+            self.undecided.pop_front();
+            self.decided += 1;
+            self.count(&packet, left_ns);
+            told(&packet, left_ns);
+        }
+    }
+
+    /// After the last packet: everybody's turn comes.
+    pub fn settle(&mut self, mut told: impl FnMut(&Passing, Option<i64>)) {
+        let never = Stamp {
+            time: Nanos(i64::MAX - 1),
+            scheduled: Nanos(i64::MAX - 1),
+        };
+        for direction in 0..2 {
+            self.follow(direction, |path, random, watch| {
+                path.settle(never, random, watch);
+            });
+        }
+        self.tell(&mut told);
+    }
+
+    /// What became of a packet, in the books.
+    #[inline]
+    fn count(&mut self, packet: &Passing, left_ns: Option<i64>) {
+        let way = &mut self.ways[usize::from(packet.is_reverse)];
         if let Some(left_ns) = left_ns {
             way.out += 1;
             way.bytes_out += u64::from(packet.ip_len);
             way.delays.push(left_ns - packet.time_ns);
-            way.last_out_ns = left_ns;
+            way.last_out_ns = way.last_out_ns.max(left_ns);
         }
         if packet.pair != NO_PAIR {
             self.acknowledged.on_segment(packet, left_ns);
@@ -204,7 +326,6 @@ impl Carrier {
                 left_ns,
             });
         }
-        left_ns
     }
 
     /// Every node's totals after the last packet has left.

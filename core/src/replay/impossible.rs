@@ -41,7 +41,7 @@ impl Unacknowledged {
     /// A data segment went through the path; `arrival`: when it came out, `None` if it was dropped.
     #[inline]
     pub fn on_data(&mut self, packet: &Passing, arrival: Option<i64>) {
-        let end = packet.end();
+        let end = packet.tcp.end();
         let arrival = arrival.unwrap_or(i64::MAX);
         if self.sent.back().is_none_or(|last| is_behind(end, last.end)) {
             if self.sent.len() == REMEMBERED {
@@ -53,7 +53,7 @@ impl Unacknowledged {
         // Sent again: the first copy to come out counts.
         let first = self
             .sent
-            .partition_point(|sent| !is_behind(sent.end, packet.seq));
+            .partition_point(|sent| !is_behind(sent.end, packet.tcp.seq));
         for sent in self.sent.range_mut(first..) {
             if is_behind(sent.end, end) {
                 break;
@@ -100,12 +100,12 @@ impl Acknowledged {
         }
         let direction = usize::from(packet.is_reverse);
         let flows = &mut self.pairs[pair];
-        if packet.payload_len > 0 {
+        if packet.tcp.payload_len > 0 {
             flows[direction].on_data(packet, arrival);
         }
-        if packet.flags.has(TcpFlags::ACK) {
-            let found = flows[1 - direction].on_ack(packet.time_ns, packet.ack);
-            self.acks += u64::from(packet.payload_len == 0);
+        if packet.tcp.flags.has(TcpFlags::ACK) {
+            let found = flows[1 - direction].on_ack(packet.time_ns, packet.tcp.ack);
+            self.acks += u64::from(packet.tcp.payload_len == 0);
             match found {
                 Some(Impossible::Dropped) => self.of_dropped += 1,
                 Some(Impossible::Early) => self.early += 1,
@@ -117,6 +117,7 @@ impl Acknowledged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packets::Tcp;
     use super::*;
 
     fn data(seq: u32, payload_len: u32) -> Passing {
@@ -126,11 +127,12 @@ mod tests {
             pair: 0,
             is_reverse: false,
             ip_len: payload_len + 40,
-            ip_id: 0,
-            seq,
-            payload_len,
-            ack: 0,
-            flags: TcpFlags::ACK,
+            tcp: Tcp {
+                seq,
+                payload_len,
+                flags: TcpFlags::ACK,
+                ..Tcp::default()
+            },
         }
     }
 

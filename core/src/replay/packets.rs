@@ -2,7 +2,7 @@
 
 use super::sides::Sides;
 use crate::network::Traveller;
-use crate::wire::{Datagram, Decoder, Segment, TcpFlags};
+use crate::wire::{Datagram, Decoder, Plain, Segment, TcpFlags};
 
 /// Of a packet that is no TCP segment.
 pub const NO_PAIR: u32 = u32::MAX;
@@ -17,6 +17,12 @@ pub struct Passing {
     pub pair: u32,
     pub is_reverse: bool,
     pub ip_len: u32,
+    pub tcp: Tcp,
+}
+
+/// What the books need of a segment's headers; all 0 for a packet that is no TCP segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
     pub ip_id: u16,
     pub seq: u32,
     pub payload_len: u32,
@@ -24,7 +30,31 @@ pub struct Passing {
     pub flags: TcpFlags,
 }
 
-impl Passing {
+impl From<&Plain> for Tcp {
+    fn from(plain: &Plain) -> Self {
+        Self {
+            ip_id: plain.ip_id,
+            seq: plain.seq,
+            payload_len: plain.payload_len,
+            ack: plain.ack,
+            flags: plain.flags,
+        }
+    }
+}
+
+impl From<&Segment> for Tcp {
+    fn from(segment: &Segment) -> Self {
+        Self {
+            ip_id: segment.ip_id,
+            seq: segment.seq,
+            payload_len: segment.payload_len,
+            ack: segment.ack,
+            flags: segment.flags,
+        }
+    }
+}
+
+impl Tcp {
     /// Sequence number behind the segment; SYN and FIN take one each (RFC 9293 section 3.4).
     pub fn end(&self) -> u32 {
         self.seq
@@ -32,12 +62,14 @@ impl Passing {
             .wrapping_add(u32::from(self.flags.has(TcpFlags::SYN)))
             .wrapping_add(u32::from(self.flags.has(TcpFlags::FIN)))
     }
+}
 
+impl Passing {
     fn is_pure_ack(&self) -> bool {
         const OTHERS: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
         self.pair != NO_PAIR
-            && self.payload_len == 0
-            && self.flags.0 & (OTHERS | TcpFlags::ACK.0) == TcpFlags::ACK.0
+            && self.tcp.payload_len == 0
+            && self.tcp.flags.0 & (OTHERS | TcpFlags::ACK.0) == TcpFlags::ACK.0
     }
 }
 
@@ -51,7 +83,7 @@ impl Traveller for Passing {
         if self.is_reverse {
             !self.is_pure_ack()
         } else {
-            self.payload_len > 0 || self.pair == NO_PAIR
+            self.tcp.payload_len > 0 || self.pair == NO_PAIR
         }
     }
 }
@@ -119,21 +151,13 @@ impl Packets {
             pair: NO_PAIR,
             is_reverse: false,
             ip_len: datagram.ip_len,
-            ip_id: 0,
-            seq: 0,
-            payload_len: 0,
-            ack: 0,
-            flags: TcpFlags(0),
+            tcp: Tcp::default(),
         };
         if let Some(plain) = self.decoder.decode_plain(link_type, data) {
             let found = self.sides.find_plain(&plain)?;
             first.pair = found.pair;
             first.is_reverse = found.is_reverse;
-            first.ip_id = plain.ip_id;
-            first.seq = plain.seq;
-            first.payload_len = plain.payload_len;
-            first.ack = plain.ack;
-            first.flags = plain.flags;
+            first.tcp = Tcp::from(&plain);
             let whole = (first.ip_len > self.mtu).then(|| plain.segment());
             return Some(Entering {
                 first,
@@ -154,11 +178,7 @@ impl Packets {
         let found = self.sides.find(segment.src, segment.dst)?;
         first.pair = found.pair;
         first.is_reverse = found.is_reverse;
-        first.ip_id = segment.ip_id;
-        first.seq = segment.seq;
-        first.payload_len = segment.payload_len;
-        first.ack = segment.ack;
-        first.flags = segment.flags;
+        first.tcp = Tcp::from(&segment);
         // What travels in a tunnel cannot be cut here: its outer headers are not ours to write.
         let is_bare = segment.src.addr == datagram.src && segment.ip_len == datagram.ip_len;
         let whole = (first.ip_len > self.mtu && is_bare).then_some(segment);
@@ -201,10 +221,7 @@ impl Entering<'_> {
     pub fn piece(&self, piece: &Segment) -> Passing {
         Passing {
             ip_len: piece.ip_len,
-            ip_id: piece.ip_id,
-            seq: piece.seq,
-            payload_len: piece.payload_len,
-            flags: piece.flags,
+            tcp: Tcp::from(piece),
             ..self.first
         }
     }

@@ -118,6 +118,13 @@ pub fn run(
             break;
         }
     }
+    for carrier in &mut carriers {
+        carrier.settle(|_, out_ns| {
+            if let Some(behind) = &mut behind {
+                behind.decide(out_ns);
+            }
+        });
+    }
     if let Some(behind) = behind {
         behind.finish()?;
     } else if let Some(sink) = sink {
@@ -169,13 +176,13 @@ fn carry(carriers: &mut [Carrier], batch: &[Passing]) {
     if let [only] = carriers {
         // One path needs no other thread.
         for packet in batch {
-            only.carry(packet);
+            only.carry(packet, |_, _| ());
         }
         return;
     }
     carriers.par_iter_mut().for_each(|carrier| {
         for packet in batch {
-            carrier.carry(packet);
+            carrier.carry(packet, |_, _| ());
         }
     });
 }
@@ -209,24 +216,21 @@ fn write(
     let bytes = entering.datagram.bytes;
     match &entering.whole {
         None => {
-            if let Some(out_ns) = carrier.carry(&entering.first) {
-                behind.push(is_reverse, out_ns, entering.first.ip_len, bytes);
-            }
+            behind.enter(is_reverse, entering.first.ip_len, bytes);
+            carrier.carry(&entering.first, |_, out_ns| behind.decide(out_ns));
         }
         Some(whole) => {
             let headers = (whole.ip_len - whole.payload_len) as usize;
             let payload = bytes.get(headers..).unwrap_or_default();
             for piece in packets.pieces(whole) {
-                let Some(out_ns) = carrier.carry(&entering.piece(&piece)) else {
-                    continue;
-                };
                 let start = piece.seq.wrapping_sub(whole.seq) as usize;
                 let rest = payload.get(start..).unwrap_or_default();
                 let captured = &rest[..rest.len().min(piece.payload_len as usize)];
                 let snaplen = (headers + captured.len()) as u32;
                 encode(&piece, captured, RAW, snaplen, frame)
                     .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                behind.push(is_reverse, out_ns, piece.ip_len, frame);
+                behind.enter(is_reverse, piece.ip_len, frame);
+                carrier.carry(&entering.piece(&piece), |_, out_ns| behind.decide(out_ns));
             }
         }
     }

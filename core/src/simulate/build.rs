@@ -1,8 +1,8 @@
 //! From a spec to paths and controls.
 
-use super::spec::{BufferUnit, NodeSpec, SenderSpec, Spec};
+use super::spec::{BufferUnit, NodeSpec, Queue, SenderSpec, Spec};
 use crate::congestion::{Control, Counting};
-use crate::network::{Instant, Limit, Link, Node, Path, Traveller};
+use crate::network::{CoDel, Discipline, Instant, Limit, Link, Node, Path, Traveller};
 
 /// Bins of the queue record, as in this project's captures of kernel runs.
 pub const QUEUE_BIN_NS: i64 = 10_000_000;
@@ -16,7 +16,9 @@ pub fn paths<I: Instant, P: Traveller>(spec: &Spec) -> [Path<I, P>; 2] {
         spec.duration_ns
     };
     let nodes = |specs: &[NodeSpec]| {
-        let nodes = specs.iter().map(|spec| node(spec, bin_ns));
+        let nodes = specs
+            .iter()
+            .map(|row| node(row, bin_ns, spec.path.packet_bytes));
         nodes
             .map(|node: Node<I>| node.unwatched_until(I::from_ns(end as f64)))
             .collect()
@@ -28,7 +30,14 @@ pub fn paths<I: Instant, P: Traveller>(spec: &Spec) -> [Path<I, P>; 2] {
     ]
 }
 
-fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64) -> Node<I> {
+fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64, packet_bytes: u32) -> Node<I> {
+    let discipline: Option<Box<dyn Discipline>> = match spec.queue {
+        Queue::DropTail => None,
+        Queue::Codel => {
+            let codel = CoDel::new(spec.target_ns, spec.interval_ns, packet_bytes);
+            Some(Box::new(codel))
+        }
+    };
     let limit = match (spec.buffer, spec.buffer_unit) {
         (None, _) => Limit::Unlimited,
         (Some(packets), BufferUnit::Packets) => Limit::Packets(packets),
@@ -42,6 +51,7 @@ fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64) -> Node<I> {
         limit,
         spec.counts_in_service,
     )
+    .with_discipline(discipline)
     .with_loss(spec.loss, &spec.drop_packets)
     .with_bins(bin_ns)
 }

@@ -25,7 +25,7 @@ pub struct Io<I, P> {
     pub random: Random,
     pub recorder: Recorder<I>,
     pub taps: Taps<P>,
-    /// There are taps, or events are kept.
+    /// There are taps, events are kept, or a queue is managed: packets are followed one by one.
     pub is_watched: bool,
     /// Packets sent along each direction.
     pub sent: [u16; 2],
@@ -89,6 +89,20 @@ impl<I: Instant, P: Carried> Io<I, P> {
         if path.enter_at(at, &packet, &mut self.random, &mut watch) {
             self.schedule.set_path(direction, path.next());
         }
+    }
+
+    /// The packet that comes out of a direction now; `None`: a managed queue's turn had come.
+    #[inline]
+    pub fn leave(&mut self, direction: usize, at: Stamp<I>) -> Option<P> {
+        let path = &mut self.paths[direction];
+        let mut watch = Watch {
+            recorder: &mut self.recorder,
+            taps: &mut self.taps,
+            direction,
+        };
+        let packet = path.leave_at(at, &mut self.random, &mut watch);
+        self.schedule.set_path(direction, path.next());
+        packet
     }
 
     /// A packet reaches the end of a direction.

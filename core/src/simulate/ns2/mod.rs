@@ -66,7 +66,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             spec.record_events,
         ),
         taps: Taps::new(spec),
-        is_watched: spec.is_watched(),
+        is_watched: spec.is_watched() || spec.is_managed(),
         sent: [0; 2],
     };
     let mut connections: Vec<Connection> = spec
@@ -188,10 +188,9 @@ fn connection(
 
 /// A packet comes out of one of the paths: data at its receiver, an ACK at its sender.
 fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: Stamp<Seconds>) {
-    let packet = io.paths[direction]
-        .leave()
-        .expect("the schedule says one is there");
-    io.schedule.set_path(direction, io.paths[direction].next());
+    let Some(packet) = io.leave(direction, at) else {
+        return;
+    };
     let connection = &mut connections[packet.connection as usize];
     if packet.is_data {
         io.delivered(direction, &packet);

@@ -32,7 +32,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         random: Random::new(spec.seed),
         recorder: Recorder::new(count, spec.record_truth, spec.record_events),
         taps: Taps::new(spec),
-        is_watched: spec.is_watched(),
+        is_watched: spec.is_watched() || spec.is_managed(),
         sent: [0; 2],
     };
     let mut connections: Vec<Connection> = (0..count)
@@ -82,10 +82,9 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
 
 /// A packet comes out of one of the paths.
 fn deliver(connections: &mut [Connection], io: &mut Io, direction: usize, at: Stamp<Nanos>) {
-    let packet = io.paths[direction]
-        .leave()
-        .expect("the schedule says one is there");
-    io.schedule.set_path(direction, io.paths[direction].next());
+    let Some(packet) = io.leave(direction, at) else {
+        return;
+    };
     let connection = &mut connections[packet.connection as usize];
     if packet.is_from_sender {
         io.delivered(direction, &packet);

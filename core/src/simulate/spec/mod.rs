@@ -45,6 +45,12 @@ impl Spec {
     pub fn is_watched(&self) -> bool {
         self.record_events || !self.taps.is_empty()
     }
+
+    /// Whether a queue decides over packets that wait in it.
+    pub fn is_managed(&self) -> bool {
+        let nodes = self.path.nodes.iter().chain(&self.path.reverse);
+        nodes.into_iter().any(|node| node.queue != Queue::DropTail)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -74,6 +80,16 @@ pub enum BufferUnit {
     Bytes,
 }
 
+/// How a node's queue is managed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    #[default]
+    DropTail,
+    /// RFC 8289.
+    Codel,
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSpec {
@@ -85,6 +101,13 @@ pub struct NodeSpec {
     pub buffer_unit: BufferUnit,
     #[serde(default)]
     pub counts_in_service: bool,
+    #[serde(default)]
+    pub queue: Queue,
+    /// `codel`: the wait that is short enough, and for how long none has to be.
+    #[serde(default = "target_ns")]
+    pub target_ns: i64,
+    #[serde(default = "interval_ns")]
+    pub interval_ns: i64,
     /// Propagation behind the node; fractions of a nanosecond count in the `ns2` profile only.
     #[serde(default)]
     pub delay_ns: f64,
@@ -256,6 +279,15 @@ fn yes() -> bool {
 
 fn packets() -> BufferUnit {
     BufferUnit::Packets
+}
+
+/// RFC 8289 section 4.4.
+fn target_ns() -> i64 {
+    5_000_000
+}
+
+fn interval_ns() -> i64 {
+    100_000_000
 }
 
 fn packet_bytes() -> u32 {

@@ -107,6 +107,9 @@ impl NodeSpec {
         )?;
         let buffer = self.buffer.unwrap_or(1);
         require(&format!("{key}.buffer"), buffer, buffer > 0, "> 0")?;
+        for (name, ns) in [("target", self.target_ns), ("interval", self.interval_ns)] {
+            require(&format!("{key}.{name}_ns"), ns, ns > 0, "> 0")?;
+        }
         let delay = self.delay_ns;
         require(
             &format!("{key}.delay_ns"),
