@@ -106,11 +106,13 @@ def simulate(
     control: Control | None = None,
     controls: Sequence[Control | None] = (),
     truth: bool = True,
+    most_events: int | None = None,
 ) -> Run:
     """Run a scenario. With `control` the first connection's slow start and window are that object's.
 
     `controls` has one for each connection, or None where the scenario's own is meant; connections behind its end keep
-    theirs. Without `truth` the tables of windows and queues stay empty, and the run is a quarter faster.
+    theirs. Without `truth` the tables of windows and queues stay empty, and the run is a quarter faster. After
+    `most_events` (about one for each packet that arrives) it is cut, and says so (`Run.is_cut`).
     """
     own = [control] if control is not None else list(controls)
     if control is not None and controls:
@@ -118,7 +120,8 @@ def simulate(
     if len(own) > len(scenario.connections):
         raise LabError(f"{len(own)} controls for {len(scenario.connections)} connections")
     external = {number for number, one in enumerate(own) if one is not None}
-    return Run(scenario, _core.simulate(to_json(scenario, external=external, truth=truth), own))
+    spec = to_json(scenario, external=external, truth=truth)
+    return Run(scenario, _core.simulate(spec, own, most_events))
 
 
 class Run:
@@ -127,6 +130,11 @@ class Run:
     def __init__(self, scenario: Scenario, core: _core.Simulation) -> None:
         self.scenario = scenario
         self._core = core
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it ended before its duration, with the events that it was given."""
+        return self._core.is_cut
 
     @functools.cached_property
     def summary(self) -> dict[str, Any]:

@@ -15,11 +15,14 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Ints
 from tcptrace_lab.replay.application import Written, recover
 from tcptrace_lab.replay.habit import Habit, recover_habit
-from tcptrace_lab.scenario import CONTROLS, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import CONTROLS, LONGEST_S, Connection, Control, Node, Path, Scenario
 
 # After the last byte of the recording a slower run goes on: so many times its length, and never less.
 PATIENCE = 4.0
 LEAST_S = 5.0
+# A simulation is cut after so many times the packets that the capture's bytes fill; a short transfer's timers go on.
+MOST_WORK = 8
+LEAST_EVENTS = 50_000
 # A receiver's window at work for less of the time bounds nothing.
 BOUND_SHARE = 0.1
 # A connection with fewer bytes than this share of the busiest is carried, and not judged.
@@ -44,6 +47,7 @@ class AsFound:
     scenario: Scenario
     connections: tuple[Found, ...]
     start_ns: int
+    most_events: int
     notes: tuple[str, ...]
 
 
@@ -89,13 +93,16 @@ def as_found(
     scenario = Scenario(
         path=path,
         connections=connections,
-        duration_s=max(PATIENCE * span_s, span_s + LEAST_S),
+        duration_s=min(max(PATIENCE * span_s, span_s + LEAST_S), LONGEST_S - 1),
         profile="rfc",
         taps=("sender",),
         ipv6=":" in str(capture.connections["client"].iloc[0]),
         title=f"{capture.name}, sent again",
     )
-    return AsFound(scenario=scenario, connections=tuple(found), start_ns=start_ns, notes=tuple(notes))
+    events = LEAST_EVENTS + MOST_WORK * sum(_packets(one) for one in found)
+    return AsFound(
+        scenario=scenario, connections=tuple(found), start_ns=start_ns, most_events=events, notes=tuple(notes)
+    )
 
 
 def _found(capture: Capture, verdict: Verdict, control: str | Control | None) -> Found:
@@ -224,6 +231,13 @@ def _losses_by_number(found: Sequence[Found], has_buffer: bool) -> tuple[int, ..
     numbers = np.searchsorted(sent, np.array(sorted(lost), dtype=np.int64), side="left") + 1
     refused = np.searchsorted(np.sort(np.array(overflowed, dtype=np.int64)), np.array(sorted(lost)), side="left")
     return tuple(int(number) for number in np.unique(np.maximum(numbers - refused, 1)))
+
+
+def _packets(one: Found) -> int:
+    """Packets of both directions, super-segments counted as what the wire carried."""
+    timeline = one.verdict.seen.timeline
+    captured = timeline.send_end - timeline.send_offset
+    return int(np.sum(-(-captured // timeline.smss))) + len(timeline.ack_ns)
 
 
 def _packet_bytes(one: Found) -> int:

@@ -18,7 +18,7 @@ from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError, ScenarioError
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.replay.as_found import AsFound, Found, as_found
+from tcptrace_lab.replay.as_found import MOST_WORK, AsFound, Found, as_found
 from tcptrace_lab.scenario import Control, Scenario
 from tcptrace_lab.scenario_file import scenario_table
 from tcptrace_lab.simulate import Run, simulate
@@ -88,10 +88,18 @@ class ClosedLoop(Run):
     """A simulated run of what a capture recorded; `found` is how the capture was understood."""
 
     def __init__(self, found: AsFound, recording: Capture) -> None:
-        run = simulate(found.scenario)
+        run = simulate(found.scenario, most_events=found.most_events)
         super().__init__(found.scenario, run._core)
         self.found = found
         self.recording = recording
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed of the capture, and whether the simulation was cut."""
+        if not self.is_cut:
+            return self.found.notes
+        work = f"{self.found.most_events} events, {MOST_WORK} times what the capture's packets make"
+        return (*self.found.notes, f"cut after {work}: what is shown as now is not the whole of it")
 
     @functools.cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

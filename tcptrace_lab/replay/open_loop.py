@@ -62,6 +62,11 @@ class OpenLoop(Run):
         return None if found is None else f"at byte {found[0]}: {found[1]}"
 
     @property
+    def is_cut(self) -> bool:
+        """Never: it ends with the recording."""
+        return False
+
+    @property
     def windows(self) -> pd.DataFrame:
         """Refused: open loop runs no sender."""
         raise LabError("open loop: no sender ran, so there are no windows; the recording's own are in its verdict")

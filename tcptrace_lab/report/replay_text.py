@@ -72,7 +72,7 @@ def closed_loop_lines(run: ClosedLoop, through: str | None) -> Iterator[str]:
     where = f"over the path of {through}" if through else "over the path that it shows"
     yield f"{run.recording.name} sent again {where}"
     yield from _wrapped("path", _path(run.scenario.path))
-    for note in run.found.notes:
+    for note in run.notes:
         yield from _wrapped("", note)
     for (one, words), (then, now) in zip(understood(run.found), run.outcomes, strict=True):
         who = one.verdict.who
@@ -107,7 +107,8 @@ def closed_loop_answer(run: ClosedLoop, written: list[str]) -> dict[str, Any]:
     return {
         "capture": run.recording.name,
         "scenario": _finite(scenario_table(run.scenario)),
-        "notes": list(run.found.notes),
+        "notes": list(run.notes),
+        "is_cut": run.is_cut,
         "connections": connections,
         "files": written,
     }

@@ -23,16 +23,21 @@ use crate::simulate::{Controls, EventKind, Output, Place, Spec};
 ///
 /// `controls` are congestion controls written in Python (`ControlState` says what their methods get), one for each
 /// connection that has its own, else None. Without any it works without the interpreter's lock, so that runs go in
-/// parallel in threads as well.
+/// parallel in threads as well. After `most_events` (about one for each packet) it is cut.
 #[pyfunction]
-#[pyo3(signature = (spec_json, controls=vec![]))]
+#[pyo3(signature = (spec_json, controls=vec![], most_events=None))]
 fn simulate(
     py: Python<'_>,
     spec_json: &str,
     controls: Vec<Option<Bound<'_, PyAny>>>,
+    most_events: Option<u64>,
 ) -> PyResult<Simulation> {
     let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
-    let output = sweep::run(py, &spec, controls, Controls::default())?;
+    let own = Controls {
+        most_events,
+        ..Controls::default()
+    };
+    let output = sweep::run(py, &spec, controls, own)?;
     Ok(Simulation { spec, output })
 }
 
@@ -76,7 +81,7 @@ fn simulate_to_files(
 ///
 /// Windows, offsets and numbers count packets in the `ns2` profile and bytes in `rfc`; `unit_bytes` is the payload of
 /// one unit (1 in `rfc`). Codes: `state` 0 open, 1 disorder, 3 recovery, 4 loss; `detected_by` 0 dupack, 1 sack, 2 rto,
-/// 3 partial; `reason` of a drop 0 overflow, 1 random, 2 scheduled, 3 ackloss.
+/// 3 partial; `reason` of a drop 0 overflow, 1 random, 2 scheduled, 3 ackloss, 4 codel.
 #[pyclass(frozen)]
 pub struct Simulation {
     spec: Spec,
@@ -93,6 +98,12 @@ impl Simulation {
     #[getter]
     fn duration_ns(&self) -> i64 {
         self.output.duration_ns
+    }
+
+    /// Whether it ended before its duration, with `most_events`.
+    #[getter]
+    fn is_cut(&self) -> bool {
+        self.output.is_cut
     }
 
     /// Segment size of each connection in bytes.

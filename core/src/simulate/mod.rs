@@ -37,7 +37,7 @@ pub trait Outlet: Send {
 }
 
 /// What a run may do before its rows are passed on: some megabytes of them.
-const EVENTS_PER_PIECE: u32 = 1 << 16;
+const EVENTS_PER_PIECE: u64 = 1 << 16;
 
 /// What a run is given besides its spec.
 #[derive(Default)]
@@ -47,21 +47,27 @@ pub struct Controls<'a> {
     /// Set by whoever no longer wants the result.
     pub stop: Arc<AtomicBool>,
     pub outlet: Option<&'a mut dyn Outlet>,
-    /// Events since the beginning, to a multiple of 2^32.
-    pub events: u32,
+    /// Work without a known end is not done: after so many events the run is cut.
+    pub most_events: Option<u64>,
+    /// Events since the beginning.
+    pub events: u64,
 }
 
 impl Controls<'_> {
     /// An event more; whether rows are to be passed on before it.
     #[inline]
     fn is_piece_due(&mut self) -> bool {
-        self.events = self.events.wrapping_add(1);
+        self.events += 1;
         self.events % EVENTS_PER_PIECE == 0 && self.outlet.is_some()
     }
 
     /// Whether the run is to end here.
     fn has_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || self.is_cut()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.most_events.is_some_and(|most| self.events >= most)
     }
 
     /// The control of a connection: its own, or the built-in one.
@@ -89,8 +95,12 @@ pub fn run(spec: &Spec, mut controls: Controls) -> Result<Output, SpecError> {
             });
         }
     }
-    match spec.profile {
-        Profile::Ns2 => Ok(ns2::run(spec, &mut controls)),
-        Profile::Rfc => Ok(rfc::run(spec, &mut controls)),
-    }
+    let output = match spec.profile {
+        Profile::Ns2 => ns2::run(spec, &mut controls),
+        Profile::Rfc => rfc::run(spec, &mut controls),
+    };
+    Ok(Output {
+        is_cut: controls.is_cut(),
+        ..output
+    })
 }

@@ -39,6 +39,8 @@ pub struct Output {
     /// Bytes of payload per unit of cwnd, ssthresh and offsets: 1 in `rfc`, a packet's in `ns2`.
     pub unit_bytes: u32,
     pub duration_ns: i64,
+    /// It ended before, with the events that it was given.
+    pub is_cut: bool,
     pub truth: Vec<TruthRow>,
     pub control_values: Vec<ControlValues>,
     pub losses: Vec<LossRow>,
@@ -125,6 +127,7 @@ impl Output {
         Self {
             unit_bytes: unit_bytes(spec),
             duration_ns: spec.duration_ns,
+            is_cut: false,
             truth,
             control_values: vec![ControlValues::default(); smss.len()],
             losses,
@@ -158,6 +161,7 @@ impl Output {
             drops_by_node,
             unit_bytes: unit_bytes(spec),
             duration_ns: spec.duration_ns,
+            is_cut: false,
             truth: recorder.truth,
             control_values: recorder.control_values,
             losses: recorder.losses,

@@ -1,0 +1,86 @@
+"""Damaged captures in every use: a result, or one line that says what is missing; work bounded by what was captured."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.cli import main
+from tcptrace_lab.replay.as_found import as_found
+from tcptrace_lab.replay.closed_loop import ClosedLoop, again
+from tcptrace_lab.scenario import Application
+from tests.conftest import ROOT
+from tests.test_malformed import FILES, shared
+
+CAPTURES = ROOT / "captures"
+RENO_10M = str(CAPTURES / "scenarios" / "reno_10M.toml")
+# Of a few kilobytes, on a machine that does other things: what is not bounded takes minutes.
+LIMIT_S = 20.0
+USES = (
+    ["--as-found"],
+    ["--control", "cubic", "--through", RENO_10M],
+    ["--through", RENO_10M, "--set", "path.nodes.0.queue=codel"],
+    ["--through", RENO_10M, "--over", "path.nodes.0.buffer=5,80"],
+    ["--watch", "--json"],
+)
+
+
+def mutated(name: str, seed: int, tmp_path: Path) -> Path:
+    """A capture in which a hundred bytes behind the file's header are others."""
+    data = bytearray(gzip.decompress((CAPTURES / f"{name}.pcap.gz").read_bytes()))
+    rng = np.random.default_rng(seed)
+    for place in rng.integers(24, len(data), 100):
+        data[place] = int(rng.integers(256))
+    path = tmp_path / f"{name}.{seed}.pcap"
+    path.write_bytes(data)
+    return path
+
+
+def answers(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Done, or refused in one line, in bounded time."""
+    begun_s = time.process_time()
+    status = main(command)
+    told = capsys.readouterr()
+    assert status in (0, 2), command
+    lines = [line for line in told.err.splitlines() if "truncated" not in line and "cut" not in line]
+    assert len(lines) <= 1, told.err
+    assert status == 0 or not told.out
+    assert time.process_time() - begun_s < LIMIT_S, command
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("use", USES, ids=lambda use: " ".join(use[:1] + use[2:3]))
+def test_a_mutated_capture_ends_in_a_result_or_one_line(
+    use: list[str], seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Times, lengths, numbers and addresses that nobody sent."""
+    answers(["replay", str(mutated(("short_reno", "reno_timeout")[seed % 2], seed, tmp_path)), *use], capsys)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_malformed_file_ends_in_a_result_or_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fuzzers' findings of other projects, in three uses."""
+    path = str(shared("captures", "public", "malformed", name))
+    for use in (USES[0], USES[2], USES[4]):
+        answers(["replay", path, *use], capsys)
+
+
+def test_work_beyond_a_multiple_of_what_was_captured_is_cut_and_said() -> None:
+    """A terabyte that a broken sequence number claims is not sent again."""
+    found = as_found(read(CAPTURES / "short_reno.pcap.gz"))
+    (connection,) = found.scenario.connections
+    terabyte = Application(kind="bytes", bytes=1 << 40)
+    endless = replace(
+        found.scenario, connections=(replace(connection, application=terabyte),), duration_s=100_000_000.0
+    )
+    run = ClosedLoop(replace(found, scenario=endless), read(CAPTURES / "short_reno.pcap.gz"))
+    assert run.is_cut
+    assert "cut after" in run.notes[-1]
+    assert run.summary["packets_sent"] < found.most_events
+    assert not again(read(CAPTURES / "short_reno.pcap.gz")).is_cut
