@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from tcptrace_lab import classify
 from tcptrace_lab.cli import main
 from tcptrace_lab.errors import ScenarioError
+from tcptrace_lab.reconstruct.score import score
+from tcptrace_lab.reconstruct.truth import read_truth
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as NetworkPath
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.testbed import Recording, missing, realtime, record, requirements, truth
 from tcptrace_lab.testbed.kernel import settings
+from tcptrace_lab.testbed.namespaces import dumpcap_counts
 from tests.conftest import ROOT
 
 NEEDED = missing()
@@ -174,19 +178,42 @@ def test_slow_starts_are_counted_per_cycle() -> None:
     assert measured.slow_starts_per_cycle == (2, 1)
 
 
-def test_without_root_the_command_says_so_in_one_line(monkeypatch, tmp_path, capsys) -> None:
+def test_without_root_and_user_namespaces_the_command_says_so_in_one_line(monkeypatch, tmp_path, capsys) -> None:
     """Exit 2, one line on standard error, nothing written."""
     monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(requirements, "program", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(requirements, "user_namespace_refused", lambda: "unshare failed: Operation not permitted")
     file = str(ROOT / "captures" / "scenarios" / "on_off.toml")
     assert main(["record", file, "-o", str(tmp_path / "x")]) == 2
-    assert capsys.readouterr().err == ("tcptrace-lab: recording needs root (network namespaces): run it with sudo\n")
+    assert capsys.readouterr().err == (
+        "tcptrace-lab: recording needs root, or a user namespace (unshare failed: Operation not permitted): "
+        "run it with sudo\n"
+    )
     assert not list(tmp_path.iterdir())
+
+
+def test_a_user_who_may_not_open_the_tun_device_is_told(monkeypatch) -> None:
+    """User namespaces do not change who may open a device."""
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(requirements, "program", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(requirements, "user_namespace_refused", lambda: "")
+    monkeypatch.setattr(requirements.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(requirements.Path, "exists", lambda self: True)
+    assert missing() == "recording needs /dev/net/tun, which this user may not open: run it with sudo"
+
+
+def test_dumpcaps_counts_are_read() -> None:
+    """What it says as it ends, in a user namespace."""
+    said = "Packets captured: 812\nPackets received/dropped on interface 'tun0': 812/3 (pcap:3/dumpcap:0) (99.6%)\n"
+    assert dumpcap_counts(said) == {"captured": 812, "received": 815, "dropped": 3}
 
 
 def test_a_container_without_the_capabilities_is_told_which(monkeypatch) -> None:
     """Root of a container is often not allowed to make namespaces."""
     monkeypatch.setattr(requirements.os, "geteuid", lambda: 0)
     monkeypatch.setattr(requirements, "capabilities", lambda: 1 << 12)
+    monkeypatch.setattr(requirements, "program", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(requirements, "user_namespace_refused", lambda: "unshare failed: Operation not permitted")
     line = "recording needs the capabilities CAP_SYS_ADMIN, CAP_NET_RAW: a container must be started with them"
     assert missing() == line
 
@@ -316,6 +343,27 @@ def children(parent: int, role: str) -> list[int]:
 
 @pytest.mark.root
 @pytest.mark.slow
+def test_without_root_the_kernel_sends_in_a_user_namespace(monkeypatch, tmp_path) -> None:
+    """All but tracefs is the caller's own there: the truth is TCP_INFO's, marked as such, and reads like any other."""
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    lacking = missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+    recording = record(SMALL, output=tmp_path / "user")
+    about = recording.metadata["truth"]
+    assert (about["source"], about["unavailable"]) == ("TCP_INFO every 10 ms", "tracefs needs root")
+    assert about["rows"]["I"] > 50
+    assert recording.metadata["tcpdump"]["sender"]["dropped"] == 0
+    assert "the truth is TCP_INFO's" in recording.summary()
+    (verdict,) = classify(recording.capture)
+    port = recording.metadata["addresses"]["client_ports"][0]
+    found = score(verdict.seen, read_truth(recording.truth, port=port), first_sequence=verdict.who.first_sequence)
+    assert found.precision == found.recall == 1
+    undisturbed(recording)
+    assert found.limited.median is not None
+    assert found.limited.median < 0.01
+
+
 @real
 def test_two_recordings_at_once_do_not_meet(tmp_path) -> None:
     """Each sees its own connection, by its own port, in capture and truth."""

@@ -1,4 +1,4 @@
-"""Record a scenario with this machine's kernel over an emulated path (root, Linux).
+"""Record a scenario with this machine's kernel over an emulated path (Linux).
 
 Two network namespaces are joined by a path (rate, drop-tail buffer, delay, loss), the kernel's own TCP sends over it,
 and tcpdump captures at the places named in `taps`. Beside the capture: the kernel's cwnd and state per ACK, every drop,
@@ -10,6 +10,10 @@ the queue in bins of 10 ms, and a description of all of it. Everything else is g
       port 42146 87 retransmissions, cwnd up to 149; loss events: 9 fast_retransmit
       deliveries 0.7 us late (median), 18.3 us (99th percentile)
       freezes    19, 24 ms in all, the longest 1.8 ms
+
+Without root it all happens in a user namespace of your own (where the machine allows them and /dev/net/tun is yours to
+open): the truth is then TCP_INFO's, every 10 ms, instead of every ACK's, the side-car says so, and nothing gives the
+path precedence over other programs.
 
 A freeze is the machine standing still: the path then stands still with it. `--attempts 4` records again while there is
 one above 4 ms. A scenario that the kernel cannot do (Tahoe, Compound) is refused; `--sender own` sends it with the

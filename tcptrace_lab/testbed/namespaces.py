@@ -1,7 +1,8 @@
 """Two network namespaces without names, each with a TUN device whose other end we hold.
 
 They exist as long as their keepers run, and the keepers as long as we do: nothing is left in /run/netns, in the
-host's interfaces or in its routes, not even by a recorder that is killed. Concurrent recordings cannot meet.
+host's interfaces or in its routes, not even by a recorder that is killed. Concurrent recordings cannot meet. Without
+root each lies in a user namespace of its own.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.testbed.requirements import program
+from tcptrace_lab.testbed.requirements import NEW_USER, is_root, program
 
 ENDPOINT = Path(__file__).with_name("endpoint.py")
 DEVICE = "tun0"
@@ -33,6 +36,8 @@ FORWARDING = {
 # No queue between kernel and path may drop: losses are the path's.
 TXQUEUELEN = 20_000
 _PATIENCE_S = 10.0
+# Twice dumpcap's read timeout, 250 ms.
+BLOCK_S = 0.5
 
 
 class Program:
@@ -130,9 +135,10 @@ class Namespace:
             "commands": [[ip, *line.split()] for line in words],
             "socket": theirs.fileno(),
         }
-        unshare = str(program("unshare"))
+        self.has_own_user = not is_root()
+        prefix_words = (str(program("unshare")), *(NEW_USER if self.has_own_user else ()), "--net", "--")
         with ours, theirs:
-            self._keeper = Program("keeper", order, prefix=(unshare, "--net", "--"), pass_fds=(theirs.fileno(),))
+            self._keeper = Program("keeper", order, prefix=prefix_words, pass_fds=(theirs.fileno(),))
             theirs.close()
             try:
                 self._keeper.answer()
@@ -154,7 +160,9 @@ class Namespace:
     @property
     def prefix(self) -> tuple[str, ...]:
         """What makes a command run inside."""
-        return (str(program("nsenter")), f"--net=/proc/{self._keeper.process.pid}/ns/net", "--")
+        kinds = ("user", "net") if self.has_own_user else ("net",)
+        spaces = [f"--{kind}=/proc/{self._keeper.process.pid}/ns/{kind}" for kind in kinds]
+        return (str(program("nsenter")), *spaces, *(["--preserve-credentials"] if self.has_own_user else []), "--")
 
     @property
     def pid(self) -> int:
@@ -173,14 +181,22 @@ class Namespace:
 
 
 class Dump:
-    """tcpdump on a namespace's device, from the moment at which it listens."""
+    """tcpdump on a namespace's device, from the moment at which it listens; dumpcap in a user namespace.
+
+    There tcpdump, which gives up root's groups, is refused that (user_namespaces(7), setgroups).
+    """
 
     def __init__(self, namespace: Namespace, path: Path, *, snaplen: int) -> None:
-        # Immediate mode: without it the last block of packets would still be in the ring when we stop.
-        options = ["-n", "-p", "-i", DEVICE, "-s", str(snaplen), "-B", "8192", "--immediate-mode"]
-        options += ["-Z", "root", "-w", str(path), "tcp"]
+        self._is_dumpcap = namespace.has_own_user
+        if self._is_dumpcap:
+            words = ["dumpcap", "-q", "-p", "-P", "-i", DEVICE, "-s", str(snaplen), "-B", "8", "-f", "tcp"]
+            words += ["-w", str(path)]
+        else:
+            # Immediate mode: without it the last block of packets would still be in the ring when we stop.
+            words = ["tcpdump", "-n", "-p", "-i", DEVICE, "-s", str(snaplen), "-B", "8192", "--immediate-mode"]
+            words += ["-Z", "root", "-w", str(path), "tcp"]
         self._process = subprocess.Popen(
-            [*namespace.prefix, str(program("tcpdump")), *options],
+            [*namespace.prefix, str(program(words[0])), *words[1:]],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -190,24 +206,41 @@ class Dump:
         said = ""
         for line in self._process.stderr:
             said += line
-            if "listening on" in line:
+            if "listening on" in line or line.startswith("File:"):
                 return
-        raise LabError(f"recording: tcpdump: {' '.join(said.split())}")
+        raise LabError(f"recording: {words[0]}: {' '.join(said.split())}")
 
     def finish(self) -> dict[str, int]:
-        """Stops the capture; tcpdump's own counts (captured, received, dropped by the kernel)."""
+        """Stops the capture; the program's own counts (captured, received, dropped by the kernel)."""
+        if self._is_dumpcap:
+            # It has no immediate mode: a block of packets waits for as long as this.
+            time.sleep(BLOCK_S)
         self._process.send_signal(signal.SIGINT)
         assert self._process.stderr is not None
         said = self._process.stderr.read()
-        counts = {}
-        for line in said.splitlines():
-            number, _, what = line.partition(" packet")
-            for key, word in (("captured", "captured"), ("received", "received"), ("dropped", "dropped by kernel")):
-                if number.isdigit() and word in what:
-                    counts[key] = int(number)
-        return counts
+        return dumpcap_counts(said) if self._is_dumpcap else tcpdump_counts(said)
 
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         reap(self._process)
+
+
+def tcpdump_counts(said: str) -> dict[str, int]:
+    """From what tcpdump says as it ends: a line for each count."""
+    counts = {}
+    for line in said.splitlines():
+        number, _, what = line.partition(" packet")
+        for key, word in (("captured", "captured"), ("received", "received"), ("dropped", "dropped by kernel")):
+            if number.isdigit() and word in what:
+                counts[key] = int(number)
+    return counts
+
+
+def dumpcap_counts(said: str) -> dict[str, int]:
+    """From what dumpcap says as it ends: "Packets received/dropped on interface 'tun0': 812/0 (...)"."""
+    found = re.search(r"received/dropped on interface .*: (\d+)/(\d+)", said)
+    if found is None:
+        return {}
+    received, dropped = int(found[1]), int(found[2])
+    return {"captured": received, "received": received + dropped, "dropped": dropped}

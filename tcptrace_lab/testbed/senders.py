@@ -17,7 +17,7 @@ from tcptrace_lab.testbed import truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings
 from tcptrace_lab.testbed.namespaces import Namespace, Program
 from tcptrace_lab.testbed.realtime import RealTime
-from tcptrace_lab.testbed.requirements import program
+from tcptrace_lab.testbed.requirements import is_root, program
 
 # After the last write: what is still queued or lost is delivered in this time, or the connection is left as it is.
 DRAIN_S = 20.0
@@ -41,8 +41,13 @@ class KernelSenders:
         self._tai_offset_s = 0
         self.account: dict[str, Any] = {"tracepoints": [], "unavailable": None, "events_lost": 0}
         self._tracer = self._start_tracer()
+        if self._tracer is None:
+            self.account["source"] = "TCP_INFO every 10 ms"
 
     def _start_tracer(self) -> Program | None:
+        if not is_root():
+            self.account["unavailable"] = "tracefs needs root"
+            return None
         first_port = self._plan.flows[0]["port"]
         order = {
             "name": f"tcptrace-lab-{first_port}",
