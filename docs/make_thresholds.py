@@ -1,20 +1,26 @@
-"""Writes docs/thresholds.md: every number that decides a verdict, its unit and reason, and what depends on it.
+"""Writes docs/thresholds.md: every number that decides a claim, its unit and reason, and what depends on it.
 
-    python docs/make_thresholds.py              reads the sources, classifies our own captures with each changed
-    python docs/make_thresholds.py --list       the numbers and reasons only
+    python docs/make_thresholds.py              reads the sources, classifies captures with each changed (an hour)
+    python docs/make_thresholds.py --list       names, values and reasons only; what was measured before is kept
+    python docs/make_thresholds.py --only WORD  measures those whose file or name has the word; the others are kept
 
-A threshold is a constant of a module of classify/ or reconstruct/ (or of the core's infer/), in capitals, with the
-comment above it; its unit is the end of its name. Each is halved and doubled; what changes are claims of the verdicts
-on captures/*.pcap.gz, whose truth the recorder wrote: at their standing values they are held to it by the tests.
+A threshold of classify/ or reconstruct/ is a constant of its module, in capitals, under the comment that gives its
+reason; one of the core is a `threshold!` (core/src/threshold.rs), which has its unit, too. Each is halved and doubled,
+the core's in a build of its own that can vary them (feature `vary`). What is counted are claims of the verdicts on our
+own captures, whose truth the recorder wrote, and on worse versions of them as taps, clocks and cards make them.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import importlib
+import importlib.util
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +28,9 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "thresholds.md"
 ROOMS = ("classify", "reconstruct")
+# A constant's unit is the end of its name ...
 UNITS = {
     "NS": "ns",
     "S": "s",
@@ -37,7 +45,27 @@ UNITS = {
     "LOSSES": "losses",
     "SAMPLES": "samples",
     "STAMPS": "stamps",
+    "FACTOR": "factor",
+    "ROUNDS": "round trips",
+    "STEPS": "steps",
+    "PIECES": "pieces",
 }
+# ... or, where the name says more than that, one of these.
+NAMED_UNITS = {
+    "share": "OFTEN SURE MOST_UNSURE MOSTLY REPEATS EXPLAINED SURELY_EXPLAINED IDLE_LOAD MOST_BEND MOST_OPEN BIN "
+    "RATE_TOLERANCE LAW_KNOWN MATHIS_LOSS HELD_BACK FOLLOWED",
+    "packets": "LEAST_QUEUE GROWTH_SLACK GAMMA MOST_HOLES MOST_MISSING PACKETS_PER_STEP",
+    "segments": "INITIAL_WINDOW LONGEST_CYCLE AROUND TOGETHER AMONG FEW_TOGETHER FEW_ECHOES FEW_ANCHORS MOST_LOOKED_AT",
+    "deviations": "MEDIAN_OF_OPEN MEDIAN_ERROR",
+    "factor": "SLOWED COMPRESSED GOODPUT_SLACK SPAN_RESOLUTIONS PROMPT_PARTS ALL_ALONG",
+    "exponent": "TAIL",
+    "log odds": "MOST_PER_PIECE",
+    "count": "FEWEST_OSCILLATIONS NAMED FEWEST_ACKS_EACH WHOLE_CYCLES FEWEST_UNFIT FEWEST_CLEAR MOST BATCHES "
+    "MOST_NAMES MOST_PLACES FEWEST_CYCLES TICKS_PER_ROUND TICK_SAMPLE ANSWERS FEW_GROUPS COUNTS_STEP PARTS",
+}
+UNIT_OF = {name: unit for unit, names in NAMED_UNITS.items() for name in names.split()}
+# Not a part of 1: how many times as much, or as many pieces.
+NO_SHARE = {("classify.by_rate", "LEAST_SHARE"): "factor", ("classify.rate", "LONGEST_SHARE"): "pieces"}
 # Names of protocols and codes, not choices of ours.
 GIVEN = {
     "UNKNOWN",
@@ -50,49 +78,72 @@ GIVEN = {
     "IP_ID_SPACE",
 }
 GIVEN |= {"LARGEST_SHIFT", "CLOCK_ZERO_NS", "NONE", "ACK_BYTES"}
+# Small runs made worse: enough of each kind, and quick.
+WORSE = {
+    "reno_timeout": ("clock of 10 ms", "no SYN", "interrupt batches", "tap lost 1 %", "zero-window stall"),
+    "reno_loss": ("clock of 1 ms", "GSO at the sender", "ACK trains merged", "tap reorders", "snaplen 60"),
+    "tahoe_small_buffer": ("begins in avoidance", "tap lost 0.1 %", "idle tail, keep-alives", "timestamps stripped"),
+    "cubic_v6_two_nodes.receiver": ("timestamps stripped", "clock of 1 ms"),
+}
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A constant: module (or Rust file), name, value, the comment above it."""
+    """A row: where it stands, name, value, unit, the comment above it, the functions that read it."""
 
-    module: str
+    where: str
     name: str
     value: float
+    unit: str
     why: str
+    read_by: tuple[str, ...] = ()
 
     @property
-    def unit(self) -> str:
-        return UNITS.get(self.name.rpartition("_")[2], "")
+    def is_core(self) -> bool:
+        return self.where.endswith(".rs")
+
+    def changed(self, factor: float) -> float:
+        """Halved or doubled; of a share above one half the distance to the whole is doubled or halved."""
+        whole = {"share": 1.0, "percentile": 100.0}.get(self.unit)
+        if whole is not None and self.value > whole / 2:
+            return whole - min((whole - self.value) / factor, whole)
+        value = self.value * factor
+        return max(round(value), 1) if isinstance(self.value, int) else value
 
 
 def of_python(path: Path) -> Iterator[Threshold]:
     """The numbers that a module begins with; a comment stands for all lines that follow it without one."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for node in ast.parse("\n".join(lines)).body:
+    tree = ast.parse("\n".join(lines))
+    where = ".".join(path.relative_to(ROOT / "tcptrace_lab").with_suffix("").parts)
+    for node in tree.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
             continue
         name, value = node.targets[0].id, node.value
         if not (name.isupper() and isinstance(value, ast.Constant) and isinstance(value.value, int | float)):
             continue
         if name not in GIVEN:
-            yield Threshold(module, name, value.value, _comment(lines, node.lineno - 2, "#"))
+            unit = NO_SHARE.get((where, name)) or UNIT_OF.get(name) or UNITS.get(name.rpartition("_")[2], "")
+            why = _comment(lines, node.lineno - 2, "#")
+            yield Threshold(where, name, value.value, unit, why, tuple(_readers(tree, name)))
 
 
 def of_rust(path: Path) -> Iterator[Threshold]:
-    """The numbers of a file of the core."""
+    """The thresholds of a file of the core."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
-        found = re.match(r"(?:pub(?:\(\w+\))? )?const ([A-Z_0-9]+): \w+ = (-?[0-9_.]+);", line)
+        found = re.match(r"threshold!\((?:pub(?:\(\w+\))? )?([A-Z_0-9]+): (\w+) = ([0-9_.]+), (\w+)\);", line)
         if found and found[1] not in GIVEN:
-            value = float(found[2].replace("_", ""))
-            yield Threshold(path.relative_to(ROOT).as_posix(), found[1], value, _comment(lines, number - 1, "///"))
+            plain = found[3].replace("_", "")
+            value = float(plain) if found[2] == "f64" else int(plain)
+            unit = {"Nanoseconds": "ns", "Acks": "ACKs"}.get(found[4], found[4].lower())
+            where = path.relative_to(ROOT / "core" / "src").as_posix()
+            yield Threshold(where, found[1], value, unit, _comment(lines, number - 1, "//"))
 
 
 def _comment(lines: list[str], above: int, sign: str) -> str:
     """The comment that ends on a line; past other constants of the same group."""
-    while above >= 0 and re.match(r"(?:pub |const )?[A-Z_0-9]+\b.*=|(?:pub(?:\(\w+\))? )?const ", lines[above]):
+    while above >= 0 and re.match(r"(?:pub |const )?[A-Z_0-9]+\b.*=|threshold!\(", lines[above]):
         above -= 1
     words: list[str] = []
     while above >= 0 and lines[above].lstrip().startswith(sign):
@@ -101,82 +152,148 @@ def _comment(lines: list[str], above: int, sign: str) -> str:
     return " ".join(words)
 
 
+def _readers(tree: ast.Module, name: str) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and any(
+            isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)
+        ):
+            yield node.name
+
+
 def thresholds() -> list[Threshold]:
-    """All of them, by room and file."""
+    """All of them, by room and file; Python's, then the core's."""
     python = [path for room in ROOMS for path in sorted((ROOT / "tcptrace_lab" / room).glob("*.py"))]
-    rust = sorted((ROOT / "core" / "src" / "infer").glob("*.rs"))
+    rust = sorted((ROOT / "core" / "src").glob("*/*.rs"))
     return [found for path in python for found in of_python(path)] + [found for path in rust for found in of_rust(path)]
 
 
+def load_varying_core() -> ModuleType:
+    """The extension module built with the feature `vary`, in the place of the installed one."""
+    folder = ROOT / "core" / "target" / "vary"
+    words = ["cargo", "build", "--quiet", "--locked", "--release", "--features", "python,vary", "--target-dir", folder]
+    subprocess.run([str(word) for word in words], cwd=ROOT / "core", check=True)
+    spec = importlib.util.spec_from_file_location("tcptrace_lab._core", folder / "release" / "libtcptrace_core.so")
+    assert spec is not None
+    assert spec.loader is not None
+    core = importlib.util.module_from_spec(spec)
+    sys.modules["tcptrace_lab._core"] = core
+    spec.loader.exec_module(core)
+    return core
+
+
+@functools.cache
+def captures() -> tuple[tuple[str, Path], ...]:
+    """Ours, and the worse ones (in a temporary folder that lives as long as the process)."""
+    sys.path.insert(0, str(ROOT))
+    from tests.degrade import degrade, read_packets, write_packets
+
+    found = [(path.name.removesuffix(".pcap.gz"), path) for path in sorted((ROOT / "captures").glob("*.pcap.gz"))]
+    folder = tempfile.TemporaryDirectory(prefix="thresholds")
+    captures.folder = folder  # type: ignore[attr-defined]
+    for run, kinds in WORSE.items():
+        link, packets = read_packets(ROOT / "captures" / f"{run}.pcap.gz")
+        for i, kind in enumerate(kinds):
+            path = Path(folder.name) / f"{run}{i}.pcap"
+            write_packets(path, *degrade(link, packets, kind=kind, seed=1))
+            found.append((f"{run}, {kind}", path))
+    return tuple(found)
+
+
 def claims() -> dict[str, Any]:
-    """What the verdicts on our own captures say, claim by claim."""
+    """What the verdicts say, claim by claim."""
     from tcptrace_lab import classify
 
     found: dict[str, Any] = {}
-    for path in sorted((ROOT / "captures").glob("*.pcap.gz")):
+    for name, path in captures():
         for verdict in classify(path):
             plain = verdict.as_dict()
-            key = f"{path.name.removesuffix('.pcap.gz')}/{plain['connection']}"
-            names = ("bottleneck_bps", "base_rtt_s", "buffer_packets")
-            values = {name: plain["path"][name]["value"] for name in names}
-            limits = plain["limits"]
+            key, limits, sender = f"{name}/{plain['connection']}", plain["limits"], plain["sender_tcp"]
+            values = {word: plain["path"][word]["value"] for word in ("bottleneck_bps", "base_rtt_s", "buffer_packets")}
             found |= {
-                f"{key} control": plain["sender_tcp"]["congestion_control"],
-                f"{key} recovery": plain["sender_tcp"]["recovery"],
+                f"{key} control": sender["congestion_control"],
+                f"{key} refuted": sorted(one["name"] for one in sender["candidates"] if one["against"]),
+                f"{key} recovery": sender["recovery"],
+                f"{key} vantage": plain["vantage"],
                 f"{key} regime": plain["slow_starts"]["regime"],
+                f"{key} slow starts": plain["slow_starts"]["per_cycle"],
                 f"{key} initial window": plain["initial_window"]["segments"],
                 f"{key} losses": plain["losses"]["total"],
+                f"{key} causes": plain["losses"]["by_cause"],
                 f"{key} limit": max(limits, key=limits.__getitem__) if limits else None,
-                **{f"{key} {name}": value and float(f"{value:.2g}") for name, value in values.items()},
+                f"{key} agreement": plain["agreement"],
+                **{f"{key} {word}": value and float(f"{value:.2g}") for word, value in values.items()},
             }
     return found
 
 
-def effect(threshold: Threshold, factor: float, standing: dict[str, Any]) -> list[str]:
-    """The claims that change when a threshold is multiplied."""
-    module: ModuleType = importlib.import_module(threshold.module)
-    value = threshold.value * factor
-    setattr(module, threshold.name, round(value) or 1 if isinstance(threshold.value, int) else value)
+def effect(threshold: Threshold, factor: float, standing: dict[str, Any], core: ModuleType) -> list[str]:
+    """The claims that change when a threshold does."""
+    if threshold.is_core:
+        name = f"tcptrace_core::{threshold.where.removesuffix('.rs').replace('/', '::')}::{threshold.name}"
+        core.vary_threshold(name, threshold.changed(factor) / threshold.value)
+        undo = core.vary_threshold
+    else:
+        module = importlib.import_module(f"tcptrace_lab.{threshold.where}")
+        setattr(module, threshold.name, threshold.changed(factor))
+        undo = functools.partial(setattr, module, threshold.name, threshold.value)
     try:
         changed = claims()
     except (ArithmeticError, ValueError, IndexError, KeyError) as error:
         return [f"fails: {type(error).__name__}"]
     finally:
-        setattr(module, threshold.name, threshold.value)
+        undo()
     return [name for name in standing if changed.get(name) != standing[name]]
+
+
+def measured_before() -> dict[tuple[str, str, str], tuple[str, str, str]]:
+    """By file, name and value: the cells that an earlier run measured."""
+    found = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else ():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 9 and cells[5].isdigit():
+            found[cells[0], cells[1], cells[2]] = (cells[5], cells[6], cells[7])
+    return found
+
+
+HEAD = """# Thresholds
+
+Written by `python docs/make_thresholds.py`; do not edit. Every number that decides a claim, of Python (`classify.*`,
+`reconstruct.*`) and of the core (`*.rs`). *Halved*, *doubled*: how many claims of the verdicts change on our own
+captures and worse versions of them (control, what is refuted, recovery, vantage, regime, slow starts, first window,
+losses and their causes, main limit, agreement; rate, round trip and buffer to two digits). Of a share above one half,
+what it lacks to the whole is doubled (halved). *Moves*: the first of those claims. What moves none here is a guard
+against captures worse than these, or a limit of work.
+
+| where | name | value | unit | read by | halved | doubled | moves | why |
+|---|---|---:|---|---|---:|---:|---|---|
+"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--list", action="store_true", help="measure nothing")
+    parser.add_argument("--only", metavar="WORD", help="measure those whose file or name has this word")
     arguments = parser.parse_args()
-    found = thresholds()
-    lines = [
-        "# Thresholds",
-        "",
-        "Written by `python docs/make_thresholds.py`; do not edit. Every number that decides a verdict. *Halved*,",
-        "*doubled*: how many claims of the verdicts on our own captures change (control, recovery, regime,",
-        "first window, losses, main limit, rate, round trip, buffer to two digits); those of the core are not varied.",
-        "",
-        "| where | name | value | unit | halved | doubled | why |",
-        "|---|---|---:|---|---:|---:|---|",
-    ]
-    standing = {} if arguments.list else claims()
-    moved: list[str] = []
-    for one in found:
-        cells = ["", ""]
-        if not arguments.list and one.module.startswith("tcptrace_lab."):
-            changes = [effect(one, factor, standing) for factor in (0.5, 2.0)]
-            cells = [str(len(change)) for change in changes]
-            for word, change in zip(("halved", "doubled"), changes, strict=True):
-                if change:
-                    moved.append(f"- `{one.name}` {word}: {', '.join(change[:4])}{', ...' if len(change) > 4 else ''}")
-        where = one.module.removeprefix("tcptrace_lab.").removeprefix("core/src/")
-        lines.append(f"| {where} | {one.name} | {one.value:g} | {one.unit} | {cells[0]} | {cells[1]} | {one.why} |")
+    found, before = thresholds(), measured_before()
+    core, standing = None, {}
     if not arguments.list:
-        lines += ["", f"{len(standing)} claims in all. What moves:", "", *moved]
-    (ROOT / "docs" / "thresholds.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(found)} thresholds, {sum(not one.why for one in found)} without a reason")
+        core = load_varying_core()
+        standing = claims()
+    lines = []
+    for one in found:
+        place = (one.where, one.name, f"{one.value:g}")
+        cells = before.get(place, ("", "", ""))
+        if core is not None and (arguments.only is None or arguments.only in f"{one.where} {one.name}"):
+            changes = [effect(one, factor, standing, core) for factor in (0.5, 2.0)]
+            first = list(dict.fromkeys(name for change in changes for name in change))[:3]
+            cells = (str(len(changes[0])), str(len(changes[1])), "; ".join(first))
+            print(*place, *cells, sep="  ", flush=True)
+        lines.append(f"| {' | '.join((*place, one.unit, ', '.join(one.read_by), *cells, one.why))} |")
+    if standing:
+        lines += ["", f"{len(standing)} claims in all."]
+    PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(found)} thresholds; without a reason {sum(not one.why for one in found)}, without a unit "
+          f"{sum(not one.unit for one in found)}")  # fmt: skip
     return 0
 
 

@@ -12,6 +12,7 @@ pub mod network;
 pub mod recovery;
 pub mod replay;
 pub mod simulate;
+pub mod threshold;
 pub mod watch;
 pub mod wire;
 

@@ -1,8 +1,10 @@
 //! A bounded set of half-open intervals of offsets: which bytes have been seen.
 
-/// Intervals below the top one. Past this many the two lowest are joined: memory stays constant, and
-/// bytes of the oldest gap count as seen from then on.
-const MAX_OLDER: usize = 64;
+use crate::threshold::threshold;
+
+// Intervals below the top one. Past this many the two lowest are joined: memory stays constant, and
+// bytes of the oldest gap count as seen from then on.
+threshold!(MAX_OLDER: usize = 64, Count);
 
 /// Sorted, disjoint, non-touching intervals; the highest one, where new data lands, is kept apart.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +76,7 @@ impl IntervalSet {
     }
 
     fn bound(&mut self) {
-        if self.older.len() > MAX_OLDER {
+        if self.older.len() > MAX_OLDER.get() {
             self.older[1].0 = self.older[0].0;
             self.older.remove(0);
             self.joined = true;
@@ -134,7 +136,7 @@ mod tests {
         for index in 0..1_000_000 {
             set.insert(index * 10, index * 10 + 5);
         }
-        assert!(set.count() <= MAX_OLDER + 1);
+        assert!(set.count() <= MAX_OLDER.get() + 1);
         assert!(set.has_joined());
     }
 }

@@ -3,8 +3,10 @@
 //! The histogram has 64 buckets per power of two (as HDR histograms do), so a quantile is off by at
 //! most half a bucket: 0.8 %. Minimum, maximum, mean and count stay exact.
 
-/// Samples kept as they are before the histogram takes over.
-const EXACT: usize = 64;
+use crate::threshold::threshold;
+
+// Samples kept as they are before the histogram takes over.
+threshold!(EXACT: usize = 64, Count);
 const SUB_BITS: u32 = 6;
 const SUB_BUCKETS: usize = 1 << SUB_BITS;
 /// Values below 2^SUB_BITS nanoseconds share the first row exactly; then one row per power of two.
@@ -45,7 +47,7 @@ impl Counted {
 impl Samples {
     #[inline]
     pub fn add(&mut self, value: i64) {
-        if self.exact.len() >= EXACT {
+        if self.exact.len() >= EXACT.get() {
             self.spill();
         }
         self.exact.push(value.max(0));

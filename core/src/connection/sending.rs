@@ -4,10 +4,11 @@ use super::flow::Flow;
 use super::outstanding::Sent;
 use super::packet::Packet;
 use super::sequence::unwrap;
+use crate::threshold::threshold;
 
-/// The shortest time after which a sender probes a closed window: the smallest RTO in use (Linux; RFC 9293 section
-/// 3.8.6.1 begins with the RTO).
-const SHORTEST_PERSIST_NS: i64 = 200_000_000;
+// The shortest time after which a sender probes a closed window: the smallest RTO in use (Linux; RFC 9293 section
+// 3.8.6.1 begins with the RTO).
+threshold!(SHORTEST_PERSIST_NS: i64 = 200_000_000, Nanoseconds);
 
 /// What the other side has last said.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +156,7 @@ impl Flow {
         peer.window == Some(0)
             && start <= self.snd_una
             && self.snd_una < start + i64::from(packet.len)
-            && packet.time - peer.last_ns >= SHORTEST_PERSIST_NS
+            && packet.time - peer.last_ns >= SHORTEST_PERSIST_NS.get()
     }
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where

@@ -9,15 +9,16 @@ use std::collections::BTreeSet;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{DetectedBy, LossEvent, Trace};
+use crate::threshold::threshold;
 
-/// RFC 5681 section 3.2: the third duplicate ACK.
-const DUP_THRESH: usize = 3;
-/// A retransmission this long after the last ACK (as a part of the base round trip) was not released by that ACK.
-/// A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
-const SILENT_SHARE: f64 = 0.1;
-const SILENT_FLOOR_NS: i64 = 2_000_000;
-/// Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
-const AFTER_RESTART: i64 = 4;
+// RFC 5681 section 3.2: the third duplicate ACK.
+threshold!(DUP_THRESH: usize = 3, Acks);
+// A retransmission this long after the last ACK (as a part of the base round trip) was not released by that ACK.
+// A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
+threshold!(SILENT_SHARE: f64 = 0.1, Share);
+threshold!(SILENT_FLOOR_NS: i64 = 2_000_000, Nanoseconds);
+// Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
+threshold!(AFTER_RESTART: i64 = 4, Segments);
 
 /// Every loss event in order of time. `repeats`: for each retransmission the earlier send that it repeats.
 pub fn loss_events(
@@ -35,7 +36,7 @@ pub fn loss_events(
         seen,
         repeats,
         base,
-        silence: (SILENT_SHARE * base as f64).max(SILENT_FLOOR_NS as f64),
+        silence: (SILENT_SHARE.get() * base as f64).max(SILENT_FLOOR_NS.get() as f64),
         end_ns: trace.end_ns(),
     };
     let mut found = finder.merged(&BTreeSet::new());
@@ -220,7 +221,7 @@ impl Finder<'_> {
 
     /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.
     fn is_long_since(&self, send: usize, since: usize) -> bool {
-        let third = self.seen.dupack(since, DUP_THRESH);
+        let third = self.seen.dupack(since, DUP_THRESH.get());
         third.is_some_and(|ack| {
             (self.trace.send_ns[send] - self.trace.ack_ns[ack]) as f64 > self.silence
         })
@@ -314,7 +315,8 @@ impl Finder<'_> {
         let Some(outstanding) = self.outstanding_after(answered) else {
             return false;
         };
-        self.seen.snd_una[answered] >= recover && outstanding > AFTER_RESTART * self.trace.smss
+        self.seen.snd_una[answered] >= recover
+            && outstanding > AFTER_RESTART.get() * self.trace.smss
     }
 
     /// What was outstanding when all that an ACK released had been sent.
@@ -347,7 +349,7 @@ impl Finder<'_> {
         has_more
             && 0 < outstanding
             && outstanding <= 2 * trace.smss
-            && flight / 2 >= AFTER_RESTART * trace.smss
+            && flight / 2 >= AFTER_RESTART.get() * trace.smss
     }
 }
 
@@ -356,7 +358,7 @@ fn detected_by(is_silent: bool, dupacks: usize, has_sack: bool, is_last: bool) -
         (true, true) => DetectedBy::Tlp,
         (true, false) => DetectedBy::Rto,
         (false, _) if has_sack => DetectedBy::Sack,
-        (false, _) if dupacks >= DUP_THRESH => DetectedBy::DupAck,
+        (false, _) if dupacks >= DUP_THRESH.get() => DetectedBy::DupAck,
         (false, _) if dupacks > 0 => DetectedBy::Reordering,
         (false, _) => DetectedBy::Rto,
     }

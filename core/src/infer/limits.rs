@@ -4,11 +4,12 @@ use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{DetectedBy, LossEvent, Trace};
 use super::windows::Windows;
+use crate::threshold::threshold;
 
-/// Answers to ACKs at once are so large a share of all, where a window is at work.
-const CLOCKED_SHARE: f64 = 0.5;
-/// A host's own delay between an ACK and what it releases: later, and the ACK did not release it.
-const HOST_NS: i64 = 2_000_000;
+// Answers to ACKs at once are so large a share of all, where a window is at work.
+threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
+// A host's own delay between an ACK and what it releases: later, and the ACK did not release it.
+threshold!(HOST_NS: i64 = 2_000_000, Nanoseconds);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -63,11 +64,11 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
             prompt -= u64::from(told[since] > 1);
             since += 1;
         }
-        is_clocked[ack] = prompt as f64 > CLOCKED_SHARE * all as f64;
+        is_clocked[ack] = prompt as f64 > CLOCKED_SHARE.get() * all as f64;
     }
     (
         is_clocked,
-        whole_prompt as f64 > CLOCKED_SHARE * whole as f64,
+        whole_prompt as f64 > CLOCKED_SHARE.get() * whole as f64,
     )
 }
 
@@ -77,7 +78,7 @@ pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> 
     let wait = if rtt.rtt_ns.is_empty() {
         0
     } else {
-        HOST_NS.max(rtt.median_ns / 4)
+        HOST_NS.get().max(rtt.median_ns / 4)
     };
     let resumes = |send: usize| {
         let known = seen.acks_before_send[send] as usize;

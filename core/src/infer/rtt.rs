@@ -2,9 +2,10 @@
 
 use super::sequence::Sequence;
 use super::trace::Trace;
+use crate::threshold::threshold;
 
-/// So many round trips of full segments make those of shorter ones unnecessary.
-const ENOUGH_FULL: usize = 8;
+// So many round trips of full segments make those of shorter ones unnecessary.
+threshold!(ENOUGH_FULL: usize = 8, Count);
 
 /// The samples of one trace, in the order of the ACKs that gave them.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,7 @@ impl RoundTrips {
             }
         }
         // A short segment is sent faster than a full one: it would make the path look shorter.
-        if found.iter().filter(|sample| sample.2).count() >= ENOUGH_FULL {
+        if found.iter().filter(|sample| sample.2).count() >= ENOUGH_FULL.get() {
             found.retain(|sample| sample.2);
         }
         let rtt_ns: Vec<i64> = found.iter().map(|sample| sample.1).collect();

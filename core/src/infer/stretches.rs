@@ -6,15 +6,16 @@
 
 use super::sequence::Sequence;
 use super::trace::{DetectedBy, LossEvent, Trace};
+use crate::threshold::threshold;
 
-/// Growth of half a segment per ACK lies between slow start (one or more) and avoidance (ACKed segments / cwnd).
-const PER_ACK: f64 = 0.5;
-/// ACKs of several segments: slow start adds one per ACK (RFC 5681) to one per segment (RFC 3465, Linux).
-const PER_SEGMENT: f64 = 0.25;
-/// A flight this much below where slow start ended is not avoidance: the data ran out.
-const FALL: f64 = 0.2;
-/// RFC 6298 section 2.4: the smallest RTO; a sender idle for longer may restart from its initial window (section 4.1).
-const IDLE_NS: i64 = 200_000_000;
+// Growth of half a segment per ACK lies between slow start (one or more) and avoidance (ACKed segments / cwnd).
+threshold!(PER_ACK: f64 = 0.5, Segments);
+// ACKs of several segments: slow start adds one per ACK (RFC 5681) to one per segment (RFC 3465, Linux).
+threshold!(PER_SEGMENT: f64 = 0.25, Segments);
+// A flight this much below where slow start ended is not avoidance: the data ran out.
+threshold!(FALL: f64 = 0.2, Share);
+// RFC 6298 section 2.4: the smallest RTO; a sender idle for longer may restart from its initial window (section 4.1).
+threshold!(IDLE_NS: i64 = 200_000_000, Nanoseconds);
 
 /// What a stretch begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,7 +174,7 @@ fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = u
             }
             let resumes = *trace.send_ns.get(sent)?;
             let is_done = sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack];
-            if !is_done || resumes - heard_ns <= IDLE_NS {
+            if !is_done || resumes - heard_ns <= IDLE_NS.get() {
                 return None;
             }
             let first = trace.ack_ns.partition_point(|&time| time <= resumes);
@@ -199,9 +200,9 @@ fn growth_end(
         let grown = (flight[ack] - flight[before]) as f64 / smss;
         let acked = seen.newly_acked(ack).min(flight[before]) as f64 / smss;
         let ordinary = if acked <= 2.0 {
-            PER_ACK
+            PER_ACK.get()
         } else {
-            PER_SEGMENT * acked
+            PER_SEGMENT.get() * acked
         };
         score += grown.min(acked.max(1.0) * 16.0) - ordinary;
         if score > best {
@@ -221,7 +222,7 @@ fn turns(trace: &Trace, flight: &[i64], peak: usize, last: usize) -> bool {
     if rows.len() < 2 {
         return false;
     }
-    let floor = flight[peak] as f64 * (1.0 - FALL);
+    let floor = flight[peak] as f64 * (1.0 - FALL.get());
     let stays = rows
         .clone()
         .filter(|&ack| flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor)

@@ -9,16 +9,17 @@ use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{DetectedBy, LossEvent, Trace};
+use crate::threshold::threshold;
 
 /// Not known; in `cwnd_high`: nothing bounds it.
 pub const UNKNOWN: i64 = -1;
-/// So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
-/// send. Two: a delayed ACK's worth that was read late.
-const SLACK_SEGMENTS: i64 = 2;
-const OFFLOAD_ROOM_SEGMENTS: i64 = 3;
-/// RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
-/// fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
-const SPREAD_SEGMENTS: i64 = 4;
+// So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
+// send. Two: a delayed ACK's worth that was read late.
+threshold!(SLACK_SEGMENTS: i64 = 2, Segments);
+threshold!(OFFLOAD_ROOM_SEGMENTS: i64 = 3, Segments);
+// RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
+// fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
+threshold!(SPREAD_SEGMENTS: i64 = 4, Segments);
 
 /// A row per ACK and per restart; bytes.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +43,11 @@ impl Windows {
     ) -> Self {
         let exhausted = exhausted(trace, seen, rtt);
         let largest = largest_send(trace);
-        let slack =
-            (SLACK_SEGMENTS * trace.smss).max(if largest > trace.smss { 2 * largest } else { 0 });
+        let slack = (SLACK_SEGMENTS.get() * trace.smss).max(if largest > trace.smss {
+            2 * largest
+        } else {
+            0
+        });
         let mut limited = free_limits(
             trace,
             seen,
@@ -57,7 +61,7 @@ impl Windows {
         in_recovery(trace, seen, events, &mut limited);
         // How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few.
         let room = if largest > trace.smss {
-            OFFLOAD_ROOM_SEGMENTS * trace.smss
+            OFFLOAD_ROOM_SEGMENTS.get() * trace.smss
         } else {
             trace.smss
         };
@@ -227,7 +231,7 @@ fn drained_to(
             if !sends_at(trace, seen, end) {
                 continue;
             }
-            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS * trace.smss;
+            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS.get() * trace.smss;
             if falls && !exhausted[begin..end].contains(&true) {
                 found[begin..end].fill(flight[end]);
             }

@@ -30,5 +30,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     replay::register(module)?;
     watch::register(module)?;
     tape::register(module)?;
+    #[cfg(feature = "vary")]
+    module.add_function(wrap_pyfunction!(vary_threshold, module)?)?;
     emulate::register(module)
+}
+
+/// The threshold of this name (`tcptrace_core::infer::events::SILENT_SHARE`) is multiplied from now on; None: none is.
+#[cfg(feature = "vary")]
+#[pyfunction]
+#[pyo3(signature = (name=None, factor=1.0))]
+fn vary_threshold(name: Option<String>, factor: f64) {
+    crate::threshold::varied::set(name.map(|name| (name, factor)));
 }
