@@ -177,6 +177,13 @@ class Run:
         return frame
 
     @functools.cached_property
+    def cycles(self) -> pd.DataFrame:
+        """Every connection's loss cycles and the slow starts in each: the first begins with the connection."""
+        import pandas as pd
+
+        return pd.DataFrame(self._core.cycles())
+
+    @functools.cached_property
     def drops(self) -> pd.DataFrame:
         """Every packet the path lost.
 

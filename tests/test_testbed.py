@@ -163,18 +163,24 @@ def row(ev: str, **values: int) -> truth.Row:
 def test_slow_starts_are_counted_per_cycle() -> None:
     """A loss in slow start stays in its cycle, one in avoidance ends it; each timeout brings a slow start."""
     rows = [
-        row("A", cwnd=20, ssthresh=truth.NO_SSTHRESH),
+        row("A", cwnd=20, ssthresh=truth.NO_SSTHRESH, snd_una=100, snd_nxt=120),
         row("C", ca_state=truth.LOSS),  # the initial slow start is cut by a timeout: a second one, same cycle
-        row("A", cwnd=1, ssthresh=10),
+        row("A", cwnd=1, ssthresh=10, snd_una=100, snd_nxt=120),
+        row("C", ca_state=truth.LOSS),  # the timer again, before any answer: the same one
+        row("A", cwnd=1, ssthresh=10, snd_una=100, snd_nxt=120),
+        row("A", cwnd=2, ssthresh=10, snd_una=120, snd_nxt=122),
         row("C", ca_state=truth.OPEN),
-        row("A", cwnd=15, ssthresh=10),
+        row("A", cwnd=11, ssthresh=10, snd_una=150, snd_nxt=161),
+        row("A", cwnd=12, ssthresh=10, snd_una=161, snd_nxt=173),
+        row("A", cwnd=15, ssthresh=10, snd_una=200, snd_nxt=215),
         row("C", ca_state=truth.RECOVERY),  # fast retransmit in avoidance: a cycle without slow start
-        row("A", cwnd=8, ssthresh=7),
+        row("A", cwnd=8, ssthresh=7, snd_una=200, snd_nxt=216),
         row("C", ca_state=truth.LOSS),  # ... whose recovery fails
-        row("A", cwnd=1, ssthresh=4),
+        row("A", cwnd=1, ssthresh=4, snd_una=200, snd_nxt=216),
+        row("A", cwnd=2, ssthresh=4, snd_una=216, snd_nxt=218),
     ]
     measured = truth.measure(rows, sport=1)
-    assert [event.phase for event in measured.loss_events] == ["slow_start", "avoidance", "recovery"]
+    assert [event.kind for event in measured.loss_events] == ["rto", "rto", "fast_retransmit", "rto"]
     assert measured.slow_starts_per_cycle == (2, 1)
 
 

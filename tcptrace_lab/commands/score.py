@@ -85,7 +85,8 @@ def _print(result: Score) -> None:
         else (f", precision {result.precision:.3f}, recall {result.recall:.3f}")
     )
     console.print(f"losses: {result.losses} found, {dropped}{rates}")
-    console.print(f"slow starts: {result.slow_starts} found, {result.slow_starts_truth} in the truth")
+    in_truth = "not told by" if result.slow_starts_truth is None else f"{result.slow_starts_truth} in"
+    console.print(f"slow starts: {result.slow_starts} found, {in_truth} the truth")
 
 
 def _error(error: WindowError) -> list[str]:

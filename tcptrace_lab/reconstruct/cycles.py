@@ -1,8 +1,7 @@
 """Loss cycles and the slow starts in each (Barakat & Altman 1998, section 1: one, two or three per cycle).
 
-A cycle begins with a loss in congestion avoidance (the first one with the connection) and lasts until the next such
-loss. A loss caused by slow start itself, also one noticed a round trip after the threshold was reached, belongs to the
-cycle: the slow start that follows it is the second or third of that cycle.
+Where a cycle begins and which slow starts count is the core's (core/src/infer/cycles.rs), for simulator, recorder and
+captures alike. Here is what else a capture shows of each cycle.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 
 import numpy as np
 
@@ -42,47 +42,18 @@ class Cycle:
 
 def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: int) -> tuple[Cycle, ...]:
     """The run cut into loss cycles."""
-    groups: list[list[Stretch]] = []
-    for part in parts:
-        cause = part.started_by
-        previous = groups[-1][-1] if groups else None
-        same = previous is not None and (cause is None or is_within_slow_start(timeline, previous, flight, rtt_ns))
-        if same:
-            groups[-1].append(part)
-        else:
-            groups.append([part])
+    groups = [list(group) for _, group in groupby(parts, key=lambda part: part.cycle)]
     return tuple(
-        _cycle(timeline, group, flight, rtt_ns, groups[number + 1][0] if number + 1 < len(groups) else None)
-        for number, group in enumerate(groups)
+        _cycle(timeline, group, flight, rtt_ns, following[0] if following else None)
+        for group, following in zip_longest(groups, groups[1:])
     )
-
-
-def is_within_slow_start(timeline: Timeline, part: Stretch, flight: Ints, rtt_ns: int) -> bool:
-    """Whether the loss that ended a stretch was made by its slow start: sent before, or a round trip after, its end."""
-    if part.episode is None or part.begin in ("recovery", "lost"):
-        return False
-    if part.peak is None:
-        # Started, and lost a segment before it could grow; or ssthresh was so low that its growth cannot be told.
-        return part.begin in ("restart", "connection") and not _outlasts_slow_start(timeline, part, flight)
-    if part.begin == "connection" and not part.has_threshold:
-        # RFC 5681 section 3.1: ssthresh starts arbitrarily high. Held back by the receiver's window or for want of
-        # data, the sender is in slow start until its first loss.
-        return True
-    return part.episode.lost_sent_ns <= int(timeline.ack_ns[part.peak]) + rtt_ns
-
-
-def _outlasts_slow_start(timeline: Timeline, part: Stretch, flight: Ints) -> bool:
-    """Whether more was acknowledged than slow start needs to the window that was reached."""
-    # Half as much again per round trip, with an ACK for every second segment: 1 + 2/3 + 4/9 + ... = 3 windows.
-    acked = int(timeline.snd_una[part.last] - timeline.snd_una[part.first])
-    return acked > 3 * int(flight[part.first : part.last + 1].max())
 
 
 def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, following: Stretch | None) -> Cycle:
     first, last = group[0], group[-1]
     start_ns = first.started_by.time_ns if first.started_by else timeline.start_ns
     end_ns = following.started_by.time_ns if following and following.started_by else timeline.end_ns
-    begun = [part for part in group if _counts(timeline, part)]
+    begun = [part for part in group if part.is_counted]
     acked = acked_between(timeline, start_ns, end_ns)
     # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
     reached = next((part for part in reversed(group) if part.begin != "idle"), last)
@@ -91,7 +62,7 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     if reached.peak is None and reached.begin == "restart":
         # An answer or two after a restart show no growth yet: the capture ended before it could.
         moved = timeline.newly_acked[reached.first + 1 : reached.last + 1] > 0
-        is_over &= int(moved.sum()) >= ANSWERS and _outlasts_slow_start(timeline, reached, flight)
+        is_over &= int(moved.sum()) >= ANSWERS and reached.slow_start_end is None
     is_whole = following is not None or is_over
     return Cycle(
         start_ns=start_ns,
@@ -117,15 +88,6 @@ def _ends_in_recovery(timeline: Timeline) -> bool:
     """Whether the last retransmission was never answered: what the loss led to is not in the capture."""
     again = np.flatnonzero(timeline.is_retransmission)
     return bool(len(again) and timeline.send_end[again[-1]] > timeline.snd_una[-1])
-
-
-def _counts(timeline: Timeline, part: Stretch) -> bool:
-    """Whether a stretch is a slow start of its cycle: of the connection's beginning, or of a restart after a loss."""
-    if part.begin == "restart":
-        # RFC 6298 section 5.6: a timer that backs off without an answer in between is one restart.
-        return bool(np.any(timeline.newly_acked[part.first + 1 : part.last + 1] > 0))
-    # Lost again before it could grow, the first flight was a slow start all the same.
-    return part.begin == "connection" and (part.is_slow_start or part.episode is not None)
 
 
 def _ended_at(timeline: Timeline, part: Stretch, rtt_ns: int) -> int | None:

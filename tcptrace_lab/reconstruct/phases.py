@@ -25,6 +25,8 @@ class Stretch:
     `peak` is the ACK up to which the window grew as in slow start (None: it never did), `grown_from`, `grown_to`
     the bytes outstanding at its two ends; `has_threshold` whether avoidance followed, rather than the receiver's
     window, the end of the data or of the stretch. `episode` is the loss event that ends it, `started_by` the last.
+    `cycle` is the number of its loss cycle, `is_counted` whether it is one of that cycle's slow starts, and
+    `slow_start_end` the last ACK of it, seen or taken for granted (None: it has none).
     """
 
     begin: Begin
@@ -36,6 +38,9 @@ class Stretch:
     grown_to: int
     started_by: Episode | None
     episode: Episode | None
+    cycle: int
+    is_counted: bool
+    slow_start_end: int | None
 
     @property
     def is_slow_start(self) -> bool:
@@ -55,20 +60,24 @@ class Phase:
 
 def stretches(timeline: Timeline, episodes: Sequence[Episode]) -> tuple[Stretch, ...]:
     """The run cut at loss events and at idle times, each with the end of its slow start if it has one."""
-    columns = timeline.observed.stretches()
-    names = ("begin", "first", "last", "peak", "has_threshold", "grown_from", "grown_to", "started_by", "ended_by")
-    rows = zip(*(columns[name].tolist() for name in names), strict=True)
+    columns = {name: column.tolist() for name, column in timeline.observed.stretches().items()}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return tuple(
         Stretch(
-            begin=_core.BEGINS[begin],
-            first=first,
-            last=last,
-            peak=None if peak < 0 else peak,
-            has_threshold=has_threshold,
-            grown_from=grown_from,
-            grown_to=grown_to,
-            started_by=None if started_by < 0 else episodes[started_by],
-            episode=None if ended_by < 0 else episodes[ended_by],
+            begin=_core.BEGINS[row.pop("begin")],
+            peak=_known(row.pop("peak")),
+            slow_start_end=_known(row.pop("slow_start_end")),
+            started_by=_event(row.pop("started_by"), episodes),
+            episode=_event(row.pop("ended_by"), episodes),
+            **row,
         )
-        for begin, first, last, peak, has_threshold, grown_from, grown_to, started_by, ended_by in rows
+        for row in rows
     )
+
+
+def _known(place: int) -> int | None:
+    return None if place < 0 else place
+
+
+def _event(number: int, episodes: Sequence[Episode]) -> Episode | None:
+    return None if number < 0 else episodes[number]

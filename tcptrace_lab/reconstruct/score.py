@@ -45,7 +45,7 @@ class Score:
     precision: float | None
     recall: float | None
     slow_starts: int
-    slow_starts_truth: int
+    slow_starts_truth: int | None
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -97,7 +97,7 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
         precision=precision,
         recall=recall,
         slow_starts=sum(cycle.slow_starts for cycle in seen.cycles),
-        slow_starts_truth=truth.restarts + int(seen.timeline.has_start),
+        slow_starts_truth=None if truth.slow_starts is None else sum(truth.slow_starts),
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.tables import read_table, suffix_of
@@ -20,6 +21,8 @@ NEEDED = ("time", "ev", "sport", "cwnd")
 # Linux's tcp_ca_state: 2 and 3 lower the window step by step (PRR), 4 is the loss state after a timeout.
 CWR, RECOVERY, LOSS = 2, 3, 4
 SEQUENCE_SPACE = 1 << 32
+# What the simulator writes among its losses: a hole of the same event, and a probe.
+NO_LOSS = ("partial", "tlp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +30,7 @@ class Truth:
     """One sender's rows. `cwnd` in segments; `before_ack` marks rows that hold the state before the ACK at `time_ns`.
 
     `acked` is the wire's ACK number at those rows (-1: not said), `drops` the wire's sequence numbers of data packets
-    dropped (None: no list), with the times of the drops. `restarts`: how often the window fell to one segment.
+    dropped (None: no list), with the times of the drops. `slow_starts`: those of each loss cycle (None: not told).
     """
 
     time_ns: Ints
@@ -35,7 +38,7 @@ class Truth:
     before_ack: Bools
     in_recovery: Bools
     acked: Ints
-    restarts: int
+    slow_starts: tuple[int, ...] | None
     drops: Ints | None
     drop_ns: Ints
 
@@ -68,7 +71,7 @@ def read_truth(path: str | Path, *, port: int) -> Truth:
         before_ack=np.full(len(states), has_acks),
         in_recovery=np.isin(state, (CWR, RECOVERY)),
         acked=acked,
-        restarts=_restarts(table),
+        slow_starts=_slow_starts(table, states),
         drops=drops,
         drop_ns=drop_ns,
     )
@@ -96,25 +99,26 @@ def _ns(seconds: pd.Series[float]) -> Ints:
     return found
 
 
-def _restarts(table: pd.DataFrame) -> int:
-    """Falls of cwnd to one segment, and timeouts (which Linux enters with what is in flight plus one)."""
-    # Rows before the first ACK show the window before the route's own initial one is applied.
-    begun = table["ev"].eq("A").cummax() if (table["ev"] == "A").any() else table["ev"].notna()
-    rows = table[begun & table["ev"].isin(["A", "S", "I"]) & table["cwnd"].notna()]
-    cwnd = rows["cwnd"].to_numpy(dtype=np.float64)
-    is_restart = (cwnd[1:] <= 1) & (cwnd[:-1] > 1)
-    if "detected_by" in table and (table["detected_by"] == "sack").any():
-        # RFC 6937 may leave one segment of a small window in recovery: from there it goes on at ssthresh.
-        is_restart &= ~rows["ca_state"].isin((CWR, RECOVERY)).to_numpy()[1:]
-    fallen = int(np.count_nonzero(is_restart))
-    if "ca_state" not in table or (table["ev"] == "L").any():
-        return fallen
-    entered = table[(table["ev"] == "C") & (table["ca_state"] == LOSS)]
-    # A timer that backs off repeats the state; progress in between shows in the next row of another kind.
-    order = table[table["ev"].isin(["A", "C"])].reset_index(drop=True)
-    is_loss = (order["ev"] == "C") & (order["ca_state"] == LOSS)
-    groups = int((is_loss & ~is_loss.shift(fill_value=False)).sum())
-    return max(fallen, groups) if len(entered) else fallen
+def _slow_starts(table: pd.DataFrame, states: pd.DataFrame) -> tuple[int, ...] | None:
+    """Slow starts per cycle of the windows and losses; None where the table has no sequence numbers or no losses."""
+    if not {"snd_una", "snd_nxt", "ssthresh", "ca_state"} <= set(table.columns):
+        return None
+    losses = table[(table["ev"] == "C") & table["ca_state"].isin((RECOVERY, LOSS))]
+    is_ours = "detected_by" in table
+    if is_ours:
+        losses = losses[~losses["detected_by"].isin(NO_LOSS)]
+    rows = pd.concat([losses, states[states["snd_una"].notna() & states["snd_nxt"].notna()]]).sort_index()
+    cwnd = rows["cwnd"].to_numpy(dtype=np.float64, na_value=np.inf)
+    # Tahoe as a module of the kernel restarts in its recovery.
+    restarted = (rows["ca_state"] == LOSS).to_numpy(dtype=bool) | ((cwnd <= 1) & (not is_ours))
+    return tuple(
+        _core.slow_starts_per_cycle(
+            (rows["ev"] == "C").to_numpy(dtype=bool),
+            *(rows[name].fillna(0).to_numpy(dtype=np.int64) for name in ("snd_una", "snd_nxt")),
+            cwnd < rows["ssthresh"].to_numpy(dtype=np.float64, na_value=np.inf),
+            restarted,
+        )
+    )
 
 
 def _drops(path: str | Path, port: int) -> tuple[Ints | None, Ints]:

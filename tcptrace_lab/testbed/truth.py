@@ -10,11 +10,14 @@ where tracefs is not to be had.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+from tcptrace_lab import _core
 
 # The columns of every truth file; x1 and x2 are for senders that have more to say.
 COLUMNS = (
@@ -183,7 +186,7 @@ def measure(rows: Iterable[Row], *, sport: int, restarts: bool = False) -> Measu
         sport=sport,
         retransmissions=sum(row.ev == "R" for row in mine),
         loss_events=tuple(events),
-        slow_starts_per_cycle=_slow_starts(events, restarts=restarts),
+        slow_starts_per_cycle=slow_starts_per_cycle(mine, restarts=restarts),
         cwnd_max=max((row.cwnd for row in rows if row.cwnd is not None), default=0),
         states=tuple(CA_STATES[row.ca_state] for row in mine if row.ev == "C" and row.ca_state is not None),
     )
@@ -204,23 +207,23 @@ def _loss_event(row: Row, before: Row, after: Row | None, *, is_recovering: bool
     )
 
 
-def _slow_starts(events: Iterable[LossEvent], *, restarts: bool) -> tuple[int, ...]:
-    """Slow starts per loss cycle: the initial one, then one for each timeout; a cycle ends with a loss in avoidance.
+def slow_starts_per_cycle(rows: Sequence[Row], *, restarts: bool) -> tuple[int, ...]:
+    """One connection's counts, from its A and C rows, by the definition that captures and simulations are counted by.
 
-    A fast retransmit does not slow start unless the sender is Tahoe's: the next cycle begins in avoidance, with none.
-    After a slow start, a loss found at cwnd = ssthresh or one above is that slow start's: the lost segment was sent a
-    round trip before it was missed.
+    `restarts`: a fast retransmit is followed by a slow start from one segment (Tahoe).
     """
-    cycles = [1]
-    has_slow_start = True
-    for event in events:
-        ssthresh = math.inf if event.ssthresh_before is None else event.ssthresh_before
-        was_sent_in_slow_start = has_slow_start and event.cwnd_before <= ssthresh + 1
-        if event.phase == "avoidance" and not was_sent_in_slow_start:
-            cycles.append(0)
-        has_slow_start = event.kind == "rto" or (restarts and event.kind == "fast_retransmit")
-        cycles[-1] += has_slow_start
-    return tuple(cycles)
+    told = [row for row in rows if row.ev == "A" or (row.ev == "C" and row.ca_state in (RECOVERY, LOSS))]
+    is_loss = np.array([row.ev == "C" for row in told], dtype=bool)
+    cwnd, ssthresh, una, nxt = (
+        np.array([getattr(row, name) or 0 for row in told], dtype=np.int64)
+        for name in ("cwnd", "ssthresh", "snd_una", "snd_nxt")
+    )
+    restarting = (RECOVERY, LOSS) if restarts else (LOSS,)
+    has_restarted, state = np.zeros(len(told), dtype=bool), None
+    for index, row in enumerate(told):
+        state = row.ca_state if row.ev == "C" else state
+        has_restarted[index] = state in restarting
+    return tuple(_core.slow_starts_per_cycle(is_loss, una, nxt, cwnd < ssthresh, has_restarted))
 
 
 def late_acks(rows: Iterable[Row], *, packet_bytes: int) -> list[tuple[int, int]]:

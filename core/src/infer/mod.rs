@@ -3,6 +3,7 @@
 //! Assumes what [`Trace`] assumes: the sender's own view. Nothing here knows a file or Python.
 
 mod cause;
+mod cycles;
 mod duplicate;
 mod events;
 mod flight;
@@ -19,6 +20,7 @@ mod trace;
 mod windows;
 
 pub use cause::{Cause, causes};
+pub use cycles::{Cycle, Cycles, Moment, Place};
 pub use duplicate::{Answer, above, received_twice};
 pub use limits::Limit;
 pub use lost::{Losses, Lost};

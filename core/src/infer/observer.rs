@@ -1,5 +1,6 @@
 //! The observer: all that a trace shows of its sender, each step once (RFC 5681, 6298, 6582, 6675).
 
+use super::cycles::{Place, places};
 use super::events::loss_events;
 use super::flight::outstanding;
 use super::limits::shares;
@@ -23,6 +24,8 @@ pub struct Observed {
     pub flight: Vec<i64>,
     pub lost: Losses,
     pub stretches: Vec<Stretch>,
+    /// The loss cycle of each.
+    pub places: Vec<Place>,
     pub windows: Windows,
     /// Share of the time by what limited the sender, in `Limit`'s order.
     pub limits: Option<[f64; 4]>,
@@ -37,6 +40,7 @@ pub fn observe(trace: &Trace) -> Observed {
     let flight = outstanding(trace, &sequence, &repeats, &events);
     let lost = lost(trace, &sequence, &repeats, &events, rtt.base_ns);
     let stretches = stretches(trace, &sequence, &events, &flight);
+    let places = places(&sequence, &events, &stretches, &flight);
     let windows = Windows::new(trace, &sequence, &rtt, &events, &stretches, &flight);
     let limits = shares(&windows, trace, &sequence);
     Observed {
@@ -47,6 +51,7 @@ pub fn observe(trace: &Trace) -> Observed {
         flight,
         lost,
         stretches,
+        places,
         windows,
         limits,
     }

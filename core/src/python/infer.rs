@@ -14,6 +14,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Observed>()?;
     module.add_function(wrap_pyfunction!(observe, module)?)?;
     module.add_function(wrap_pyfunction!(dsacks, module)?)?;
+    module.add_function(wrap_pyfunction!(slow_starts_per_cycle, module)?)?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
     module.add(
         "DETECTED_BY",
@@ -160,6 +161,47 @@ fn dsacks(
     Ok(trace.received_twice())
 }
 
+/// Slow starts per cycle of a truth table (core/src/infer/cycles.rs): the windows and, where `is_loss`, the losses in
+/// order of time. Sequence numbers as on the wire.
+#[pyfunction]
+fn slow_starts_per_cycle(
+    is_loss: PyReadonlyArray1<'_, bool>,
+    snd_una: PyReadonlyArray1<'_, i64>,
+    snd_nxt: PyReadonlyArray1<'_, i64>,
+    is_slow_start: PyReadonlyArray1<'_, bool>,
+    has_restarted: PyReadonlyArray1<'_, bool>,
+) -> PyResult<Vec<u32>> {
+    let (is_loss, una, nxt) = (is_loss.to_vec()?, snd_una.to_vec()?, snd_nxt.to_vec()?);
+    let (slow, restarted) = (is_slow_start.to_vec()?, has_restarted.to_vec()?);
+    let lengths = [una.len(), nxt.len(), slow.len(), restarted.len()];
+    if lengths.iter().any(|length| *length != is_loss.len()) {
+        return Err(PyValueError::new_err(
+            "columns of one table are of equal length",
+        ));
+    }
+    let mut cycles = infer::Cycles::default();
+    let (mut number, mut offset) = (una.first().map_or(0, |first| *first as u32), 0_u64);
+    for row in 0..is_loss.len() {
+        if is_loss[row] {
+            cycles.loss(row as i64);
+            continue;
+        }
+        // A number behind the last one is an old row's.
+        let moved = (una[row] as u32).wrapping_sub(number);
+        if moved <= u32::MAX / 2 {
+            (number, offset) = (una[row] as u32, offset + u64::from(moved));
+        }
+        let ahead = (nxt[row] as u32).wrapping_sub(number);
+        cycles.window(infer::Moment {
+            snd_una: offset,
+            snd_nxt: offset + u64::from(if ahead <= u32::MAX / 2 { ahead } else { 0 }),
+            is_slow_start: slow[row],
+            has_restarted: restarted[row],
+        });
+    }
+    Ok(cycles.all().iter().map(|cycle| cycle.slow_starts).collect())
+}
+
 /// What a trace shows of its sender (core/src/infer/observer.rs): each table a dict of numpy columns.
 #[pyclass(frozen, module = "tcptrace_lab._core")]
 pub struct Observed {
@@ -275,6 +317,9 @@ impl Observed {
             "grown_to" => each(|part| part.grown_to),
             "started_by" => each(|part| index(part.started_by)),
             "ended_by" => each(|part| index(part.ended_by)),
+            "cycle" => self.inner.places.iter().map(|place| place.cycle as i64).collect::<Vec<_>>(),
+            "slow_start_end" => self.inner.places.iter().map(|place| index(place.slow_start_end)).collect::<Vec<_>>(),
+            "is_counted" => self.inner.places.iter().map(|place| place.is_counted).collect::<Vec<_>>(),
         )
     }
 

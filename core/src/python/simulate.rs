@@ -226,6 +226,20 @@ impl Simulation {
         Ok(table)
     }
 
+    /// Loss cycles: time_ns of each one's begin, connection, slow_starts. A connection's first begins with it, its last
+    /// may not be complete.
+    fn cycles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let of_each = self.output.cycles.iter().zip(0_u32..);
+        let rows: Vec<_> = of_each
+            .flat_map(|(cycles, number)| cycles.all().iter().map(move |cycle| (number, *cycle)))
+            .collect();
+        let table = PyDict::new(py);
+        column(&table, "time_ns", &rows, |row| row.1.start_ns)?;
+        column(&table, "connection", &rows, |row| row.0)?;
+        column(&table, "slow_starts", &rows, |row| row.1.slow_starts)?;
+        Ok(table)
+    }
+
     /// Packets the path lost, in order of time; `node` is a number in `path.nodes`, or in `path.reverse` where
     /// `is_reverse`. An overflow has the time of arrival, other losses that of the end of service.
     fn drops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -2,7 +2,6 @@
 
 mod build;
 pub mod capture_file;
-mod cycles;
 mod io;
 mod ns2;
 mod output;
@@ -16,7 +15,6 @@ mod timer;
 mod writes;
 
 pub use build::{QUEUE_BIN_NS, control, paths};
-pub use cycles::{Cycle, Cycles};
 pub use output::{NodeTotals, Output, OutputEvent};
 pub use record::{DetectedBy, DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
 pub use rfc::{initial_state, options as sender_options, rto};

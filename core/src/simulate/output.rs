@@ -1,12 +1,12 @@
 //! The result of a run, the same for both profiles.
 
-use super::cycles::Cycles;
 use super::packet_counting;
 use super::record::{
     ControlValues, DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow, count_drops,
 };
 use super::spec::{Profile, Spec};
 use super::taps::Seen;
+use crate::infer::Cycles;
 use crate::network::{Counters, Instant, Node, Path, QueueBin, Traveller};
 
 /// A row of `record_events`, times in nanoseconds.

@@ -1,7 +1,7 @@
 //! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
 
-use super::cycles::Cycles;
 use crate::congestion::Values;
+use crate::infer::{Cycles, Moment};
 use crate::network::{DropReason, Instant, Stamp};
 use crate::recovery::BoardCounts;
 
@@ -181,7 +181,12 @@ impl<I: Instant> Recorder<I> {
     /// kept.
     #[inline]
     pub fn window(&mut self, row: TruthRow, known: impl FnOnce(&mut Values) -> Known) {
-        self.cycles[row.connection as usize].window(&row);
+        self.cycles[row.connection as usize].window(Moment {
+            snd_una: row.snd_una,
+            snd_nxt: row.snd_nxt,
+            is_slow_start: row.cwnd < row.ssthresh,
+            has_restarted: row.state == SenderState::Loss,
+        });
         if self.keeps_truth {
             self.last_values.clear();
             let known = known(&mut self.last_values);
@@ -200,7 +205,10 @@ impl<I: Instant> Recorder<I> {
 
     /// A sender has noticed a loss; its new window follows.
     pub fn loss(&mut self, row: LossRow) {
-        self.cycles[row.connection as usize].loss(&row);
+        // A hole found later belongs to the loss event that found the first; a probe is no loss.
+        if !matches!(row.detected_by, DetectedBy::Partial | DetectedBy::Tlp) {
+            self.cycles[row.connection as usize].loss(row.time_ns);
+        }
         self.losses.push(row);
     }
 

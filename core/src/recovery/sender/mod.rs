@@ -55,7 +55,7 @@ pub enum Detection {
     Probe,
 }
 
-/// A reduction, for whoever keeps books.
+/// A reduction, for whoever keeps books; `ssthresh_after` is the one before where the timer backs off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
     pub detection: Detection,
@@ -368,6 +368,10 @@ impl Sender {
             self.control.on_loss(&mut self.state, &loss);
         }
         self.state.ssthresh = self.state.ssthresh.max(2.0 * self.state.smss);
+        self.book(detection, cwnd_before);
+    }
+
+    fn book(&mut self, detection: Detection, cwnd_before: f64) {
         self.reductions.push(Reduction {
             detection,
             offset: self.snd_una,
@@ -391,6 +395,8 @@ impl Sender {
             || self.rto_first_for(self.snd_una)
         {
             self.reduce(now_ns, Detection::Timeout);
+        } else {
+            self.book(Detection::Timeout, self.state.cwnd);
         }
         self.state.cwnd = self.state.smss;
         self.phase = Phase::Loss;
