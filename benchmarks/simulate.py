@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 print(json.dumps([json.loads(done.stdout)["packets_sent"], peak]))
 """
 FLOWS = (1, 10, 100, 1_000)
+# ns-2 needs so much longer for a packet that a part of the simulated time measures it as well.
+NS_SHARE = 10
 WINDOWS = (10, 100, 1_000, 10_000, 100_000)
 
 
@@ -175,40 +178,62 @@ def every_control(quick: bool) -> None:
         if "rfc" not in window.profiles:
             continue
         overrides = [f"duration_s={60 if quick else 600}", f'control.window="{window.name}"']
-        packets, each_ns = cost(load(SCENARIOS / "reno_10M.toml", overrides=overrides))
-        print(f"{window.name:22}{packets:12}{each_ns:12.0f}")
+        packets, spent = cost(load(SCENARIOS / "reno_10M.toml", overrides=overrides))
+        print(f"{window.name:22}{packets:12}{1e9 * spent / packets:12.0f}")
 
 
 def many_flows(quick: bool) -> None:
     """Nanoseconds per packet as flows share one bottleneck that gives each 0.1 Mbit/s and 20 waiting places.
 
-    Omitted: ns-2 beside it, whose script would have to be written for as many agents.
+    The difference of a long run and a short one, on both sides: setting up a thousand connections is no packet's cost.
+    ns-2's clocks tick at other phases, so its packets are not the same ones.
     """
     from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
 
-    print(f"\n{'flows':>8}{'packets':>12}{'ns/packet':>12}")
+    print(f"\n{'flows':>8}{'packets':>12}{'ns/packet':>12}{'ns-2':>12}{'ratio':>8}")
+    spans = [50_000, 500_000] if quick else [100_000, 2_000_000]
     for flows in FLOWS:
         node = Node(rate_bps=flows * 1e5, delay_s=0.05, buffer=20 * flows)
         sender = Connection(control=Control(recovery="sack"))
-        scenario = Scenario(
-            path=Path(nodes=(node,), return_delay_s=0.05),
-            connections=(sender,) * flows,
-            duration_s=(10_000 if quick else 100_000) / flows,
-            profile="ns2",
-        )
-        packets, each_ns = cost(scenario)
-        print(f"{flows:8}{packets:12}{each_ns:12.0f}")
+        path = Path(nodes=(node,), return_delay_s=0.05)
+        ours, theirs = [], []
+        for span in spans:
+            seconds = span / flows
+            scenario = Scenario(path=path, connections=(sender,) * flows, duration_s=seconds, profile="ns2")
+            ours.append(least(lambda scenario=scenario: cost(scenario), quick))
+            if shutil.which("ns"):
+                command = ["ns", str(HERE / "many_flows.tcl"), str(seconds / NS_SHARE), str(flows)]
+                theirs.append(least(lambda command=command: counted(command), quick))
+        line = f"{flows:8}{ours[1][0]:12}{each(ours):12.0f}"
+        print(line + (f"{each(theirs):12.0f}{each(theirs) / each(ours):8.1f}" if theirs else ""))
+
+
+def each(runs: list[tuple[int, float]]) -> float:
+    """Nanoseconds for each packet that the longer of two runs has more."""
+    (few, short), (many, long) = runs
+    return 1e9 * (long - short) / (many - few)
+
+
+def least(run: Callable[[], tuple[int, float]], quick: bool) -> tuple[int, float]:
+    """The cheapest of several runs."""
+    return min((run() for _ in range(1 if quick else 3)), key=lambda found: found[1])
+
+
+def counted(command: list[str]) -> tuple[int, float]:
+    """Packets that ns-2 sent, and its processor seconds."""
+    spent, output = timed(command)
+    return int(re.findall(r"^(\d+) \d+$", output, re.MULTILINE)[0]), spent
 
 
 def cost(scenario: Any) -> tuple[int, float]:
-    """Data packets of a scenario, and nanoseconds of processor time for each."""
+    """Data packets of a scenario, and processor seconds."""
     from dataclasses import replace
 
     from tcptrace_lab.simulate import simulate
 
     start = time.process_time()
     packets = int(simulate(replace(scenario, taps=()), truth=False).summary["packets_sent"])
-    return packets, 1e9 * (time.process_time() - start) / packets
+    return packets, time.process_time() - start
 
 
 def figure_2_sweep(quick: bool) -> None:

@@ -40,15 +40,15 @@ pub struct Schedule<I> {
     /// By source; behind the paths padded to a power of two.
     entries: Vec<Entry<I>>,
     /// winners[1] is the earliest source behind the paths, winners[n]'s children are 2n and 2n + 1; leaves follow.
-    winners: Vec<usize>,
+    winners: Vec<u32>,
     order: u64,
 }
 
 impl<I: Instant> Schedule<I> {
     pub fn new(sources: usize) -> Self {
         let leaves = sources.saturating_sub(PATHS).next_power_of_two();
-        let mut winners = vec![PATHS; leaves];
-        winners.extend(PATHS..PATHS + leaves);
+        let mut winners = vec![PATHS as u32; leaves];
+        winners.extend((PATHS..PATHS + leaves).map(|source| source as u32));
         for node in (1..leaves).rev() {
             winners[node] = winners[2 * node];
         }
@@ -61,6 +61,10 @@ impl<I: Instant> Schedule<I> {
 
     /// Sets or clears a source's time.
     pub fn set(&mut self, source: usize, at: Option<Stamp<I>>) {
+        if at.is_none() && self.time(source) == I::NEVER {
+            // Most of what is cleared was never set: no match is decided otherwise.
+            return;
+        }
         self.note(source, at);
         if source >= PATHS {
             self.play(source);
@@ -88,9 +92,9 @@ impl<I: Instant> Schedule<I> {
         let mut node = (source - PATHS + self.winners.len() / 2) / 2;
         while node >= 1 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let is_right = self.entries[right].is_before(&self.entries[left]);
+            let is_right = self.entries[right as usize].is_before(&self.entries[left as usize]);
             let winner = if is_right { right } else { left };
-            if self.winners[node] == winner && winner != source {
+            if self.winners[node] == winner && winner as usize != source {
                 // Neither was nor is the winner here: nothing changes further up.
                 return;
             }
@@ -108,7 +112,7 @@ impl<I: Instant> Schedule<I> {
     /// The next source and its time.
     #[inline]
     pub fn next(&self) -> Option<(usize, Stamp<I>)> {
-        let mut source = self.winners[1];
+        let mut source = self.winners[1] as usize;
         let mut next = &self.entries[source];
         for (path, entry) in self.entries[..PATHS].iter().enumerate() {
             if entry.is_before(next) {
