@@ -171,11 +171,16 @@ class Capture:
         return self._core.truncated
 
     @cached_property
+    def columns(self) -> dict[str, Any]:
+        """The columns of `connections` as arrays (text as lists), without pandas."""
+        return self._core.connection_columns()
+
+    @cached_property
     def connections(self) -> pd.DataFrame:
         """One row per connection."""
         import pandas as pd
 
-        return pd.DataFrame(self._core.connection_columns())
+        return pd.DataFrame(self.columns)
 
     def connection_rows(self, first: int, count: int) -> pd.DataFrame:
         """So many rows of `connections` from row `first` on, without keeping them."""
@@ -227,7 +232,7 @@ class Capture:
         if self._core.has_detail(id, 0):
             return self.flows(id)[direction].columns
         if (id, direction) not in self._rows:
-            main = (self.connections["unique_bytes_server"] > self.connections["unique_bytes_client"]).to_numpy()
+            main = self.columns["unique_bytes_server"] > self.columns["unique_bytes_client"]
             wanted = [(id, direction), *((near, int(main[near])) for near in self._near(id)[1:])]
             self._rows.clear()
             core = self._again([(near, self._core.end_of(near, side)) for near, side in wanted])
@@ -239,7 +244,7 @@ class Capture:
 
     def _near(self, id: int) -> list[int]:
         """A connection and, while that is cheap, those after it."""
-        packets = self.connections["packets"].to_numpy()
+        packets = self.columns["packets"]
         wanted, total = [id], int(packets[id])
         for near in range(id + 1, len(self)):
             total += int(packets[near])
@@ -297,6 +302,11 @@ class Connection:
         """The connection's row of the connections table."""
         return self.capture.connections.iloc[self.id]
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The same without pandas."""
+        return {name: column[self.id] for name, column in self.capture.columns.items()}
+
     def rows(self, direction: int) -> Columns:
         """What one side sent and was told (0: the client), as arrays."""
         return self.capture.rows(self.id, direction)
@@ -334,7 +344,7 @@ class Connection:
         return face.plot(self, start_s=start_s, end_s=end_s)
 
     def __repr__(self) -> str:
-        row = self.summary
+        row = self.row
         ends = f"{row['client']}:{row['client_port']} -> {row['server']}:{row['port']}"
         return f"<Connection {self.id}: {ends}, {row['packets']} packets, {row['bytes']} bytes>"
 

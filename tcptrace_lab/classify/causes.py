@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # A loss in a queue below this share of one that was carried without a loss was no overflow.
 SHORT_SHARE = 0.7
@@ -20,20 +22,21 @@ MOST_UNSURE = 0.5
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
     """The verdict's `losses`: total, by_cause (overflow, random, unknown), possible_unseen."""
-    table = seen.losses
-    table = table[~table["spurious"].astype(bool)]
+    lost = seen.timeline.observed.lost()
+    is_lost = ~lost["spurious"]
+    events, lengths = lost["event"][is_lost], lost["length"][is_lost]
     by_event = [_cause(queue, path) for queue in path.queue_at_loss]
     # Packets on the wire: a super-segment sent again is as many as it was cut into. After a restart it goes over what
     # had arrived too: there at least one of its packets was lost.
-    packets = np.maximum(np.round(table["length"].to_numpy() / seen.timeline.smss).astype(np.int64), 1)
-    restarts = np.array([seen.episodes[event].restarts for event in table["event"]], dtype=bool)
+    packets = np.maximum(np.round(lengths / seen.timeline.smss).astype(np.int64), 1)
+    restarts = np.array([seen.episodes[event].restarts for event in events.tolist()], dtype=bool)
     merged = int((packets - 1)[restarts].sum())
     packets[restarts] = 1
     if who.view is not None and who.view.unsure > MOST_UNSURE:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     causes: Counter[str] = Counter()
-    for event, count in zip(table["event"], packets, strict=True):
+    for event, count in zip(events.tolist(), packets, strict=True):
         causes[by_event[event]] += int(count)
     if who.tap.sack.value == "unknown":
         # How many of those sent again had been lost rests on the blocks that the capture has not.

@@ -23,10 +23,6 @@ FEWEST_ACKS = 8
 SLOW_START_PIECES = 4
 FRACTIONS = (0.0, 0.25, 0.5, 0.75)
 FEWEST_ACKS_EACH = 3
-# Within an epoch, so many ACKs in a row (or a tenth of those before) may find the sender not held back by its window;
-# after more than that its window is not what was replayed.
-UNLIMITED_ACKS = 8
-UNLIMITED_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +58,9 @@ def _each(tape: Tape, cwnd: Floats, ssthresh: Floats) -> Iterator[Misfit]:
         if epoch.is_slow_start and epoch.begin != "connection":
             # After a restart the receiver still holds data from before: an ACK may cover any amount.
             continue
-        chosen = _at_work(epoch)
-        if np.count_nonzero(chosen) < FEWEST_ACKS:
+        if len(epoch.at_work) < FEWEST_ACKS:
             continue
-        for rows in _pieces(np.flatnonzero(chosen), epoch):
+        for rows in _pieces(epoch.at_work, epoch):
             yield _followed(tape, epoch, rows, cwnd)
 
 
@@ -98,17 +93,6 @@ def outside(difference: Floats, has_sent: Bools) -> Floats:
     A sender that sends nothing may have more outstanding than its window allows, never a whole segment less.
     """
     found: Floats = np.maximum(np.where(has_sent, difference, 0.0), np.maximum(-1.0 - difference, 0.0))
-    return found
-
-
-def _at_work(epoch: Epoch) -> Bools:
-    """The ACKs at which the flight is the window, up to where something else has held the sender back for long."""
-    limited = epoch.is_limited
-    idle = np.cumsum(~limited)
-    over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(limited)))
-    found = limited.copy()
-    if len(over):
-        found[over[0] :] = False
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tcptrace_lab.capture import PACKETS_PER_PASS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, sender
@@ -19,14 +21,13 @@ MOST = 7
 
 def neighbours(capture: Capture, who: Sender) -> tuple[Reconstruction, ...]:
     """Every flow that sent beside this one for some time; none where they are too many to rest anything on."""
-    table = capture.connections
-    own = table.iloc[who.connection]
+    table, own = capture.columns, capture[who.connection].row
     begin, end = own["start_ns"], own["start_ns"] + own["duration_ns"]
     beside = (table["start_ns"] < end) & (table["start_ns"] + table["duration_ns"] > begin)
     beside &= table["bytes"] > LEAST_SHARE * own["bytes"]
-    numbers = [int(number) for number in table.index[beside] if number != who.connection]
+    numbers = [int(number) for number in np.flatnonzero(beside) if number != who.connection]
     # Where not all flows are held at once, each would be another pass over the file.
-    if len(numbers) > MOST or (len(table) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS):
+    if len(numbers) > MOST or (len(capture) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS):
         return ()
     others = (sender(capture[number]) for number in numbers)
     return tuple(Reconstruction(other.timeline) for other in others if other.vantage == who.vantage)

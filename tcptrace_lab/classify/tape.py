@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice, pairwise
 
 import numpy as np
@@ -28,6 +29,10 @@ SETTLES_ACKS = 6
 # changes once does not count against the round trips behind it. Long enough for a delay window to come round.
 PIECE_ROUNDS = 16
 MOST_PIECES = 6
+# Within an epoch, so many ACKs in a row (or a tenth of those before) may find the sender not held back by its window;
+# after more than that its window is not what was replayed.
+UNLIMITED_ACKS = 8
+UNLIMITED_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,15 @@ class Epoch:
     before: float
     after: float
     ends_in_loss: bool
+
+    @cached_property
+    def at_work(self) -> Ints:
+        """Places of the ACKs at which the flight is the window, up to where something else has held the sender back
+        for long."""
+        idle = np.cumsum(~self.is_limited)
+        over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(idle)))
+        found = np.flatnonzero(self.is_limited)
+        return found[found < over[0]] if len(over) else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +143,9 @@ class _Writer:
         # With SACK blocks about, what is outstanding is not what is on the path.
         self.limited = self._limited() & (timeline.sacked == 0)
         self.has_sent = timeline.sends_before_next_ack > sent
+        # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
+        self.sends_in_order = self.has_sent & (timeline.sacked == 0)
+        self.sends_by_window = self.has_sent & self.limited
         self.marks = _Columns()
         self.loss_mark: dict[int, int] = {}
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
@@ -137,10 +154,10 @@ class _Writer:
         self.cuts = [self._cuts(part) for part in seen.stretches]
 
     def _limited(self) -> Bools:
-        table = self.seen.windows
-        codes = table["limited_by"].cat.codes.to_numpy()
+        table = self.seen.window_columns
+        codes = table["limited_by"]
         # A row per ACK, and one per restart behind its ACK's.
-        at = np.searchsorted(table["time_ns"].to_numpy(), self.timeline.ack_ns, side="left")
+        at = np.searchsorted(table["time_ns"], self.timeline.ack_ns, side="left")
         found: Bools = codes[np.minimum(at, len(codes) - 1)] == 0
         return found
 
@@ -213,7 +230,7 @@ class _Writer:
         if self._is_unsettled(part):
             return None
         upto = min(part.last, part.first + max(int(self.flight[part.first]) // self.timeline.smss, SETTLES_ACKS)) + 1
-        found = np.flatnonzero((self.has_sent & (self.timeline.sacked == 0))[part.first : upto])
+        found = np.flatnonzero(self.sends_in_order[part.first : upto])
         return part.first + int(found[0]) if len(found) else None
 
     def after(self, part: Stretch) -> float:
@@ -302,7 +319,7 @@ class _Writer:
             return []
         rounds = self.round[begins : part.last + 1] - self.round[begins]
         pieces = min(int(rounds[-1]) // PIECE_ROUNDS, MOST_PIECES)
-        told = np.flatnonzero((self.has_sent & self.limited)[begins : part.last + 1])
+        told = np.flatnonzero(self.sends_by_window[begins : part.last + 1])
         found: list[int] = []
         for number in range(1, pieces):
             at = int(np.searchsorted(rounds, number * int(rounds[-1]) // pieces, side="left"))
@@ -339,8 +356,7 @@ class _Writer:
 
 def _last_move(timeline: Timeline, known: int) -> int:
     """The last ACK that moved `snd_una` among the first `known`."""
-    moved = np.flatnonzero(timeline.newly_acked[: max(known, 1)] > 0)
-    return int(moved[-1]) if len(moved) else 0
+    return max(int(timeline.last_moved[max(known, 1) - 1]), 0)
 
 
 def _rounds(una: Ints, nxt: Ints) -> Ints:

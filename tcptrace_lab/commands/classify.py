@@ -118,7 +118,7 @@ def _classify(file: str, connection: int | None) -> list[Verdict]:
 
     capture = opened(file)
     if connection is None:
-        total = int((capture.connections["bytes"] > 0).sum())
+        total = int((capture.columns["bytes"] > 0).sum())
         return list(_told(classify(capture, file=file), total, file))
     if not 0 <= connection < len(capture):
         raise LabError(f"{file}: no connection {connection}; it has {len(capture)}")

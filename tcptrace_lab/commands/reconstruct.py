@@ -95,12 +95,12 @@ def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
     from tcptrace_lab.reconstruct.sender import sender
 
     capture = opened(file)
-    table = capture.connections
-    if not len(table) or not int(table["bytes"].max()):
+    volumes = capture.columns["bytes"]
+    if not len(volumes) or not int(volumes.max()):
         raise LabError(f"{file}: no connection carries data")
-    number = int(table["bytes"].argmax()) if connection is None else connection
-    if not 0 <= number < len(table):
-        raise LabError(f"{file}: no connection {number}; it has {len(table)}")
+    number = int(volumes.argmax()) if connection is None else connection
+    if not 0 <= number < len(volumes):
+        raise LabError(f"{file}: no connection {number}; it has {len(volumes)}")
     return capture, sender(capture[number])
 
 

@@ -58,7 +58,9 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
     reached = next((part for part in reversed(group) if part.begin != "idle"), last)
     peak_ns = timeline.ack_ns[reached.first if reached.peak is None else reached.peak]
-    is_over = int(timeline.ack_ns[reached.last] - peak_ns) > rtt_ns and not _ends_in_recovery(timeline)
+    is_over = int(timeline.ack_ns[reached.last] - peak_ns) > rtt_ns
+    if following is None:
+        is_over &= not _ends_in_recovery(timeline)
     if reached.peak is None and reached.begin == "restart":
         # An answer or two after a restart show no growth yet: the capture ended before it could.
         moved = timeline.newly_acked[reached.first + 1 : reached.last + 1] > 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.timeline import Timeline
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering"]
 
@@ -54,6 +56,8 @@ def losses(timeline: Timeline) -> pd.DataFrame:
 
     `spurious` are retransmissions whose segment, or an earlier copy, the answer shows to have arrived.
     """
+    import pandas as pd
+
     rows, events = timeline.observed.lost(), timeline.observed.events()
     event = rows["event"]
     after = events["window_after"][event]

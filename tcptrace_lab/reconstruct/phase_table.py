@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from tcptrace_lab.reconstruct.cycles import Cycle
 from tcptrace_lab.reconstruct.losses import Episode
@@ -14,14 +14,19 @@ from tcptrace_lab.reconstruct.phases import Kind, Phase, Stretch
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 OF_LIMIT: dict[str, Kind] = {"rwnd": "rwnd_limited", "application": "app_limited"}
 
 
 def phases(
-    timeline: Timeline, parts: Sequence[Stretch], episodes: Sequence[Episode], flight: Ints, table: pd.DataFrame
+    timeline: Timeline, parts: Sequence[Stretch], episodes: Sequence[Episode], flight: Ints, codes: Ints
 ) -> tuple[Phase, ...]:
-    """Every phase that lasted: slow start, what followed it, silence before a timeout, recovery, idle time."""
-    codes = table["limited_by"].cat.codes.to_numpy().astype(np.int64) if len(table) else np.zeros(0, dtype=np.int64)
+    """Every phase that lasted: slow start, what followed it, silence before a timeout, recovery, idle time.
+
+    `codes`: what limited the sender, by row of the windows.
+    """
     found = [*_growth(timeline, parts, flight, codes), *_after_losses(timeline, parts, episodes, flight)]
     found.extend(_idle(timeline, parts))
     return tuple(sorted((phase for phase in found if phase.end_ns > phase.start_ns), key=lambda phase: phase.start_ns))
@@ -87,19 +92,24 @@ def _phase(start_ns: int, end_ns: int, kind: Kind, cwnd: tuple[int, int]) -> Pha
 
 def phase_table(found: Sequence[Phase]) -> pd.DataFrame:
     """start_ns, end_ns, kind, cwnd_start, cwnd_end (bytes)."""
+    import pandas as pd
+
     names = ("start_ns", "end_ns", "kind", "cwnd_start", "cwnd_end")
     return pd.DataFrame({name: [getattr(phase, name) for phase in found] for name in names})
 
 
 def cycle_table(found: Sequence[Cycle], in_order: Sequence[Phase]) -> pd.DataFrame:
     """start_ns, end_ns, slow_starts, phases (how many begin within), w_max (bytes), throughput (bit/s)."""
-    begins = np.array([phase.start_ns for phase in in_order], dtype=np.int64)
+    import pandas as pd
+
+    begins = np.sort(np.array([phase.start_ns for phase in in_order], dtype=np.int64))
+    before = np.searchsorted(begins, [[cycle.start_ns, cycle.end_ns] for cycle in found], side="left").reshape(-1, 2)
     return pd.DataFrame(
         {
             "start_ns": [cycle.start_ns for cycle in found],
             "end_ns": [cycle.end_ns for cycle in found],
             "slow_starts": [cycle.slow_starts for cycle in found],
-            "phases": [int(np.count_nonzero((begins >= cycle.start_ns) & (begins < cycle.end_ns))) for cycle in found],
+            "phases": np.maximum(before[:, 1] - before[:, 0], 0).tolist(),
             "w_max": [cycle.w_max for cycle in found],
             "throughput": [cycle.throughput for cycle in found],
         }

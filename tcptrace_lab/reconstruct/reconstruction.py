@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
 from tcptrace_lab.reconstruct.losses import Episode, episodes, losses
 from tcptrace_lab.reconstruct.phase_table import cycle_table, phase_table, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
-from tcptrace_lab.reconstruct.windows import limits, windows
+from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,12 @@ class Reconstruction:
         return stretches(self.timeline, self.episodes)
 
     @cached_property
+    def window_columns(self) -> dict[str, Ints]:
+        return window_columns(self.timeline)
+
+    @cached_property
     def windows(self) -> pd.DataFrame:
-        return windows(self.timeline)
+        return windows(self.window_columns)
 
     @cached_property
     def limits(self) -> dict[str, float]:
@@ -63,7 +69,7 @@ class Reconstruction:
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        return phases(self.timeline, self.stretches, self.episodes, self.flight, self.windows)
+        return phases(self.timeline, self.stretches, self.episodes, self.flight, self.window_columns["limited_by"])
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The four tables by name: windows, phases, losses, cycles."""

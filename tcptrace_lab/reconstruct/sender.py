@@ -49,15 +49,13 @@ class Sender:
 
 def senders(capture: Capture) -> Iterator[Sender]:
     """The main sender of every connection that carries data."""
-    table = capture.connections
-    for row in range(len(table)):
-        if table["bytes"].iloc[row] > 0:
-            yield sender(capture[row])
+    for id in np.flatnonzero(capture.columns["bytes"] > 0):
+        yield sender(capture[int(id)])
 
 
 def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     """The sender of one direction (0: the client), by default of the one with more data."""
-    row = connection.summary
+    row = connection.row
     if direction is None:
         direction = int(row["unique_bytes_server"] > row["unique_bytes_client"])
     side, other = SIDES[direction], SIDES[1 - direction]

@@ -8,22 +8,32 @@ core works it out (core/src/infer/windows.rs, limits.rs).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LIMITS = tuple(_core.LIMITS)
 CWND, RWND, APPLICATION, RECOVERY = range(len(LIMITS))
 UNKNOWN = -1
 
 
-def windows(timeline: Timeline) -> pd.DataFrame:
-    """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; NA: unknown), limited_by."""
+def window_columns(timeline: Timeline) -> dict[str, Ints]:
+    """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; -1: unknown), limited_by as
+    a place in LIMITS."""
     columns = timeline.observed.windows()
-    if len(timeline.slack):
-        columns = _widened(columns, timeline)
+    return _widened(columns, timeline) if len(timeline.slack) else columns
+
+
+def windows(columns: dict[str, Ints]) -> pd.DataFrame:
+    """The same as a table: NA where a bound is unknown, limits by name."""
+    import pandas as pd
+
     return pd.DataFrame(
         {
             "time_ns": columns["time_ns"],
@@ -49,6 +59,8 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
 
 
 def _nullable(values: Ints) -> pd.arrays.IntegerArray:
+    import pandas as pd
+
     return pd.arrays.IntegerArray(values, values == UNKNOWN)
 
 

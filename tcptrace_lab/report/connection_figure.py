@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
+from tcptrace_lab.reconstruct.windows import UNKNOWN
 from tcptrace_lab.report.decimate import cells, envelope
 
 if TYPE_CHECKING:
@@ -170,16 +171,16 @@ def _no_window(axes: Axes, seen: Reconstruction, span: Span, hidden: Obstacles) 
 
 
 def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) -> None:
-    timeline, table = seen.timeline, seen.windows
+    timeline, table = seen.timeline, seen.window_columns
     smss = timeline.smss
-    seconds = (table["time_ns"].to_numpy() - timeline.start_ns) / 1e9
+    seconds = (table["time_ns"] - timeline.start_ns) / 1e9
     drawn = _within(seconds, span)
     handles: list[Any] = []
     if not drawn.any():
         return
     x = seconds[drawn]
-    cwnd = table["cwnd"].to_numpy()[drawn] / smss
-    flight = table["cwnd_low"].to_numpy()[drawn] / smss
+    cwnd = table["cwnd"][drawn] / smss
+    flight = table["cwnd_low"][drawn] / smss
     top = float(cwnd.max())
     handles.extend(_slow_starts(axes, seen, span, top, doubt=doubt))
     axes.plot(*envelope(x, cwnd, bins=BINS), color=BLUE, drawstyle="steps-post", **STYLE)
@@ -187,11 +188,12 @@ def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) 
     if np.mean(flight < cwnd) > 0.01:
         axes.plot(*envelope(x, flight, bins=BINS), color=SKY, linewidth=0.7, drawstyle="steps-post")
         handles.insert(1, Line2D([], [], color=SKY, label="flight, where less"))
-    threshold = table["ssthresh"].to_numpy(dtype=float, na_value=np.nan)[drawn] / smss
+    threshold = table["ssthresh"][drawn]
+    threshold = np.where(threshold == UNKNOWN, np.nan, threshold / smss)
     if np.isfinite(threshold).any():
         axes.plot(x, threshold, color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
         handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh, where seen"))
-    heard = np.maximum(np.searchsorted(timeline.ack_ns, table["time_ns"].to_numpy()[drawn], side="right") - 1, 0)
+    heard = np.maximum(np.searchsorted(timeline.ack_ns, table["time_ns"][drawn], side="right") - 1, 0)
     rwnd = timeline.rwnd[heard] / smss
     if np.mean(rwnd < FRAME * top) > 0.02:
         # More than one ACK (the SYN's window is not scaled) told of a window that could limit.
