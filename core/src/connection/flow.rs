@@ -52,6 +52,31 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// A value from each part of it that the short ways touch.
+    #[inline]
+    pub(super) fn hot(&self) -> [i64; 6] {
+        let counts = &self.counts;
+        [
+            self.snd_una,
+            self.seen.end(),
+            i64::from(self.next_seq),
+            self.answer.offset,
+            counts.last_time,
+            counts.rtt.count() as i64,
+        ]
+    }
+
+    /// The same behind its pointers.
+    #[inline]
+    pub(super) fn hot_heap(&self) -> (Option<i64>, Option<i64>, [Option<i64>; 2]) {
+        let sent = |sent: &Sent| sent.time;
+        (
+            self.outstanding.front().map(sent),
+            self.outstanding.last().map(sent),
+            [self.counts.rtt.last(), self.counts.ts_rtt.last()],
+        )
+    }
+
     /// One past the highest byte sent, SYN and FIN included (RFC 9293 `SND.NXT` as the tap sees it).
     #[inline]
     pub(super) fn snd_max(&self) -> i64 {

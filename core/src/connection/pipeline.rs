@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::table::Table;
+use super::table::{AHEAD, Table};
 use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::{DecodeCounts, Decoder, Plain, Segment};
 
@@ -75,7 +75,11 @@ pub fn run(
 }
 
 fn follow(table: &mut Table, batch: &Batch) {
-    for packet in &batch.packets {
+    for (at, packet) in batch.packets.iter().enumerate() {
+        if at % AHEAD == 0 {
+            let next = batch.packets[at..].iter().take(AHEAD);
+            table.look_ahead(next.map(|packet| &packet.plain));
+        }
         let index = batch.first_record + u64::from(packet.record & !OTHER);
         if packet.record & OTHER == 0 {
             table.push_plain(packet.time_ns, index, &packet.plain);

@@ -72,6 +72,11 @@ impl Samples {
         counted
     }
 
+    /// The latest one, unless it is in the histogram.
+    pub fn last(&self) -> Option<i64> {
+        self.exact.last().copied()
+    }
+
     pub fn count(&self) -> u64 {
         self.counted.count + self.exact.len() as u64
     }

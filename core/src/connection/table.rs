@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::BuildHasher;
+use std::hint::black_box;
 use std::net::IpAddr;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -10,6 +11,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::brief::{self, Kept};
 use super::connection::{Connection, End};
 use super::detail::Keep;
+use super::flow::Flow;
 use super::packet::Packet;
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 
@@ -55,8 +57,13 @@ struct Found {
     begun: u32,
 }
 
-/// Places in the shortcut: enough for a few thousand connections at once without the map.
-const SHORTCUTS: usize = 1 << 12;
+/// Places in the shortcut at first, and at the most (16 MB), each for two pairs. It grows with the connections.
+const SHORTCUTS: usize = 1 << 11;
+const MOST_SHORTCUTS: usize = 1 << 19;
+/// Packets whose connections are looked at together before they are followed.
+pub const AHEAD: usize = 16;
+/// With more connections than this their state is larger than the caches next to the core.
+const MANY: usize = 256;
 /// Connections of one pair of endpoints that are looked through for the right network.
 const MOST_NETWORKS: usize = 64;
 const NOBODY: u32 = u32::MAX;
@@ -96,7 +103,7 @@ pub struct Table {
     /// The connection of the segment before: most segments follow one of their own.
     last: Option<u32>,
     /// By a hash of the pair, the same for both directions; addresses and ports of 0: empty.
-    shortcuts: Vec<Found>,
+    shortcuts: Vec<[Found; 2]>,
     wanted: Wanted,
     segments: u64,
     /// Connections that left without an end, and those that went on after they had.
@@ -199,6 +206,77 @@ impl Table {
         }
     }
 
+    /// Looks at what the next packets will touch, so that the memory behind it comes for all of them at once.
+    #[inline]
+    pub fn look_ahead<'a>(&self, next: impl Iterator<Item = &'a Plain>) {
+        if self.begun.len() < MANY {
+            return;
+        }
+        let mut places = [NOBODY; AHEAD];
+        for (place, plain) in places.iter_mut().zip(next) {
+            let there = (plain.addresses, plain.ports);
+            let back = reversed(there);
+            *place = self.known(there, back).map_or(NOBODY, |found| found.begun);
+        }
+        let connections = || places.iter().filter_map(|&at| self.begun.get(at as usize));
+        for connection in connections() {
+            black_box(connection.flows.each_ref().map(Flow::hot));
+        }
+        for connection in connections() {
+            black_box(connection.flows.each_ref().map(Flow::hot_heap));
+        }
+    }
+
+    /// Where a pair was last found, as either direction has it.
+    #[inline]
+    fn known(&self, there: (u64, u32), back: (u64, u32)) -> Option<Found> {
+        let two = self
+            .shortcuts
+            .get(place(self.shortcuts.len(), there, back))?;
+        two.iter()
+            .find(|found| [there, back].contains(&(found.addresses, found.ports)))
+            .copied()
+    }
+
+    fn note(&mut self, found: Found) {
+        if self.shortcuts.len() < self.begun.len().clamp(SHORTCUTS, MOST_SHORTCUTS) {
+            let places = (2 * self.begun.len()).next_power_of_two();
+            let places = vec![<[Found; 2]>::default(); places.clamp(SHORTCUTS, MOST_SHORTCUTS)];
+            let before = std::mem::replace(&mut self.shortcuts, places);
+            for found in before.into_iter().flatten() {
+                if found != Found::default() {
+                    self.put_first(found);
+                }
+            }
+        }
+        self.put_first(found);
+    }
+
+    /// The one that was found last stands first.
+    fn put_first(&mut self, found: Found) {
+        let pair = (found.addresses, found.ports);
+        let place = place(self.shortcuts.len(), pair, reversed(pair));
+        let [first, second] = &mut self.shortcuts[place];
+        if (first.addresses, first.ports) != pair {
+            *second = *first;
+        }
+        *first = found;
+    }
+
+    /// The shortcut would lead to a connection that is not the pair's any more.
+    fn forget(&mut self, [src, dst]: [Endpoint; 2]) {
+        let Some(there) = plain_pair(src, dst) else {
+            return;
+        };
+        let back = reversed(there);
+        let place = place(self.shortcuts.len(), there, back);
+        for found in self.shortcuts.get_mut(place).into_iter().flatten() {
+            if [there, back].contains(&(found.addresses, found.ports)) {
+                *found = Found::default();
+            }
+        }
+    }
+
     /// By the shortcut, if it holds the pair; a SYN may open a connection and goes through the map.
     #[inline]
     fn push_known(
@@ -208,13 +286,12 @@ impl Table {
         options: Option<&TcpOptions>,
     ) -> Option<u32> {
         let back = reversed(there);
-        let found = self.shortcuts.get(shortcut(there, back))?;
-        let pair = (found.addresses, found.ports);
-        if packet.is_syn() || (pair != there && pair != back) || there == (0, 0) {
+        let found = self.known(there, back)?;
+        if packet.is_syn() || there == (0, 0) {
             return None;
         }
         // The shortcut holds the pair as `ends` has it.
-        let from = usize::from(pair != there);
+        let from = usize::from((found.addresses, found.ports) != there);
         let connection = &mut self.begun[found.begun as usize];
         connection.push(from, packet, options);
         Some(connection.id as u32)
@@ -235,14 +312,11 @@ impl Table {
         let back = reversed(there);
         let is_there = slot.ends[0] == plain.src();
         let (addresses, ports) = if is_there { there } else { back };
-        if self.shortcuts.is_empty() {
-            self.shortcuts = vec![Found::default(); SHORTCUTS];
-        }
-        self.shortcuts[shortcut(there, back)] = Found {
+        self.note(Found {
             addresses,
             ports,
             begun,
-        };
+        });
         id
     }
 
@@ -363,12 +437,8 @@ impl Table {
             previous,
             state,
         });
-        // A new connection on a known pair: the shortcut would still lead to the old one.
-        if let Some(pair) = plain_pair(src, dst) {
-            if let Some(found) = self.shortcuts.get_mut(shortcut(pair, reversed(pair))) {
-                *found = Found::default();
-            }
-        }
+        // It may be a new connection on a known pair.
+        self.forget(ends);
         id
     }
 
@@ -389,32 +459,23 @@ impl Table {
             }
             self.left_idle += u64::from(!is_over);
             let slot = &mut self.slots[place];
+            let ends = slot.ends;
             match std::mem::replace(&mut slot.state, State::Left) {
                 State::Begun(at) => {
-                    let [src, dst] = slot.ends;
-                    let empty = Connection::new(id as usize, [src, dst], [Keep::Nothing; 2]);
+                    let empty = Connection::new(id as usize, ends, [Keep::Nothing; 2]);
                     gone.push(std::mem::replace(&mut self.begun[at as usize], empty));
                     self.free.push(at);
-                    if let Some(pair) = plain_pair(src, dst) {
-                        if let Some(found) = self.shortcuts.get_mut(shortcut(pair, reversed(pair)))
-                        {
-                            *found = Found::default();
-                        }
-                    }
+                    self.forget(ends);
                 }
                 State::Brief(kept) => {
-                    gone.push(follow_again(
-                        id as usize,
-                        slot.ends,
-                        &kept,
-                        [Keep::Nothing; 2],
-                    ));
+                    let nothing = [Keep::Nothing; 2];
+                    gone.push(follow_again(id as usize, ends, &kept, nothing));
                 }
                 State::Left => {}
             }
             if is_over {
                 // Nothing of it is expected any more; one that was merely idle is remembered as such.
-                let key = hash(slot.ends[0], slot.ends[1]);
+                let key = hash(ends[0], ends[1]);
                 if self.newest.get(&key) == Some(&id) {
                     self.newest.remove(&key);
                 }
@@ -457,11 +518,13 @@ fn reversed((addresses, ports): (u64, u32)) -> (u64, u32) {
     (addresses.rotate_left(32), ports.rotate_left(16))
 }
 
-/// A place that both directions of a pair share.
+/// A place among so many (a power of two) that both directions of a pair share.
 #[inline]
-fn shortcut(there: (u64, u32), back: (u64, u32)) -> usize {
-    let mixed = (there.0 ^ back.0 ^ u64::from(there.1 ^ back.1)) as u32;
-    (mixed.wrapping_mul(0x9e37_79b9) >> (u32::BITS - SHORTCUTS.trailing_zeros())) as usize
+fn place(places: usize, there: (u64, u32), back: (u64, u32)) -> usize {
+    // The halves of each are the same: what differs between the two ends, twice.
+    let differs = (there.0 ^ back.0) >> 32 << 32 | u64::from(there.1 ^ back.1);
+    let bits = places.max(2).trailing_zeros();
+    (differs.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize
 }
 
 /// IPv4 endpoints as the shortcut has them.
