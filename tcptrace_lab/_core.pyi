@@ -1,6 +1,6 @@
 """The Rust core (core/src/python)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 __version__: str
@@ -11,7 +11,7 @@ class OwnSender:
     """One connection of a scenario, sent by this project's own code over a TUN descriptor (Linux only)."""
 
     def __new__(
-        cls, spec: str, connection: int, device_fd: int, source: tuple[str, int], destination: tuple[str, int]
+        cls, scenario: Mapping[str, Any], connection: int, device_fd: int, source: tuple[str, int], destination: tuple[str, int]
     ) -> OwnSender: ...
     def run(self, drain_s: float) -> dict[str, Any]:
         """Sends for the scenario's duration and waits for the end; what it knew, as columns."""
@@ -21,7 +21,9 @@ class OwnSender:
 class Emulator:
     """Two open, non-blocking TUN descriptors joined by a scenario's path (Linux only)."""
 
-    def __new__(cls, spec: str, sender_fd: int, receiver_fd: int) -> Emulator: ...
+    def __new__(cls, scenario: Mapping[str, Any], sender_fd: int, receiver_fd: int) -> Emulator: ...
+    @property
+    def nodes_before(self) -> int: ...
     def run(self) -> dict[str, Any]:
         """Carries packets until `stop` is called from another thread; what happened, as columns."""
 
@@ -126,6 +128,8 @@ class Records:
 CAUSES: list[str]
 LIMITS: list[str]
 DETECTED_BY: list[str]
+DROP_REASONS: list[str]
+SENDER_STATES: dict[str, int]
 BEGINS: list[Any]
 COLUMNS: list[tuple[str, str, str]]
 
@@ -188,9 +192,19 @@ class ControlTable(TypedDict):
     windows: list[WindowRow]
     controls: dict[str, dict[str, object]]
 
-def simulate(spec_json: str, controls: Sequence[object | None] = (), most_events: int | None = None) -> Simulation: ...
+def scenario_schema() -> str: ...
+def check_scenario(part: str, given: Mapping[str, Any]) -> None: ...
+def scenario_table(given: Mapping[str, Any]) -> dict[str, Any]: ...
+def simulate(
+    scenario: Mapping[str, Any],
+    controls: Sequence[object | None] = (),
+    *,
+    events: bool = False,
+    truth: bool = True,
+    most_events: int | None = None,
+) -> Simulation: ...
 def simulate_to_files(
-    spec_json: str,
+    scenario: Mapping[str, Any],
     files: list[tuple[str, bool]],
     snaplen: int,
     has_payload: bool,
@@ -198,11 +212,11 @@ def simulate_to_files(
     on_piece: Callable[[Simulation], object] | None = None,
     controls: Sequence[object | None] = (),
 ) -> Simulation: ...
-def sweep(specs: list[str], done: Callable[[int, dict[str, Any]], object]) -> None: ...
+def sweep(scenarios: Sequence[Mapping[str, Any]], done: Callable[[int, dict[str, Any]], object]) -> None: ...
 def open_loop(
     path: str,
     name: str,
-    spec_json: str,
+    scenario: Mapping[str, Any],
     near: list[str],
     near_ends: list[tuple[str, int]],
     mtu: int,
@@ -213,7 +227,7 @@ def open_loop(
 def open_loop_sweep(
     path: str,
     name: str,
-    specs: list[str],
+    scenarios: Sequence[Mapping[str, Any]],
     near: list[str],
     near_ends: list[tuple[str, int]],
     mtu: int,
@@ -223,6 +237,8 @@ def open_loop_sweep(
 class OpenLoop:
     """What a capture met on a path (core/src/python/replay.rs); tables as of a simulation."""
 
+    @property
+    def nodes_before(self) -> int: ...
     @property
     def epoch_ns(self) -> int: ...
     @property
@@ -240,6 +256,8 @@ class OpenLoop:
 class Simulation:
     """A finished run (core/src/python/simulate.rs): every table a dict of numpy columns."""
 
+    @property
+    def nodes_before(self) -> int: ...
     @property
     def unit_bytes(self) -> int: ...
     @property

@@ -104,9 +104,3 @@ def described() -> str:
 
 def _settable(parameters: tuple[Parameter, ...]) -> str:
     return f" ({', '.join(parameter.name for parameter in parameters)})" if parameters else ""
-
-
-def parameters_of(slow_start: str, window: str) -> dict[str, Parameter]:
-    """What a slow start and a window can be told, by name."""
-    rows = (*SLOW_STARTS[slow_start].parameters, *WINDOWS[window].parameters)
-    return {parameter.name: parameter for parameter in rows}

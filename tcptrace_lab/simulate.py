@@ -66,8 +66,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError, ScenarioError
-from tcptrace_lab.scenario import Scenario
-from tcptrace_lab.scenario_spec import nodes_before, to_json
+from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.tables import replacing, write_table
 
 if TYPE_CHECKING:
@@ -78,10 +77,7 @@ CAPTURE_SUFFIXES = (".pcap", ".pcapng")
 # When a run begins, in files: a capture that begins at 0 is one without a clock to tcptrace and others.
 FILE_EPOCH_S = 1_000_000_000
 
-# The engine's codes (core/src/simulate/record.rs).
-RECOVERY = 3
-DETECTED_BY = ("dupack", "sack", "rto", "partial", "tlp")
-REASONS = ("overflow", "random", "scheduled", "ackloss", "codel")
+RECOVERY = _core.SENDER_STATES["recovery"]
 
 
 def checked_capture(path: str | os.PathLike[str]) -> str:
@@ -119,9 +115,7 @@ def simulate(
         raise LabError("control is the first connection's: give it as the first of controls")
     if len(own) > len(scenario.connections):
         raise LabError(f"{len(own)} controls for {len(scenario.connections)} connections")
-    external = {number for number, one in enumerate(own) if one is not None}
-    spec = to_json(scenario, external=external, truth=truth)
-    return Run(scenario, _core.simulate(spec, own, most_events))
+    return Run(scenario, _core.simulate(plain(scenario), own, truth=truth, most_events=most_events))
 
 
 class Run:
@@ -173,7 +167,7 @@ class Run:
         import numpy as np
 
         frame = self._frame(self._core.losses(), "offset", "cwnd_before", "ssthresh_after")
-        frame["detected_by"] = np.take(DETECTED_BY, frame["detected_by"])
+        frame["detected_by"] = np.take(_core.DETECTED_BY, frame["detected_by"])
         return frame
 
     @functools.cached_property
@@ -192,7 +186,7 @@ class Run:
         import numpy as np
 
         frame = self._frame(self._core.drops(), "offset").rename(columns={"bytes": "ip_len", "waiting": "queue_len"})
-        frame["reason"] = np.take(REASONS, frame["reason"])
+        frame["reason"] = np.take(_core.DROP_REASONS, frame["reason"])
         frame["node"] = frame["node"].astype("int64") - self._access * ~frame["is_reverse"]
         return frame.drop(columns="smss")
 
@@ -281,7 +275,7 @@ class Run:
 
     @property
     def _access(self) -> int:
-        return nodes_before(self.scenario.path)
+        return self._core.nodes_before
 
     def _frame(self, columns: dict[str, Any], *counted: str) -> pd.DataFrame:
         """A table with the columns counted in the profile's unit turned into bytes, and each row's segment size."""

@@ -24,8 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.scenario import Scenario
-from tcptrace_lab.scenario_spec import to_json
+from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.simulate import FILE_EPOCH_S, Run, checked_capture, simulate
 from tcptrace_lab.tables import appending, replacing, suffix_of
 from tcptrace_lab.truth import drop_table, queue_table, truth_files, truth_table
@@ -66,7 +65,7 @@ def simulate_to_files(
         outputs = [(part, suffix == ".pcapng") for part, suffix in zip(parts, suffixes, strict=True)]
         tables = None if truth is None else stack.enter_context(_Tables.to(truth, scenario))
         core = _core.simulate_to_files(
-            to_json(scenario, truth=truth is not None),
+            plain(scenario),
             outputs,
             snaplen,
             payload,

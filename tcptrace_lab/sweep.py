@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tcptrace_lab import _core
 from tcptrace_lab._version import __version__
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.scenario import Scenario
-from tcptrace_lab.scenario_file import parse, set_key, split_override
-from tcptrace_lab.scenario_spec import to_json
+from tcptrace_lab.scenario_file import parse, scenario_table, set_key, split_override
 from tcptrace_lab.tables import read_table, write_table
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def sweep(
     keep = _Keeper(output, points, done, progress)
     try:
         if missing:
-            _core.sweep([point.spec for point in missing], lambda i, row: keep.add(missing[i], row))
+            _core.sweep([point.scenario for point in missing], lambda i, row: keep.add(missing[i], row))
     finally:
         keep.flush()
     return pd.DataFrame([done[point.run] for point in points])
@@ -81,7 +81,7 @@ def sweep(
 class _Point:
     run: str
     keys: dict[str, object]
-    spec: str
+    scenario: dict[str, Any]
 
 
 class _Keeper:
@@ -131,8 +131,9 @@ def combinations(table: Mapping[str, object], overs: Sequence[Over]) -> Iterator
 
 def _points(table: Mapping[str, object], overs: Sequence[Over]) -> Iterator[_Point]:
     for keys, scenario in combinations(table, overs):
-        spec = to_json(scenario, truth=False)
-        yield _Point(hashlib.sha256(f"{__version__} {spec}".encode()).hexdigest()[:16], keys, spec)
+        said = scenario_table(scenario)
+        text = f"{__version__} {json.dumps(said, sort_keys=True)}"
+        yield _Point(hashlib.sha256(text.encode()).hexdigest()[:16], keys, said)
 
 
 def _finished(output: str | os.PathLike[str], wanted: Mapping[str, _Point]) -> dict[str, dict[str, object]]:

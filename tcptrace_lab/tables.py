@@ -6,8 +6,9 @@ import contextlib
 import gzip
 import importlib.util
 import json
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json")
+
+
+def finite(value: Any) -> Any:
+    """What JSON can say of it: it has no number for "none" and for "without limit"."""
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

@@ -11,8 +11,8 @@ import pytest
 
 import tcptrace_lab
 from tcptrace_lab.cli import main
-from tcptrace_lab.scenario_file import load
-from tcptrace_lab.scenario_spec import to_spec
+from tcptrace_lab.scenario_file import load, scenario_table
+from tcptrace_lab.tables import finite
 from tests.conftest import ROOT
 
 CAPTURES = ROOT / "captures"
@@ -58,7 +58,7 @@ def test_files_are_the_recorded_ones_and_small(row: dict[str, Any]) -> None:
 
 
 def known_part(now: Any, then: Any) -> Any:
-    """A value without the keys that the engine has learnt since it was recorded."""
+    """A value without the keys that the schema has learnt since it was recorded."""
     if isinstance(now, dict) and isinstance(then, dict):
         return {key: known_part(now[key], value) for key, value in then.items() if key in now}
     if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
@@ -70,7 +70,7 @@ def known_part(now: Any, then: Any) -> Any:
 def test_it_was_made_from_its_scenario(entry: dict[str, Any]) -> None:
     """The description beside the capture holds the scenario that ran: changing the file means recording again."""
     about = json.loads((CAPTURES / f"{entry['name']}.json").read_text())
-    now = json.loads(json.dumps(to_spec(load(CAPTURES / entry["scenario"]))))
+    now = finite(scenario_table(load(CAPTURES / entry["scenario"])))
     assert known_part(now, about["scenario"]) == about["scenario"]
 
 

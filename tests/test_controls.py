@@ -19,18 +19,18 @@ def of(control: Control, profile: str = "rfc") -> Scenario:
 
 def test_an_unknown_control_is_refused_with_the_known_ones():
     table = {"duration_s": 1, "path": {"nodes": [{"rate_bps": 1e6}]}, "control": {"window": "no-such"}}
-    with pytest.raises(ScenarioError, match=rf"control.window = 'no-such': must be one of {', '.join(WINDOWS)}"):
+    with pytest.raises(ScenarioError, match=rf'control.window = "no-such": must be one of {", ".join(WINDOWS)}'):
         parse(table)
 
 
 @pytest.mark.parametrize(
     ("control", "profile", "message"),
     [
-        ({"gamma": 5}, "rfc", "gamma = 5: must be absent: slow start standard over reno knows byte_counting"),
+        ({"gamma": 5}, "rfc", "gamma = 5.0: must be absent: slow start standard over reno knows byte_counting"),
         ({"window": "compound", "gamma": -1}, "rfc", "gamma = -1: must be > 0"),
-        ({"byte_counting": True}, "ns2", r"connections.0.control.byte_counting = True: must be absent in profile ns2"),
-        ({"rack": True}, "ns2", r"connections.0.control.rack = True: must be absent in profile ns2"),
-        ({"syn": True}, "rfc", r"connections.0.control.syn = True: must be absent in profile rfc"),
+        ({"byte_counting": True}, "ns2", r"connections.0.control.byte_counting = true: must be absent in profile ns2"),
+        ({"rack": True}, "ns2", r"connections.0.control.rack = true: must be absent in profile ns2"),
+        ({"syn": True}, "rfc", r"connections.0.control.syn = true: must be absent in profile rfc"),
     ],
 )
 def test_a_key_that_nobody_reads_is_refused_by_name(control, profile, message):

@@ -26,7 +26,7 @@ LAYERS = (
     ("capture",),
     ("backends",),
     ("models",),
-    ("scenario_file", "scenario_schema", "scenario_spec", "tables"),
+    ("scenario_file", "tables"),
     ("scenario", "controls", "errors", "_version", "_core"),
 )
 RANK = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}

@@ -1,7 +1,7 @@
 //! tcptrace-core: what tcptrace_lab does once per packet.
 //!
 //! Imports point downward: python -> replay -> {emulate, simulate} -> {infer, connection, network, recovery,
-//! congestion} -> wire -> capture. Nothing below `python` knows Python.
+//! congestion} -> wire -> capture; scenario is what simulate and emulate are told. Nothing below `python` knows Python.
 
 pub mod capture;
 pub mod congestion;
@@ -11,6 +11,7 @@ pub mod infer;
 pub mod network;
 pub mod recovery;
 pub mod replay;
+pub mod scenario;
 pub mod simulate;
 pub mod threshold;
 pub mod watch;

@@ -120,11 +120,10 @@ fn scenario(profile: &str, bdp: f64, buffer: Option<u64>, duration_s: f64, more:
     let buffer = buffer.map_or("null".to_owned(), |packets| packets.to_string());
     let rate = bdp * 12_000.0 / 0.05;
     format!(
-        r#"{{"profile": "{profile}", "duration_ns": {:.0},
-        "path": {{"nodes": [{{"rate_bps": {rate}, "buffer": {buffer}, "delay_ns": 25e6}}], "return_delay_ns": 25e6}},
-        "connections": [{{"sender": {{"window": "compound-draft", "recovery": "sack", "timestamps": true,
-                                      "initial_window": 2{more}}}}}]}}"#,
-        duration_s * 1e9
+        r#"{{"profile": "{profile}", "duration_s": {duration_s},
+        "path": {{"nodes": [{{"rate_bps": {rate}, "buffer": {buffer}, "delay_s": 0.025}}], "return_delay_s": 0.025}},
+        "connections": [{{"control": {{"window": "compound-draft", "recovery": "sack", "timestamps": true,
+                                      "initial_window": 2{more}}}}}]}}"#
     )
 }
 

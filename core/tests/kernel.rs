@@ -57,7 +57,7 @@ fn kernel_in(folder: &str, name: &str) -> Kernel {
 #[derive(Clone, Copy, Default)]
 struct Host {
     seed: u64,
-    jitter_ns: i64,
+    jitter_s: f64,
     /// Segments that the receiver acknowledges at once, where it matters.
     quickacks: Option<u32>,
 }
@@ -67,7 +67,7 @@ impl Host {
     fn real(seed: u64) -> Self {
         Self {
             seed,
-            jitter_ns: 10_000,
+            jitter_s: 10e-6,
             quickacks: None,
         }
     }
@@ -88,15 +88,15 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
                 Value::Null => "[]".to_owned(),
                 given => given.to_string(),
             };
-            let delay_ns = node["delay_us"].as_f64().expect("delay") * 1e3;
+            let delay_s = node["delay_us"].as_f64().expect("delay") / 1e6;
             format!(
-                r#"{{"rate_bps": {}, "buffer": {}, "delay_ns": {delay_ns}, "loss": {}, "drop_packets": {drops}}}"#,
+                r#"{{"rate_bps": {}, "buffer": {}, "delay_s": {delay_s}, "loss": {}, "drop_packets": {drops}}}"#,
                 node["rate_bps"], node["buffer_pkts"], node["loss"]
             )
         })
         .collect();
     let quickack = params["quickack"] == 1;
-    let duration_ns = params["dur"].as_f64().expect("duration") * 1e9;
+    let duration_s = params["dur"].as_f64().expect("duration");
     let initial_window = params["initcwnd"]
         .as_u64()
         .unwrap_or(if kernel.json["cc"] == "utahoe" { 1 } else { 10 });
@@ -121,19 +121,19 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
         ..Controls::default()
     };
     let json = format!(
-        r#"{{"profile": "rfc", "record_events": {}, "seed": {}, "duration_ns": {duration_ns:.0}, "ipv6": {},
-        "path": {{"nodes": [{}], "return_delay_ns": {}, "packet_bytes": {}}},
-        "connections": [{{"sender": {{"initial_window": {initial_window}, "limited_transmit": {limited_transmit}, "rto": {{"granularity_ns": 200000000}}, "timestamps": {}, {sender}}},
-          "jitter_ns": {}, "receiver": {{"delayed_ack_segments": {}, "quickack_segments": {}, "delayed_ack_timer_ns": 40000000,
+        r#"{{"profile": "rfc", "record_events": {}, "seed": {}, "duration_s": {duration_s}, "ipv6": {},
+        "path": {{"nodes": [{}], "return_delay_s": {}, "packet_bytes": {}}},
+        "connections": [{{"control": {{"initial_window": {initial_window}, "limited_transmit": {limited_transmit}, "rto": {{"granularity_s": 0.2}}, "timestamps": {}, {sender}}},
+          "jitter_s": {}, "receiver": {{"delayed_ack_segments": {}, "quickack_segments": {}, "delayed_ack_timer_s": 0.04,
                         "rwnd": 4194304, "sack": {}}}}}]}}"#,
         sender == TAHOE,
         host.seed,
         params["v6"],
         nodes.join(", "),
-        params["rev_delay_us"].as_f64().expect("delay") * 1e3,
+        params["rev_delay_us"].as_f64().expect("delay") / 1e6,
         params["mtu"],
         params["ts"] == 1,
-        host.jitter_ns,
+        host.jitter_s,
         if quickack { 1 } else { 2 },
         host.quickacks.unwrap_or(16),
         params["sack"] == 1,
@@ -198,7 +198,7 @@ const COMPOUND: &str = r#""byte_counting": true, "recovery": "sack", "window": "
 const COMPOUND_G90: &str =
     r#""byte_counting": true, "recovery": "sack", "window": "compound-draft", "gamma": 90"#;
 /// The runs' own module, from whole packets (`oracle/lab_ctcp.rs`).
-const LAB_CTCP: &str = r#""byte_counting": true, "recovery": "sack", "window": "external""#;
+const LAB_CTCP: &str = r#""byte_counting": true, "recovery": "sack""#;
 const TAHOE: &str = r#""recovery": "tahoe""#;
 
 fn median(mut values: Vec<f64>) -> f64 {

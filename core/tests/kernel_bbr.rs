@@ -96,16 +96,16 @@ fn simulate(kernel: &Kernel, seed: u64) -> Output {
     let params = &kernel.json["params"];
     let node = &params["nodes"][0];
     let spec = format!(
-        r#"{{"profile": "rfc", "duration_ns": {:.0}, "seed": {seed},
-        "path": {{"nodes": [{{"rate_bps": {}, "buffer": {}, "delay_ns": {}}}], "return_delay_ns": {}, "packet_bytes": 1500}},
-        "connections": [{{"jitter_ns": 10000, "sender": {{"window": "bbr", "bbr_seed": {seed}, "initial_window": 10, "recovery": "sack", "limited_transmit": true,
-          "rack": true, "timestamps": true, "rto": {{"granularity_ns": 200000000}}}},
-          "receiver": {{"delayed_ack_segments": 2, "quickack_segments": 16, "delayed_ack_timer_ns": 40000000, "rwnd": 4194304, "sack": true}}}}]}}"#,
-        params["dur"].as_f64().expect("s") * 1e9,
+        r#"{{"profile": "rfc", "duration_s": {}, "seed": {seed},
+        "path": {{"nodes": [{{"rate_bps": {}, "buffer": {}, "delay_s": {}}}], "return_delay_s": {}, "packet_bytes": 1500}},
+        "connections": [{{"jitter_s": 1e-05, "control": {{"window": "bbr", "bbr_seed": {seed}, "initial_window": 10, "recovery": "sack", "limited_transmit": true,
+          "rack": true, "timestamps": true, "rto": {{"granularity_s": 0.2}}}},
+          "receiver": {{"delayed_ack_segments": 2, "quickack_segments": 16, "delayed_ack_timer_s": 0.04, "rwnd": 4194304, "sack": true}}}}]}}"#,
+        params["dur"],
         node["rate_bps"],
         node["buffer_pkts"],
-        node["delay_us"].as_f64().expect("delay") * 1e3,
-        params["rev_delay_us"].as_f64().expect("delay") * 1e3,
+        node["delay_us"].as_f64().expect("delay") / 1e6,
+        params["rev_delay_us"].as_f64().expect("delay") / 1e6,
     );
     run_with(&spec, Controls::default())
 }

@@ -1,23 +1,21 @@
 //! Laws that hold for every sender: all data arrives in order, nothing is lost from the books, same seed same run.
 
+mod oracle;
+
+use oracle::run;
 use tcptrace_core::congestion::{Profile, SLOW_STARTS, WINDOWS};
-use tcptrace_core::simulate::{Controls, Output, Spec, run};
+use tcptrace_core::simulate::Output;
 
 const RECOVERIES: [&str; 5] = ["tahoe", "reno", "newreno", "sack", "fack"];
-
-fn simulate(json: &str) -> Output {
-    let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
-    run(&spec, Controls::default()).expect("a valid scenario")
-}
 
 /// 300 kB over a lossy path of two nodes, with losses of data and ACKs.
 fn lossy(sender: &str, receiver: &str, seed: u64) -> String {
     format!(
-        r#"{{"profile": "rfc", "duration_ns": 400000000000, "seed": {seed}, "record_events": true,
+        r#"{{"profile": "rfc", "duration_s": 400, "seed": {seed}, "record_events": true,
         "path": {{"nodes": [{{"rate_bps": 2e7}},
-                            {{"rate_bps": 4e6, "buffer": 12, "delay_ns": 15e6, "loss": 0.02, "drop_packets": [3, 30, 31]}}],
-                  "return_delay_ns": 15e6, "ack_loss": 0.05}},
-        "connections": [{{"sender": {{"timestamps": true, {sender}}}, "receiver": {{{receiver}}},
+                            {{"rate_bps": 4e6, "buffer": 12, "delay_s": 0.015, "loss": 0.02, "drop_packets": [3, 30, 31]}}],
+                  "return_delay_s": 0.015, "ack_loss": 0.05}},
+        "connections": [{{"control": {{"timestamps": true, {sender}}}, "receiver": {{{receiver}}},
                           "application": {{"kind": "bytes", "bytes": 300001}}}}]}}"#
     )
 }
@@ -50,7 +48,7 @@ fn every_sender_delivers_everything_over_a_lossy_path() {
                 let sender = format!(
                     r#""recovery": "{recovery}", "window": "{window}", "slow_start": "{slow_start}", "initial_window": 4"#
                 );
-                let output = simulate(&lossy(&sender, r#""delayed_ack_segments": 2"#, 7));
+                let output = run(&lossy(&sender, r#""delayed_ack_segments": 2"#, 7));
                 let what = format!("{recovery} {window} {slow_start}");
                 assert_eq!(
                     output.totals[0].delivered, 300_001,
@@ -82,7 +80,7 @@ fn no_seed_and_no_option_keeps_data_from_arriving() {
                 2 => r#""rwnd": 3000"#,
                 _ => r#""delayed_ack_segments": 2, "quickack_segments": 4"#,
             };
-            let output = simulate(&lossy(&sender, receiver, seed));
+            let output = run(&lossy(&sender, receiver, seed));
             let what = format!("{recovery}, seed {seed}");
             assert_eq!(
                 output.totals[0].delivered, 300_001,
@@ -99,7 +97,7 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
     let text = |seed| {
         format!(
             "{:?}",
-            simulate(&lossy(r#""recovery": "sack""#, "", seed)).events
+            run(&lossy(r#""recovery": "sack""#, "", seed)).events
         )
     };
     assert_eq!(text(1), text(1));
@@ -108,11 +106,9 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
 
 #[test]
 fn a_receiver_s_window_bounds_what_is_outstanding() {
-    let output = simulate(
-        r#"{"profile": "rfc", "duration_ns": 5000000000,
-        "path": {"nodes": [{"rate_bps": 1e7, "buffer": 100, "delay_ns": 40e6}], "return_delay_ns": 40e6},
-        "connections": [{"sender": {"recovery": "sack", "initial_window": 10}, "receiver": {"rwnd": 60000}}]}"#,
-    );
+    let output = run(r#"{"profile": "rfc", "duration_s": 5,
+        "path": {"nodes": [{"rate_bps": 1e7, "buffer": 100, "delay_s": 0.04}], "return_delay_s": 0.04},
+        "connections": [{"control": {"recovery": "sack", "initial_window": 10}, "receiver": {"rwnd": 60000}}]}"#);
     assert!(output.drops.is_empty());
     for row in &output.truth {
         assert!(
@@ -127,13 +123,11 @@ fn a_receiver_s_window_bounds_what_is_outstanding() {
 
 #[test]
 fn connections_there_and_back_share_the_nodes_with_each_other_s_acks() {
-    let output = simulate(
-        r#"{"profile": "rfc", "duration_ns": 20000000000,
-        "path": {"nodes": [{"rate_bps": 8e6, "buffer": 30, "delay_ns": 20e6}],
-                 "reverse": [{"rate_bps": 8e6, "buffer": 30, "delay_ns": 20e6}]},
-        "connections": [{"sender": {"recovery": "sack"}}, {"sender": {"recovery": "sack", "window": "cubic"}, "start_ns": 1000000000},
-                        {"sender": {"recovery": "newreno"}, "reverse": true, "extra_delay_ns": 10e6}]}"#,
-    );
+    let output = run(r#"{"profile": "rfc", "duration_s": 20,
+        "path": {"nodes": [{"rate_bps": 8e6, "buffer": 30, "delay_s": 0.02}],
+                 "reverse": [{"rate_bps": 8e6, "buffer": 30, "delay_s": 0.02}]},
+        "connections": [{"control": {"recovery": "sack"}}, {"control": {"recovery": "sack", "window": "cubic"}, "start_s": 1},
+                        {"control": {"recovery": "newreno"}, "reverse": true, "extra_delay_s": 0.01}]}"#);
     check_books(&output, "there and back");
     let rates: Vec<f64> = output
         .totals
@@ -151,11 +145,11 @@ fn connections_there_and_back_share_the_nodes_with_each_other_s_acks() {
 #[test]
 fn an_idle_sender_starts_again_from_the_restart_window() {
     let cwnd_at_second_write = |restarts: bool| {
-        let output = simulate(&format!(
-            r#"{{"profile": "rfc", "duration_ns": 12000000000,
-            "path": {{"nodes": [{{"rate_bps": 1e7, "buffer": 200, "delay_ns": 30e6}}], "return_delay_ns": 30e6}},
-            "connections": [{{"sender": {{"recovery": "sack", "initial_window": 10, "slow_start_after_idle": {restarts}}},
-              "application": {{"kind": "on_off", "on_bytes": 150000, "off_ns": 5000000000, "repeats": 2}}}}]}}"#
+        let output = run(&format!(
+            r#"{{"profile": "rfc", "duration_s": 12,
+            "path": {{"nodes": [{{"rate_bps": 1e7, "buffer": 200, "delay_s": 0.03}}], "return_delay_s": 0.03}},
+            "connections": [{{"control": {{"recovery": "sack", "initial_window": 10, "slow_start_after_idle": {restarts}}},
+              "application": {{"kind": "on_off", "bytes": 150000, "off_s": 5, "repeats": 2}}}}]}}"#
         ));
         assert_eq!(output.totals[0].delivered, 300_000);
         let last = output
@@ -171,9 +165,9 @@ fn an_idle_sender_starts_again_from_the_restart_window() {
 
 #[test]
 fn a_lost_syn_is_sent_again_after_the_initial_timeout() {
-    let output = simulate(
-        r#"{"profile": "rfc", "duration_ns": 9000000000, "seed": 3, "record_events": true,
-        "path": {"nodes": [{"rate_bps": 1e7, "delay_ns": 10e6}], "return_delay_ns": 10e6, "ack_loss": 0.9},
+    let output = run(
+        r#"{"profile": "rfc", "duration_s": 9, "seed": 3, "record_events": true,
+        "path": {"nodes": [{"rate_bps": 1e7, "delay_s": 0.01}], "return_delay_s": 0.01, "ack_loss": 0.9},
         "connections": [{"application": {"kind": "bytes", "bytes": 1000}}]}"#,
     );
     let sends: Vec<i64> = output

@@ -3,16 +3,17 @@
 mod oracle;
 
 use oracle::{Csv, events_like_ns, own_csv, reference_csv, run};
-use tcptrace_core::simulate::{DetectedBy, Output};
+use tcptrace_core::recovery::DetectedBy;
+use tcptrace_core::simulate::Output;
 
 /// Paper 000's satellite path: 10 Mbit/s access, 1.5 Mbit/s bottleneck with `limit` packets, 280 ms each way.
 fn satellite(limit: u64, duration_s: u64, record_events: bool) -> Output {
     run(&format!(
-        r#"{{"profile": "ns2", "duration_ns": {duration_s}000000000, "record_events": {record_events},
+        r#"{{"profile": "ns2", "duration_s": {duration_s}, "record_events": {record_events},
         "path": {{"packet_bytes": 512,
-          "nodes": [{{"rate_bps": 1e7}}, {{"rate_bps": 1.5e6, "buffer": {limit}, "counts_in_service": true, "delay_ns": 280e6}}],
-          "reverse": [{{"rate_bps": 1.5e6, "delay_ns": 280e6}}, {{"rate_bps": 1e7}}]}},
-        "connections": [{{"sender": {{"recovery": "tahoe", "rto": {{"initial_ns": 3000000000, "granularity_ns": 10000000}}}},
+          "nodes": [{{"rate_bps": 1e7}}, {{"rate_bps": 1.5e6, "buffer": {limit}, "counts_in_service": true, "delay_s": 0.28}}],
+          "reverse": [{{"rate_bps": 1.5e6, "delay_s": 0.28}}, {{"rate_bps": 1e7}}]}},
+        "connections": [{{"control": {{"recovery": "tahoe", "rto": {{"initial_s": 3, "granularity_s": 0.01}}}},
           "receiver": {{"sack": false}}}}]}}"#
     ))
 }
@@ -36,20 +37,19 @@ fn modem(case: &str, record_events: bool) -> Output {
         .and_then(|part| part.strip_prefix("iw"))
         .expect("window");
     let bytes = parts.next().expect("bytes");
-    let (mut tick_ns, mut receiver) = (10_000_000, String::new());
+    let (mut tick_s, mut receiver) = (0.01, String::new());
     for part in parts {
         if part == "tick0.1" {
-            tick_ns = 100_000_000;
+            tick_s = 0.1;
         } else if let Some(seconds) = part.strip_prefix("delack") {
-            let ns = seconds.parse::<f64>().expect("seconds") * 1e9;
-            receiver = format!(r#""delayed_ack_segments": 2, "delayed_ack_timer_ns": {ns:.0}"#);
+            receiver = format!(r#""delayed_ack_segments": 2, "delayed_ack_timer_s": {seconds}"#);
         }
     }
     let nodes = |modem_first: bool| {
         let mut nodes = [
             r#"{"rate_bps": 1e8, "buffer": 100, "counts_in_service": true}"#,
-            r#"{"rate_bps": 1.5e6, "buffer": 100, "counts_in_service": true, "delay_ns": 25e6}"#,
-            r#"{"rate_bps": 9600, "buffer": 3, "counts_in_service": true, "delay_ns": 150e6}"#,
+            r#"{"rate_bps": 1.5e6, "buffer": 100, "counts_in_service": true, "delay_s": 0.025}"#,
+            r#"{"rate_bps": 9600, "buffer": 3, "counts_in_service": true, "delay_s": 0.15}"#,
         ];
         if modem_first {
             nodes.reverse();
@@ -57,10 +57,10 @@ fn modem(case: &str, record_events: bool) -> Output {
         nodes.join(", ")
     };
     run(&format!(
-        r#"{{"profile": "ns2", "duration_ns": 60000000000, "record_events": {record_events},
+        r#"{{"profile": "ns2", "duration_s": 60, "record_events": {record_events},
         "path": {{"packet_bytes": {bytes}, "nodes": [{}], "reverse": [{}]}},
-        "connections": [{{"sender": {{"recovery": "{tcp}", "initial_window": {initial_window}, "max_window": 20,
-            "rto": {{"initial_ns": 3000000000, "granularity_ns": {tick_ns}}}}},
+        "connections": [{{"control": {{"recovery": "{tcp}", "initial_window": {initial_window}, "max_window": 20,
+            "rto": {{"initial_s": 3, "granularity_s": {tick_s}}}}},
           "receiver": {{{receiver}}}}}]}}"#,
         nodes(false),
         nodes(true)
@@ -133,14 +133,14 @@ fn compound(
     record_events: bool,
 ) -> Output {
     let limit = limit.map_or("null".to_owned(), |limit| limit.to_string());
-    let (rate, delay, duration) = (mbps * 1e6, tau_ms / 2.0 * 1e6, duration_s * 1e9);
+    let (rate, delay) = (mbps * 1e6, tau_ms / 2e3);
     run(&format!(
-        r#"{{"profile": "ns2", "duration_ns": {duration:.0}, "record_events": {record_events},
+        r#"{{"profile": "ns2", "duration_s": {duration_s}, "record_events": {record_events},
         "path": {{"packet_bytes": 1500,
-          "nodes": [{{"rate_bps": 1e10}}, {{"rate_bps": {rate}, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay}}}],
-          "reverse": [{{"rate_bps": {rate}, "delay_ns": {delay}}}, {{"rate_bps": 1e10}}]}},
-        "connections": [{{"sender": {{"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2,
-          "rto": {{"initial_ns": 3000000000, "max_ns": 120000000000}}{more}}}}}]}}"#
+          "nodes": [{{"rate_bps": 1e10}}, {{"rate_bps": {rate}, "buffer": {limit}, "counts_in_service": true, "delay_s": {delay}}}],
+          "reverse": [{{"rate_bps": {rate}, "delay_s": {delay}}}, {{"rate_bps": 1e10}}]}},
+        "connections": [{{"control": {{"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2,
+          "rto": {{"initial_s": 3, "max_s": 120}}{more}}}}}]}}"#
     ))
 }
 
@@ -162,33 +162,27 @@ fn compound_case_4_gives_ns_s_events() {
 
 /// A run of `tahoe_sweep.csv`: its configuration's differences from paper 000's path.
 fn sweep(config: &str, limit: u64) -> Output {
-    let (tick_ns, bytes, syn, limited) = match config {
-        "paper" | "grid" => (10_000_000, 512, false, false),
-        "paper_tick0.1" => (100_000_000, 512, false, false),
-        "paper_hdr" => (10_000_000, 552, true, false),
-        "paper_limtx" => (10_000_000, 512, false, true),
+    let (tick_s, bytes, syn, limited) = match config {
+        "paper" | "grid" => (0.01, 512, false, false),
+        "paper_tick0.1" => (0.1, 512, false, false),
+        "paper_hdr" => (0.01, 552, true, false),
+        "paper_limtx" => (0.01, 512, false, true),
         other => panic!("unknown configuration {other}"),
     };
     let (access, bottleneck, back, delay, duration_s) = if config == "grid" {
         // Every duration is a multiple of 2^-9 s.
-        (
-            2_097_152.0,
-            262_144.0,
-            [163_840.0, 163_840.0],
-            1.5625e9,
-            3600,
-        )
+        (2_097_152.0, 262_144.0, [163_840.0, 163_840.0], 1.5625, 3600)
     } else {
-        (1e7, 1.5e6, [1.5e6, 1e7], 280e6, 600)
+        (1e7, 1.5e6, [1.5e6, 1e7], 0.28, 600)
     };
     run(&format!(
-        r#"{{"profile": "ns2", "duration_ns": {duration_s}000000000, "record_truth": false,
+        r#"{{"profile": "ns2", "duration_s": {duration_s}, "record_truth": false,
         "path": {{"packet_bytes": {bytes},
           "nodes": [{{"rate_bps": {access}}},
-                    {{"rate_bps": {bottleneck}, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay}}}],
-          "reverse": [{{"rate_bps": {}, "delay_ns": {delay}}}, {{"rate_bps": {}}}]}},
-        "connections": [{{"sender": {{"recovery": "tahoe", "syn": {syn}, "limited_transmit": {limited},
-            "rto": {{"initial_ns": 3000000000, "granularity_ns": {tick_ns}}}}},
+                    {{"rate_bps": {bottleneck}, "buffer": {limit}, "counts_in_service": true, "delay_s": {delay}}}],
+          "reverse": [{{"rate_bps": {}, "delay_s": {delay}}}, {{"rate_bps": {}}}]}},
+        "connections": [{{"control": {{"recovery": "tahoe", "syn": {syn}, "limited_transmit": {limited},
+            "rto": {{"initial_s": 3, "granularity_s": {tick_s}}}}},
           "receiver": {{"sack": false}}}}]}}"#,
         back[0], back[1]
     ))

@@ -15,14 +15,14 @@ fn compound(mbps: f64, tau_ms: f64, limit: Option<u64>, duration_s: f64, more: &
 /// 10 Gbit/s access, a bottleneck of `limit` packets in the middle of a round trip of `tau_ms`.
 fn scenario(mbps: f64, tau_ms: f64, limit: Option<u64>, duration_s: f64, more: &str) -> String {
     let limit = limit.map_or("null".to_owned(), |limit| limit.to_string());
-    let (rate, delay, duration) = (mbps * 1e6, tau_ms / 2.0 * 1e6, duration_s * 1e9);
+    let (rate, delay) = (mbps * 1e6, tau_ms / 2e3);
     format!(
-        r#"{{"profile": "ns2", "duration_ns": {duration:.0},
+        r#"{{"profile": "ns2", "duration_s": {duration_s},
         "path": {{"packet_bytes": 1500,
-          "nodes": [{{"rate_bps": 1e10}}, {{"rate_bps": {rate}, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay}}}],
-          "reverse": [{{"rate_bps": {rate}, "delay_ns": {delay}}}, {{"rate_bps": 1e10}}]}},
-        "connections": [{{"sender": {{"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2,
-          "rto": {{"initial_ns": 3000000000, "max_ns": 120000000000}}{more}}}}}]}}"#
+          "nodes": [{{"rate_bps": 1e10}}, {{"rate_bps": {rate}, "buffer": {limit}, "counts_in_service": true, "delay_s": {delay}}}],
+          "reverse": [{{"rate_bps": {rate}, "delay_s": {delay}}}, {{"rate_bps": 1e10}}]}},
+        "connections": [{{"control": {{"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2,
+          "rto": {{"initial_s": 3, "max_s": 120}}{more}}}}}]}}"#
     )
 }
 
@@ -255,22 +255,21 @@ fn four_links(table: &Csv, row: &[String], duration_s: f64) -> Output {
         text.strip_suffix("ms")
             .and_then(|ms| ms.parse::<f64>().ok())
             .expect("milliseconds")
-            * 1e6
+            / 1e3
     };
     let (lan, first, second) = (ms("delay_LAN"), ms("delay_R1R2"), ms("delay_R2R3"));
     let limit = table.number(row, "q_ns_limit_pkts");
     let link = |delay: f64| {
         format!(
-            r#"{{"rate_bps": 1e9, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay}}}"#
+            r#"{{"rate_bps": 1e9, "buffer": {limit}, "counts_in_service": true, "delay_s": {delay}}}"#
         )
     };
     let there = [link(lan), link(first), link(second), link(lan)].join(", ");
     let back = [link(lan), link(second), link(first), link(lan)].join(", ");
     run(&format!(
-        r#"{{"profile": "ns2", "duration_ns": {:.0}, "path": {{"packet_bytes": 1000, "nodes": [{there}], "reverse": [{back}]}},
-        "connections": [{{"sender": {{"window": "cubic-linux", "recovery": "sack", "timestamps": true, "initial_window": {},
-          "rto": {{"initial_ns": 3000000000, "max_ns": 120000000000}}}}}}]}}"#,
-        duration_s * 1e9,
+        r#"{{"profile": "ns2", "duration_s": {duration_s}, "path": {{"packet_bytes": 1000, "nodes": [{there}], "reverse": [{back}]}},
+        "connections": [{{"control": {{"window": "cubic-linux", "recovery": "sack", "timestamps": true, "initial_window": {},
+          "rto": {{"initial_s": 3, "max_s": 120}}}}}}]}}"#,
         table.get(row, "initial_window_pkts")
     ))
 }

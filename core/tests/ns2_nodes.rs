@@ -23,20 +23,19 @@ fn nodes(
         ));
         back.push(format!(r#"{{"rate_bps": {rate}}}"#));
     }
-    let delay_ns = one_way_ms * 1e6;
+    let delay_s = one_way_ms / 1e3;
     there.push(format!(
-        r#"{{"rate_bps": {MU}, "buffer": {limit}, "counts_in_service": true, "delay_ns": {delay_ns}}}"#
+        r#"{{"rate_bps": {MU}, "buffer": {limit}, "counts_in_service": true, "delay_s": {delay_s}}}"#
     ));
-    back.push(format!(r#"{{"rate_bps": {MU}, "delay_ns": {delay_ns}}}"#));
+    back.push(format!(r#"{{"rate_bps": {MU}, "delay_s": {delay_s}}}"#));
     back.reverse();
     run(&format!(
-        r#"{{"profile": "ns2", "duration_ns": {seconds}000000000, "record_truth": false,
+        r#"{{"profile": "ns2", "duration_s": {seconds}, "record_truth": false,
         "path": {{"packet_bytes": 512, "nodes": [{}], "reverse": [{}]}},
-        "connections": [{{"sender": {{"recovery": "tahoe",
-            "rto": {{"initial_ns": 3000000000, "granularity_ns": {:.0}}}}}, "receiver": {{"sack": false}}}}]}}"#,
+        "connections": [{{"control": {{"recovery": "tahoe",
+            "rto": {{"initial_s": 3, "granularity_s": {tick_s}}}}}, "receiver": {{"sack": false}}}}]}}"#,
         there.join(", "),
-        back.join(", "),
-        tick_s * 1e9
+        back.join(", ")
     ))
 }
 

@@ -10,10 +10,10 @@ use oracle::run;
 fn ns_per_packet(window: u64) -> f64 {
     let seconds = 2_000_000 / (window * 10);
     let text = format!(
-        r#"{{"profile": "ns2", "duration_ns": {}, "record_truth": false,
-        "path": {{"packet_bytes": 1500, "nodes": [{{"rate_bps": 1e11, "delay_ns": 50e6}}], "return_delay_ns": 50e6}},
-        "connections": [{{"sender": {{"recovery": "sack", "max_window": {window}, "initial_window": {window}}}}}]}}"#,
-        seconds.max(1) * 1_000_000_000
+        r#"{{"profile": "ns2", "duration_s": {}, "record_truth": false,
+        "path": {{"packet_bytes": 1500, "nodes": [{{"rate_bps": 1e11, "delay_s": 0.05}}], "return_delay_s": 0.05}},
+        "connections": [{{"control": {{"recovery": "sack", "max_window": {window}, "initial_window": {window}}}}}]}}"#,
+        seconds.max(1)
     );
     let begun = Instant::now();
     let output = run(&text);
@@ -38,20 +38,20 @@ fn long_packets_per_second() {
     for (name, text) in [
         (
             "Tahoe on the satellite path, 600 s",
-            r#"{"profile": "ns2", "duration_ns": 600000000000, "record_truth": false,
+            r#"{"profile": "ns2", "duration_s": 600, "record_truth": false,
             "path": {"packet_bytes": 512,
-              "nodes": [{"rate_bps": 1e7}, {"rate_bps": 1.5e6, "buffer": 21, "counts_in_service": true, "delay_ns": 280e6}],
-              "reverse": [{"rate_bps": 1.5e6, "delay_ns": 280e6}, {"rate_bps": 1e7}]},
-            "connections": [{"sender": {"recovery": "tahoe", "rto": {"initial_ns": 3000000000, "granularity_ns": 10000000}},
+              "nodes": [{"rate_bps": 1e7}, {"rate_bps": 1.5e6, "buffer": 21, "counts_in_service": true, "delay_s": 0.28}],
+              "reverse": [{"rate_bps": 1.5e6, "delay_s": 0.28}, {"rate_bps": 1e7}]},
+            "connections": [{"control": {"recovery": "tahoe", "rto": {"initial_s": 3, "granularity_s": 0.01}},
                              "receiver": {"sack": false}}]}"#,
         ),
         (
             "Compound at 100 Mbit/s, 100 s",
-            r#"{"profile": "ns2", "duration_ns": 100000000000, "record_truth": false,
+            r#"{"profile": "ns2", "duration_s": 100, "record_truth": false,
             "path": {"packet_bytes": 1500,
-              "nodes": [{"rate_bps": 1e10}, {"rate_bps": 1e8, "buffer": 80, "counts_in_service": true, "delay_ns": 25e6}],
-              "reverse": [{"rate_bps": 1e8, "delay_ns": 25e6}, {"rate_bps": 1e10}]},
-            "connections": [{"sender": {"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2}}]}"#,
+              "nodes": [{"rate_bps": 1e10}, {"rate_bps": 1e8, "buffer": 80, "counts_in_service": true, "delay_s": 0.025}],
+              "reverse": [{"rate_bps": 1e8, "delay_s": 0.025}, {"rate_bps": 1e10}]},
+            "connections": [{"control": {"window": "compound", "recovery": "sack", "timestamps": true, "initial_window": 2}}]}"#,
         ),
     ] {
         let best = (0..9)

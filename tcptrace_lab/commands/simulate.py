@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print."""
     if arguments.schema:
-        from tcptrace_lab.scenario_schema import schema
+        from tcptrace_lab.scenario import SCHEMA
 
-        print(json.dumps(schema(), indent=1))
+        print(json.dumps(SCHEMA, indent=1))
         return 0
     from dataclasses import replace
 

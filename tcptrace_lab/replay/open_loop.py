@@ -20,9 +20,8 @@ from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture, read
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.sides import find_sides, wire_mtu
-from tcptrace_lab.scenario import Scenario
-from tcptrace_lab.scenario_spec import nodes_before, to_json
-from tcptrace_lab.simulate import CAPTURE_SUFFIXES, REASONS, Run
+from tcptrace_lab.scenario import Scenario, plain
+from tcptrace_lab.simulate import CAPTURE_SUFFIXES, Run
 from tcptrace_lab.tables import replacing, suffix_of, write_table
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class OpenLoop(Run):
         import pandas as pd
 
         frame = pd.DataFrame(self._open.drops()).rename(columns={"bytes": "ip_len", "waiting": "queue_len"})
-        frame["reason"] = np.take(REASONS, frame["reason"])
+        frame["reason"] = np.take(_core.DROP_REASONS, frame["reason"])
         frame["node"] = frame["node"].astype("int64") - self._access * ~frame["is_reverse"]
         frame.insert(4, "connection", self._connections(frame["pair"].to_numpy(), frame["recorded_ns"].to_numpy()))
         pairs = [*self._open.pairs(), ("", 0, "", 0)]
@@ -215,7 +214,7 @@ def sweep_through(
     rows = _core.open_loop_sweep(
         path,
         name,
-        [to_json(_ready(scenario), truth=False) for _, scenario in points],
+        [plain(_ready(scenario)) for _, scenario in points],
         list(sides.near),
         list(sides.near_ends),
         wire_mtu(capture.connections),
@@ -254,7 +253,7 @@ def _carry(
     return _core.open_loop(
         path,
         name,
-        to_json(_ready(scenario)),
+        plain(_ready(scenario)),
         list(sides.near),
         list(sides.near_ends),
         wire_mtu(capture.connections),
@@ -280,7 +279,7 @@ def file_of(capture: Capture) -> tuple[str, str]:
 def _row(summary: dict[str, Any], nodes: list[dict[str, Any]], scenario: Scenario) -> dict[str, Any]:
     """The core's totals with what a person asks for first."""
     span_s = summary["span_ns"] / 1e9
-    there = [node for node in nodes if not node["is_reverse"]][nodes_before(scenario.path) :]
+    there = [node for node in nodes if not node["is_reverse"]][-len(scenario.path.nodes) :]
     row = {
         "duration_s": span_s,
         "packets": summary["packets"],

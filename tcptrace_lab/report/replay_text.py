@@ -89,9 +89,10 @@ def closed_loop_answer(run: ClosedLoop, written: list[str]) -> dict[str, Any]:
 
     from tcptrace_lab.replay.closed_loop import understood
     from tcptrace_lab.scenario_file import scenario_table
+    from tcptrace_lab.tables import finite
 
     def plain(outcome: Outcome) -> Any:
-        return _finite(asdict(outcome))
+        return finite(asdict(outcome))
 
     connections = [
         {
@@ -106,21 +107,12 @@ def closed_loop_answer(run: ClosedLoop, written: list[str]) -> dict[str, Any]:
     ]
     return {
         "capture": run.recording.name,
-        "scenario": _finite(scenario_table(run.scenario)),
+        "scenario": finite(scenario_table(run.scenario)),
         "notes": list(run.notes),
         "is_cut": run.is_cut,
         "connections": connections,
         "files": written,
     }
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no number for "none" and for "without limit"."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _wrapped(name: str, text: str) -> list[str]:

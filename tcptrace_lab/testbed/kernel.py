@@ -49,7 +49,7 @@ def settings(scenario: Scenario, *, first_port: int, sender: str = "kernel") -> 
     _check_scenario(scenario, is_own=is_own)
     control = scenario.control
     for number, connection in enumerate(scenario.connections):
-        if _shared(connection.control) != _shared(control):
+        if _shared(connection) != _shared(scenario.connections[0]):
             raise ScenarioError(
                 f"connections.{number}.control: SACK, timestamps, initial_window, rto.min_s, "
                 "slow_start_after_idle and delayed_ack_segments belong to the namespace: the same for all connections"
@@ -57,7 +57,7 @@ def settings(scenario: Scenario, *, first_port: int, sender: str = "kernel") -> 
     rows = tuple(enumerate(scenario.connections))
     departures = [line for _, row in rows for line in _departures(row, is_own=is_own)]
     return Settings(
-        sysctls=_sysctls(control, ipv6=scenario.ipv6),
+        sysctls=_sysctls(scenario.connections[0], ipv6=scenario.ipv6),
         sender_route=() if is_own else _sender_route(control),
         receiver_route=("quickack", "1") if control.delayed_ack_segments == 1 else (),
         flows=tuple(_flow(row, scenario, first_port + number, is_own=is_own) for number, row in rows),
@@ -127,9 +127,10 @@ def _check_scenario(scenario: Scenario, *, is_own: bool) -> None:
             raise ScenarioError(f"taps = {tap!r}: a recording is captured at the sender or the receiver")
 
 
-def _shared(control: Control) -> tuple[object, ...]:
+def _shared(connection: Connection) -> tuple[object, ...]:
+    control = connection.control
     return (
-        control.has_sack,
+        connection.has_sack,
         control.timestamps,
         control.initial_window,
         control.rto.min_s,
@@ -138,9 +139,10 @@ def _shared(control: Control) -> tuple[object, ...]:
     )
 
 
-def _sysctls(control: Control, *, ipv6: bool) -> dict[str, str]:
+def _sysctls(connection: Connection, *, ipv6: bool) -> dict[str, str]:
+    control = connection.control
     common = {
-        "net.ipv4.tcp_sack": str(int(control.has_sack)),
+        "net.ipv4.tcp_sack": str(int(connection.has_sack)),
         "net.ipv4.tcp_timestamps": str(int(control.timestamps)),
         "net.ipv4.tcp_slow_start_after_idle": str(int(control.slow_start_after_idle)),
         # Nothing of an earlier connection, and room enough that no buffer is the limit unless the scenario says so.

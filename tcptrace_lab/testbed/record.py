@@ -16,8 +16,9 @@ from typing import Any
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.scenario import Scenario
-from tcptrace_lab.scenario_spec import nodes_before, to_json, to_spec
+from tcptrace_lab.scenario import Scenario, plain
+from tcptrace_lab.scenario_file import scenario_table
+from tcptrace_lab.tables import finite
 from tcptrace_lab.testbed import truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings, settings
 from tcptrace_lab.testbed.namespaces import Dump, Namespace, Program
@@ -113,7 +114,7 @@ def _run(
         if plan.is_own
         else KernelSenders(scenario, plan, near, folder=folder, stack=stack)
     )
-    emulator = _core.Emulator(to_json(scenario), near.device_fd, far.device_fd)
+    emulator = _core.Emulator(plain(scenario), near.device_fd, far.device_fd)
     carrier = RealTime("path", emulator.run, emulator.stop, priority=50)
     stack.callback(carrier.close)
     dumps = {}
@@ -140,6 +141,7 @@ def _run(
         "rows": senders.rows(),
         "account": senders.account,
         "emulator": carrier.close(),
+        "nodes_before": emulator.nodes_before,
         "scheduling": carrier.scheduling,
     }
 
@@ -154,7 +156,7 @@ def _write(
         captures[tap] = output.with_name(output.name + suffix)
         compress(folder / f"{tap}.pcap", captures[tap])
     rows = run["rows"]
-    before = nodes_before(scenario.path)
+    before = run["nodes_before"]
     report = run["emulator"]
     files = {
         "truth": output.with_name(output.name + ".truth.csv.gz"),
@@ -182,7 +184,7 @@ def _metadata(scenario: Scenario, plan: Settings, run: Mapping[str, Any], *, sna
         "title": scenario.title,
         "sender": "own" if plan.is_own else "kernel",
         "kernel": f"{platform.system()} {platform.release()}",
-        "scenario": json.loads(json.dumps(to_spec(scenario))),
+        "scenario": finite(scenario_table(scenario)),
         "departures": plan.departures,
         "snaplen": snaplen,
         "addresses": {

@@ -11,8 +11,7 @@ from typing import Any
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.scenario import Scenario
-from tcptrace_lab.scenario_spec import to_json
+from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.testbed import truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings
 from tcptrace_lab.testbed.namespaces import Namespace, Program
@@ -108,7 +107,7 @@ class OwnSender:
     def __init__(self, scenario: Scenario, plan: Settings, near: Namespace, *, stack: contextlib.ExitStack) -> None:
         source, destination, _ = ADDRESSES[scenario.ipv6]
         self._core = _core.OwnSender(
-            to_json(scenario), 0, near.app_fd, (source, OWN_PORT), (destination, plan.flows[0]["port"])
+            plain(scenario), 0, near.app_fd, (source, OWN_PORT), (destination, plan.flows[0]["port"])
         )
         self._stack = stack
         self._columns: dict[str, list[Any]] = {}

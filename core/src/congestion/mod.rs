@@ -56,7 +56,7 @@ pub use scalable::Scalable;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
 pub use table::{
     Counting, Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS,
-    WindowRow, controls, slow_start, window,
+    WindowRow, controls, parameters, slow_start, window,
 };
 pub use vegas::Vegas;
 pub use veno::Veno;

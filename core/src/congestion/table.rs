@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use schemars::JsonSchema;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     Bbr, Bic, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
@@ -14,12 +16,14 @@ use super::{
 };
 
 /// How a run counts (core/src/simulate).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Profile {
     /// ns-2.35's packet-counting agents on a clock of doubles, event for event.
     Ns2,
     /// Bytes, handshake and options as a modern stack sends them, on integer nanoseconds.
+    #[default]
     Rfc,
 }
 
@@ -524,6 +528,21 @@ impl Parameters {
     }
 }
 
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.iter() {
+            let is_flag = parameters().any(|known| known.name == name && known.is_flag());
+            if is_flag {
+                map.serialize_entry(name, &(value != 0.0))?;
+            } else {
+                map.serialize_entry(name, &value)?;
+            }
+        }
+        map.end()
+    }
+}
+
 impl<'de> Deserialize<'de> for Parameters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -542,6 +561,12 @@ impl<'de> Deserialize<'de> for Parameters {
             given.map(|(name, value)| (name, number(value))).collect(),
         ))
     }
+}
+
+/// Every parameter, one that several rows have as often as they are.
+pub fn parameters() -> impl Iterator<Item = &'static Parameter> {
+    let slow_starts = SLOW_STARTS.iter().flat_map(|row| row.parameters);
+    slow_starts.chain(WINDOWS.iter().flat_map(|row| row.parameters))
 }
 
 pub fn slow_start(name: &str) -> Option<&'static SlowStartRow> {

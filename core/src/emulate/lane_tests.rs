@@ -3,7 +3,8 @@
 use super::*;
 use crate::emulate::journal::{BIN_NS, Bin};
 use crate::network::DropReason;
-use crate::simulate::{Spec, paths};
+use crate::scenario::Scenario;
+use crate::simulate::{Records, paths};
 use proptest::prelude::*;
 
 fn label(number: u32) -> Label {
@@ -15,13 +16,14 @@ fn label(number: u32) -> Label {
     }
 }
 
-/// A lane over `nodes` (JSON), as the emulator builds it from a scenario.
+/// A lane over `nodes` (TOML), as the emulator builds it from a scenario.
 fn lane(nodes: &str, way: Way) -> Lane {
     let text = format!(
-        r#"{{"profile": "rfc", "duration_ns": 1, "connections": [{{}}],
-            "path": {{"nodes": [{nodes}], "return_delay_ns": 3e7, "ack_loss": 0.5}}}}"#
+        "duration_s = 1
+         path = {{ nodes = [{nodes}], return_delay_s = 0.03, ack_loss = 0.5 }}"
     );
-    let [forward, reverse] = paths(&Spec::from_json(&text).unwrap());
+    let scenario = Scenario::from_table(text.parse().unwrap()).unwrap();
+    let [forward, reverse] = paths(&scenario, Records::default());
     match way {
         Way::Forward => Lane::new(forward, way),
         Way::Reverse => Lane::new(reverse, way),
@@ -61,7 +63,7 @@ fn train(packets: u32) -> Vec<(i64, Label)> {
 #[test]
 fn a_train_leaves_one_service_time_apart_and_the_buffer_keeps_b_plus_one() {
     // 1500 B at 12 Mbit/s = 1 ms each, then 20 ms. B = 4 wait and 1 is in service: packets 0 to 4 of 10 pass.
-    let node = r#"{"rate_bps": 12e6, "buffer": 4, "delay_ns": 2e7}"#;
+    let node = r#"{rate_bps = 12e6, buffer = 4, delay_s = 0.02}"#;
     let (left, journal) = carry(lane(node, Way::Forward), &train(10));
     let expected: Vec<_> = (0..5)
         .map(|n| (21_000_000 + 1_000_000 * i64::from(n), n))
@@ -89,15 +91,15 @@ fn a_train_leaves_one_service_time_apart_and_the_buffer_keeps_b_plus_one() {
 
 #[test]
 fn the_packet_in_service_takes_a_place_when_the_node_says_so() {
-    let node = r#"{"rate_bps": 12e6, "buffer": 4, "counts_in_service": true}"#;
+    let node = r#"{rate_bps = 12e6, buffer = 4, counts_in_service = true}"#;
     assert_eq!(carry(lane(node, Way::Forward), &train(10)).0.len(), 4);
 }
 
 #[test]
 fn two_nodes_in_a_row_pace_at_the_slower_one() {
     // 100 Mbit/s (120 us), 1 ms, then 10 Mbit/s (1.2 ms), 2 ms: the first at 0.12 + 1 + 1.2 + 2 = 4.32 ms.
-    let nodes = r#"{"rate_bps": 1e8, "buffer": null, "delay_ns": 1e6},
-                   {"rate_bps": 1e7, "buffer": null, "delay_ns": 2e6}"#;
+    let nodes = r#"{rate_bps = 1e8, delay_s = 0.001},
+                   {rate_bps = 1e7, delay_s = 0.002}"#;
     let (left, journal) = carry(lane(nodes, Way::Forward), &train(3));
     assert_eq!(left, [(4_320_000, 0), (5_520_000, 1), (6_720_000, 2)]);
     let nodes: Vec<_> = journal
@@ -110,7 +112,7 @@ fn two_nodes_in_a_row_pace_at_the_slower_one() {
 
 #[test]
 fn drops_and_bins_move_with_the_wall_s_clock() {
-    let node = r#"{"rate_bps": 12e6, "buffer": 4}"#;
+    let node = r#"{rate_bps = 12e6, buffer = 4}"#;
     let (_, journal) = carry(lane(node, Way::Forward), &train(10));
     let wall = |time: i64| time + 3 * BIN_NS + 1;
     assert!(
@@ -136,7 +138,7 @@ fn the_way_back_is_a_pure_delay_that_loses_pure_acks_only() {
             (i64::from(number), label)
         })
         .collect();
-    let node = r#"{"rate_bps": 12e6, "buffer": 4}"#;
+    let node = r#"{rate_bps = 12e6, buffer = 4}"#;
     let (left, journal) = carry(lane(node, Way::Reverse), &mixed);
     assert!(
         left.iter()
@@ -165,7 +167,7 @@ proptest! {
             now += gap;
             (now, Label { ip_len: bytes, ..label(number) })
         }).collect();
-        let node = format!(r#"{{"rate_bps": 8e6, "buffer": {places}, "delay_ns": 5e6}}"#);
+        let node = format!(r#"{{rate_bps = 8e6, buffer = {places}, delay_s = 0.005}}"#);
         let (left, journal) = carry(lane(&node, Way::Forward), &entering);
 
         // 8 Mbit/s: one microsecond a byte. `leaving` holds the departure times of those still in the node.

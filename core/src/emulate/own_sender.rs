@@ -6,9 +6,8 @@
 use super::own_truth::{Row, Truth};
 use crate::congestion::{Control, Counting, State};
 use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
-use crate::simulate::{
-    Application, RecoveryKind, Spec, control, initial_state, rto, sender_options,
-};
+use crate::scenario::{Application, Scenario};
+use crate::simulate::{control, initial_state, rto, sender_options};
 use crate::wire::{Endpoint, Segment, TcpFlags, TcpOptions};
 
 /// Everything a bulk transfer will ever send.
@@ -23,8 +22,6 @@ pub enum NotSendable {
     Connection(usize),
     #[error("application.kind: this sender writes bulk or bytes")]
     Application,
-    #[error("control.window: written outside the core")]
-    Control,
 }
 
 /// One connection, from SYN to FIN.
@@ -59,37 +56,36 @@ pub struct OwnSender {
 
 impl OwnSender {
     pub fn new(
-        spec: &Spec,
+        scenario: &Scenario,
         number: usize,
         source: Endpoint,
         destination: Endpoint,
     ) -> Result<Self, NotSendable> {
-        let given = spec
+        let given = scenario
             .connections
             .get(number)
             .ok_or(NotSendable::Connection(number))?;
-        let fixed = if spec.ipv6 { 60 } else { 40 };
-        let mss = spec.path.packet_bytes.saturating_sub(fixed);
-        let timestamps = if given.sender.timestamps { 12 } else { 0 };
+        let fixed = if scenario.ipv6 { 60 } else { 40 };
+        let mss = scenario.path.packet_bytes.saturating_sub(fixed);
+        let timestamps = if given.control.timestamps { 12 } else { 0 };
         let smss = mss.saturating_sub(timestamps).max(1);
         // RFC 9293's FIN takes one number behind the last byte; the SYN is number 0.
-        let (written, is_closing) = match given.application {
+        let (written, is_closing) = match Application::from(&given.application) {
             Application::Bulk => (ENDLESS, false),
             Application::Bytes { bytes } => (1 + bytes + 1, true),
             _ => return Err(NotSendable::Application),
         };
-        let sender = &given.sender;
+        let sender = &given.control;
         let counting = Counting {
-            profile: spec.profile,
+            profile: scenario.profile,
             segment_bytes: smss,
         };
-        let control = control(sender, counting).ok_or(NotSendable::Control)?;
+        let control = control(sender, counting);
         Ok(Self {
             source,
             destination,
             mss: mss.min(u32::from(u16::MAX)) as u16,
-            offers_sack: given.receiver.sack
-                && matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack),
+            offers_sack: given.has_sack(),
             has_timestamps: sender.timestamps,
             isn: 1_000_000_007,
             seed: Some((

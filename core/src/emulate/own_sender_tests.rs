@@ -13,12 +13,13 @@ fn end(last: u8, port: u16) -> Endpoint {
 
 fn sender(recovery: &str, application: &str) -> OwnSender {
     let text = format!(
-        r#"{{"profile": "rfc", "duration_ns": 1, "path": {{"nodes": [{{"rate_bps": 1e7, "buffer": 9}}]}},
-            "connections": [{{"application": {application},
-                              "sender": {{"recovery": "{recovery}", "initial_window": 2}}}}]}}"#
+        "duration_s = 1
+         path.nodes = [{{ rate_bps = 1e7, buffer = 9 }}]
+         application = {{ {application} }}
+         control = {{ recovery = \"{recovery}\", initial_window = 2 }}"
     );
-    let spec = Spec::from_json(&text).unwrap();
-    OwnSender::new(&spec, 0, end(1, 40000), end(2, 5001)).unwrap()
+    let scenario = Scenario::from_table(text.parse().unwrap()).unwrap();
+    OwnSender::new(&scenario, 0, end(1, 40000), end(2, 5001)).unwrap()
 }
 
 /// Answers every segment at once with an ACK of all that is there in order; loses the n-th data segments named.
@@ -116,7 +117,7 @@ use super::super::own_truth::Event;
 
 #[test]
 fn all_bytes_arrive_and_both_sides_close() {
-    let mut sender = sender("newreno", r#"{"kind": "bytes", "bytes": 100000}"#);
+    let mut sender = sender("newreno", r#"kind = "bytes", bytes = 100000"#);
     let receiver = run(&mut sender, &[]);
     assert_eq!(sender.acknowledged(), 100_000);
     // 100000 / 1460 = 68.5: 69 segments, none twice; SYN and FIN take a number each.
@@ -128,7 +129,7 @@ fn all_bytes_arrive_and_both_sides_close() {
 #[test]
 fn tahoe_starts_again_from_one_segment_at_the_third_duplicate_ack() {
     // RFC 5681's predecessor: ssthresh = half the flight, cwnd = 1, go back to the hole.
-    let mut sender = sender("tahoe", r#"{"kind": "bytes", "bytes": 300000}"#);
+    let mut sender = sender("tahoe", r#"kind = "bytes", bytes = 300000"#);
     run(&mut sender, &[20]);
     let (state, cwnd, ssthresh) = *states(&sender)
         .iter()
@@ -141,7 +142,7 @@ fn tahoe_starts_again_from_one_segment_at_the_third_duplicate_ack() {
 
 #[test]
 fn newreno_halves_its_window() {
-    let mut sender = sender("newreno", r#"{"kind": "bytes", "bytes": 300000}"#);
+    let mut sender = sender("newreno", r#"kind = "bytes", bytes = 300000"#);
     run(&mut sender, &[20]);
     let reduced = states(&sender)
         .into_iter()
@@ -158,7 +159,7 @@ fn newreno_halves_its_window() {
 
 #[test]
 fn a_lost_window_is_found_by_the_timer() {
-    let mut sender = sender("tahoe", r#"{"kind": "bytes", "bytes": 8000}"#);
+    let mut sender = sender("tahoe", r#"kind = "bytes", bytes = 8000"#);
     // Two segments in the initial window, both lost.
     run(&mut sender, &[1, 2]);
     let timeouts: Vec<_> = states(&sender)
@@ -172,7 +173,7 @@ fn a_lost_window_is_found_by_the_timer() {
 
 #[test]
 fn a_bulk_transfer_ends_with_what_has_been_sent_when_it_is_closed() {
-    let mut sender = sender("newreno", r#"{"kind": "bulk"}"#);
+    let mut sender = sender("newreno", r#"kind = "bulk""#);
     sender.open(0);
     sender.close(5);
     let receiver = run(&mut sender, &[]);
@@ -182,11 +183,10 @@ fn a_bulk_transfer_ends_with_what_has_been_sent_when_it_is_closed() {
 
 #[test]
 fn what_it_cannot_write_is_refused() {
-    let spec = Spec::from_json(
-        r#"{"profile": "rfc", "duration_ns": 1, "path": {"nodes": [{"rate_bps": 1e7, "buffer": 9}]},
-            "connections": [{"application": {"kind": "on_off", "on_bytes": 9, "off_ns": 9}}]}"#,
-    )
-    .unwrap();
-    let made = OwnSender::new(&spec, 0, end(1, 1), end(2, 2));
+    let text = r#"duration_s = 1
+        path.nodes = [{ rate_bps = 1e7, buffer = 9 }]
+        application = { kind = "on_off", bytes = 9, off_s = 9e-9 }"#;
+    let scenario = Scenario::from_table(text.parse().unwrap()).unwrap();
+    let made = OwnSender::new(&scenario, 0, end(1, 1), end(2, 2));
     assert_eq!(made.err(), Some(NotSendable::Application));
 }

@@ -1,6 +1,6 @@
 //! What our own sender knew, in the rows in which the kernel's recordings tell it.
 
-use crate::recovery::{Detection, Phase, Sender};
+use crate::recovery::{DetectedBy, Phase, Sender};
 
 /// The kernel's numbers of its congestion states.
 const OPEN: u8 = 0;
@@ -80,11 +80,11 @@ impl Truth {
     pub fn changes(&mut self, now_ns: i64, sender: &mut Sender, isn: u32) {
         let reductions: Vec<_> = sender.take_reductions().collect();
         for reduction in &reductions {
-            self.state = match reduction.detection {
-                Detection::DupAck | Detection::Sack => RECOVERY,
-                Detection::Timeout => LOSS,
+            self.state = match reduction.detected_by {
+                DetectedBy::DupAck | DetectedBy::Sack | DetectedBy::Reordering => RECOVERY,
+                DetectedBy::Rto => LOSS,
                 // Linux's CWR for an instant: the state afterwards is what it was.
-                Detection::Probe => continue,
+                DetectedBy::Tlp => continue,
             };
             self.push(now_ns, Event::State, sender, isn, 0);
         }

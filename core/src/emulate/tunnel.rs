@@ -15,7 +15,8 @@ use super::journal::{Bin, Dropped, Journal};
 use super::lane::{Lane, Way};
 use super::packet::Packet;
 use crate::network::Random;
-use crate::simulate::{Spec, paths};
+use crate::scenario::Scenario;
+use crate::simulate::{Records, paths};
 
 /// A timer wakes a thread some 40 us late: the last stretch before an event is spent looking at the clock.
 const SPIN_NS: i64 = 60_000;
@@ -58,18 +59,18 @@ pub struct Tunnel {
     sender: OwnedFd,
     receiver: OwnedFd,
     stop: Stop,
-    spec: Spec,
+    scenario: Scenario,
 }
 
 impl Tunnel {
     /// `sender` and `receiver` are this process's own numbers of open, non-blocking TUN descriptors. They are
     /// duplicated: whoever opened them still closes them.
-    pub fn new(spec: Spec, sender: i32, receiver: i32) -> io::Result<Self> {
+    pub fn new(scenario: Scenario, sender: i32, receiver: i32) -> io::Result<Self> {
         Ok(Self {
             sender: duplicate(sender)?,
             receiver: duplicate(receiver)?,
             stop: Stop::new()?,
-            spec,
+            scenario,
         })
     }
 
@@ -99,13 +100,13 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(tunnel: &'a Tunnel) -> Self {
-        let [forward, reverse] = paths(&tunnel.spec);
+        let [forward, reverse] = paths(&tunnel.scenario, Records::default());
         Self {
             tunnel,
             clock: VirtualClock::default(),
             forward: Lane::new(forward, Way::Forward),
             reverse: Lane::new(reverse, Way::Reverse),
-            random: Random::new(tunnel.spec.seed),
+            random: Random::new(tunnel.scenario.seed),
             journal: Journal::default(),
             wall_minus_monotonic_ns: wall_minus_monotonic(),
             write_errors: 0,

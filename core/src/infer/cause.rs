@@ -3,7 +3,8 @@
 //! Assumes a tap at or near the sender, as the events do.
 
 use super::sequence::Sequence;
-use super::trace::{DetectedBy, LossEvent, Trace};
+use super::trace::{LossEvent, Trace};
+use crate::recovery::DetectedBy;
 
 /// The reason of one segment that is not simply new data in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -7,7 +7,8 @@
 
 use super::sequence::Sequence;
 use super::stretches::{Begin, Stretch};
-use super::trace::{DetectedBy, LossEvent};
+use super::trace::LossEvent;
+use crate::recovery::DetectedBy;
 
 /// From the loss that ends an avoidance (or the beginning) to the next such loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
-use super::trace::{DetectedBy, LossEvent, Trace};
+use super::trace::{LossEvent, Trace};
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // RFC 5681 section 3.2: the third duplicate ACK.

@@ -2,8 +2,9 @@
 
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
-use super::trace::{DetectedBy, LossEvent, Trace};
+use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.

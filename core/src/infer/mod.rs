@@ -29,5 +29,5 @@ pub use rtt::RoundTrips;
 pub use scoreboard::Scoreboard;
 pub use sequence::Sequence;
 pub use stretches::{Begin, Stretch};
-pub use trace::{DetectedBy, LossEvent, Trace, TraceError};
+pub use trace::{LossEvent, Trace, TraceError};
 pub use windows::{UNKNOWN, Windows};

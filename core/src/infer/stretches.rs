@@ -5,7 +5,8 @@
 //! a cumulative sum, so a late ACK or a burst does not move it.
 
 use super::sequence::Sequence;
-use super::trace::{DetectedBy, LossEvent, Trace};
+use super::trace::{LossEvent, Trace};
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // Growth of half a segment per ACK lies between slow start (one or more) and avoidance (ACKed segments / cwnd).

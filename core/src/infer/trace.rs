@@ -4,6 +4,7 @@
 //! it left. At another point every conclusion drawn from "which ACK released which segment" errs by the delay between.
 
 use super::duplicate::{Answer, received_twice};
+use crate::recovery::DetectedBy;
 
 /// One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,31 +128,6 @@ impl Trace {
         let edges = self.sack_edges.get(range).unwrap_or_default();
         edges.chunks_exact(2).map(|edges| (edges[0], edges[1]))
     }
-}
-
-/// What told a sender of a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DetectedBy {
-    /// RFC 5681 section 3.2: the third duplicate ACK.
-    DupAck,
-    /// RFC 6675, RFC 8985: what is SACKed above the hole.
-    Sack,
-    /// RFC 6298: nothing came back for a timeout.
-    Rto,
-    /// RFC 8985 section 7: the last segment once more, sooner than a timeout.
-    Tlp,
-    /// Fewer duplicate ACKs than RFC 5681 wants: a sender's own threshold or timer.
-    Reordering,
-}
-
-impl DetectedBy {
-    pub const ALL: [(Self, &'static str); 5] = [
-        (Self::DupAck, "dupack"),
-        (Self::Sack, "sack"),
-        (Self::Rto, "rto"),
-        (Self::Tlp, "tlp"),
-        (Self::Reordering, "reordering"),
-    ];
 }
 
 /// One loss event: from the first retransmission until all that was outstanding then is acknowledged, or a timer

@@ -8,7 +8,8 @@ use super::limits::{Limit, clocked, exhausted, in_recovery};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
-use super::trace::{DetectedBy, LossEvent, Trace};
+use super::trace::{LossEvent, Trace};
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 /// Not known; in `cwnd_high`: nothing bounds it.

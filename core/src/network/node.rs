@@ -20,6 +20,15 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    /// In the order of their codes.
+    pub const ALL: [Self; 5] = [
+        Self::Overflow,
+        Self::Random,
+        Self::Scheduled,
+        Self::AckLoss,
+        Self::Managed,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Overflow => "overflow",

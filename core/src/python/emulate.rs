@@ -4,30 +4,36 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
     use crate::emulate::{Bin, Dropped, Journal, Report, Stop, Tunnel};
-    use crate::simulate::Spec;
+    use crate::python::scenario::scenario_of;
 
     /// Two open TUN descriptors joined by a scenario's path.
     #[pyclass(frozen, module = "tcptrace_lab._core")]
     pub struct Emulator {
         tunnel: Tunnel,
         stop: Stop,
+        /// Nodes numbered before the scenario's first: 1 with an access link.
+        #[pyo3(get)]
+        nodes_before: usize,
     }
 
     #[pymethods]
     impl Emulator {
-        /// `spec` is the run as JSON, of which `path` and `seed` count; the descriptors are non-blocking TUN devices.
+        /// Of the scenario `path` and `seed` count; the descriptors are non-blocking TUN devices.
         #[new]
-        fn new(spec: &str, sender_fd: i32, receiver_fd: i32) -> PyResult<Self> {
-            let spec =
-                Spec::from_json(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
-            let tunnel = Tunnel::new(spec, sender_fd, receiver_fd)?;
+        fn new(scenario: &Bound<'_, PyDict>, sender_fd: i32, receiver_fd: i32) -> PyResult<Self> {
+            let scenario = scenario_of(scenario)?;
+            let nodes_before = scenario.path.nodes_before();
+            let tunnel = Tunnel::new(scenario, sender_fd, receiver_fd)?;
             let stop = tunnel.stop_handle();
-            Ok(Self { tunnel, stop })
+            Ok(Self {
+                tunnel,
+                stop,
+                nodes_before,
+            })
         }
 
         /// Carries packets until `stop` is called from another thread; the report as columns.

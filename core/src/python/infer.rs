@@ -16,10 +16,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dsacks, module)?)?;
     module.add_function(wrap_pyfunction!(slow_starts_per_cycle, module)?)?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
-    module.add(
-        "DETECTED_BY",
-        infer::DetectedBy::ALL.map(|(_, name)| name).to_vec(),
-    )?;
     module.add("BEGINS", infer::Begin::ALL.map(|(_, name)| name).to_vec())
 }
 

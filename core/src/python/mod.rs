@@ -11,6 +11,7 @@ mod infer;
 mod outlet;
 mod own_sender;
 mod replay;
+mod scenario;
 mod simulate;
 mod sweep;
 mod tape;
@@ -26,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     infer::register(module)?;
     simulate::register(module)?;
     controls::register(module)?;
+    scenario::register(module)?;
     own_sender::register(module)?;
     replay::register(module)?;
     watch::register(module)?;

@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 
 use super::simulate::Simulation;
 use crate::capture::FileFormat;
+use crate::scenario::Scenario;
 use crate::simulate::capture_file::{CaptureFile, Kept};
-use crate::simulate::{Outlet, Output, Spec};
+use crate::simulate::{Outlet, Output};
 use crate::wire::Segment;
 
 /// Capture files are written in blocks of this many bytes.
@@ -19,7 +20,7 @@ pub const BLOCK: usize = 1 << 18;
 
 /// A file for each tap, and whom to tell of the tables.
 pub struct Files {
-    spec: Spec,
+    scenario: Scenario,
     captures: Vec<CaptureFile<BufWriter<File>>>,
     epoch_ns: i64,
     /// Called with a `Simulation` that holds the tables' next rows.
@@ -32,7 +33,7 @@ pub struct Files {
 impl Files {
     /// `paths`: of each tap in the spec's order. `stop` ends the run after an error.
     pub fn new(
-        spec: &Spec,
+        scenario: &Scenario,
         paths: &[(PathBuf, bool)],
         kept: Kept,
         epoch_ns: i64,
@@ -44,7 +45,7 @@ impl Files {
             CaptureFile::new(sink, file_format(*is_pcapng), kept)
         };
         Ok(Self {
-            spec: spec.clone(),
+            scenario: scenario.clone(),
             captures: paths.iter().map(create).collect::<Result<_, _>>()?,
             epoch_ns,
             on_piece,
@@ -89,7 +90,7 @@ impl Outlet for Files {
         let Some(on_piece) = &self.on_piece else {
             return;
         };
-        let piece = Simulation::new(self.spec.clone(), piece);
+        let piece = Simulation::new(self.scenario.clone(), piece);
         let told = Python::attach(|py| on_piece.call1(py, (piece,)).map(drop));
         self.keep(told);
     }

@@ -12,7 +12,7 @@ mod linux {
     use pyo3::types::PyDict;
 
     use crate::emulate::{OwnSender as Core, Row, Sent, Stop, send};
-    use crate::simulate::Spec;
+    use crate::python::scenario::scenario_of;
     use crate::wire::Endpoint;
 
     /// One connection of a scenario, sent by this project's own code over a TUN descriptor.
@@ -28,21 +28,20 @@ mod linux {
     impl OwnSender {
         #[new]
         fn new(
-            spec: &str,
+            scenario: &Bound<'_, PyDict>,
             connection: usize,
             device_fd: i32,
             source: (IpAddr, u16),
             destination: (IpAddr, u16),
         ) -> PyResult<Self> {
-            let wrong = |error: String| PyValueError::new_err(error);
-            let spec = Spec::from_json(spec).map_err(|error| wrong(error.to_string()))?;
+            let scenario = scenario_of(scenario)?;
             let end = |(addr, port)| Endpoint { addr, port };
-            let sender = Core::new(&spec, connection, end(source), end(destination))
-                .map_err(|error| wrong(error.to_string()))?;
+            let sender = Core::new(&scenario, connection, end(source), end(destination))
+                .map_err(|error| PyValueError::new_err(error.to_string()))?;
             Ok(Self {
                 sender: Mutex::new(Some(sender)),
                 device: device_fd,
-                duration_ns: spec.duration_ns,
+                duration_ns: scenario.duration_ns(),
                 stop: Stop::new()?,
             })
         }

@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::capture::told;
+use super::scenario::scenario_of;
 use super::simulate::{column, node_row, queue_table};
-use super::sweep::refused;
 use crate::capture::{self, FileFormat, Reader};
 use crate::replay::{self, Carrier, Counts, Failed, NO_PAIR, Pair, Sides, Sink, Way};
-use crate::simulate::{NodeTotals, Spec};
+use crate::simulate::NodeTotals;
 use crate::wire::Endpoint;
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
@@ -29,6 +29,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// What a capture met on a path. Times are nanoseconds since its first packet.
 #[pyclass(frozen, module = "tcptrace_lab._core")]
 struct OpenLoop {
+    /// Nodes numbered before the scenario's first: 1 with an access link.
+    #[pyo3(get)]
+    nodes_before: usize,
     carrier: Carrier,
     nodes: Vec<NodeTotals>,
     counts: Counts,
@@ -142,7 +145,7 @@ impl OpenLoop {
 /// `near` are the hosts before the path, `near_ends` endpoints there where both ends have one address. Packets longer
 /// than `mtu` are cut to what the wire carried.
 #[pyfunction]
-#[pyo3(signature = (path, name, spec_json, near, near_ends, mtu, output=None, is_pcapng=false, progress=None))]
+#[pyo3(signature = (path, name, scenario, near, near_ends, mtu, output=None, is_pcapng=false, progress=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "one call, from tcptrace_lab/replay"
@@ -151,7 +154,7 @@ fn open_loop(
     py: Python<'_>,
     path: PathBuf,
     name: &str,
-    spec_json: &str,
+    scenario: &Bound<'_, PyDict>,
     near: Vec<String>,
     near_ends: Vec<(String, u16)>,
     mtu: u32,
@@ -159,7 +162,7 @@ fn open_loop(
     is_pcapng: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<OpenLoop> {
-    let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
+    let scenario = scenario_of(scenario)?;
     let sink = output.map(|output| {
         File::create(output).map(|file| Sink {
             file: Box::new(file),
@@ -171,12 +174,13 @@ fn open_loop(
         })
     });
     let sink = sink.transpose()?;
-    let carriers = vec![Carrier::new(&spec, true)];
+    let carriers = vec![Carrier::new(&scenario, true)];
     let reader = capture::open_as(path, name);
     let sides = sides(&near, &near_ends)?;
     let mut finished = carry(py, reader, sides, mtu, carriers, sink, progress)?;
     let mut carrier = finished.carriers.remove(0);
     Ok(OpenLoop {
+        nodes_before: scenario.path.nodes_before(),
         nodes: carrier.finish(),
         carrier,
         counts: finished.counts,
@@ -191,7 +195,7 @@ type SweepRow<'py> = (Bound<'py, PyDict>, Vec<Bound<'py, PyDict>>);
 
 /// The same for many scenarios in one pass over the capture: a summary for each.
 #[pyfunction]
-#[pyo3(signature = (path, name, specs, near, near_ends, mtu, progress=None))]
+#[pyo3(signature = (path, name, scenarios, near, near_ends, mtu, progress=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "one call, from tcptrace_lab/replay"
@@ -200,17 +204,16 @@ fn open_loop_sweep<'py>(
     py: Python<'py>,
     path: PathBuf,
     name: &str,
-    specs: Vec<String>,
+    scenarios: Vec<Bound<'_, PyDict>>,
     near: Vec<String>,
     near_ends: Vec<(String, u16)>,
     mtu: u32,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<SweepRow<'py>>> {
-    let carriers = specs
+    let carriers = scenarios
         .iter()
-        .map(|text| Ok(Carrier::new(&Spec::from_json(text)?, false)))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| refused(&error))?;
+        .map(|given| Ok(Carrier::new(&scenario_of(given)?, false)))
+        .collect::<PyResult<Vec<_>>>()?;
     let reader = capture::open_as(path, name);
     let sides = sides(&near, &near_ends)?;
     let mut finished = carry(py, reader, sides, mtu, carriers, None, progress)?;

@@ -11,48 +11,55 @@ use pyo3::types::PyDict;
 use super::capture::Capture;
 use super::control::ControlState;
 use super::outlet::Files;
-use super::sweep::{self, refused};
+use super::scenario::scenario_of;
+use super::sweep;
 use super::tapped;
-use crate::network::QueueBin;
+use crate::network::{DropReason, QueueBin};
+use crate::recovery::DetectedBy;
+use crate::scenario::Scenario;
 use crate::simulate as engine;
 use crate::simulate::capture_file::Kept;
 use crate::simulate::summary::summary;
-use crate::simulate::{Controls, EventKind, Output, Place, Spec};
+use crate::simulate::{Controls, EventKind, Output, Place, Records, SenderState};
 
-/// Runs a scenario given as the JSON of `simulate::Spec`; raises `ScenarioError` with the key that is wrong.
+/// Runs a scenario given as a table; raises `ScenarioError` with the key that is wrong. `events`: ns-style rows are kept;
+/// `truth`: the senders' variables and the queues are.
 ///
 /// `controls` are congestion controls written in Python (`ControlState` says what their methods get), one for each
 /// connection that has its own, else None. Without any it works without the interpreter's lock, so that runs go in
 /// parallel in threads as well. After `most_events` (about one for each packet) it is cut.
 #[pyfunction]
-#[pyo3(signature = (spec_json, controls=vec![], most_events=None))]
+#[pyo3(signature = (scenario, controls=vec![], *, events=false, truth=true, most_events=None))]
 fn simulate(
     py: Python<'_>,
-    spec_json: &str,
+    scenario: &Bound<'_, PyDict>,
     controls: Vec<Option<Bound<'_, PyAny>>>,
+    events: bool,
+    truth: bool,
     most_events: Option<u64>,
 ) -> PyResult<Simulation> {
-    let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
-    let own = Controls {
+    let scenario = scenario_of(scenario)?;
+    let given = Controls {
+        records: Records { events, truth },
         most_events,
         ..Controls::default()
     };
-    let output = sweep::run(py, &spec, controls, own)?;
-    Ok(Simulation { spec, output })
+    let output = sweep::run(py, &scenario, controls, given)?;
+    Ok(Simulation { scenario, output })
 }
 
 /// The same, nothing held: what each tap (in the spec's order) sees goes to its file, (path, whether it is pcapng), the
 /// run beginning at `epoch_ns`, and `on_piece` is called with the tables' next rows as a `Simulation`. The one returned
-/// holds their last rows, and the run's summary.
+/// holds their last rows, and the run's summary. Without `on_piece` no table but the summary is kept.
 #[pyfunction]
-#[pyo3(signature = (spec_json, files, snaplen, has_payload, epoch_ns, on_piece=None, controls=vec![]))]
+#[pyo3(signature = (scenario, files, snaplen, has_payload, epoch_ns, on_piece=None, controls=vec![]))]
 #[expect(
     clippy::too_many_arguments,
     reason = "one call, from tcptrace_lab/simulate_to_files.py"
 )]
 fn simulate_to_files(
     py: Python<'_>,
-    spec_json: &str,
+    scenario: &Bound<'_, PyDict>,
     files: Vec<(PathBuf, bool)>,
     snaplen: u32,
     has_payload: bool,
@@ -60,31 +67,43 @@ fn simulate_to_files(
     on_piece: Option<Py<PyAny>>,
     controls: Vec<Option<Bound<'_, PyAny>>>,
 ) -> PyResult<Simulation> {
-    let spec = Spec::from_json(spec_json).map_err(|error| refused(&error))?;
+    let scenario = scenario_of(scenario)?;
+    let records = Records {
+        events: false,
+        truth: on_piece.is_some(),
+    };
     let kept = Kept {
         snaplen,
         has_payload,
     };
     let stop = Arc::default();
-    let mut outlet = Files::new(&spec, &files, kept, epoch_ns, on_piece, Arc::clone(&stop))?;
+    let mut outlet = Files::new(
+        &scenario,
+        &files,
+        kept,
+        epoch_ns,
+        on_piece,
+        Arc::clone(&stop),
+    )?;
     let own = Controls {
         stop,
         outlet: Some(&mut outlet),
+        records,
         ..Controls::default()
     };
-    let output = sweep::run(py, &spec, controls, own)?;
+    let output = sweep::run(py, &scenario, controls, own)?;
     outlet.finish()?;
-    Ok(Simulation { spec, output })
+    Ok(Simulation { scenario, output })
 }
 
 /// A finished run. Every table is a dict of numpy columns of equal length.
 ///
 /// Windows, offsets and numbers count packets in the `ns2` profile and bytes in `rfc`; `unit_bytes` is the payload of
-/// one unit (1 in `rfc`). Codes: `state` 0 open, 1 disorder, 3 recovery, 4 loss; `detected_by` 0 dupack, 1 sack, 2 rto,
-/// 3 partial; `reason` of a drop 0 overflow, 1 random, 2 scheduled, 3 ackloss, 4 codel.
+/// one unit (1 in `rfc`). Codes: `state` as in `SENDER_STATES`; `detected_by` and a drop's `reason` are places in
+/// `DETECTED_BY` and `DROP_REASONS`.
 #[pyclass(frozen)]
 pub struct Simulation {
-    spec: Spec,
+    scenario: Scenario,
     output: Output,
 }
 
@@ -93,6 +112,12 @@ impl Simulation {
     #[getter]
     fn unit_bytes(&self) -> u32 {
         self.output.unit_bytes
+    }
+
+    /// Nodes numbered before the scenario's first: 1 with an access link.
+    #[getter]
+    fn nodes_before(&self) -> usize {
+        self.scenario.path.nodes_before()
     }
 
     #[getter]
@@ -126,7 +151,7 @@ impl Simulation {
 
     /// The run as one row of a sweep.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        sweep::dict(py, summary(&self.spec, &self.output))
+        sweep::dict(py, summary(&self.scenario, &self.output))
     }
 
     /// What a tap (by number in the spec's order) saw: a row per packet, numbers as on the wire.
@@ -319,8 +344,8 @@ impl Simulation {
 }
 
 impl Simulation {
-    pub fn new(spec: Spec, output: Output) -> Self {
-        Self { spec, output }
+    pub fn new(scenario: Scenario, output: Output) -> Self {
+        Self { scenario, output }
     }
 
     fn check(&self, tap: usize) -> PyResult<()> {
@@ -409,6 +434,13 @@ fn event_name(kind: EventKind) -> &'static str {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("DETECTED_BY", DetectedBy::ALL.map(DetectedBy::name))?;
+    module.add("DROP_REASONS", DropReason::ALL.map(DropReason::name))?;
+    let states = PyDict::new(module.py());
+    for state in SenderState::ALL {
+        states.set_item(state.name(), state as u8)?;
+    }
+    module.add("SENDER_STATES", states)?;
     module.add_class::<Simulation>()?;
     module.add_class::<ControlState>()?;
     module.add_function(wrap_pyfunction!(sweep::sweep, module)?)?;

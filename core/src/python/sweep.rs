@@ -11,53 +11,48 @@ use pyo3::types::PyDict;
 use rayon::prelude::*;
 
 use super::control::{Failure, PyControl};
+use super::scenario::scenario_of;
 use crate::congestion::Control;
+use crate::scenario::{Profile, Scenario};
 use crate::simulate::summary::{Value, summary};
-use crate::simulate::{self, Controls, Output, Profile, Spec, SpecError};
-
-pyo3::import_exception!(tcptrace_lab.errors, ScenarioError);
+use crate::simulate::{self, Controls, Output, Records};
 
 /// How often a run looks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
 
-pub fn refused(error: &SpecError) -> PyErr {
-    ScenarioError::new_err(error.to_string())
-}
-
 /// Runs one scenario; `own` stand in for the controls of the connections of the same number, where they are not None.
 pub fn run(
     py: Python<'_>,
-    spec: &Spec,
+    scenario: &Scenario,
     own: Vec<Option<Bound<'_, PyAny>>>,
     controls: Controls<'_>,
 ) -> PyResult<Output> {
     if own.iter().any(Option::is_some) {
-        return run_with(spec, own, controls);
+        return run_with(scenario, own, controls);
     }
     let stop = controls.stop.clone();
-    let output = py.detach(|| {
+    py.detach(|| {
         std::thread::scope(|scope| {
             let (done, result) = channel();
             scope.spawn(move || {
                 // The other end waits for as long as this thread runs.
-                let _ = done.send(simulate::run(spec, controls));
+                let _ = done.send(simulate::run(scenario, controls));
             });
             receive(&result, &stop)?
                 .ok_or_else(|| PyRuntimeError::new_err("the simulator panicked"))
         })
-    })?;
-    output.map_err(|error| refused(&error))
+    })
 }
 
 /// A run that calls Python keeps the interpreter's lock, which its callbacks lend to other threads as any Python code
 /// does: to take it for each would cost more than the control. Ctrl-C is raised in a callback.
 fn run_with(
-    spec: &Spec,
+    scenario: &Scenario,
     own: Vec<Option<Bound<'_, PyAny>>>,
     mut controls: Controls<'_>,
 ) -> PyResult<Output> {
     let failure = Failure::default();
-    let paces = spec.profile == Profile::Rfc;
+    let paces = scenario.profile == Profile::Rfc;
     for object in own {
         let control = object
             .map(|object| PyControl::new(&object, paces, failure.clone(), controls.stop.clone()))
@@ -66,11 +61,11 @@ fn run_with(
             .own
             .push(control.map(|control| Box::new(control) as Box<dyn Control>));
     }
-    let output = simulate::run(spec, controls);
+    let output = simulate::run(scenario, controls);
     let mut failed = failure.lock().expect("no holder of this lock panics");
     match failed.take() {
         Some(error) => Err(error),
-        None => output.map_err(|error| refused(&error)),
+        None => Ok(output),
     }
 }
 
@@ -90,10 +85,12 @@ fn receive<T>(from: &Receiver<T>, stop: &AtomicBool) -> PyResult<Option<T>> {
 
 /// Runs many scenarios on all cores; `done(number, row)` is called as each ends, in any order.
 #[pyfunction]
-pub fn sweep(py: Python<'_>, specs: Vec<String>, done: &Bound<'_, PyAny>) -> PyResult<()> {
-    let specs: Result<Vec<Spec>, SpecError> =
-        specs.iter().map(|text| Spec::from_json(text)).collect();
-    let specs = specs.map_err(|error| refused(&error))?;
+pub fn sweep(
+    py: Python<'_>,
+    scenarios: Vec<Bound<'_, PyDict>>,
+    done: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let scenarios: Vec<Scenario> = scenarios.iter().map(scenario_of).collect::<PyResult<_>>()?;
     let done = done.clone().unbind();
     let stop = Arc::new(AtomicBool::new(false));
     py.detach(|| {
@@ -101,19 +98,22 @@ pub fn sweep(py: Python<'_>, specs: Vec<String>, done: &Bound<'_, PyAny>) -> PyR
             let (send, finished) = channel();
             let stopped = stop.clone();
             scope.spawn(move || {
-                specs
+                scenarios
                     .par_iter()
                     .enumerate()
-                    .for_each_with(send, |send, (number, spec)| {
+                    .for_each_with(send, |send, (number, scenario)| {
                         if stopped.load(Ordering::Relaxed) {
                             return;
                         }
                         let controls = Controls {
                             stop: stopped.clone(),
+                            records: Records {
+                                events: false,
+                                truth: false,
+                            },
                             ..Controls::default()
                         };
-                        let row =
-                            simulate::run(spec, controls).map(|output| summary(spec, &output));
+                        let row = summary(scenario, &simulate::run(scenario, controls));
                         // A run stopped in the middle has no row; nobody listens after an error.
                         if !stopped.load(Ordering::Relaxed) {
                             let _ = send.send((number, row));
@@ -121,9 +121,7 @@ pub fn sweep(py: Python<'_>, specs: Vec<String>, done: &Bound<'_, PyAny>) -> PyR
                     });
             });
             while let Some((number, row)) = receive(&finished, &stop)? {
-                let told = row.map_err(|error| refused(&error)).and_then(|row| {
-                    Python::attach(|py| done.call1(py, (number, dict(py, row)?)).map(drop))
-                });
+                let told = Python::attach(|py| done.call1(py, (number, dict(py, row)?)).map(drop));
                 told.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             }
             Ok(())

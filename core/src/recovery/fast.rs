@@ -1,7 +1,8 @@
 //! Fast retransmit and fast recovery: Tahoe, Reno (RFC 5681 section 3.2), NewReno (RFC 6582), SACK (RFC 6675), FACK.
 
+use super::DetectedBy;
 use super::Prr;
-use super::sender::{Detection, Phase, Recovery, Sender};
+use super::sender::{Phase, Recovery, Sender};
 use crate::congestion::Ack;
 
 /// RFC 5681 section 3.2; RFC 6675's DupThresh.
@@ -160,9 +161,9 @@ impl Sender {
 
     pub(super) fn enter_recovery(&mut self, now_ns: i64) {
         let detection = if self.has_pipe() {
-            Detection::Sack
+            DetectedBy::Sack
         } else {
-            Detection::DupAck
+            DetectedBy::DupAck
         };
         self.reduce(now_ns, detection);
         self.recover = self.snd_max;

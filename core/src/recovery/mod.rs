@@ -1,6 +1,7 @@
 //! Loss recovery: what is sent next after a loss, and when (tahoe, reno, newreno, sack, fack; RTO).
 
 mod delivery_rate;
+mod detected_by;
 mod fast;
 mod intervals;
 mod prr;
@@ -10,11 +11,10 @@ mod scoreboard;
 mod sender;
 
 pub use delivery_rate::{DeliveryRate, DeliveryStamp};
+pub use detected_by::DetectedBy;
 pub use intervals::Intervals;
 pub use prr::Prr;
 pub use rack::Rack;
 pub use rto::Rto;
 pub use scoreboard::{BoardCounts, Scoreboard};
-pub use sender::{
-    Arrived, Detection, Expired, Options, Outgoing, Phase, Recovery, Reduction, Sender,
-};
+pub use sender::{Arrived, Expired, Options, Outgoing, Phase, Recovery, Reduction, Sender};

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::impossible::Acknowledged;
 use super::packets::{NO_PAIR, Passing};
 use crate::network::{DropReason, Nanos, Observer, Path, Random, Stamp, Traveller};
-use crate::simulate::{NodeTotals, Spec, paths};
+use crate::scenario::Scenario;
+use crate::simulate::{NodeTotals, Records, paths};
 
 /// A packet that the path lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +106,7 @@ pub struct Way {
     pub out: u64,
     pub bytes_out: u64,
     /// By `DropReason`.
-    pub dropped: [u64; 5],
+    pub dropped: [u64; DropReason::ALL.len()],
     pub data_dropped: u64,
     pub delays: Delays,
     pub first_ns: Option<i64>,
@@ -194,18 +195,24 @@ impl Observer<Nanos, Passing> for Watch<'_> {
 
 impl Carrier {
     /// With `keeps_rows` every drop and every delay is kept, not only counted.
-    pub fn new(spec: &Spec, keeps_rows: bool) -> Self {
+    pub fn new(scenario: &Scenario, keeps_rows: bool) -> Self {
         Self {
-            paths: paths(spec),
+            paths: paths(
+                scenario,
+                Records {
+                    events: false,
+                    truth: keeps_rows,
+                },
+            ),
             undecided: VecDeque::new(),
             decided: 0,
-            random: Random::new(spec.seed),
+            random: Random::new(scenario.seed),
             ways: Default::default(),
             acknowledged: Acknowledged::default(),
             drops: Vec::new(),
             delays: Vec::new(),
             keeps_rows,
-            is_managed: spec.is_managed(),
+            is_managed: scenario.is_managed(),
         }
     }
 

@@ -1,63 +1,65 @@
-//! From a spec to paths and controls.
+//! From a scenario to paths and controls.
 
-use super::spec::{BufferUnit, NodeSpec, Queue, SenderSpec, Spec};
+use super::Records;
 use crate::congestion::{Control, Counting};
 use crate::network::{CoDel, Discipline, Instant, Limit, Link, Node, Path, Traveller};
+use crate::scenario::{BufferUnit, ControlSpec, NodeSpec, Queue, Scenario};
 
 /// Bins of the queue record, as in this project's captures of kernel runs.
 pub const QUEUE_BIN_NS: i64 = 10_000_000;
 
 /// The way of forward connections' data, and the way back.
-pub fn paths<I: Instant, P: Traveller>(spec: &Spec) -> [Path<I, P>; 2] {
-    let bin_ns = if spec.record_truth { QUEUE_BIN_NS } else { 0 };
-    let end = if spec.is_watched() {
+pub fn paths<I: Instant, P: Traveller>(scenario: &Scenario, records: Records) -> [Path<I, P>; 2] {
+    let bin_ns = if records.truth { QUEUE_BIN_NS } else { 0 };
+    let end = if records.is_watched(scenario) {
         0
     } else {
-        spec.duration_ns
+        scenario.duration_ns()
     };
-    let nodes = |specs: &[NodeSpec]| {
-        let nodes = specs
+    let nodes = |given: &[NodeSpec]| {
+        let nodes = given
             .iter()
-            .map(|row| node(row, bin_ns, spec.path.packet_bytes));
+            .map(|row| node(row, bin_ns, scenario.path.packet_bytes));
         nodes
             .map(|node: Node<I>| node.unwatched_until(I::from_ns(end as f64)))
             .collect()
     };
+    let path = &scenario.path;
     [
-        Path::new(nodes(&spec.path.nodes), 0.0),
-        Path::new(nodes(&spec.path.reverse), spec.path.return_delay_ns)
-            .with_ack_loss(spec.path.ack_loss),
+        Path::new(nodes(&path.there()), 0.0),
+        Path::new(nodes(&path.back()), path.pure_return_ns()).with_ack_loss(path.ack_loss),
     ]
 }
 
-fn node<I: Instant>(spec: &NodeSpec, bin_ns: i64, packet_bytes: u32) -> Node<I> {
-    let discipline: Option<Box<dyn Discipline>> = match spec.queue {
+fn node<I: Instant>(given: &NodeSpec, bin_ns: i64, packet_bytes: u32) -> Node<I> {
+    let discipline: Option<Box<dyn Discipline>> = match given.queue {
         Queue::DropTail => None,
         Queue::Codel => {
-            let codel = CoDel::new(spec.target_ns, spec.interval_ns, packet_bytes);
+            let codel = CoDel::new(given.target_ns(), given.interval_ns(), packet_bytes);
             Some(Box::new(codel))
         }
     };
-    let limit = match (spec.buffer, spec.buffer_unit) {
-        (None, _) => Limit::Unlimited,
-        (Some(packets), BufferUnit::Packets) => Limit::Packets(packets),
-        (Some(bytes), BufferUnit::Bytes) => Limit::Bytes(bytes),
+    let limit = match given.buffer_unit {
+        _ if given.buffer.is_infinite() => Limit::Unlimited,
+        BufferUnit::Packets => Limit::Packets(given.buffer as u64),
+        BufferUnit::Bytes => Limit::Bytes(given.buffer as u64),
     };
     Node::new(
         Link {
-            rate_bps: spec.rate_bps,
-            delay_ns: spec.delay_ns,
+            rate_bps: Some(given.rate_bps).filter(|rate| rate.is_finite()),
+            delay_ns: given.delay_ns(),
         },
         limit,
-        spec.counts_in_service,
+        given.counts_in_service,
     )
     .with_discipline(discipline)
-    .with_loss(spec.loss, &spec.drop_packets)
+    .with_loss(given.loss, &given.drop_packets)
     .with_bins(bin_ns)
 }
 
-/// The built-in control of a sender; `None` if it is written elsewhere.
-pub fn control(sender: &SenderSpec, counting: Counting) -> Option<Box<dyn Control>> {
-    let window = sender.window?;
-    Some(window.under(sender.slow_start, &sender.parameters, counting))
+/// The built-in control of a sender.
+pub fn control(sender: &ControlSpec, counting: Counting) -> Box<dyn Control> {
+    sender
+        .window
+        .under(sender.slow_start, &sender.parameters, counting)
 }

@@ -2,8 +2,9 @@
 
 use super::record::{DropRow, EventKind, EventRow, Place, Recorder};
 use super::taps::{Captured, Taps};
-use super::{Controls, Output, Spec};
+use super::{Controls, Output};
 use crate::network::{DropReason, Instant, Observer, Path, Random, Schedule, Stamp, Traveller};
+use crate::scenario::Scenario;
 
 /// A packet of a connection.
 pub trait Carried: Traveller + Captured {
@@ -125,16 +126,21 @@ impl<I: Instant, P: Carried> Io<I, P> {
 impl<I: Instant, P: Carried + Send + Sync + std::fmt::Debug + 'static> Io<I, P> {
     /// Gives the outlet what can have no earlier row any more. `smss`: each connection's.
     #[cold]
-    pub fn pass_on(&mut self, spec: &Spec, controls: &mut Controls, smss: impl Fn() -> Vec<u32>) {
+    pub fn pass_on(
+        &mut self,
+        scenario: &Scenario,
+        controls: &mut Controls,
+        smss: impl Fn() -> Vec<u32>,
+    ) {
         let Some(outlet) = &mut controls.outlet else {
             return;
         };
         let now_ns = self.now.to_ns();
         self.taps.pass_on(now_ns, *outlet);
         // For a connection's ports and first numbers.
-        let ends: Taps<P> = Taps::new(spec);
+        let ends: Taps<P> = Taps::new(scenario);
         outlet.piece(Output::piece(
-            spec,
+            scenario,
             smss(),
             &mut self.recorder,
             Box::new(ends),
@@ -144,8 +150,8 @@ impl<I: Instant, P: Carried + Send + Sync + std::fmt::Debug + 'static> Io<I, P> 
     }
 
     /// The end of the run, for the taps.
-    pub fn finish_taps(&mut self, spec: &Spec, controls: &mut Controls) {
-        self.taps.finish(spec.duration_ns);
+    pub fn finish_taps(&mut self, scenario: &Scenario, controls: &mut Controls) {
+        self.taps.finish(scenario.duration_ns());
         if let Some(outlet) = &mut controls.outlet {
             self.taps.pass_on(i64::MAX, *outlet);
         }

@@ -8,7 +8,6 @@ mod output;
 pub mod packet_counting;
 mod record;
 mod rfc;
-mod spec;
 pub mod summary;
 pub mod taps;
 mod timer;
@@ -16,14 +15,14 @@ mod writes;
 
 pub use build::{QUEUE_BIN_NS, control, paths};
 pub use output::{NodeTotals, Output, OutputEvent};
-pub use record::{DetectedBy, DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
+pub use record::{DropRow, EventKind, LossRow, Place, SenderState, Totals, TruthRow};
 pub use rfc::{initial_state, options as sender_options, rto};
-pub use spec::*;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::congestion::{Control, Counting};
+use crate::congestion::{Control, Counting, Profile};
+use crate::scenario::Scenario;
 use crate::wire::Segment;
 
 /// Where a run's rows go while it goes on, in order of time, instead of being held until its end.
@@ -37,7 +36,32 @@ pub trait Outlet: Send {
 /// What a run may do before its rows are passed on: some megabytes of them.
 const EVENTS_PER_PIECE: u64 = 1 << 16;
 
-/// What a run is given besides its spec.
+/// What a run writes down besides its totals, losses and drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// ns-style rows (send, arrive, drop, `start_tx`, recv): large.
+    pub events: bool,
+    /// cwnd, ssthresh, flight and state at every change; the queues in bins.
+    pub truth: bool,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self {
+            events: false,
+            truth: true,
+        }
+    }
+}
+
+impl Records {
+    /// Whether packets are kept on their way, not only counted.
+    pub fn is_watched(self, scenario: &Scenario) -> bool {
+        self.events || !scenario.taps.is_empty()
+    }
+}
+
+/// What a run is given besides its scenario.
 #[derive(Default)]
 pub struct Controls<'a> {
     /// Controls written outside the core, by number of connection.
@@ -45,6 +69,7 @@ pub struct Controls<'a> {
     /// Set by whoever no longer wants the result.
     pub stop: Arc<AtomicBool>,
     pub outlet: Option<&'a mut dyn Outlet>,
+    pub records: Records,
     /// Work without a known end is not done: after so many events the run is cut.
     pub most_events: Option<u64>,
     /// Events since the beginning.
@@ -68,37 +93,30 @@ impl Controls<'_> {
         self.most_events.is_some_and(|most| self.events >= most)
     }
 
+    /// Whether a connection's control is written outside the core.
+    fn is_own(&self, connection: usize) -> bool {
+        self.own.get(connection).is_some_and(Option::is_some)
+    }
+
     /// The control of a connection: its own, or the built-in one.
-    fn take(&mut self, connection: usize, spec: &Spec) -> Box<dyn Control> {
+    fn take(&mut self, connection: usize, scenario: &Scenario) -> Box<dyn Control> {
         let counting = Counting {
-            profile: spec.profile,
-            segment_bytes: spec.path.packet_bytes,
+            profile: scenario.profile,
+            segment_bytes: scenario.path.packet_bytes,
         };
         let own = self.own.get_mut(connection).and_then(Option::take);
-        own.or_else(|| build::control(&spec.connections[connection].sender, counting))
-            .expect("`run` has checked that an external control is there")
+        own.unwrap_or_else(|| build::control(&scenario.connections[connection].control, counting))
     }
 }
 
 /// Runs a scenario.
-pub fn run(spec: &Spec, mut controls: Controls) -> Result<Output, SpecError> {
-    spec.validate()?;
-    for (number, connection) in spec.connections.iter().enumerate() {
-        let has_own = controls.own.get(number).is_some_and(Option::is_some);
-        if connection.sender.window.is_none() && !has_own {
-            return Err(SpecError {
-                key: format!("connections.{number}.sender.window"),
-                found: "external".to_owned(),
-                wanted: "accompanied by a control".to_owned(),
-            });
-        }
-    }
-    let output = match spec.profile {
-        Profile::Ns2 => ns2::run(spec, &mut controls),
-        Profile::Rfc => rfc::run(spec, &mut controls),
+pub fn run(scenario: &Scenario, mut controls: Controls) -> Output {
+    let output = match scenario.profile {
+        Profile::Ns2 => ns2::run(scenario, &mut controls),
+        Profile::Rfc => rfc::run(scenario, &mut controls),
     };
-    Ok(Output {
+    Output {
         is_cut: controls.is_cut(),
         ..output
-    })
+    }
 }

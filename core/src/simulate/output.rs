@@ -4,10 +4,11 @@ use super::packet_counting;
 use super::record::{
     ControlValues, DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow, count_drops,
 };
-use super::spec::{Profile, Spec};
 use super::taps::Seen;
+use crate::congestion::Profile;
 use crate::infer::Cycles;
 use crate::network::{Counters, Instant, Node, Path, QueueBin, Traveller};
+use crate::scenario::Scenario;
 
 /// A row of `record_events`, times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,9 +58,9 @@ pub struct Output {
 }
 
 /// Bytes of payload per unit of the profile.
-pub fn unit_bytes(spec: &Spec) -> u32 {
-    match spec.profile {
-        Profile::Ns2 => packet_counting::payload(spec.path.packet_bytes),
+pub fn unit_bytes(scenario: &Scenario) -> u32 {
+    match scenario.profile {
+        Profile::Ns2 => packet_counting::payload(scenario.path.packet_bytes),
         Profile::Rfc => 1,
     }
 }
@@ -116,7 +117,7 @@ impl Output {
 
     /// The tables that grew since the last piece of a run, up to this time of the event loop; no events.
     pub fn piece<I: Instant, P: Traveller>(
-        spec: &Spec,
+        scenario: &Scenario,
         smss: Vec<u32>,
         recorder: &mut Recorder<I>,
         taps: Box<dyn Seen>,
@@ -125,8 +126,8 @@ impl Output {
     ) -> Self {
         let (truth, losses, drops) = recorder.take_before(now_ns);
         Self {
-            unit_bytes: unit_bytes(spec),
-            duration_ns: spec.duration_ns,
+            unit_bytes: unit_bytes(scenario),
+            duration_ns: scenario.duration_ns(),
             is_cut: false,
             truth,
             control_values: vec![ControlValues::default(); smss.len()],
@@ -143,7 +144,7 @@ impl Output {
     }
 
     pub fn new<I: Instant, P: Traveller>(
-        spec: &Spec,
+        scenario: &Scenario,
         totals: Vec<Totals>,
         smss: Vec<u32>,
         recorder: Recorder<I>,
@@ -156,11 +157,11 @@ impl Output {
         }
         let mut drops_by_node = recorder.drops_passed_on;
         count_drops(&mut drops_by_node, &recorder.drops);
-        drops_by_node.resize(spec.path.nodes.len(), 0);
+        drops_by_node.resize(scenario.path.nodes_before() + scenario.path.nodes.len(), 0);
         Self {
             drops_by_node,
-            unit_bytes: unit_bytes(spec),
-            duration_ns: spec.duration_ns,
+            unit_bytes: unit_bytes(scenario),
+            duration_ns: scenario.duration_ns(),
             is_cut: false,
             truth: recorder.truth,
             control_values: recorder.control_values,

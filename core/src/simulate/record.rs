@@ -1,9 +1,10 @@
 //! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
 
+use super::Records;
 use crate::congestion::Values;
 use crate::infer::{Cycles, Moment};
 use crate::network::{DropReason, Instant, Stamp};
-use crate::recovery::BoardCounts;
+use crate::recovery::{BoardCounts, DetectedBy};
 
 /// What a sender is doing, as in Linux's and this project's truth files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,17 +18,17 @@ pub enum SenderState {
     Loss = 4,
 }
 
-/// How a loss was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum DetectedBy {
-    DupAck = 0,
-    Sack = 1,
-    Rto = 2,
-    /// A partial ACK in recovery (RFC 6582).
-    Partial = 3,
-    /// A tail loss probe (RFC 8985 section 7.4).
-    Tlp = 4,
+impl SenderState {
+    pub const ALL: [Self; 4] = [Self::Open, Self::Disorder, Self::Recovery, Self::Loss];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Disorder => "disorder",
+            Self::Recovery => "recovery",
+            Self::Loss => "loss",
+        }
+    }
 }
 
 /// Sender variables after an event that changed one of them. Packets in the `ns2` profile, bytes in `rfc`.
@@ -161,10 +162,10 @@ pub struct Recorder<I> {
 }
 
 impl<I: Instant> Recorder<I> {
-    pub fn new(connections: usize, keeps_truth: bool, keeps_events: bool) -> Self {
+    pub fn new(connections: usize, records: Records) -> Self {
         Self {
-            keeps_truth,
-            keeps_events,
+            keeps_truth: records.truth,
+            keeps_events: records.events,
             cycles: vec![Cycles::default(); connections],
             truth: Vec::new(),
             control_values: vec![ControlValues::default(); connections],
@@ -206,7 +207,7 @@ impl<I: Instant> Recorder<I> {
     /// A sender has noticed a loss; its new window follows.
     pub fn loss(&mut self, row: LossRow) {
         // A hole found later belongs to the loss event that found the first; a probe is no loss.
-        if !matches!(row.detected_by, DetectedBy::Partial | DetectedBy::Tlp) {
+        if row.detected_by != DetectedBy::Tlp {
             self.cycles[row.connection as usize].loss(row.time_ns);
         }
         self.losses.push(row);

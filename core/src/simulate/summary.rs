@@ -1,6 +1,7 @@
 //! A run as one row: what a sweep keeps of it and the command line prints.
 
-use super::{Output, Spec};
+use super::Output;
+use crate::scenario::Scenario;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -13,7 +14,7 @@ pub enum Value {
 ///
 /// Throughput counts new data acknowledged, in full segments per second and, times `packet_bytes`, in bits per second
 /// on the wire, as the papers do. Of several connections it is the sum, and each has columns of its own.
-pub fn summary(spec: &Spec, output: &Output) -> Vec<(String, Value)> {
+pub fn summary(scenario: &Scenario, output: &Output) -> Vec<(String, Value)> {
     let mut row = Vec::new();
     let mut put = |name: &str, value: Value| row.push((name.to_owned(), value));
     let seconds = output.duration_ns as f64 / 1e9;
@@ -21,7 +22,7 @@ pub fn summary(spec: &Spec, output: &Output) -> Vec<(String, Value)> {
         .map(|n| acked_segments(output, n) / seconds)
         .collect();
     let total: f64 = pps.iter().sum();
-    let packet_bits = 8.0 * f64::from(spec.path.packet_bytes);
+    let packet_bits = 8.0 * f64::from(scenario.path.packet_bytes);
     put("duration_s", Value::Float(seconds));
     put("throughput_bps", Value::Float(total * packet_bits));
     put("throughput_pps", Value::Float(total));
@@ -51,7 +52,7 @@ pub fn summary(spec: &Spec, output: &Output) -> Vec<(String, Value)> {
     put("drops_per_node", Value::Text(joined(drops.iter())));
     put("utilization", Value::Float(0.0));
     put("backlog_packets", Value::Float(0.0));
-    if let Some((node, rate)) = bottleneck(spec).map(|(number, rate)| (forward[number], rate)) {
+    if let Some((node, rate)) = bottleneck(scenario).map(|(number, rate)| (forward[number], rate)) {
         let busy = node.counters.bytes_out as f64 * 8.0 / rate / seconds;
         let places = row.len() - 2;
         row[places].1 = Value::Float(busy);
@@ -104,13 +105,10 @@ fn acked_segments(output: &Output, number: usize) -> f64 {
 }
 
 /// The slowest node of the way there, the first of several; its rate.
-fn bottleneck(spec: &Spec) -> Option<(usize, f64)> {
-    let rated = spec
-        .path
-        .nodes
-        .iter()
-        .enumerate()
-        .filter_map(|(n, node)| Some((n, node.rate_bps?)));
+fn bottleneck(scenario: &Scenario) -> Option<(usize, f64)> {
+    let nodes = scenario.path.there().into_iter().enumerate();
+    let rated = nodes.map(|(number, node)| (number, node.rate_bps));
+    let rated = rated.filter(|(_, rate)| rate.is_finite());
     rated.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 

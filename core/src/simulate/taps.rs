@@ -5,7 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Outlet, Spec};
+use super::Outlet;
+use crate::scenario::{NodeSpec, Scenario};
 use crate::wire::{Endpoint, Segment};
 
 /// Where a tap stands.
@@ -22,15 +23,16 @@ pub enum Place {
 }
 
 impl Place {
-    /// "sender", "receiver", "node0.in", "node0.out"; the spec has checked that the node exists.
-    pub fn parse(name: &str) -> Option<Self> {
+    /// "sender", "receiver", "node0.in", "node0.out"; the scenario has checked that the node exists. The
+    /// engine has `nodes_before` before the scenario's first.
+    fn parse(name: &str, nodes_before: usize) -> Option<Self> {
         match name {
             "sender" => return Some(Self::Sender),
             "receiver" => return Some(Self::Receiver),
             _ => (),
         }
         let (number, side) = name.strip_prefix("node")?.split_once('.')?;
-        let number = number.parse().ok()?;
+        let number = nodes_before + number.parse::<usize>().ok()?;
         match side {
             "in" => Some(Self::NodeIn(number)),
             "out" => Some(Self::NodeOut(number)),
@@ -69,35 +71,35 @@ pub struct Taps<P> {
 }
 
 impl<P: Captured> Taps<P> {
-    pub fn new(spec: &Spec) -> Self {
-        let path = &spec.path;
-        let mut before_ns = Vec::with_capacity(path.nodes.len());
+    pub fn new(scenario: &Scenario) -> Self {
+        let path = &scenario.path;
+        let mut before_ns = Vec::new();
         let mut sum = 0.0;
-        for node in &path.nodes {
+        let (there, back) = (path.there(), path.back());
+        for node in &there {
             before_ns.push(sum as i64);
-            sum += node.delay_ns;
+            sum += node.delay_ns();
         }
-        let ends = spec.connections.iter().enumerate();
+        let ends = scenario.connections.iter().enumerate();
         // What `delivered` takes off where the way back has no routers.
         let behind_ns = before_ns.iter().copied().max().unwrap_or(0);
         Self {
             behind_ns,
-            taps: spec
+            taps: scenario
                 .taps
                 .iter()
-                .filter_map(|name| Place::parse(name))
+                .filter_map(|name| Place::parse(name, path.nodes_before()))
                 .map(|place| Tap {
                     place,
                     rows: Vec::new(),
                 })
                 .collect(),
             ends: ends
-                .map(|(number, row)| Ends::of(number, spec.ipv6, row.reverse))
+                .map(|(number, row)| Ends::of(number, scenario.ipv6, row.reverse))
                 .collect(),
-            nodes: [path.nodes.len(), path.reverse.len()],
+            nodes: [there.len(), back.len()],
             before_ns,
-            return_ns: (path.return_delay_ns
-                + path.reverse.iter().map(|node| node.delay_ns).sum::<f64>())
+            return_ns: (path.pure_return_ns() + back.iter().map(NodeSpec::delay_ns).sum::<f64>())
                 as i64,
             packet_bytes: path.packet_bytes,
         }
@@ -218,7 +220,7 @@ impl<P: Captured> Taps<P> {
     }
 }
 
-/// The taps of a finished run, whatever its profile's packets are. Numbers are those of the spec's order.
+/// The taps of a finished run, whatever its profile's packets are. Numbers are those of the scenario's order.
 pub trait Seen: Send + Sync + std::fmt::Debug {
     fn count(&self) -> usize;
     fn ends(&self) -> &[Ends];
@@ -309,12 +311,14 @@ mod tests {
     }
 
     fn taps(back: &str, names: &str) -> Taps<Numbered> {
-        let node = r#"{"rate_bps": 1e6, "buffer": 5, "delay_ns": 1000}"#;
+        let node = "{ rate_bps = 1e6, buffer = 5, delay_s = 1e-6 }";
         let text = format!(
-            r#"{{"profile": "ns2", "duration_ns": 100000, "taps": [{names}], "connections": [{{}}],
-            "path": {{"nodes": [{node}, {node}], {back}}}}}"#
+            "profile = \"ns2\"
+             duration_s = 1e-4
+             taps = [{names}]
+             path = {{ nodes = [{node}, {node}], {back} }}"
         );
-        Taps::new(&Spec::from_json(&text).unwrap())
+        Taps::new(&Scenario::from_table(text.parse().unwrap()).unwrap())
     }
 
     fn seen(taps: &mut Taps<Numbered>, tap: usize) -> Vec<(i64, u16)> {
@@ -326,16 +330,16 @@ mod tests {
 
     #[test]
     fn a_place_is_read_from_its_name() {
-        assert_eq!(Place::parse("sender"), Some(Place::Sender));
-        assert_eq!(Place::parse("node12.out"), Some(Place::NodeOut(12)));
+        assert_eq!(Place::parse("sender", 1), Some(Place::Sender));
+        assert_eq!(Place::parse("node12.out", 1), Some(Place::NodeOut(13)));
         for unknown in ["", "node", "node1", "node1.up", "nodex.in", "router"] {
-            assert_eq!(Place::parse(unknown), None, "{unknown}");
+            assert_eq!(Place::parse(unknown, 0), None, "{unknown}");
         }
     }
 
     #[test]
     fn what_is_heard_early_is_told_in_order_of_time_and_ties_in_order_of_hearing() {
-        let mut taps = taps(r#""return_delay_ns": 9"#, r#""sender""#);
+        let mut taps = taps("return_delay_s = 9e-9", r#""sender""#);
         for (time, number) in [(30, 3), (10, 1), (20, 2), (10, 4), (60_000, 5)] {
             taps.entered(0, time, &Numbered(number));
         }
@@ -344,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_two_sides_see_both_directions_and_nothing_of_the_nodes() {
-        let mut taps = taps(r#""return_delay_ns": 9"#, r#""sender", "receiver""#);
+        let mut taps = taps("return_delay_s = 9e-9", r#""sender", "receiver""#);
         taps.entered(0, 0, &Numbered(1));
         taps.arrived(0, 0, 1, &Numbered(1));
         taps.left(0, 1, 2, &Numbered(1));
@@ -358,7 +362,7 @@ mod tests {
     #[test]
     fn on_a_way_back_without_routers_an_ack_passes_a_node_as_long_before_the_end_as_data_needs_to_reach_it()
      {
-        let mut taps = taps(r#""return_delay_ns": 5000"#, r#""node0.in", "node1.in""#);
+        let mut taps = taps("return_delay_s = 5e-6", r#""node0.in", "node1.in""#);
         taps.delivered(1, 9000, &Numbered(7));
         assert_eq!(seen(&mut taps, 0), [(9000, 7)]);
         assert_eq!(seen(&mut taps, 1), [(8000, 7)]);
@@ -366,7 +370,7 @@ mod tests {
 
     #[test]
     fn on_a_way_back_with_the_same_routers_an_ack_passes_them_in_the_opposite_order() {
-        let back = r#""reverse": [{"rate_bps": 1e6, "buffer": 5}, {"rate_bps": 1e6, "buffer": 5}]"#;
+        let back = "reverse = [{ rate_bps = 1e6, buffer = 5 }, { rate_bps = 1e6, buffer = 5 }]";
         let mut taps = taps(back, r#""node1.in", "node1.out", "node0.in""#);
         // Reverse node 0 stands at the far side; its link ends at the router of node 1.
         taps.arrived(1, 0, 10, &Numbered(7));

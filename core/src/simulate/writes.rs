@@ -1,6 +1,6 @@
 //! When an application writes, and how much.
 
-use super::spec::Application;
+use crate::scenario::{Application, ApplicationSpec};
 
 /// Writes in order of time; `None` bytes: everything there will ever be.
 #[derive(Clone, Debug)]
@@ -13,13 +13,17 @@ pub struct Writes {
 }
 
 impl Writes {
-    pub fn new(application: &Application, start_ns: i64) -> Self {
-        let turn_ns = match application {
+    pub fn new(application: &ApplicationSpec, start_ns: i64) -> Self {
+        Self::of(application.into(), start_ns)
+    }
+
+    fn of(application: Application, start_ns: i64) -> Self {
+        let turn_ns = match &application {
             Application::Turns { turns } => turns.first().map(|&(wait_ns, _)| start_ns + wait_ns),
             _ => None,
         };
         Self {
-            application: application.clone(),
+            application,
             start_ns,
             done: 0,
             turn_ns,
@@ -88,8 +92,8 @@ mod tests {
 
     #[test]
     fn on_off_writes_at_its_period_until_its_repeats_are_done() {
-        let mut writes = Writes::new(
-            &Application::OnOff {
+        let mut writes = Writes::of(
+            Application::OnOff {
                 on_bytes: 10,
                 off_ns: 5,
                 repeats: Some(2),
@@ -106,7 +110,7 @@ mod tests {
         let turns = Application::Turns {
             turns: vec![(5, 10), (7, 20)],
         };
-        let mut writes = Writes::new(&turns, 100);
+        let mut writes = Writes::of(turns, 100);
         assert_eq!((writes.next(), writes.take()), (Some(105), Some(10)));
         assert_eq!((writes.next(), writes.is_over()), (None, false));
         assert_eq!(writes.on_all_acked(200), Some(207));

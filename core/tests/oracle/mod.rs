@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tcptrace_core::simulate::{Controls, EventKind, Output, OutputEvent, Place, Spec};
+use tcptrace_core::scenario::Scenario;
+use tcptrace_core::simulate::{Controls, EventKind, Output, OutputEvent, Place, Records};
 
 /// Rows of a CSV as maps would be slow: columns by name, cells as text.
 pub struct Csv {
@@ -73,14 +74,47 @@ fn parse(path: &Path) -> Csv {
     }
 }
 
+/// A run as these tests write it: a scenario as JSON, null for what is left at its default, no taps unless named; and
+/// whether events and truth are recorded.
+pub fn scenario(json: &str) -> (Scenario, Records) {
+    let mut given: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
+    let mut take = |key| given.remove(key).and_then(|value| value.as_bool());
+    let records = Records {
+        events: take("record_events").unwrap_or(false),
+        truth: take("record_truth").unwrap_or(true),
+    };
+    given.entry("taps").or_insert_with(|| serde_json::json!([]));
+    let mut given = serde_json::Value::Object(given);
+    drop_nulls(&mut given);
+    let table = serde_json::from_value(given).expect("a table");
+    let scenario = Scenario::from_table(table).unwrap_or_else(|error| panic!("{error}\n{json}"));
+    (scenario, records)
+}
+
+fn drop_nulls(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(table) => {
+            table.retain(|_, value| !value.is_null());
+            table.values_mut().for_each(drop_nulls);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
 pub fn run(json: &str) -> Output {
     run_with(json, Controls::default())
 }
 
 /// The same with controls written by the test.
 pub fn run_with(json: &str, controls: Controls) -> Output {
-    let spec = Spec::from_json(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
-    let output = tcptrace_core::simulate::run(&spec, controls).expect("a valid scenario");
+    let (scenario, records) = scenario(json);
+    let controls = Controls {
+        records,
+        ..controls
+    };
+    let output = tcptrace_core::simulate::run(&scenario, controls);
     for node in &output.nodes {
         assert!(
             node.is_conserved,

@@ -12,7 +12,10 @@ mod tail;
 
 use std::collections::VecDeque;
 
-use super::{BoardCounts, DeliveryStamp, Prr, Rack, Rto, Scoreboard};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BoardCounts, DeliveryStamp, DetectedBy, Prr, Rack, Rto, Scoreboard};
 use crate::congestion::{Ack, Control, Loss, State};
 use delivering::Delivering;
 use pacer::Pacer;
@@ -20,7 +23,9 @@ pub use tail::Expired;
 use tail::Tail;
 
 /// What happens after the third duplicate ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Recovery {
     /// Slow start from one segment, everything above the ACK sent again.
     Tahoe,
@@ -45,20 +50,10 @@ pub enum Phase {
     Loss,
 }
 
-/// How a loss was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detection {
-    DupAck,
-    Sack,
-    Timeout,
-    /// A tail loss probe has repaired the loss (RFC 8985 section 7.4).
-    Probe,
-}
-
 /// A reduction, for whoever keeps books; `ssthresh_after` is the one before where the timer backs off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
-    pub detection: Detection,
+    pub detected_by: DetectedBy,
     pub offset: u64,
     pub cwnd_before: f64,
     pub ssthresh_after: f64,
@@ -359,21 +354,21 @@ impl Sender {
     }
 
     /// Asks the control for ssthresh; RFC 5681 equation (4): at least 2 SMSS.
-    pub(super) fn reduce(&mut self, now_ns: i64, detection: Detection) {
+    pub(super) fn reduce(&mut self, now_ns: i64, detected_by: DetectedBy) {
         let cwnd_before = self.state.cwnd;
         let loss = self.loss(now_ns);
-        if detection == Detection::Timeout {
+        if detected_by == DetectedBy::Rto {
             self.control.on_timeout(&mut self.state, &loss);
         } else {
             self.control.on_loss(&mut self.state, &loss);
         }
         self.state.ssthresh = self.state.ssthresh.max(2.0 * self.state.smss);
-        self.book(detection, cwnd_before);
+        self.book(detected_by, cwnd_before);
     }
 
-    fn book(&mut self, detection: Detection, cwnd_before: f64) {
+    fn book(&mut self, detected_by: DetectedBy, cwnd_before: f64) {
         self.reductions.push(Reduction {
-            detection,
+            detected_by,
             offset: self.snd_una,
             cwnd_before,
             ssthresh_after: self.state.ssthresh,
@@ -394,9 +389,9 @@ impl Sender {
             || self.snd_una > self.recover
             || self.rto_first_for(self.snd_una)
         {
-            self.reduce(now_ns, Detection::Timeout);
+            self.reduce(now_ns, DetectedBy::Rto);
         } else {
-            self.book(Detection::Timeout, self.state.cwnd);
+            self.book(DetectedBy::Rto, self.state.cwnd);
         }
         self.state.cwnd = self.state.smss;
         self.phase = Phase::Loss;

@@ -1,6 +1,7 @@
 //! RACK in the sender (RFC 8985 section 6), and tail loss probes (section 7): losses that no third duplicate ACK tells of.
 
-use super::{Arrived, Detection, Phase, Sender};
+use super::{Arrived, Phase, Sender};
+use crate::recovery::DetectedBy;
 
 /// Segments SACKed after which reordering that was never seen is not waited for (RFC 8985 section 6.2 step 4).
 const DUP_THRESH: u64 = 3;
@@ -173,7 +174,7 @@ impl Sender {
             // Case 2: the probe has repaired a loss that nobody else will see.
             self.tail.probe = None;
             if self.phase == Phase::Open {
-                self.reduce(now_ns, Detection::Probe);
+                self.reduce(now_ns, DetectedBy::Tlp);
                 self.set_cwnd(self.state.ssthresh.min(self.state.cwnd));
                 self.control
                     .on_recovered(&mut self.state, now_ns, self.snd_nxt);

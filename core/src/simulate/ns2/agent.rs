@@ -5,7 +5,8 @@ use super::packet::Packet;
 use super::rto::{Sample, TickRto};
 use crate::congestion::{Ack, Control, Loss, State};
 use crate::network::{Instant, Seconds, Stamp};
-use crate::simulate::record::{DetectedBy, EventKind, LossRow, Place, SenderState, Totals};
+use crate::recovery::DetectedBy;
+use crate::simulate::record::{EventKind, LossRow, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 
 /// What an agent may touch besides itself.

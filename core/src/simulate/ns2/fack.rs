@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
 use super::packet::Packet;
 use super::rto::Sample;
+use crate::recovery::DetectedBy;
 use crate::recovery::Intervals;
-use crate::simulate::record::{DetectedBy, SenderState};
+use crate::simulate::record::SenderState;
 
 pub struct Fack {
     in_recovery: bool,

@@ -6,7 +6,8 @@ use super::packet::Packet;
 use super::rto::Sample;
 use crate::congestion::Ack;
 use crate::network::{Instant, Seconds};
-use crate::simulate::record::{DetectedBy, LossRow, SenderState};
+use crate::recovery::DetectedBy;
+use crate::simulate::record::{LossRow, SenderState};
 
 /// Packets that may leave in a burst when recovery ends.
 const MAX_BURST: i64 = 3;

@@ -24,12 +24,13 @@ use sink::{Answer, Sink};
 
 use super::output::{Output, unit_bytes};
 use super::record::{EventKind, Known, Place, Recorder, SenderState, TruthRow};
-use super::spec::{ConnectionSpec, RecoveryKind, Spec};
 use super::taps::Taps;
 use super::timer::Timer;
 use super::{Controls, writes};
 use crate::congestion::State;
 use crate::network::{Instant, Random, Schedule, Seconds, Stamp};
+use crate::recovery::Recovery;
+use crate::scenario::{ConnectionSpec, Scenario};
 
 /// Sources of events: the two paths, then per connection the RTO, the delayed ACK, the application and ACKs on their own
 /// last stretch.
@@ -52,28 +53,25 @@ struct Connection {
 }
 
 /// Runs a scenario in this profile.
-pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
-    let sources = 2 + PER_CONNECTION * spec.connections.len();
+pub fn run(scenario: &Scenario, controls: &mut Controls) -> Output {
+    let sources = 2 + PER_CONNECTION * scenario.connections.len();
+    let records = controls.records;
     let mut io = Io {
         now: Seconds(0.0),
         decided: Seconds(0.0),
-        paths: super::build::paths(spec),
+        paths: super::build::paths(scenario, records),
         schedule: Schedule::new(sources),
-        random: Random::new(spec.seed),
-        recorder: Recorder::new(
-            spec.connections.len(),
-            spec.record_truth,
-            spec.record_events,
-        ),
-        taps: Taps::new(spec),
-        is_watched: spec.is_watched() || spec.is_managed(),
+        random: Random::new(scenario.seed),
+        recorder: Recorder::new(scenario.connections.len(), records),
+        taps: Taps::new(scenario),
+        is_watched: records.is_watched(scenario) || scenario.is_managed(),
         sent: [0; 2],
     };
-    let mut connections: Vec<Connection> = spec
+    let mut connections: Vec<Connection> = scenario
         .connections
         .iter()
         .enumerate()
-        .map(|(n, c)| connection(spec, n, c, controls))
+        .map(|(n, c)| connection(scenario, n, c, controls))
         .collect();
     for (number, connection) in connections.iter().enumerate() {
         let start = Seconds::from_ns(connection.writes.next().unwrap_or(i64::MAX) as f64);
@@ -85,7 +83,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             }),
         );
     }
-    let end = Seconds::from_ns(spec.duration_ns as f64);
+    let end = Seconds::from_ns(scenario.duration_ns() as f64);
     io.recorder.keeps_values = controls.outlet.is_none();
     while let Some((source, at)) = io.schedule.next() {
         // As in ns-2, where the end of the run was scheduled before everything else.
@@ -95,7 +93,9 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         io.now = at.time;
         io.decided = at.scheduled;
         if controls.is_piece_due() {
-            io.pass_on(spec, controls, || vec![unit_bytes(spec); connections.len()]);
+            io.pass_on(scenario, controls, || {
+                vec![unit_bytes(scenario); connections.len()]
+            });
         }
         if source < 2 {
             deliver(&mut connections, &mut io, source, at);
@@ -104,21 +104,25 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
             fire(&mut connections[number], &mut io, source, at);
         }
     }
-    finish(spec, connections, io, end, controls)
+    finish(scenario, connections, io, end, controls)
 }
 
 fn connection(
-    spec: &Spec,
+    scenario: &Scenario,
     number: usize,
     given: &ConnectionSpec,
     controls: &mut Controls,
 ) -> Connection {
-    let sender = &given.sender;
+    let sender = &given.control;
     let source = 2 + PER_CONNECTION * number;
-    let is_linux = sender.window.is_some_and(|row| row.is_linux_module);
+    let is_linux = sender.window.is_linux_module && !controls.is_own(number);
     let state = State {
         cwnd: f64::from(sender.initial_window),
-        ssthresh: sender.initial_ssthresh.unwrap_or(sender.max_window as f64),
+        ssthresh: if sender.initial_ssthresh.is_finite() {
+            sender.initial_ssthresh
+        } else {
+            sender.max_window as f64
+        },
         smss: 1.0,
     };
     let seconds = |ns: i64| ns as f64 / 1e9;
@@ -127,20 +131,20 @@ fn connection(
         if is_linux {
             1.0 / 1000.0
         } else {
-            seconds(sender.rto.granularity_ns)
+            seconds(sender.rto.granularity_ns())
         },
         sender.rto.tick_phase,
-        seconds(sender.rto.initial_ns),
-        seconds(sender.rto.min_ns),
-        seconds(sender.rto.max_ns),
+        seconds(sender.rto.initial_ns()),
+        seconds(sender.rto.min_ns()),
+        seconds(sender.rto.max_ns()),
         sender.rto.backoff,
     );
     let mut base = Base::new(
         number as u32,
         usize::from(given.reverse),
-        spec.path.packet_bytes,
+        scenario.path.packet_bytes,
         sender.syn,
-        controls.take(number, spec),
+        controls.take(number, scenario),
         state,
         sender.max_window as f64,
         rto,
@@ -148,10 +152,9 @@ fn connection(
     );
     base.limited_transmit = sender.limited_transmit;
     base.has_timestamps = sender.timestamps;
-    let has_sack = is_linux || matches!(sender.recovery, RecoveryKind::Sack | RecoveryKind::Fack);
+    let has_sack = given.has_sack();
     if base.control.wants_delivery() {
-        let sacks = has_sack && given.receiver.sack;
-        base.deliveries = Some(Box::new(Deliveries::new(sacks)));
+        base.deliveries = Some(Box::new(Deliveries::new(has_sack)));
     }
     if !is_linux {
         // The Linux agent sets its module up with the first ACK.
@@ -159,29 +162,24 @@ fn connection(
     }
     let agent = match sender.recovery {
         _ if is_linux => Any::Linux(linux::Linux::new()),
-        RecoveryKind::Tahoe => Any::Tahoe(tahoe::Tahoe),
-        RecoveryKind::Reno => Any::Reno(reno::Reno::new(false)),
-        RecoveryKind::Newreno => Any::Reno(reno::Reno::new(true)),
-        RecoveryKind::Sack => Any::Sack(sack::Sack1::new()),
-        RecoveryKind::Fack => Any::Fack(fack::Fack::new()),
+        Recovery::Tahoe => Any::Tahoe(tahoe::Tahoe),
+        Recovery::Reno => Any::Reno(reno::Reno::new(false)),
+        Recovery::NewReno => Any::Reno(reno::Reno::new(true)),
+        Recovery::Sack => Any::Sack(sack::Sack1::new()),
+        Recovery::Fack => Any::Fack(fack::Fack::new()),
     };
-    let delays = given.receiver.delayed_ack_segments > 1;
+    let delays = sender.delayed_ack_segments > 1;
     let ack_stamps = base.control.wants_timestamps().then(VecDeque::new);
     Connection {
         base,
         agent,
-        sink: Sink::new(
-            has_sack && given.receiver.sack,
-            delays,
-            is_linux,
-            spec.path.ack_bytes,
-        ),
+        sink: Sink::new(has_sack, delays, is_linux, scenario.path.ack_bytes),
         delayed_ack: Timer::new(source + 1),
-        delayed_ack_s: seconds(given.receiver.delayed_ack_timer_ns),
-        extra_delay: Seconds::from_ns(given.extra_delay_ns),
+        delayed_ack_s: seconds(given.receiver.delayed_ack_timer_ns()),
+        extra_delay: Seconds::from_ns(given.extra_delay_ns()),
         last_stretch: VecDeque::new(),
         ack_stamps,
-        writes: writes::Writes::new(&given.application, given.start_ns),
+        writes: writes::Writes::new(&given.application, given.start_ns()),
         last_truth: ((f64::NAN, f64::NAN), f64::NAN, SenderState::Open),
     }
 }
@@ -338,7 +336,7 @@ impl Connection {
 }
 
 fn finish(
-    spec: &Spec,
+    scenario: &Scenario,
     connections: Vec<Connection>,
     mut io: Io,
     end: Seconds,
@@ -354,10 +352,10 @@ fn finish(
             totals
         })
         .collect();
-    io.finish_taps(spec, controls);
-    let smss = vec![unit_bytes(spec); spec.connections.len()];
+    io.finish_taps(scenario, controls);
+    let smss = vec![unit_bytes(scenario); scenario.connections.len()];
     Output::new(
-        spec,
+        scenario,
         totals,
         smss,
         io.recorder,

@@ -2,8 +2,9 @@
 
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
 use super::packet::Packet;
+use crate::recovery::DetectedBy;
 use crate::recovery::Intervals;
-use crate::simulate::record::{DetectedBy, SenderState};
+use crate::simulate::record::SenderState;
 
 pub struct Sack1 {
     in_recovery: bool,

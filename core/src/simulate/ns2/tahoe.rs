@@ -2,7 +2,8 @@
 
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
 use super::packet::Packet;
-use crate::simulate::record::{DetectedBy, SenderState};
+use crate::recovery::DetectedBy;
+use crate::simulate::record::SenderState;
 
 pub struct Tahoe;
 

@@ -11,10 +11,10 @@ use packet::Packet;
 
 use super::output::Output;
 use super::record::{EventKind, Place, Recorder};
-use super::spec::Spec;
 use super::taps::Taps;
 use super::{Controls, build};
 use crate::network::{Nanos, Random, Schedule, Stamp};
+use crate::scenario::Scenario;
 
 pub type Io = super::io::Io<Nanos, Packet>;
 
@@ -22,29 +22,30 @@ pub type Io = super::io::Io<Nanos, Packet>;
 const PATHS: usize = 2;
 
 /// Runs a scenario in this profile.
-pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
-    let count = spec.connections.len();
+pub fn run(scenario: &Scenario, controls: &mut Controls) -> Output {
+    let records = controls.records;
+    let count = scenario.connections.len();
     let mut io = Io {
         now: Nanos(0),
         decided: Nanos(0),
-        paths: build::paths(spec),
+        paths: build::paths(scenario, records),
         schedule: Schedule::new(PATHS + connection::SOURCES * count),
-        random: Random::new(spec.seed),
-        recorder: Recorder::new(count, spec.record_truth, spec.record_events),
-        taps: Taps::new(spec),
-        is_watched: spec.is_watched() || spec.is_managed(),
+        random: Random::new(scenario.seed),
+        recorder: Recorder::new(count, records),
+        taps: Taps::new(scenario),
+        is_watched: records.is_watched(scenario) || scenario.is_managed(),
         sent: [0; 2],
     };
     let mut connections: Vec<Connection> = (0..count)
         .map(|number| {
             let first_source = PATHS + connection::SOURCES * number;
-            let control = controls.take(number, spec);
-            let mut connection = Connection::new(spec, number, first_source, control);
+            let control = controls.take(number, scenario);
+            let mut connection = Connection::new(scenario, number, first_source, control);
             connection.begin(&mut io);
             connection
         })
         .collect();
-    let end = Nanos(spec.duration_ns);
+    let end = Nanos(scenario.duration_ns());
     io.recorder.keeps_values = controls.outlet.is_none();
     while let Some((source, at)) = io.schedule.next() {
         if at.time >= end || controls.has_stopped() {
@@ -54,7 +55,7 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         // A real sender answers a little later: a place freed at this very moment is free.
         io.decided = at.time;
         if controls.is_piece_due() {
-            io.pass_on(spec, controls, || {
+            io.pass_on(scenario, controls, || {
                 connections.iter().map(Connection::smss).collect()
             });
         }
@@ -66,11 +67,11 @@ pub fn run(spec: &Spec, controls: &mut Controls) -> Output {
         }
     }
     io.recorder.finish(end);
-    io.finish_taps(spec, controls);
+    io.finish_taps(scenario, controls);
     let totals = connections.iter().map(Connection::totals).collect();
     let smss = connections.iter().map(Connection::smss).collect();
     Output::new(
-        spec,
+        scenario,
         totals,
         smss,
         io.recorder,

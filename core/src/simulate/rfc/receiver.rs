@@ -3,7 +3,7 @@
 
 use super::packet::Blocks;
 use crate::recovery::Intervals;
-use crate::simulate::spec::ReceiverSpec;
+use crate::scenario::ReceiverSpec;
 
 /// What a segment calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +46,15 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(spec: &ReceiverSpec, max_blocks: usize, mss: u64, wscale: u8) -> Self {
+    pub fn new(spec: &ReceiverSpec, every: u32, max_blocks: usize, mss: u64, wscale: u8) -> Self {
         Self {
-            every: spec.delayed_ack_segments,
+            every,
             quickacks: spec.quickack_segments,
             max_blocks,
             mss,
             rwnd: spec.rwnd,
             wscale,
-            reader_bps: spec.reader_bps,
+            reader_bps: Some(spec.reader_bps).filter(|rate| rate.is_finite()),
             rcv_nxt: 0,
             held: Intervals::default(),
             reported: Vec::new(),
@@ -233,8 +233,8 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    fn receiver(spec: ReceiverSpec) -> Receiver {
-        let mut receiver = Receiver::new(&spec, 3, 1000, 0);
+    fn receiver(spec: ReceiverSpec, every: u32) -> Receiver {
+        let mut receiver = Receiver::new(&spec, every, 3, 1000, 0);
         receiver.open(0, 0);
         receiver
     }
@@ -246,11 +246,10 @@ mod tests {
     #[test]
     fn every_second_segment_is_acknowledged_gaps_and_their_ends_at_once() {
         let spec = ReceiverSpec {
-            delayed_ack_segments: 2,
             quickack_segments: 1,
             ..ReceiverSpec::default()
         };
-        let mut receiver = receiver(spec);
+        let mut receiver = receiver(spec, 2);
         use Answer::{AckNow, Delay};
         let answers = [0, 1, 2, 4, 3, 5, 5].map(|segment| receive(&mut receiver, segment));
         assert_eq!(
@@ -262,7 +261,7 @@ mod tests {
 
     #[test]
     fn blocks_begin_with_the_segment_just_received() {
-        let mut receiver = receiver(ReceiverSpec::default());
+        let mut receiver = receiver(ReceiverSpec::default(), 1);
         for segment in [2, 4, 6, 8, 3] {
             receive(&mut receiver, segment);
         }
@@ -276,10 +275,10 @@ mod tests {
     fn a_slow_reader_closes_the_window_and_opens_it_in_steps() {
         let spec = ReceiverSpec {
             rwnd: 4000,
-            reader_bps: Some(8e6),
+            reader_bps: 8e6,
             ..ReceiverSpec::default()
         };
-        let mut receiver = receiver(spec);
+        let mut receiver = receiver(spec, 1);
         assert_eq!(receiver.window(0), 4000);
         for segment in 0..4 {
             receive(&mut receiver, segment);
@@ -295,10 +294,10 @@ mod tests {
     fn an_update_waits_until_it_can_say_something() {
         let spec = ReceiverSpec {
             rwnd: 4000,
-            reader_bps: Some(8e6),
+            reader_bps: 8e6,
             ..ReceiverSpec::default()
         };
-        let mut receiver = receiver(spec);
+        let mut receiver = receiver(spec, 1);
         receiver.window(0);
         for segment in 0..4 {
             receive(&mut receiver, segment);

@@ -2,8 +2,8 @@
 
 use super::Connection;
 use crate::congestion::State;
-use crate::recovery::{Detection, Phase, Sender};
-use crate::simulate::record::{DetectedBy, Known, LossRow, SenderState, Totals, TruthRow};
+use crate::recovery::{Phase, Sender};
+use crate::simulate::record::{Known, LossRow, SenderState, Totals, TruthRow};
 use crate::simulate::rfc::Io;
 
 impl Connection {
@@ -17,12 +17,7 @@ impl Connection {
                 time_ns: io.now.0,
                 connection: self.number,
                 offset: reduction.offset - 1,
-                detected_by: match reduction.detection {
-                    Detection::DupAck => DetectedBy::DupAck,
-                    Detection::Sack => DetectedBy::Sack,
-                    Detection::Timeout => DetectedBy::Rto,
-                    Detection::Probe => DetectedBy::Tlp,
-                },
+                detected_by: reduction.detected_by,
                 cwnd_before: reduction.cwnd_before,
                 ssthresh_after: reduction.ssthresh_after,
             });

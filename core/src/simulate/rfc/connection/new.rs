@@ -5,25 +5,30 @@ use std::collections::VecDeque;
 use super::{Connection, DELAYED_ACK, DEPARTURE, FIN_AGAIN, RTO};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos};
-use crate::recovery::{Options, Recovery, Rto};
+use crate::recovery::{Options, Rto};
+use crate::scenario::{ConnectionSpec, ControlSpec, RtoSpec, Scenario};
 use crate::simulate::record::Totals;
 use crate::simulate::rfc::packet::Agreed;
 use crate::simulate::rfc::receiver::Receiver;
-use crate::simulate::spec::{ConnectionSpec, RecoveryKind, RtoSpec, SenderSpec, Spec};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 
 impl Connection {
-    pub fn new(spec: &Spec, number: usize, first_source: usize, control: Box<dyn Control>) -> Self {
-        let given = &spec.connections[number];
-        let agreed = agreed(spec, given);
-        let smss = given.sender.mss.unwrap_or_else(|| {
-            spec.path
-                .packet_bytes
-                .saturating_sub(agreed.header_bytes(false, 0))
-                .max(1)
-        });
-        let sender = &given.sender;
+    pub fn new(
+        scenario: &Scenario,
+        number: usize,
+        first_source: usize,
+        control: Box<dyn Control>,
+    ) -> Self {
+        let given = &scenario.connections[number];
+        let agreed = agreed(scenario, given);
+        let header_bytes = agreed.header_bytes(false, 0);
+        let smss = scenario
+            .path
+            .packet_bytes
+            .saturating_sub(header_bytes)
+            .max(1);
+        let sender = &given.control;
         Self {
             number: number as u32,
             direction: usize::from(given.reverse),
@@ -37,6 +42,7 @@ impl Connection {
             is_closing: false,
             receiver: Receiver::new(
                 &given.receiver,
+                sender.delayed_ack_segments,
                 agreed.max_blocks(),
                 u64::from(smss),
                 agreed.wscale,
@@ -46,13 +52,13 @@ impl Connection {
             fin_rto: rto(&sender.rto),
             sender_rcv_nxt: 0,
             sender_echo_ns: None,
-            writes: Writes::new(&given.application, given.start_ns),
+            writes: Writes::new(&given.application, given.start_ns()),
             timer: Timer::new(first_source + RTO),
             departure: Timer::new(first_source + DEPARTURE),
             delayed_ack: Timer::new(first_source + DELAYED_ACK),
-            delayed_ack_ns: given.receiver.delayed_ack_timer_ns,
-            extra_delay: Nanos::from_ns(given.extra_delay_ns),
-            jitter_ns: given.jitter_ns as u64,
+            delayed_ack_ns: given.receiver.delayed_ack_timer_ns(),
+            extra_delay: Nanos::from_ns(given.extra_delay_ns()),
+            jitter_ns: given.jitter_ns() as u64,
             last_stretch: VecDeque::new(),
             last_truth: None,
             totals: Totals::default(),
@@ -60,44 +66,27 @@ impl Connection {
     }
 }
 
-fn agreed(spec: &Spec, given: &ConnectionSpec) -> Agreed {
+fn agreed(scenario: &Scenario, given: &ConnectionSpec) -> Agreed {
     // RFC 7323 section 2.3: the smallest shift that lets 16 bits say the window.
     let wscale = (0..14)
         .find(|&shift| given.receiver.rwnd >> shift <= u64::from(u16::MAX))
         .unwrap_or(14);
-    let mut agreed = Agreed {
-        mss: 0,
-        has_timestamps: given.sender.timestamps,
-        has_sack: given.receiver.sack
-            && matches!(
-                given.sender.recovery,
-                RecoveryKind::Sack | RecoveryKind::Fack
-            ),
-        wscale,
-        is_ipv6: spec.ipv6,
-    };
     // RFC 6691: the MSS option counts fixed headers only.
-    let fixed = if spec.ipv6 { 60 } else { 40 };
-    let mss = given
-        .sender
-        .mss
-        .map(|mss| mss + if agreed.has_timestamps { 12 } else { 0 });
-    agreed.mss = mss
-        .unwrap_or(spec.path.packet_bytes.saturating_sub(fixed))
-        .min(u32::from(u16::MAX)) as u16;
-    agreed
+    let fixed = if scenario.ipv6 { 60 } else { 40 };
+    let mss = scenario.path.packet_bytes.saturating_sub(fixed);
+    Agreed {
+        mss: mss.min(u32::from(u16::MAX)) as u16,
+        has_timestamps: given.control.timestamps,
+        has_sack: given.has_sack(),
+        wscale,
+        is_ipv6: scenario.ipv6,
+    }
 }
 
 /// What `recovery::Sender` is told of a scenario's sender.
-pub fn options(sender: &SenderSpec, smss: u32) -> Options {
+pub fn options(sender: &ControlSpec, smss: u32) -> Options {
     Options {
-        recovery: match sender.recovery {
-            RecoveryKind::Tahoe => Recovery::Tahoe,
-            RecoveryKind::Reno => Recovery::Reno,
-            RecoveryKind::Newreno => Recovery::NewReno,
-            RecoveryKind::Sack => Recovery::Sack,
-            RecoveryKind::Fack => Recovery::Fack,
-        },
+        recovery: sender.recovery,
         smss: u64::from(smss),
         initial_window: u64::from(sender.initial_window) * u64::from(smss),
         limited_transmit: sender.limited_transmit,
@@ -110,12 +99,10 @@ pub fn options(sender: &SenderSpec, smss: u32) -> Options {
 }
 
 /// Window and threshold before the first ACK.
-pub fn initial_state(sender: &SenderSpec, smss: u32) -> State {
+pub fn initial_state(sender: &ControlSpec, smss: u32) -> State {
     State {
         cwnd: f64::from(sender.initial_window) * f64::from(smss),
-        ssthresh: sender
-            .initial_ssthresh
-            .map_or(f64::INFINITY, |segments| segments * f64::from(smss)),
+        ssthresh: sender.initial_ssthresh * f64::from(smss),
         smss: f64::from(smss),
     }
 }
@@ -123,10 +110,10 @@ pub fn initial_state(sender: &SenderSpec, smss: u32) -> State {
 /// The timer as a scenario asks for it.
 pub fn rto(spec: &RtoSpec) -> Rto {
     Rto::new(
-        spec.initial_ns,
-        spec.min_ns,
-        spec.max_ns,
-        spec.granularity_ns,
+        spec.initial_ns(),
+        spec.min_ns(),
+        spec.max_ns(),
+        spec.granularity_ns(),
         spec.backoff,
     )
 }
