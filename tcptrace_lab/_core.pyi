@@ -11,7 +11,12 @@ class OwnSender:
     """One connection of a scenario, sent by this project's own code over a TUN descriptor (Linux only)."""
 
     def __new__(
-        cls, scenario: Mapping[str, Any], connection: int, device_fd: int, source: tuple[str, int], destination: tuple[str, int]
+        cls,
+        scenario: Mapping[str, Any],
+        connection: int,
+        device_fd: int,
+        source: tuple[str, int],
+        destination: tuple[str, int],
     ) -> OwnSender: ...
     def run(self, drain_s: float) -> dict[str, Any]:
         """Sends for the scenario's duration and waits for the end; what it knew, as columns."""

@@ -164,6 +164,11 @@ class Control(Part):
     parameters: tuple[tuple[str, float], ...] = ()
     rto: Rto = field(default_factory=Rto)
 
+    @property
+    def has_sack(self) -> bool:
+        """Whether the recovery needs a receiver that sends SACK blocks."""
+        return self.recovery in ("sack", "fack")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Receiver(Part):
@@ -209,7 +214,7 @@ class Connection(Part):
     @property
     def has_sack(self) -> bool:
         """Whether the receiver sends SACK blocks: the sender's recovery asks for them, and it agrees."""
-        return self.receiver.sack and self.control.recovery in ("sack", "fack")
+        return self.receiver.sack and self.control.has_sack
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,7 +96,8 @@ def _typed(hint: Any, value: Any) -> Any:
     if typing.get_origin(hint) is tuple:
         items = typing.get_args(hint)
         is_list = len(items) == 2 and isinstance(items[1], types.EllipsisType)
-        return tuple(_typed(item, part) for item, part in zip([items[0]] * len(value) if is_list else items, value))
+        hints = [items[0]] * len(value) if is_list else items
+        return tuple(_typed(item, part) for item, part in zip(hints, value, strict=True))
     return value
 
 

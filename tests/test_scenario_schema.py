@@ -128,7 +128,7 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("more", "words"), FOREIGN, ids=lambda value: str(value))
+@pytest.mark.parametrize(("more", "words"), FOREIGN, ids=str)
 def test_a_key_that_the_profile_does_not_read_is_refused_even_at_its_default(more: dict[str, Any], words: str) -> None:
     """An ns2 scenario with `prr`, `rack` or `rwnd` would say what no agent of ns-2 does."""
     with pytest.raises(ScenarioError) as caught:

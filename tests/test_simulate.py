@@ -227,9 +227,9 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["--set", "path.nodes.0.rate_bps=-1"], "path.nodes.0.rate_bps = -1.0: must be > 0"),
-            (["--set", "path.nodes.0.buffer=0"], "path.nodes.0.buffer = 0.0: must be > 0"),
-            (["--set", "control=tahoo"], "control = 'tahoo': must be one of tahoe"),
+            (["--set", "path.nodes.0.rate_bps=-1"], "path.nodes.0.rate_bps = -1: must be > 0"),
+            (["--set", "path.nodes.0.buffer=0"], "path.nodes.0.buffer = 0: must be >= 1"),
+            (["--set", "control=tahoo"], 'control = "tahoo": must be one of tahoe'),
             (["-o", "/nonexistent/run.pcap"], "/nonexistent/run.pcap: No such directory"),
             (["-o", "run.cap"], "run.cap: the suffix must be one of .pcap, .pcapng"),
             (["--truth", "truth.xls"], "truth.xls: the suffix must be one of .parquet"),

@@ -63,7 +63,7 @@ def test_a_row_is_the_summary_of_its_run(short):
 
 
 def test_an_error_of_one_combination_names_its_key(short):
-    with pytest.raises(ScenarioError, match=r"path\.nodes\.0\.buffer = 0\.0: must be > 0"):
+    with pytest.raises(ScenarioError, match=r"path\.nodes\.0\.buffer = 0: must be >= 1"):
         sweep(short, [over("path.nodes.0.buffer=2:0:-1")])
 
 

@@ -129,7 +129,7 @@ fn chosen<'a>(schema: &'a Json, given: &Value) -> &'a Json {
     choices
         .iter()
         .find(is_name)
-        .map_or_else(|| resolved(&choices[1]), |name| name)
+        .unwrap_or_else(|| resolved(&choices[1]))
 }
 
 fn name(known: &[Json], given: Value, at: &str) -> Result<Value, ScenarioError> {

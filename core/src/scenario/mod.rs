@@ -11,7 +11,10 @@ mod fit;
 mod path;
 mod read;
 mod schema;
+#[cfg(test)]
+mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::congestion::Profile;
@@ -23,8 +26,6 @@ pub use error::ScenarioError;
 pub use path::{BufferUnit, NodeSpec, PathSpec, Queue};
 pub use read::check_part;
 pub use schema::schema;
-
-use schemars::JsonSchema;
 
 /// One run: who sends over which path for how long, and where it is tapped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

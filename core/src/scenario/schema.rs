@@ -88,11 +88,15 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Variants that are described one by one.
+/// Variants of which some are described one by one.
 fn names(variants: &Value) -> Option<Value> {
-    let constant = |variant: &Value| variant.get("const").cloned();
-    let names: Option<Vec<Value>> = variants.as_array()?.iter().map(constant).collect();
-    names.map(Value::Array)
+    let names = |variant: &Value| match (variant.get("const"), variant.get("enum")) {
+        (Some(name), _) => Some(vec![name.clone()]),
+        (None, Some(Value::Array(names))) => Some(names.clone()),
+        _ => None,
+    };
+    let found: Option<Vec<Vec<Value>>> = variants.as_array()?.iter().map(names).collect();
+    found.map(|found| Value::Array(found.concat()))
 }
 
 /// A row of a control's parameters as a key.
