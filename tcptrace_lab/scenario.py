@@ -44,6 +44,8 @@ CONTROLS = controls.CONTROLS
 RECOVERIES = tuple(_key("Control", "recovery")["enum"])
 PROFILES = tuple(_key("Scenario", "profile")["enum"])
 APPLICATIONS = tuple(_key("Application", "kind")["enum"])
+# Every time is less: 64 bits of nanoseconds hold it.
+LONGEST_S: float = _key("Scenario", "duration_s")["exclusiveMaximum"]
 
 
 class Part:

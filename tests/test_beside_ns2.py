@@ -12,8 +12,7 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Receiver, Rto, Scenario
-from tcptrace_lab.scenario_file import CONTROLS
+from tcptrace_lab.scenario import CONTROLS, Connection, Control, Node, Path, Receiver, Rto, Scenario
 from tcptrace_lab.simulate import simulate
 
 SCRIPT = FilePath(__file__).with_name("ns2_chain.tcl")
