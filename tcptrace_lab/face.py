@@ -120,10 +120,10 @@ def verdict(connection: Connection) -> Verdict:
 
 def reconstruct(connection: Connection, *, direction: int | None = None) -> Reconstruction:
     """Windows, phases, losses and cycles of one direction (0: the client's), by default the one with more data."""
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.classify.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
 
-    return Reconstruction(sender(connection, direction=direction).timeline)
+    return replayed(sender(connection, direction=direction))
 
 
 def plot(connection: Connection, *, start_s: float | None = None, end_s: float | None = None) -> Figure:

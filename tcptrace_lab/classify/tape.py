@@ -82,9 +82,12 @@ class Tape:
     round_of_row: Ints
 
 
-def tape(seen: Reconstruction, *, handshake_rtt_ns: int | None = None) -> Tape:
-    """Everything a control would have been told, in order of time; the handshake's round trip, if it heard of it."""
-    return _Writer(seen).write(handshake_rtt_ns)
+def tape(seen: Reconstruction, *, handshake_rtt_ns: int | None = None, follows: bool = False) -> Tape:
+    """Everything a control would have been told, in order of time; the handshake's round trip, if it heard of it.
+
+    `follows`: the window observed is taken over wherever it shows, not only where an epoch begins.
+    """
+    return _Writer(seen, follows=follows).write(handshake_rtt_ns)
 
 
 @dataclass
@@ -122,7 +125,7 @@ class _Columns:
 class _Writer:
     """Builds the columns: one row per ACK that counts, and rows for what happens between two ACKs."""
 
-    def __init__(self, seen: Reconstruction) -> None:
+    def __init__(self, seen: Reconstruction, *, follows: bool) -> None:
         self.seen = seen
         self.timeline = timeline = seen.timeline
         self.flight = seen.flight
@@ -141,11 +144,14 @@ class _Writer:
         grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
         # With SACK blocks about, what is outstanding is not what is on the path.
-        self.limited = self._limited() & (timeline.sacked == 0)
+        limited, is_bound = self._limited()
+        self.limited = limited & (timeline.sacked == 0)
         self.has_sent = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)
         self.sends_by_window = self.has_sent & self.limited
+        self.follows = follows
+        self.shown = self.sends_by_window & is_bound
         self.marks = _Columns()
         self.loss_mark: dict[int, int] = {}
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
@@ -153,13 +159,13 @@ class _Writer:
         self.round = _rounds(self.una, self.nxt)
         self.cuts = [self._cuts(part) for part in seen.stretches]
 
-    def _limited(self) -> Bools:
+    def _limited(self) -> tuple[Bools, Bools]:
+        """Whether the window was the limit at each ACK, and whether what is outstanding bounds it from above."""
         table = self.seen.window_columns
-        codes = table["limited_by"]
         # A row per ACK, and one per restart behind its ACK's.
         at = np.searchsorted(table["time_ns"], self.timeline.ack_ns, side="left")
-        found: Bools = codes[np.minimum(at, len(codes) - 1)] == 0
-        return found
+        rows = np.minimum(at, len(table["time_ns"]) - 1)
+        return table["limited_by"][rows] == 0, table["cwnd_high"][rows] >= 0
 
     def write(self, handshake_rtt_ns: int | None) -> Tape:
         if handshake_rtt_ns is not None:
@@ -205,12 +211,14 @@ class _Writer:
             self.marks.ssthresh[self.loss_mark[id(part.started_by)]] = threshold
         elif part.begin == "recovery":
             at, after = self.settles(part), self.after(part)
-            if at is not None and at != part.peak:
+            is_told = at is not None and (self.shown[at] or not self.follows)
+            if at is not None and at != part.peak and is_told:
                 self.marks.add(at, SET, time_ns=int(self.timeline.ack_ns[at]), cwnd=after, ssthresh=after)
         elif part.begin in ("idle", "capture"):
             flight = float(self.flight[part.first])
+            begun = np.nan if self.follows else flight
             self.marks.add(
-                part.first, SET, time_ns=first_ns, cwnd=flight, ssthresh=threshold if part.peak is not None else flight
+                part.first, SET, time_ns=first_ns, cwnd=flight, ssthresh=threshold if part.peak is not None else begun
             )
         for at in self.cuts[number]:
             self.marks.add(at, SET, time_ns=int(self.timeline.ack_ns[at]), cwnd=float(self.flight[at]))
@@ -268,9 +276,10 @@ class _Writer:
         ack = np.concatenate((acks, mark_ack))[order]
         at = np.maximum(ack, 0)
         nan = np.full(len(acks), np.nan)
+        shown = np.where(self.shown & (self.kind == ACK), self.flight, np.nan) if self.follows else nan
         time_ns = np.concatenate((timeline.ack_ns[acks], np.array(marks.time_ns, dtype=np.int64)))[order]
         event = np.concatenate((self.kind[acks], np.array(marks.event, dtype=np.int64)))[order]
-        cwnd = np.concatenate((nan, np.array(marks.cwnd, dtype=float)))[order]
+        cwnd = np.concatenate((shown, np.array(marks.cwnd, dtype=float)))[order]
         core = _core.Tape(
             {
                 "event": event.astype(np.uint8),

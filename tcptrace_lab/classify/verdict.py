@@ -13,12 +13,13 @@ from tcptrace_lab.classify.diagnosis import diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, initial_window, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.identify import Identified
 from tcptrace_lab.classify.limits import limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
+from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
@@ -155,16 +156,6 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     return count_slow_starts(seen, obstacles)
 
 
-def _identify(seen: Reconstruction, who: Sender, recovery: str | None) -> Identified:
-    rtt_s = who.handshake_rtt_s
-    return identify(
-        seen,
-        initial_window=None if who.tap.refuses("initial_window") else initial_window(seen),
-        recovery=recovery,
-        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
-    )
-
-
 def _compound(identified: Identified) -> CompoundRegime | None:
     if identified.control != "compound":
         return None
@@ -183,7 +174,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, clock=who.tap.clock, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else identify_recovery(seen, who.tap)
-    identified = NOT_IDENTIFIED if hidden else _identify(seen, who, tcp.recovery)
+    identified = NOT_IDENTIFIED if hidden else identify_sender(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     compound = _compound(identified)

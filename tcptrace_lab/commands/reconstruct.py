@@ -58,17 +58,17 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.classify.causes import with_causes
     from tcptrace_lab.classify.neighbours import neighbours
     from tcptrace_lab.classify.path import infer_path
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.classify.replayed import replayed
     from tcptrace_lab.tables import check_table, write_table
 
     if arguments.output:
         check_table(arguments.output)
     capture, who = chosen(arguments.capture, arguments.connection)
-    seen = Reconstruction(who.timeline)
+    seen = replayed(who)
     refused = refusals(seen, who)
-    if not arguments.json and (arguments.table or ("windows" if arguments.output else "phases")) in refused:
+    table = arguments.table or ("windows" if arguments.output else "phases")
+    if table in refused and (arguments.output or not arguments.json):
         # What classify does not claim is no table either: the capture answers "no".
-        table = arguments.table or ("windows" if arguments.output else "phases")
         print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
         return 1
     path = infer_path(
@@ -78,13 +78,16 @@ def run(arguments: argparse.Namespace) -> int:
         clock=who.tap.clock,
         beside=partial(neighbours, capture, who),
     )
-    tables = {**seen.tables(), "losses": with_causes(seen, path)}
+    wanted = [name for name in TABLES if name not in refused] if arguments.json else [table]
+    tables = {
+        name: with_causes(seen, path) if name == "losses" else found for name, found in seen.tables(wanted).items()
+    }
     if arguments.output:
-        write_table(tables[arguments.table or "windows"], arguments.output)
+        write_table(tables[table], arguments.output)
     if arguments.json:
         print(json.dumps(_as_dict(arguments.capture, who, tables, refused), indent=1, allow_nan=False))
     elif not arguments.output:
-        _print(arguments.capture, who, tables[arguments.table or "phases"])
+        _print(arguments.capture, who, tables[table])
     return 0
 
 

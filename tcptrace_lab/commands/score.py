@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, compare, print."""
+    from tcptrace_lab.classify.replayed import replayed
     from tcptrace_lab.commands.reconstruct import chosen
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.reconstruct.score import score
     from tcptrace_lab.reconstruct.truth import read_truth
     from tcptrace_lab.tables import check_table, flat, write_answer
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_table(arguments.output)
     _, who = chosen(arguments.capture, arguments.connection)
     truth = read_truth(arguments.truth, port=int(who.sender.rpartition(":")[2]))
-    result = score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence)
+    result = score(replayed(who), truth, first_sequence=who.first_sequence)
     head = {"file": arguments.capture, "truth": arguments.truth, "connection": who.connection}
     answer = {**head, **result.as_dict()}
     if arguments.output:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -42,8 +43,13 @@ class Reconstruction:
         return window_columns(self.timeline)
 
     @cached_property
-    def windows(self) -> pd.DataFrame:
+    def envelope(self) -> pd.DataFrame:
+        """The table `windows` as the packets alone show it."""
         return windows(self.window_columns)
+
+    @property
+    def windows(self) -> pd.DataFrame:
+        return self.envelope
 
     @cached_property
     def limits(self) -> dict[str, float]:
@@ -71,11 +77,12 @@ class Reconstruction:
     def phases(self) -> tuple[Phase, ...]:
         return phases(self.timeline, self.stretches, self.episodes, self.flight, self.window_columns["limited_by"])
 
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """The four tables by name: windows, phases, losses, cycles."""
-        return {
-            "windows": self.windows,
-            "phases": phase_table(self.phases),
-            "losses": self.losses.drop(columns="event"),
-            "cycles": cycle_table(self.cycles, self.phases),
+    def tables(self, names: Sequence[str] | None = None) -> dict[str, pd.DataFrame]:
+        """The tables by name: windows, phases, losses, cycles; only those asked for are worked out."""
+        make: dict[str, Callable[[], pd.DataFrame]] = {
+            "windows": lambda: self.windows,
+            "phases": lambda: phase_table(self.phases),
+            "losses": lambda: self.losses.drop(columns="event"),
+            "cycles": lambda: cycle_table(self.cycles, self.phases),
         }
+        return {name: make[name]() for name in (make if names is None else names)}

@@ -73,6 +73,30 @@ impl Row {
             own.clamp(seen, seen + smss * LESS_THAN_ONE).max(smss)
         })
     }
+
+    /// The same event for a sender that had as much window as can be: held back by something else than its window it has
+    /// at least what is outstanding, and grows with every ACK.
+    fn at_most(self, state: &State) -> Self {
+        if self.is_cwnd_limited {
+            return self;
+        }
+        Self {
+            is_cwnd_limited: true,
+            flight_size: self.flight_size.max(state.cwnd),
+            cwnd: self.cwnd.map(|seen| seen.max(state.cwnd)),
+            ssthresh: self.ssthresh.map(|seen| seen.max(state.ssthresh)),
+            ..self
+        }
+    }
+}
+
+/// What a sender that its window did not hold back is taken to have had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// What it showed: the window neither grows nor is larger than what was outstanding when it was taken over.
+    AsSeen,
+    /// The most that the control could have had.
+    AtMost,
 }
 
 /// The window after each row as the candidate itself has it, before what was observed is taken over.
@@ -83,8 +107,13 @@ pub struct Played {
 }
 
 /// Feeds a tape to a control.
-pub fn play(control: &mut dyn Control, start: State, rows: impl Iterator<Item = Row>) -> Played {
-    play_watched(control, start, rows, |_| {})
+pub fn play(
+    control: &mut dyn Control,
+    start: State,
+    rows: impl Iterator<Item = Row>,
+    unseen: Unseen,
+) -> Played {
+    play_watched(control, start, rows, unseen, |_| {})
 }
 
 /// As `play`; `watch` sees the control after each row, and what it holds in mind.
@@ -92,6 +121,7 @@ pub fn play_watched(
     control: &mut dyn Control,
     start: State,
     rows: impl Iterator<Item = Row>,
+    unseen: Unseen,
     mut watch: impl FnMut(&dyn Control),
 ) -> Played {
     let mut state = start;
@@ -100,6 +130,10 @@ pub fn play_watched(
     let mut rto = Rto::new(1_000_000_000, 1, i64::MAX, 1, false);
     let (mut is_started, mut has_restarted) = (false, false);
     for row in rows {
+        let row = match unseen {
+            Unseen::AsSeen => row,
+            Unseen::AtMost => row.at_most(&state),
+        };
         if !is_started {
             control.start(&mut state, row.snd_una);
             is_started = true;
@@ -214,7 +248,7 @@ mod tests {
             observed,
             row(Event::Ack, SMSS),
         ];
-        let played = play(&mut reno(), start, rows.into_iter());
+        let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
         // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
         assert_eq!(played.cwnd[..3], [5.0 * SMSS, 10.0 * SMSS, 10.0 * SMSS]);
         assert!((played.cwnd[3] - (12.0 + 1.0 / 12.0) * SMSS).abs() < 1.0);
@@ -227,7 +261,32 @@ mod tests {
             ssthresh: 4.0 * SMSS,
             smss: SMSS,
         };
-        let played = play(&mut reno(), start, [row(Event::Arrival, SMSS)].into_iter());
+        let rows = [row(Event::Arrival, SMSS)];
+        let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
         assert_eq!(played.cwnd, [4.0 * SMSS]);
+    }
+
+    #[test]
+    fn a_window_that_was_not_the_limit_may_have_grown_with_every_ack() {
+        let start = State {
+            cwnd: 4.0 * SMSS,
+            ssthresh: f64::INFINITY,
+            smss: SMSS,
+        };
+        let idle = |event, cwnd| Row {
+            is_cwnd_limited: false,
+            cwnd,
+            ..row(event, SMSS)
+        };
+        // A pause behind which two segments are outstanding, and a loss: 20 outstanding, half of them at least.
+        let rows = [
+            idle(Event::Ack, None),
+            idle(Event::Set, Some(2.0 * SMSS)),
+            idle(Event::Loss, None),
+        ];
+        let [seen, most] = [Unseen::AsSeen, Unseen::AtMost]
+            .map(|unseen| play(&mut reno(), start, rows.into_iter(), unseen).cwnd);
+        assert_eq!(most[..2], [5.0 * SMSS; 2]);
+        assert!(seen[1] <= most[1] && seen[2] <= most[2]);
     }
 }

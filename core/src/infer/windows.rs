@@ -7,7 +7,7 @@
 use super::limits::{Limit, clocked, exhausted, in_recovery};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
-use super::stretches::Stretch;
+use super::stretches::{Begin, Stretch};
 use super::trace::{LossEvent, Trace};
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
@@ -75,7 +75,7 @@ impl Windows {
                 Some((known.checked_sub(1)?, event))
             });
         let mut restarts = restarts.peekable();
-        let thresholds = thresholds(flight.len(), parts);
+        let thresholds = thresholds(flight.len(), parts, &exhausted);
         let mut at_work: Option<usize> = None;
         for (ack, &now) in flight.iter().enumerate() {
             let limit = limited[ack];
@@ -89,7 +89,8 @@ impl Windows {
                 is_idle && (limit == Limit::Application || limited[last] == Limit::Recovery)
             });
             let cwnd = last.map_or(now, |last| flight[last].max(now));
-            let is_bound = limit == Limit::Cwnd || (limit == Limit::Recovery && !exhausted[ack]);
+            // The last segments before a pause may have been fewer than the window allowed.
+            let is_bound = matches!(limit, Limit::Cwnd | Limit::Recovery) && !exhausted[ack];
             let row = Row {
                 time_ns: trace.ack_ns[ack],
                 cwnd: cwnd.min(drained[ack]),
@@ -184,9 +185,12 @@ fn held(flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
     held
 }
 
-fn thresholds(count: usize, parts: &[Stretch]) -> Vec<i64> {
+fn thresholds(count: usize, parts: &[Stretch], exhausted: &[bool]) -> Vec<i64> {
     let mut found = vec![UNKNOWN; count];
     for part in parts {
+        if part.begin == Begin::Recovery && exhausted[part.first] {
+            continue;
+        }
         if let Some(ssthresh) = part.ssthresh() {
             found[part.first..=part.last].fill(ssthresh);
         }

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use crate::infer::replay::{self, Event, Row};
+use crate::infer::replay::{self, Event, Row, Unseen};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -81,11 +81,23 @@ impl Tape {
         self.rows.len()
     }
 
-    /// The window and the threshold after each row, as this control has them.
-    fn play<'py>(&self, py: Python<'py>, sender: &Sender) -> (Column<'py>, Column<'py>) {
+    /// The window and the threshold after each row, as this control has them; `at_most`: the largest that it could have
+    /// had where something else held it back.
+    #[pyo3(signature = (sender, at_most=false))]
+    fn play<'py>(
+        &self,
+        py: Python<'py>,
+        sender: &Sender,
+        at_most: bool,
+    ) -> (Column<'py>, Column<'py>) {
         let (mut control, start) = (sender.control(), sender.start);
         let rows = self.rows.iter().copied();
-        let played = py.detach(|| replay::play(control.as_mut(), start, rows));
+        let unseen = if at_most {
+            Unseen::AtMost
+        } else {
+            Unseen::AsSeen
+        };
+        let played = py.detach(|| replay::play(control.as_mut(), start, rows, unseen));
         (
             played.cwnd.into_pyarray(py),
             played.ssthresh.into_pyarray(py),
@@ -101,6 +113,7 @@ impl Tape {
             control.as_mut(),
             sender.start,
             self.rows.iter().copied(),
+            Unseen::AsSeen,
             |control| {
                 for (column, (_, value)) in columns.iter_mut().zip(control.values()) {
                     column.push(value);

@@ -1,0 +1,88 @@
+"""The window where something else holds the sender back: between what is outstanding and what its control allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.classify.replayed import Replayed, replayed
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.simulate import Run, simulate
+
+PATH = Path(nodes=(Node(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
+CONTROLS = ("reno", "cubic", "compound", "htcp")
+
+
+def seen_of(connection: Connection) -> tuple[Run, Replayed]:
+    """The run, and what a capture at its sender shows."""
+    run = simulate(Scenario(path=PATH, connections=(connection,), duration_s=20, seed=7))
+    return run, replayed(sender(run.capture(tap="sender")[0]))
+
+
+def beside_truth(run: Run, seen: Replayed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(hidden, finite, held): rows in which the packets bound nothing, in which we do, in which the bounds hold."""
+    before, after = seen.envelope, seen.windows
+    truth = run.windows
+    at = np.searchsorted(truth["time_ns"], after["time_ns"], side="right") - 1
+    cwnd, smss = truth["cwnd"].to_numpy()[at], seen.timeline.smss
+    high = after["cwnd_high"].to_numpy(dtype=float, na_value=np.inf)
+    held = (cwnd >= after["cwnd_low"].to_numpy() - 1.5 * smss) & (cwnd <= high + 0.5 * smss)
+    hidden = before["cwnd_high"].isna().to_numpy() & (before["limited_by"] != "recovery").to_numpy()
+    return hidden, np.isfinite(high), held
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_behind_the_receivers_window_the_bounds_are_finite_and_hold(name: str) -> None:
+    """Twelve segments of receiver's window for a pipe of 33: the congestion window is never met again."""
+    control = Control(window=name, recovery="sack", initial_window=3)
+    run, seen = seen_of(Connection(control=control, receiver=Receiver(rwnd=12 * 1448)))
+    hidden, finite, held = beside_truth(run, seen)
+    assert hidden.mean() > 0.9
+    assert finite[hidden][:50].all()
+    assert held[hidden].mean() >= 0.99
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_over_a_pause_the_bounds_hold(name: str) -> None:
+    """400 kB, then two seconds of silence."""
+    control = Control(window=name, recovery="sack", initial_window=3)
+    application = Application(kind="on_off", bytes=400_000, off_s=2.0)
+    run, seen = seen_of(Connection(control=control, application=application))
+    hidden, finite, held = beside_truth(run, seen)
+    assert hidden.any()
+    assert finite[hidden].mean() > 0.9
+    assert held[hidden].mean() >= 0.99
+
+
+def test_what_the_packets_show_is_not_touched() -> None:
+    """A bulk transfer: the replay adds nothing to a window that is seen at every ACK."""
+    _, seen = seen_of(Connection(control=Control(window="cubic", recovery="sack")))
+    before, after = seen.envelope, seen.windows
+    for name in ("time_ns", "cwnd", "cwnd_low", "limited_by"):
+        assert before[name].equals(after[name])
+    known = before["cwnd_high"].notna()
+    assert before["cwnd_high"][known].equals(after["cwnd_high"][known])
+
+
+def test_a_threshold_not_yet_met_is_the_controls_own() -> None:
+    """RFC 9438 section 4.6: in the recovery from slow start's overflow nothing shows it; 0.7 of the window it is."""
+    run, seen = seen_of(Connection(control=Control(window="cubic", recovery="sack", initial_window=3)))
+    before, after, loss = seen.envelope, seen.windows, run.losses.iloc[0]
+    recovering = (before["time_ns"] > loss["time_ns"]) & (before["limited_by"] == "recovery")
+    unmet = recovering & before["ssthresh"].isna() & (before["time_ns"] < loss["time_ns"] + 5e8)
+    assert unmet.sum() > 20
+    assert (after["ssthresh"][unmet] - loss["ssthresh_after"]).abs().max() <= seen.timeline.smss
+
+
+def test_a_timer_that_backs_off_leaves_the_threshold_open() -> None:
+    """RFC 5681 section 3.1 keeps it, other stacks halve it again: all from packet 60 on is lost for long."""
+    path = replace(PATH, nodes=(replace(PATH.nodes[0], drop_packets=tuple(range(60, 300))),))
+    run = simulate(Scenario(path=path, connections=(Connection(),), duration_s=20))
+    assert set(run.losses["detected_by"]) == {"rto"}
+    windows = replayed(sender(run.capture(tap="sender")[0])).windows
+    behind = windows["time_ns"] >= run.losses["time_ns"].iloc[1]
+    assert behind.any()
+    assert windows["ssthresh"][behind].isna().all()
