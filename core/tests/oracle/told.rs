@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::reference;
 use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State};
-use tcptrace_core::infer::replay::{Event, Played, Row, play};
+use tcptrace_core::infer::replay::{Event, Played, Row, Unseen, play};
 use tcptrace_core::{capture, wire};
 
 const INITIAL_WINDOW: f64 = 10.0;
@@ -213,7 +213,12 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
         ssthresh: f64::INFINITY,
         smss,
     };
-    let Played { cwnd, ssthresh } = play(&mut *control, start, tape.iter().map(|told| told.row));
+    let Played { cwnd, ssthresh } = play(
+        &mut *control,
+        start,
+        tape.iter().map(|told| told.row),
+        Unseen::AsSeen,
+    );
     let mut off = Off::default();
     let (mut cwnd_before, mut ssthresh_before) = (INITIAL_WINDOW, f64::INFINITY);
     for (n, told) in tape.iter().enumerate() {
