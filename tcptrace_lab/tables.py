@@ -8,6 +8,7 @@ import importlib.util
 import json
 import math
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,6 +158,15 @@ def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> p
         raise LabError(f"{path}: not a {suffix} table: {' '.join(str(error).split())}") from error
 
 
+def _mode(target: Path) -> int:
+    """The rights that a file has, or that a new one would get."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside `path` that takes its name when the block ends well, and vanishes when it does not.
@@ -172,7 +182,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         except OSError as error:
             raise LabError(f"{path}: {reason(error)}") from error
         return
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        # A name that nobody has put there before, as in a folder that others may write to.
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        os.fchmod(handle, _mode(target))
+        os.close(handle)
+    except OSError as error:
+        raise LabError(f"{path}: {reason(error)}") from error
+    temporary = Path(name)
     try:
         yield temporary
         # A full disk shows here at the latest, while the old file still stands.

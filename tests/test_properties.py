@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import io
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 
 from tcptrace_lab import read
 from tcptrace_lab.capture import Capture
+from tcptrace_lab.errors import LabError
+from tcptrace_lab.reconstruct.truth import read_truth
 from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Scenario
 from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.scenario_file import load, parse, scenario_table
@@ -26,6 +29,7 @@ from tests.conftest import ROOT
 CAPTURES = ROOT / "captures"
 # The same examples each time: what fails here fails everywhere.
 FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
+MANY = settings(FEW, max_examples=80)
 # Of a record, a raw IPv4 packet and its TCP header without IP options.
 RECORD_BYTES, PCAP_BYTES = 16, 24
 SEQ_AT, ACK_AT, OFFSET_AT, FLAGS_AT = 4, 8, 12, 13
@@ -197,6 +201,35 @@ def test_a_scenario_comes_back_from_its_table(scenario: Scenario) -> None:
 def test_a_scenario_file_comes_back_from_its_table(file: Path) -> None:
     scenario = load(file)
     assert parse(scenario_table(scenario)) == scenario
+
+
+@functools.cache
+def truth_text() -> list[bytes]:
+    """The kernel's own truth, a row in 200."""
+    lines = gzip.decompress((CAPTURES / "reno_loss.truth.csv.gz").read_bytes()).splitlines(keepends=True)
+    return [lines[0], *lines[1::200]]
+
+
+WORDS = [b"", b"-1", b"1e400", b"nan", b"inf", b"A", b"S", b"99999999999999999999", b"\xff", b'"', b"\n"]
+CELLS = st.sampled_from(WORDS)
+
+
+@MANY
+@given(edits=st.lists(st.tuples(st.integers(0), st.integers(0), CELLS), max_size=12), cut=st.integers(0, 2000))
+def test_a_damaged_truth_is_read_or_refused_by_its_cell(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, int, bytes]], cut: int
+) -> None:
+    """Any cell, the header's too, may hold anything, and the file may end anywhere."""
+    rows = [line.rstrip(b"\r\n").split(b",") for line in truth_text()]
+    for row, column, cell in edits:
+        cells = rows[row % len(rows)]
+        cells[column % len(cells)] = cell
+    text = b"\n".join(b",".join(cells) for cells in rows)
+    file = tmp_path_factory.mktemp("truth") / "x.truth.csv"
+    file.write_bytes(text[: max(len(text) - cut, 0)])
+    with contextlib.suppress(LabError):
+        truth = read_truth(file, port=int(truth_text()[1].split(b",")[2]))
+        assert len(truth.time_ns) == len(truth.cwnd) == len(truth.acked)
 
 
 @FEW

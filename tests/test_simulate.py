@@ -1,8 +1,10 @@
 """Runs: what a tap saw and what really happened, as tables and as files."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -246,9 +248,14 @@ class TestCommand:
         run = simulate(load(SATELLITE, overrides=["duration_s=1"]))
         file = tmp_path / "run.pcap"
         file.write_bytes(b"before")
+
         # /dev/full answers every write with ENOSPC; the temporary file is made a link to it.
-        monkeypatch.setattr("tcptrace_lab.tables.os.getpid", lambda: 7)
-        (tmp_path / ".run.pcap.7.part").symlink_to("/dev/full")
+        def full(*, prefix: str, suffix: str, dir: Path) -> tuple[int, str]:
+            part = dir / f"{prefix}{suffix}"
+            part.symlink_to("/dev/full")
+            return os.memfd_create("unused"), str(part)
+
+        monkeypatch.setattr("tcptrace_lab.tables.tempfile.mkstemp", full)
         with pytest.raises(LabError, match=r"run\.pcap: No space left on device"):
             run.write(file)
         assert file.read_bytes() == b"before"

@@ -119,11 +119,11 @@ def _classify(file: str, connection: int | None) -> list[Verdict]:
     capture = opened(file)
     if connection is None:
         total = int((capture.columns["bytes"] > 0).sum())
-        return list(_told(classify(capture, file=file), total, file))
+        return list(_told(classify(capture, file=capture.name), total, capture.name))
     if not 0 <= connection < len(capture):
-        raise LabError(f"{file}: no connection {connection}; it has {len(capture)}")
+        raise LabError(f"{capture.name}: no connection {connection}; it has {len(capture)}")
     who = sender(capture[connection])
-    return [judge(who, file=file, beside=partial(neighbours, capture, who))]
+    return [judge(who, file=capture.name, beside=partial(neighbours, capture, who))]
 
 
 def _told(verdicts: Iterator[Verdict], total: int, file: str) -> Iterator[Verdict]:

@@ -18,11 +18,19 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.tables import read_table, suffix_of
 
 NEEDED = ("time", "ev", "sport", "cwnd")
+DROPS_NEEDED = ("time", "dir", "sport", "tcp_seq", "payload_len")
+# Every row has these; other numbers may be absent, and windows without bound.
+ALWAYS = ("time", "time_ns", "tcp_seq")
+NUMBERS = (*ALWAYS, "sport", "cwnd", "ssthresh", "snd_una", "snd_nxt", "ca_state", "arg", "payload_len")
+UNBOUNDED = ("cwnd", "ssthresh")
+# Seconds of the year 2200: above, and far above, 64 bits of nanoseconds end.
+LARGEST = {"time": 7.3e9}
+LARGEST_WHOLE = float(1 << 62)
 # Linux's tcp_ca_state: 2 and 3 lower the window step by step (PRR), 4 is the loss state after a timeout.
 CWR, RECOVERY, LOSS = 2, 3, 4
 SEQUENCE_SPACE = 1 << 32
-# What the simulator writes among its losses: a hole of the same event, and a probe.
-NO_LOSS = ("partial", "tlp")
+# What the simulator writes among its losses without a cut of its own: a probe.
+NO_LOSS = ("tlp",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +53,7 @@ class Truth:
 
 def read_truth(path: str | Path, *, port: int) -> Truth:
     """The rows of the sender on `port`."""
-    table = read_table(path)
-    missing = [name for name in NEEDED if name not in table.columns]
-    if missing:
-        raise LabError(f"{path}: not a truth table: no column {', '.join(missing)}")
+    table = _read(path, NEEDED, "truth")
     table = table[table["sport"] == port]
     if not len(table):
         raise LabError(f"{path}: no row of a sender on port {port}")
@@ -77,9 +82,30 @@ def read_truth(path: str | Path, *, port: int) -> Truth:
     )
 
 
+def _read(path: str | Path, needed: tuple[str, ...], what: str) -> pd.DataFrame:
+    """A table whose numbers are numbers; the first cell that holds none is named."""
+    table = read_table(path)
+    missing = [name for name in needed if name not in table.columns]
+    if missing:
+        raise LabError(f"{path}: not a {what} table: no column {', '.join(missing)}")
+    for name in NUMBERS:
+        if name not in table.columns:
+            continue
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        value = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+        wrong = np.isnan(value) & (table[name].notna() | (name in ALWAYS)).to_numpy(dtype=bool)
+        if name not in UNBOUNDED:
+            wrong |= np.abs(value) > LARGEST.get(name, LARGEST_WHOLE)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise LabError(f"{path}: row {row + 1}: {name} = {str(table[name].iloc[row])!r} cannot be")
+        table[name] = numbers
+    return table
+
+
 def _acked(states: pd.DataFrame, has_acks: bool) -> Ints:
     """The ACK number on the wire: of the ACK that comes (A: what it acknowledges is `arg`), or of the last one (S)."""
-    if "snd_una" not in states or not (has_acks or "time_ns" in states):
+    if "snd_una" not in states or ("arg" if has_acks else "time_ns") not in states:
         return np.full(len(states), -1, dtype=np.int64)
     known = pd.to_numeric(states["snd_una"]).astype("Float64")
     more = states["arg"].fillna(0) if has_acks else 0
@@ -130,7 +156,7 @@ def _drops(path: str | Path, port: int) -> tuple[Ints | None, Ints]:
         beside = Path(path).with_name(f"{stem}.drops{other}")
         if not beside.exists():
             continue
-        table = read_table(beside)
+        table = _read(beside, DROPS_NEEDED, "drops")
         table = table[(table["dir"] == "fwd") & (table["sport"] == port) & (table["payload_len"] > 0)]
         return table["tcp_seq"].to_numpy(dtype=np.int64), _times(table)
     return None, np.zeros(0, dtype=np.int64)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.testbed import requirements
 
 # Every header with its options; the payload is never looked at.
 SNAPLEN = 192
@@ -48,10 +48,10 @@ def check_interface(interface: str) -> None:
 
 def command(interface: str, bpf: str) -> list[str]:
     """The program that writes the interface's packets to its standard output as they come."""
-    tcpdump = shutil.which("tcpdump") or shutil.which("tcpdump", path="/usr/sbin:/sbin")
+    tcpdump = requirements.program("tcpdump")
     if tcpdump:
         return [tcpdump, "-i", interface, "-n", "-U", "-s", str(SNAPLEN), "--immediate-mode", "-w", "-", bpf]
-    dumpcap = shutil.which("dumpcap")
+    dumpcap = requirements.program("dumpcap")
     if dumpcap:
         return [dumpcap, "-q", "-i", interface, "-s", str(SNAPLEN), "-P", "-w", "-", "-f", bpf]
     raise LabError("neither tcpdump nor dumpcap is installed (apt-get install tcpdump)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -125,3 +126,10 @@ def test_figure_shades_and_numbers_the_slow_starts_of_each_cycle() -> None:
     assert [text.get_text() for text in window.texts] == ["1", "2", "3", "1", "2", "3"]
     (losses,) = [line for line in window.lines if line.get_marker() == "v"]
     assert len(losses.get_xdata()) == 5  # type: ignore[arg-type]
+
+
+def test_standard_input_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with gzip.open(SHORT, "rt", encoding="latin-1") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert main(["classify", "-", "--json"]) == 0
+    assert {row["file"] for row in json.loads(capsys.readouterr().out)} == {"standard input"}
