@@ -2,12 +2,25 @@
 
 import csv
 import gzip
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+
+
+def needs(program: str, package: str) -> pytest.MarkDecorator:
+    """Skips, by name, where a program is not installed."""
+    return pytest.mark.skipif(
+        shutil.which(program) is None, reason=f"{program} is not installed (Debian's package {package})"
+    )
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not root: network namespaces, or capturing, want it")
 
 
 def shared(*parts: str) -> Path:
@@ -16,6 +29,13 @@ def shared(*parts: str) -> Path:
     if not path.exists():
         pytest.skip(f"reference data not there: {path}")
     return path
+
+
+def shared_files(*parts: str, pattern: str) -> list[Any]:
+    """Parameters of a test: the files of a folder of the reference data; where it is absent one that is skipped so."""
+    folder = SHARED.joinpath(*parts)
+    found = sorted(folder.glob(pattern))
+    return found or [pytest.param(folder, marks=pytest.mark.skip(reason=f"reference data not there: {folder}"))]
 
 
 def ns2_rows(name: str, **wanted: str) -> list[dict[str, str]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,7 +19,7 @@ import pytest
 import tcptrace_lab
 from tcptrace_lab.backends import tshark
 from tcptrace_lab.errors import CaptureError
-from tests.conftest import SHARED, shared
+from tests.conftest import SHARED, needs, needs_root, shared
 
 PUBLIC = SHARED / "captures" / "public"
 MANIFEST = PUBLIC / "MANIFEST.csv"
@@ -66,7 +64,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[set[str], str]] = {
 }
 
 
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+needs_tshark = needs("tshark", "tshark")
 TSHARK = pytest.param("tshark", marks=needs_tshark)
 
 
@@ -241,7 +239,8 @@ def live(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("dumpcap") is None, reason="capturing wants root and dumpcap")
+@needs_root
+@needs("dumpcap", "tshark")
 def test_live_follows_a_connection_as_it_happens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

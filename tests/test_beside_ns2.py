@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path as FilePath
@@ -14,6 +13,7 @@ import pytest
 
 from tcptrace_lab.scenario import CONTROLS, Connection, Control, Node, Path, Receiver, Rto, Scenario
 from tcptrace_lab.simulate import simulate
+from tests.conftest import needs
 
 SCRIPT = FilePath(__file__).with_name("ns2_chain.tcl")
 AGENTS = {
@@ -36,7 +36,7 @@ TRACE_S = 1e-5
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed (Debian's package ns2)"),
+    needs("ns", "ns2"),
 ]
 
 

@@ -14,7 +14,7 @@ from tcptrace_lab.cli import main
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import FILE_EPOCH_S, simulate
-from tests.conftest import ROOT, shared
+from tests.conftest import ROOT, needs, shared
 
 SCENARIOS = ROOT / "captures" / "scenarios"
 SATELLITE = SCENARIOS / "small_buffers_B20.toml"
@@ -152,6 +152,7 @@ def test_the_window_tells_what_limits_it():
     assert small.windows["limited_by"].iloc[-1] == "application"
 
 
+@needs("tshark", "tshark")
 @pytest.mark.parametrize("is_ipv6", [False, True], ids=["ipv4", "ipv6"])
 @pytest.mark.parametrize("name", ["small_buffers_B20", "compound_case1", "cubic_20M", "newreno_8M", "slow_reader"])
 def test_tshark_finds_nothing_malformed_and_the_same_packets(tmp_path, name, is_ipv6):
@@ -169,22 +170,17 @@ def test_tshark_finds_nothing_malformed_and_the_same_packets(tmp_path, name, is_
 def tshark(file, *arguments: str) -> list[str]:
     checks = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
     command = ["tshark", "-r", str(file), *checks, *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except FileNotFoundError:
-        pytest.skip("tshark is not installed")
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
+@needs("tcptrace", "tcptrace")
 @pytest.mark.parametrize("name", ["small_buffers_B20", "reno_10M", "newreno_8M", "scheduled_drops"])
 def test_tcptrace_counts_the_same(tmp_path, name):
     run = simulate(load(SCENARIOS / f"{name}.toml", overrides=["duration_s=10"]))
     file = tmp_path / "run.pcap"
     run.write(file, payload=False)
-    try:
-        text = subprocess.run(["tcptrace", "-l", str(file)], capture_output=True, text=True, check=True).stdout
-    except FileNotFoundError:
-        pytest.skip("tcptrace is not installed")
+    text = subprocess.run(["tcptrace", "-l", str(file)], capture_output=True, text=True, check=True).stdout
     words = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     forward = {name.strip(): value.split()[0] for name, value in words.items() if value.split()}
     packets = run.packets()

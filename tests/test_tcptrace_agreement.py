@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import math
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 
 import tcptrace_lab
 from tests import tcptrace_text
-from tests.conftest import SHARED, shared
+from tests.conftest import SHARED, needs, shared, shared_files
 from tests.tcptrace_text import Traced
 
 PUBLIC = SHARED / "captures" / "public"
@@ -101,15 +100,15 @@ def differences(row: pd.Series, traced: Traced) -> set[tuple[str, str, str]]:
     return found
 
 
-def _references() -> list[str]:
-    return sorted(path.name.removesuffix(".tcptrace.txt.gz") for path in PUBLIC.glob("reference/*.tcptrace.txt.gz"))
+REFERENCES = shared_files("captures", "public", "reference", pattern="*.tcptrace.txt.gz")
 
 
-@pytest.mark.parametrize("name", _references())
-def test_agrees_with_tcptrace_but_for_the_listed_differences(name: str) -> None:
+@pytest.mark.parametrize("text", REFERENCES, ids=lambda path: path.name.removesuffix(".tcptrace.txt.gz"))
+def test_agrees_with_tcptrace_but_for_the_listed_differences(text: Path) -> None:
+    name = text.name.removesuffix(".tcptrace.txt.gz")
     path = next(folder / name for folder in (PUBLIC, PUBLIC / "tcprs") if (folder / name).exists())
     table = tcptrace_lab.read(path).connections
-    reference = tcptrace_text.read(PUBLIC / "reference" / f"{name}.tcptrace.txt.gz")
+    reference = tcptrace_text.read(text)
     assert len(table) == len(reference)
     compared = 0
     for id, traced in enumerate(reference):
@@ -127,18 +126,13 @@ def test_agrees_with_tcptrace_but_for_the_listed_differences(name: str) -> None:
 
 def test_references_are_there() -> None:
     shared("captures", "public", "reference")
-    assert len(_references()) >= 18
-
-
-def _kernel() -> list[str]:
-    return sorted(path.name for path in (SHARED / "captures" / "kernel").glob("*.pcap.gz"))
+    assert len(REFERENCES) >= 18
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("tcptrace") is None, reason="tcptrace is not installed")
-@pytest.mark.parametrize("name", _kernel())
-def test_agrees_with_tcptrace_on_kernel_captures(name: str, tmp_path: Path) -> None:
-    path = shared("captures", "kernel", name)
+@needs("tcptrace", "tcptrace")
+@pytest.mark.parametrize("path", shared_files("captures", "kernel", pattern="*.pcap.gz"), ids=lambda path: path.name)
+def test_agrees_with_tcptrace_on_kernel_captures(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(["tcptrace", "-l", "-r", "-n", path], capture_output=True, cwd=tmp_path, check=True)
     reference = tcptrace_text.parse(done.stdout.decode("latin-1"))
     table = tcptrace_lab.read(path).connections

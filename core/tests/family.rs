@@ -8,7 +8,7 @@ use oracle::told::{beside, most, within_one};
 /// The runs' modules keep their count of packets over a loss, which Linux's own `snd_cwnd_cnt` does not outlive, and
 /// the ACK that ends a recovery already opens their window: both shift a cycle's windows by ACKs, not by rates.
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn every_control_follows_the_kernel_s_acks_within_a_segment() {
     for (window, run) in [
         ("westwood", "westwood"),

@@ -225,7 +225,7 @@ fn both_with(name: &str, sender: &str, host: Host) -> (LossCycles, LossCycles) {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
     // Not here: CUBIC, whose kernel leaves slow start early by its own HyStart; case 1, which has a test of its own.
     for (name, sender) in [
@@ -258,7 +258,7 @@ fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn cubic_loses_where_the_kernel_does_from_the_first_cycle_on() {
     // The kernel's receiver acknowledged 378 segments one by one in each of these runs, which HyStart depends on: its
     // train of ACKs breaks where two segments take longer than 2 ms.
@@ -307,7 +307,7 @@ fn cubic_loses_where_the_kernel_does_from_the_first_cycle_on() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
     for (name, sender, from) in [
         ("reno_10M", SACK, 2),
@@ -344,7 +344,7 @@ fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn scheduled_losses_meet_the_kernel_s_windows() {
     let (ours, theirs) = both("reno_acked_sched", SACK);
     assert_eq!(ours.len(), theirs.len());
@@ -357,7 +357,7 @@ fn scheduled_losses_meet_the_kernel_s_windows() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn tahoe_s_slow_starts_per_cycle_are_those_of_the_kernel_and_of_the_textbook_sender() {
     for (name, cycle) in [
         ("tahoe_sat_B20", &[227.0, 105.0, 53.0][..]),
@@ -382,7 +382,7 @@ fn tahoe_s_slow_starts_per_cycle_are_those_of_the_kernel_and_of_the_textbook_sen
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn m_start_with_a_zero_step_overshoots_like_the_kernel_s() {
     let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true"#;
     let name = "mstart_20M";
@@ -415,7 +415,7 @@ fn is_among(one: &(f64, usize), others: &[(f64, usize)], more: usize) -> bool {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn the_kernel_s_compound_goes_round_the_same_losses() {
     // Microseconds decide whether a packet finds the place that is becoming free, and so which loss comes next. The
     // losses that follow each other are the same from every start; their order is the start's.
@@ -444,7 +444,7 @@ fn the_kernel_s_compound_goes_round_the_same_losses() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn case_1_overflows_ten_places_in_its_second_round() {
     // 20 packets in pairs fill ten places to the last: on time (no jitter) they find room, late ones do not.
     for seed in 1..=5 {
@@ -469,7 +469,7 @@ fn first_seq(name: &str) -> u32 {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn tahoe_s_slow_starts_after_early_losses_overflow_as_the_textbook_sender_s_did() {
     // The process of this run was stopped now and then and lost packets of the burst that followed, long before the
     // path was full. The same segments are taken from ours; what the slow starts then lose is the engine's own answer.
@@ -506,7 +506,7 @@ fn tahoe_s_slow_starts_after_early_losses_overflow_as_the_textbook_sender_s_did(
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn m_start_s_overshoot_is_recovered_without_a_timeout_where_lost_retransmissions_are_found() {
     let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true, "rack": true"#;
     let kernel = kernel("mstart_20M");

@@ -122,7 +122,7 @@ fn held(output: &Output, wanted: &str) -> Vec<(f64, f64)> {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn throughput_is_the_kernel_s_within_three_percent_and_losses_within_a_tenth() {
     for name in RUNS {
         let kernel = kernel(name);
@@ -147,7 +147,7 @@ fn throughput_is_the_kernel_s_within_three_percent_and_losses_within_a_tenth() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn the_bandwidth_it_holds_is_the_bottleneck_s_within_two_percent() {
     for name in RUNS {
         let kernel = kernel(name);
@@ -175,7 +175,7 @@ fn the_bandwidth_it_holds_is_the_bottleneck_s_within_two_percent() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn probe_rtt_comes_when_the_kernel_s_does_and_lasts_as_long() {
     for name in RUNS {
         let kernel = kernel(name);
@@ -200,7 +200,7 @@ fn probe_rtt_comes_when_the_kernel_s_does_and_lasts_as_long() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn phases_follow_each_other_as_the_draft_has_them() {
     for name in RUNS {
         let kernel = kernel(name);

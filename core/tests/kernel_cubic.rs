@@ -5,7 +5,7 @@ mod oracle;
 use oracle::told::{beside, most};
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/captures"]
 fn every_window_is_the_kernel_s() {
     for (folder, run) in [
         ("kernel", "cubic_20M"),

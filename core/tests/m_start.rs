@@ -30,7 +30,7 @@ fn window_after(acks: u64, mut slow_start: impl SlowStart) -> f64 {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn the_tables_windows_follow_from_the_steps() {
     for (name, is_m_start) in [("mstart_table1.csv", false), ("mstart_table2.csv", true)] {
         let table = reference_csv(name);

@@ -269,14 +269,14 @@ fn some_runs_of_the_sweep_have_ns_s_reductions_and_totals() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn some_runs_of_other_networks_have_ns_s_reductions_and_totals() {
     let tables = ["tahoe_sweep.csv", "tahoe_reductions.csv"].map(reference_csv);
     tahoe_sweep(tables, |number| number % 23 == 0);
 }
 
 #[test]
-#[ignore = "reference data: ../shared; all 340 runs: a quarter of a minute"]
+#[ignore = "reference data: ../shared/oracles/ns2; all 340 runs: a quarter of a minute"]
 fn long_every_run_of_the_sweep_has_ns_s_reductions_and_totals() {
     let tables = ["tahoe_sweep.csv", "tahoe_reductions.csv"].map(reference_csv);
     tahoe_sweep(tables, |_| true);

@@ -99,7 +99,7 @@ fn phase_3(bdp: f64, duration_s: f64) -> String {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn phase_3_s_windows_after_each_round_are_ns_s() {
     let rounds = reference_csv("compound_phase3_rounds.csv");
     let mut bdps: Vec<&str> = rounds
@@ -134,7 +134,7 @@ fn phase_3_s_windows_after_each_round_are_ns_s() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn phase_3_oscillates_as_ns_s_does() {
     let table = reference_csv("compound_phase3.csv");
     for row in &table.rows {
@@ -176,7 +176,7 @@ fn phase_3_oscillates_as_ns_s_does() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn another_gamma_oscillates_as_the_rules_say() {
     let table = reference_csv("compound_phase3_othergamma_derived.csv");
     for row in &table.rows {
@@ -237,13 +237,13 @@ fn throughput_agrees(takes: impl Fn(f64) -> bool) {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn utilization_and_backlog_are_ns_s() {
     throughput_agrees(|mbps| mbps <= 40.0);
 }
 
 #[test]
-#[ignore = "reference data: ../shared; all 44 rates, 300 s each: minutes without optimisation"]
+#[ignore = "reference data: ../shared/oracles/ns2; all 44 rates, 300 s each: minutes without optimisation"]
 fn long_utilization_and_backlog_are_ns_s_at_every_rate() {
     throughput_agrees(|_| true);
 }
@@ -275,7 +275,7 @@ fn four_links(table: &Csv, row: &[String], duration_s: f64) -> Output {
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn cubic_s_first_epoch_is_ns_s() {
     let table = reference_csv("mstart_cubic_summary.csv");
     for row in &table.rows {

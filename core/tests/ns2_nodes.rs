@@ -77,7 +77,7 @@ fn agrees(
 }
 
 #[test]
-#[ignore = "reference data: ../shared"]
+#[ignore = "reference data: ../shared/oracles/ns2"]
 fn figure_2_s_two_nodes() {
     let table = reference_csv("multinode_fig2.csv");
     for row in &table.rows {
@@ -153,7 +153,7 @@ fn figure_4_s_rows_of_nodes() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared; all 84 runs, twice"]
+#[ignore = "reference data: ../shared/oracles/ns2; all 84 runs, twice"]
 fn long_all_of_figure_4_s_rows_of_nodes() {
     let (agreed, all) = figure_4(&reference_csv("multinode_fig4.csv"), |_| true);
     assert_eq!(agreed, all);
@@ -187,7 +187,7 @@ fn figure_7_s_node_rates() {
 }
 
 #[test]
-#[ignore = "reference data: ../shared; all 252 runs, twice"]
+#[ignore = "reference data: ../shared/oracles/ns2; all 252 runs, twice"]
 fn long_all_of_figure_7_s_node_rates() {
     figure_7(&reference_csv("multinode_fig7.csv"), |_| true);
 }

@@ -21,7 +21,7 @@ from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.scenario_file import load, table_of
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
-from tests.conftest import ROOT, shared
+from tests.conftest import ROOT, shared, shared_files
 
 CAPTURES = ROOT / "captures"
 TWO = CAPTURES / "two_reno.pcap.gz"
@@ -193,7 +193,7 @@ def test_a_queue_that_never_ends_is_refused() -> None:
         through(read(TWO), path_of(Node(rate_bps=1e6)))
 
 
-@pytest.mark.parametrize("file", sorted((ROOT.parent / "shared" / "captures" / "public").glob("*.pcap*")), ids=str)
+@pytest.mark.parametrize("file", shared_files("captures", "public", pattern="*.pcap*"), ids=str)
 def test_any_capture_goes_through_or_is_refused_in_one_line(file: Path) -> None:
     """VLANs, tunnels, IPv6, cut files, no data at all."""
     capture = read(file)

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 import threading
@@ -25,7 +24,7 @@ from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.cli import main
 from tcptrace_lab.replay.watch import NEVER_NS, Watch, watch_files
 from tcptrace_lab.report.watch_view import Screen
-from tests.conftest import ROOT, SHARED
+from tests.conftest import ROOT, SHARED, needs, needs_root
 
 CAPTURES = ROOT / "captures"
 SHORT = CAPTURES / "short_reno.pcap.gz"
@@ -263,7 +262,8 @@ def test_errors_are_one_line(words: list[str], message: str, capsys: pytest.Capt
     assert told.count("\n") == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tcpdump") is None, reason="capturing wants root and tcpdump")
+@needs_root
+@needs("tcpdump", "tcpdump")
 def test_an_interface_is_watched_as_it_goes() -> None:
     """Through tcpdump's own writer and our reader: every packet, in a namespace of the test's own."""
     name = f"tlwatch{os.getpid()}"

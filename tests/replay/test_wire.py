@@ -16,10 +16,9 @@ from tcptrace_lab import read
 from tcptrace_lab.cli import main
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.wire import plan
-from tests.conftest import ROOT
+from tests.conftest import ROOT, needs_root
 
 SHORT = ROOT / "captures" / "short_reno.pcap.gz"
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces want root")
 
 
 def ip(*words: str) -> None:
