@@ -8,29 +8,49 @@ Takes the recordings in captures/ and, where it is there, the reference data bes
 from __future__ import annotations
 
 import csv
+import dataclasses
+import itertools
 import json
+import math
+import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.score import Score, WindowError, score
 from tcptrace_lab.reconstruct.truth import read_truth
+from tcptrace_lab.simulate_to_files import simulate_to_files
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+from make_identification import draw  # noqa: E402
+
 KERNEL = ROOT.parent / "shared" / "captures" / "kernel"
 BOTH_ENDS = ROOT.parent / "shared" / "captures" / "identify"
 OWN = ROOT / "captures"
 PAGE = ROOT / "docs" / "accuracy.md"
+# The simulated runs' seed: no other script draws from it.
+SEED = 20261122
+RUNS = 30
+# A simulated window is a real number, of which a capture shows whole segments: on average half a segment too few.
+PART_OF_SEGMENT = 0.75
+# The reference kernel's controls that our table has under a name.
+KERNEL_CONTROLS = {"reno": "reno", "cubic": "cubic", "bbr": "bbr"}
 
 HEAD = """# How accurate
 
-Written by `python docs/make_accuracy.py`; do not edit. Every capture below was taken from a real Linux kernel (or, the
-`utahoe` runs, a userspace Tahoe sender) over an emulated path; the truth is the sender's own window per ACK, the
-emulator's list of dropped packets and its parameters, none of which the analysis sees.
+Written by `python docs/make_accuracy.py`; do not edit. The truth is the sender's own window per ACK, the path's list of
+dropped packets and its parameters, none of which the analysis sees. Captures on which nothing was chosen come first;
+then those that were at hand while the analysis was written, ours before the reference data (`../shared`), without which
+the script leaves its rows out. What is wrong is listed at the end, by rule.
 
 **Window.** At each ACK, |estimate - cwnd| / cwnd. *limited* counts the ACKs at which the reconstruction says that cwnd
 was the limit: there the flight is the window. Where the receiver's window, the application or a pacer was the limit,
@@ -39,6 +59,55 @@ taking it for the value would cost). *recovery* is the time between a loss and i
 rate reduction moves cwnd, and `lab_tahoe` sets it to one segment long before it sends again. *in bounds* is the share
 of ACKs outside recovery at which the truth lies between our bounds. **Losses** against the packets dropped. **Slow
 starts** in the whole capture: the connection's own and every restart.
+"""
+
+JUDGED = """
+# Judged only
+
+Nothing was chosen on these: scenarios drawn from a seed ({seed}), recorded and simulated after all thresholds stood,
+and scored by this script. Whoever mends something by looking at one of them moves it to the others and draws another.
+
+## Recorded
+
+The Linux kernel over an emulated path (`captures/judged.py`), captured at the sender and (`.receiver`) at the receiver.
+"""
+
+SIMULATED = """
+## Simulated
+
+{runs} runs by the distribution of `docs/make_identification.py` (control, path, receiver, loss, in a quarter of them a
+competitor) from a seed of their own, each captured at both ends. *Said*: the claim was made at all. A number is right
+when the truth lies within its bounds or within 1 % of it (a buffer: one packet), a window when half of the ACKs at
+which cwnd is said to be the limit are within 1 % or three quarters of a segment, a control when the set has it.
+
+"""
+
+AT_HAND = """
+# At hand while it was written
+
+Every threshold, law and rule was written with these in view (and docs/thresholds.md tells which move their verdicts).
+
+## Ours
+
+Recordings in `captures/`: anyone can score them again, and record them again (`captures/record.py`).
+"""
+
+REFERENCE = """
+## Reference data
+
+Not part of the project (`../shared/captures`): the same kernel by another emulator, and a userspace Tahoe (`utahoe`).
+"""
+
+WRONG = """
+# Where it is wrong
+
+Listed by the script, of all captures above: a claim that the truth contradicts. *control*: another name than the
+truth, or the truth among those refuted; *slow starts*, *losses*: counts that differ; *rate*, *round trip*, *buffer*:
+the truth outside our bounds, and by more than 1 % (a packet); *window*: half of the ACKs at which cwnd is said to be
+the limit more than 1 % off, and by three quarters of a segment or more (a simulated window is a real number, of which
+whole segments show); *bounds*: the truth outside them at more than one ACK in fifty. What is "undecided" or not said is
+not wrong, and not listed.
+
 """
 
 AWAY = """
@@ -50,38 +119,158 @@ before the tap is put back between its neighbours. Truth and capture are matched
 largest difference between the two captures' shares of time by what limited the sender.
 """
 
-LIMITS = """
-## Where it is wrong, and why
-
-- `bbr_20M`: the window is not what limits a rate-based sender; all that is said is a lower bound, and "undecided".
-- `reno_nots_rcvcap.rcv`: captured at the receiver, without timestamps, and the queue never runs empty: which ACK
-  released what cannot be told. The losses are counted; of the window the verdict says nothing, and its scores above
-  show why.
-- `cubic_gso_50M`: the capture has super-segments of the sender's offload: the window is known to one or two segments.
-- `tahoe_sat_*`, recovery: `lab_tahoe` sets cwnd to one segment at the third duplicate ACK and then waits for its timer;
-  a silent sender shows no window.
-- Buffers: one packet too many where the receiver delays the ACK of the last packet that got in (`ctcp_case5`, `case6`).
-- `two_reno_cubic`: with both flows in the capture the sum of their ACKs gives the rate, to a few percent; alone
-  the second flow, which never has the bottleneck for itself, would show its share.
-- `midstart_cubic`: the queue is never empty in the part captured: round trip and buffer are bounds on one side.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One sender of one capture."""
+    """One sender of one capture; `truth`: control, rate_bps, rtt_s, buffer, per_cycle (None: not known)."""
 
     name: str
     verdict: Verdict
     score: Score
     truth: dict[str, Any]
 
+    def wrong(self) -> Iterator[tuple[str, str]]:
+        """Claims that the truth contradicts: which, and how."""
+        plain, found, truth = self.verdict.as_dict(), self.score, self.truth
+        tcp = plain["sender_tcp"]
+        refuted = {one["name"]: one["against"] for one in tcp["candidates"] if one["against"]}
+        if truth.get("control") in refuted:
+            yield "control", f"{truth['control']} is refuted: {refuted[truth['control']]}"
+        elif truth.get("control") and tcp["congestion_control"] not in (None, truth["control"]):
+            yield "control", f"{tcp['congestion_control']} for {truth['control']}"
+        if found.slow_starts_truth not in (None, found.slow_starts):
+            yield "slow starts", f"{found.slow_starts} for {found.slow_starts_truth}"
+        if found.precision is not None and found.recall is not None and min(found.precision, found.recall) < 1:
+            yield (
+                "losses",
+                f"{found.losses} for {found.drops}, precision {found.precision:.3f}, recall {found.recall:.3f}",
+            )
+        for word, name, key, slack in (
+            ("rate", "bottleneck_bps", "rate_bps", 0.01 * truth["rate_bps"]),
+            ("round trip", "base_rtt_s", "rtt_s", 0.01 * truth["rtt_s"]),
+            ("buffer", "buffer_packets", "buffer", 1.0),
+        ):
+            value, low, high = (plain["path"][name][part] for part in ("value", "low", "high"))
+            least, most = (math.inf if low is None else low), (-math.inf if high is None else high)
+            is_outside = (low is not None and truth[key] < least - slack) or (
+                high is not None and truth[key] > most + slack
+            )
+            if is_outside and (value is None or abs(value - truth[key]) > slack):
+                yield word, f"{_short(low)} to {_short(high)} for {truth[key]:.5g}"
+        if (found.limited.median or 0) > 0.01 and abs(found.limited.bias or 0) > PART_OF_SEGMENT:
+            yield "window", f"half of {found.limited.rows} ACKs more than {found.limited.median:.1%} off"
+        if found.within is not None and found.within < 0.98:
+            yield "bounds", f"hold at {found.within:.1%} of the ACKs"
+
+
+def _short(value: float | None) -> str:
+    return "?" if value is None else f"{value:.5g}"
+
 
 def main() -> None:
-    rows = [*_kernel(), *_own()]
-    away = _away()
-    PAGE.write_text("\n".join([HEAD, *_windows(rows), *_verdicts(rows), *_paths(rows), *away, LIMITS.strip(), ""]))
-    print(f"{PAGE.relative_to(ROOT)}: {len(rows)} senders")
+    judged, simulated, own, kernel = list(_judged()), list(_simulated()), list(_own()), list(_kernel())
+    lines = [HEAD, JUDGED.format(seed=SEED).strip(), "", *_tables(judged)]
+    lines += [SIMULATED.format(runs=RUNS).strip(), "", *_shares(simulated)]
+    lines += [AT_HAND.strip(), "", *_tables(own)]
+    if kernel:
+        lines += [REFERENCE.strip(), "", *_tables(kernel)]
+    lines += [*_away(), WRONG.strip(), "", *_wrong([*judged, *simulated, *own, *kernel]), ""]
+    PAGE.write_text("\n".join(lines))
+    print(
+        f"{PAGE.relative_to(ROOT)}: {len(judged)} judged, {len(simulated)} simulated, {len(own) + len(kernel)} others"
+    )
+
+
+def _tables(rows: list[Row]) -> list[str]:
+    return [*_windows(rows), *_verdicts(rows), *_paths(rows)]
+
+
+def _wrong(rows: list[Row]) -> list[str]:
+    """A line for each capture with a wrong claim, and how many have none."""
+    lines, clean = [], 0
+    for row in rows:
+        said = "; ".join(f"*{word}* {how}" for word, how in row.wrong())
+        clean += not said
+        lines += [f"- `{row.name}`: {said}"] if said else []
+    return [f"Of {len(rows)} senders {clean} have none.", "", *lines]
+
+
+def _judged() -> Iterator[Row]:
+    """Recordings drawn from a seed."""
+    for described in sorted((OWN / "judged").glob("*.json")):
+        about = json.loads(described.read_text())
+        path = _drawn(about)
+        measured = {int(port): facts for port, facts in about["measured"].items()}
+        for tap in about["tcpdump"]:
+            suffix = ".pcap.gz" if tap == next(iter(about["tcpdump"])) else f".{tap}.pcap.gz"
+            capture = described.with_name(described.stem + suffix)
+
+            def truth(
+                port: int, *, facts: Any = measured, path: Any = path, control: str = about["congestion_control"][0]
+            ) -> dict[str, Any]:
+                return {**path, "per_cycle": list(facts[port]["slow_starts_per_cycle"]), "control": control}
+
+            name = capture.name.removesuffix(".pcap.gz")
+            yield from _rows(capture, described.with_name(f"{described.stem}.truth.csv.gz"), name, truth)
+
+
+def _drawn(about: dict[str, Any]) -> dict[str, Any]:
+    """What a recording's path is."""
+    rate = min(node["rate_bps"] for node in about["scenario"]["path"]["nodes"])
+    derived = about["derived"]
+    return {"rate_bps": rate, "rtt_s": derived["base_rtt_s"], "buffer": int(derived["buffer_packets_waiting"])}
+
+
+def _simulated() -> Iterator[Row]:
+    """Runs of the simulator from a seed of their own; without those in which the first sender carried nothing."""
+    for number in range(RUNS):
+        try:
+            scenario, control = draw(np.random.default_rng([SEED, number]))
+        except ScenarioError:
+            continue
+        scenario = dataclasses.replace(scenario, taps=("sender", "receiver"))
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / f"{tap}.pcap" for tap in scenario.taps]
+            truth = Path(folder) / "run.truth.csv"
+            simulate_to_files(scenario, captures=files, truth=truth, payload=False)
+            path = scenario.path
+            facts = {
+                "rate_bps": path.bottleneck.rate_bps,
+                "rtt_s": path.base_rtt_s,
+                "buffer": path.waiting_places(path.bottleneck),
+                "per_cycle": None,
+                "control": control,
+            }
+            for tap, file in zip(scenario.taps, files, strict=True):
+                yield from itertools.islice(
+                    _rows(file, truth, f"simulated {number} ({control}), {tap}", lambda port, facts=facts: facts), 1
+                )
+
+
+def _shares(rows: list[Row]) -> list[str]:
+    """Of the simulated runs: how often each claim is made, and right."""
+    lines = ["| at | claim | said | right | wrong |", "|---|---|---:|---:|---:|"]
+    for tap in ("sender", "receiver"):
+        here = [row for row in rows if row.name.endswith(f", {tap}")]
+        for claim in ("control", "slow starts", "losses", "rate", "round trip", "buffer", "window", "bounds"):
+            said = [row for row in here if _says(row, claim)]
+            wrong = sum(claim in {word for word, _ in row.wrong()} for row in said)
+            right = len(said) - wrong
+            lines.append(f"| {tap} | {claim} | {len(said)} of {len(here)} | {right} | {wrong} |")
+    return [*lines, ""]
+
+
+def _says(row: Row, claim: str) -> bool:
+    """Whether a verdict makes a claim that can be right or wrong; a set is right where the truth is in it."""
+    path = row.verdict.as_dict()["path"]
+    names = {"rate": "bottleneck_bps", "round trip": "base_rtt_s", "buffer": "buffer_packets"}
+    if claim in names:
+        return path[names[claim]]["value"] is not None
+    if claim == "losses":
+        return row.score.precision is not None
+    if claim == "window":
+        return row.score.limited.median is not None
+    return row.score.within is not None if claim == "bounds" else True
 
 
 def _kernel() -> Iterator[Row]:
@@ -104,6 +293,7 @@ def _kernel_truth(facts: dict[str, Any], port: int) -> dict[str, Any]:
         "rate_bps": derived["bottleneck_rate_bps"],
         "rtt_s": (derived["rtt_min_us"] + flow.get("extra_rtt_us", 0)) / 1e6,
         "buffer": derived["buffer_pkts_excl_in_service"],
+        "control": KERNEL_CONTROLS.get(flow.get("cc", facts.get("cc"))),
     }
 
 
@@ -122,9 +312,10 @@ def _own() -> Iterator[Row]:
                     "rate_bps": rate,
                     "rtt_s": path["base_rtt_s"],
                     "buffer": path["buffer_packets"],
+                    "control": facts[port]["congestion_control"].removesuffix("-tahoe"),
                 }
 
-            name = "own: " + file.removesuffix(".pcap.gz")
+            name = file.removesuffix(".pcap.gz")
             yield from _rows(OWN / file, OWN / entry["truth"], name, truth)
 
 
@@ -140,7 +331,7 @@ def _windows(rows: list[Row]) -> list[str]:
         "| capture | ACKs | limited | limited: median | 90 % | all: median | 90 % | recovery: median | 90 % "
         "| in bounds |"
     )
-    lines = ["## The window at each ACK", "", head, "|---|" + "---:|" * 9]
+    lines = ["### The window at each ACK", "", head, "|---|" + "---:|" * 9]
     for row in rows:
         found = row.score
         cells = [str(found.window.rows), str(found.limited.rows), *_error(found.limited), *_error(found.window)]
@@ -158,11 +349,11 @@ def _verdicts(rows: list[Row]) -> list[str]:
         "| capture | lost: dropped | found | precision | recall | slow starts: truth | found "
         "| per cycle: truth | found | regime |"
     )
-    lines = ["## Losses and slow starts", "", head, "|---|" + "---:|" * 6 + "---|---|---|"]
+    lines = ["### Losses and slow starts", "", head, "|---|" + "---:|" * 6 + "---|---|---|"]
     for row in rows:
         found, starts = row.score, row.verdict.slow_starts
         cells = [str(found.drops if found.drops is not None else ""), str(found.losses), _ratio(found.precision)]
-        cells += [_ratio(found.recall), str(found.slow_starts_truth), str(found.slow_starts)]
+        cells += [_ratio(found.recall), _count(found.slow_starts_truth), str(found.slow_starts)]
         cells += [_counts(row.truth["per_cycle"]), _counts(list(starts.per_cycle)), starts.regime]
         lines.append(f"| {row.name} | {' | '.join(cells)} |")
     return [*lines, ""]
@@ -218,6 +409,10 @@ def _ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+def _count(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
 def _counts(counts: list[int] | None) -> str:
     """`1, 9 x 0` for a one and nine noughts."""
     if counts is None:
@@ -235,7 +430,7 @@ def _counts(counts: list[int] | None) -> str:
 
 def _paths(rows: list[Row]) -> list[str]:
     head = "| capture | Mbit/s: truth | found | RTT ms: truth | found | buffer: truth | found | bounds |"
-    lines = ["## The path", "", head, "|---|" + "---:|" * 7]
+    lines = ["### The path", "", head, "|---|" + "---:|" * 7]
     for row in rows:
         path, truth = row.verdict.path, row.truth
         buffer = path.buffer_packets

@@ -84,7 +84,8 @@ def _print(result: Score) -> None:
         if result.precision is None or result.recall is None
         else (f", precision {result.precision:.3f}, recall {result.recall:.3f}")
     )
-    console.print(f"losses: {result.losses} found, {dropped}{rates}")
+    unmended = f"; {result.unmended} more were not sent again before the capture ends" if result.unmended else ""
+    console.print(f"losses: {result.losses} found, {dropped}{rates}{unmended}")
     in_truth = "not told by" if result.slow_starts_truth is None else f"{result.slow_starts_truth} in"
     console.print(f"slow starts: {result.slow_starts} found, {in_truth} the truth")
 

@@ -34,7 +34,8 @@ class WindowError:
 @dataclass(frozen=True, kw_only=True)
 class Score:
     """`limited` counts only rows at which we say that cwnd was the limit, `within` the share of all rows whose truth
-    lies between our bounds (a bound not claimed holds)."""
+    lies between our bounds (a bound not claimed holds). `unmended`: packets dropped that the sender had not sent again
+    when the capture ended; no capture shows them, and `drops` is without them."""
 
     window: WindowError
     limited: WindowError
@@ -42,6 +43,7 @@ class Score:
     within: float | None
     losses: int
     drops: int | None
+    unmended: int | None
     precision: float | None
     recall: float | None
     slow_starts: int
@@ -56,6 +58,7 @@ class Score:
             "losses": {
                 "found": self.losses,
                 "dropped": self.drops,
+                "unmended": self.unmended,
                 "precision": self.precision,
                 "recall": self.recall,
             },
@@ -84,7 +87,7 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
     low = table["cwnd_low"].to_numpy()[rows] / smss
     high = table["cwnd_high"].to_numpy(dtype=np.float64, na_value=np.inf)[rows] / smss
     recovering = truth.in_recovery[usable] | (limit == RECOVERY)
-    found, precision, recall, dropped = _losses(seen, truth, first_sequence)
+    found, precision, recall, dropped, unmended = _losses(seen, truth, first_sequence)
     # Bounds are whole segments around what was outstanding: half a segment more for the window's own rounding.
     inside = (cwnd >= low - 1.5) & (cwnd <= high + 0.5)
     return Score(
@@ -94,6 +97,7 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
         within=float(np.mean(inside[~recovering])) if (~recovering).any() else None,
         losses=found,
         drops=dropped,
+        unmended=unmended,
         precision=precision,
         recall=recall,
         slow_starts=sum(cycle.slow_starts for cycle in seen.cycles),
@@ -124,20 +128,30 @@ def _error(estimate: Floats, truth: Floats, chosen: Bools) -> WindowError:
 
 def _losses(
     seen: Reconstruction, truth: Truth, first_sequence: int | None
-) -> tuple[int, float | None, float | None, int | None]:
+) -> tuple[int, float | None, float | None, int | None, int | None]:
     table = seen.losses
     ours = table["offset"].to_numpy()[~table["spurious"].to_numpy(dtype=bool)]
     base = _first_sequence(seen, truth) if first_sequence is None else first_sequence
     if truth.drops is None or base is None:
-        return len(ours), None, None, None
+        return len(ours), None, None, None, None
     timeline = seen.timeline
     within = (truth.drop_ns >= timeline.start_ns) & (truth.drop_ns <= timeline.end_ns)
     dropped = Counter(((truth.drops[within] - base) % SEQUENCE_SPACE).tolist())
     found = Counter((ours % SEQUENCE_SPACE).tolist())
+    # Not acknowledged and not sent again by the end.
+    reached = int(timeline.ack_offset.max(initial=0)) % SEQUENCE_SPACE
+    unmended = Counter(
+        {
+            offset: count - found[offset]
+            for offset, count in dropped.items()
+            if (offset - reached) % SEQUENCE_SPACE < SEQUENCE_SPACE // 2
+        }
+    )
+    dropped -= unmended
     both = (dropped & found).total()
     precision = both / found.total() if found else None
     recall = both / dropped.total() if dropped else None
-    return found.total(), precision, recall, dropped.total()
+    return found.total(), precision, recall, dropped.total(), (+unmended).total()
 
 
 def _first_sequence(seen: Reconstruction, truth: Truth) -> int | None:

@@ -77,6 +77,17 @@ def test_csv_and_parquet_score_alike(tmp_path: Path) -> None:
     assert round_trip("newreno_8M", tmp_path, ".csv") == round_trip("newreno_8M", tmp_path, ".parquet")
 
 
+def test_what_was_not_sent_again_when_the_capture_ends_is_told_apart(tmp_path: Path) -> None:
+    """NewReno mends one loss a round trip (RFC 6582): a run cut in its first recovery shows some, and only those."""
+    run = simulate(load(ROOT / "captures" / "scenarios" / "newreno_8M.toml"))
+    until = (float(run.losses["time_ns"].iloc[0]) + 250e6) / 1e9
+    cut = round_trip("newreno_8M", tmp_path, ".csv", f"duration_s={until}")
+    whole = round_trip("newreno_8M", tmp_path, ".csv")
+    assert cut.unmended
+    assert whole.unmended == 0
+    assert (cut.precision, cut.recall) == (1.0, 1.0)
+
+
 def test_a_wrong_reconstruction_scores_badly(tmp_path: Path) -> None:
     """The truth of another run: neither losses nor windows agree."""
     scenario = load(ROOT / "captures" / "scenarios" / "reno_10M.toml")
