@@ -35,11 +35,12 @@ class Written:
     notes: tuple[str, ...]
 
 
-def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True) -> Written:
+def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is_paced: bool = False) -> Written:
     """The application behind a timeline; `heard_ns` are the times at which the other side sent data.
 
     Without a bound (no bottleneck seen, no loss, no receiver's window at work) it was the application that took its
-    time, also where its segments seem to follow ACKs: each burst then left when it was written.
+    time, also where its segments seem to follow ACKs: each burst then left when it was written. Of a sender that leaves
+    by a rate of its own (`is_paced`) a segment that no ACK released says nothing of its application.
     """
     timeline = seen.timeline
     fresh = np.flatnonzero(~timeline.is_retransmission)
@@ -48,7 +49,9 @@ def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True) ->
     total = int(ends.max() - starts.min())
     begins = _pauses(timeline, fresh)
     streamed = _streamed(seen, fresh) & ~begins
-    if not is_bounded and _lasts(seen, fresh):
+    if is_paced:
+        streamed[:] = False
+    elif not is_bounded and _lasts(seen, fresh):
         streamed = np.diff(timeline.send_ns[fresh], prepend=timeline.send_ns[fresh[0]]) > PROMPT_NS // 4
         begins |= streamed
     elif seen.limits.get("application", 0.0) >= HELD_BACK_SHARE:

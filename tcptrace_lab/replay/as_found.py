@@ -31,13 +31,15 @@ TELLING_SHARE = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """One connection of the capture, as it will be sent again."""
+    """One connection of the capture, as it will be sent again; `open_controls` are those that the capture leaves open,
+    the likeliest first, by name."""
 
     verdict: Verdict
     written: Written
     habit: Habit
     control: Control
     control_name: str
+    open_controls: tuple[tuple[str, Control], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,21 +52,33 @@ class AsFound:
     most_events: int
     notes: tuple[str, ...]
 
+    @property
+    def leader(self) -> Found:
+        """The busiest connection, whose path it is."""
+        return max(self.connections, key=lambda one: _bytes(one.verdict))
+
+
+def senders(capture: Capture) -> list[Verdict]:
+    """The verdicts on those that sent data."""
+    verdicts = [verdict for verdict in classify(capture) if len(verdict.seen.timeline.send_ns)]
+    if not verdicts:
+        raise LabError(f"{capture.name}: no connection carries data: nothing to send again")
+    return verdicts
+
 
 def as_found(
     capture: Capture,
     *,
     control: str | Control | None = None,
     through: Scenario | None = None,
+    verdicts: Sequence[Verdict] = (),
 ) -> AsFound:
     """The run that a capture records, ready to be simulated.
 
     `control` (a name of CONTROLS) replaces every sender's control, `through` the path. What the capture does not show
-    and nobody gave is refused.
+    and nobody gave is refused. `verdicts`: those of `senders`, where they are known.
     """
-    verdicts = [verdict for verdict in classify(capture) if len(verdict.seen.timeline.send_ns)]
-    if not verdicts:
-        raise LabError(f"{capture.name}: no connection carries data: nothing to send again")
+    verdicts = verdicts or senders(capture)
     most = max(_bytes(verdict) for verdict in verdicts)
     found = [_found(capture, verdict, control) for verdict in verdicts]
     leader = max(found, key=lambda one: _bytes(one.verdict))
@@ -116,29 +130,48 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
         or bool(verdict.seen.episodes)
         or limits.get("rwnd", 0.0) >= BOUND_SHARE
     )
-    written = recover(verdict.seen, heard, is_bounded=is_bounded)
+    is_paced = verdict.as_dict()["sender_tcp"]["congestion_control"] in PACED
+    written = recover(verdict.seen, heard, is_bounded=is_bounded, is_paced=is_paced)
     habit = recover_habit(verdict.seen)
     row = capture[who.connection].summary
-    name, chosen = _control(capture.name, verdict, control)
-    chosen = replace(
-        chosen,
-        initial_window=_initial_window(verdict, chosen),
-        delayed_ack_segments=habit.delayed_ack_segments,
-        timestamps=bool(row["timestamps"]),
+    # Without the handshake what was agreed shows in what is used.
+    has_sack = bool(row["sack"]) or bool(verdict.seen.timeline.sacked.any())
+
+    def as_seen(chosen: Control) -> Control:
+        return replace(
+            _begun(verdict, chosen),
+            delayed_ack_segments=habit.delayed_ack_segments,
+            timestamps=bool(row["timestamps"]),
+            recovery="newreno" if chosen.recovery in ("sack", "fack") and not has_sack else chosen.recovery,
+        )
+
+    controls_left = tuple((name, as_seen(chosen)) for name, chosen in _controls(capture.name, verdict, control))
+    name, chosen = controls_left[0]
+    return Found(
+        verdict=verdict, written=written, habit=habit, control=chosen, control_name=name, open_controls=controls_left
     )
-    if chosen.recovery in ("sack", "fack") and not bool(row["sack"]):
-        chosen = replace(chosen, recovery="newreno")
-    return Found(verdict=verdict, written=written, habit=habit, control=chosen, control_name=name)
 
 
-def _initial_window(verdict: Verdict, control: Control) -> int:
+def _begun(verdict: Verdict, control: Control) -> Control:
+    """With the window that it began with: the initial one, or what was outstanding when the capture began."""
     found = verdict.as_dict()["initial_window"]["segments"]
-    return int(found) if found else max(control.initial_window, 1)
+    if found:
+        return replace(control, initial_window=int(found))
+    seen = verdict.seen
+    if verdict.who.handshake_rtt_s is not None or not len(seen.flight):
+        return control
+    # Not in one burst: as many as the queue takes, then doubling to where it stood.
+    outstanding = max(int(seen.flight[0]) // seen.timeline.smss, 2)
+    places = verdict.path.buffer_packets.value
+    first = min(outstanding, int(places) if places else control.initial_window)
+    return replace(control, initial_window=max(first, 1), initial_ssthresh=float(outstanding))
 
 
 # What a modern host's sender does whatever its control: RFC 3042, RFC 3465 in avoidance, RFC 8985.
 MODERN: dict[str, object] = {"limited_transmit": True, "byte_counting": True, "rack": True, "initial_window": 10}
 
+# As many of the controls that a capture leaves open are tried.
+MOST_CONTROLS = 6
 # Where the verdict names no control: RFC 5681's own.
 ASSUMED = "reno (assumed: the capture does not tell)"
 
@@ -150,33 +183,49 @@ FAMILIES: dict[str, dict[str, object]] = {
     "m_start": {"slow_start": "m-start"},
 }
 
+# Families whose segments leave by a rate, not by ACKs.
+PACED = ("bbr",)
 
-def _control(name: str, verdict: Verdict, wanted: str | Control | None) -> tuple[str, Control]:
-    """The sender to send again: the one asked for, or the one that the verdict names."""
+# How senders of a family differ, the commonest first: Linux's module; the documents' rules; these without HyStart.
+VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
+    "cubic": ({"window": "cubic-linux"}, FAMILIES["cubic"], {"window": "cubic"}),
+    "reno": ({"window": "reno"}, {"window": "reno-linux"}),
+    # The draft's gamma, and others that users set; above the buffer all are alike.
+    "compound": tuple({"window": "compound", "gamma": gamma} for gamma in (30.0, 15.0, 60.0, 120.0)),
+}
+
+
+def _controls(name: str, verdict: Verdict, wanted: str | Control | None) -> list[tuple[str, Control]]:
+    """The sender to send again: the one asked for, or those that the verdict leaves."""
     if isinstance(wanted, Control):
-        return "as given", wanted
+        return [("as given", wanted)]
     shown = verdict.as_dict()["sender_tcp"]
     recovery = shown["recovery"] or "sack"
     if wanted is not None:
         if wanted in FAMILIES:
-            return wanted, _of_family(wanted, recovery)
+            return [(wanted, _of_family(wanted, recovery))]
         if wanted not in CONTROLS:
             known = ", ".join(dict.fromkeys([*CONTROLS, *FAMILIES]))
             raise LabError(f"--control {wanted}: must be one of {known}")
-        return wanted, Control(**{**_modern(str(CONTROLS[wanted].get("recovery", "newreno"))), **CONTROLS[wanted]})  # type: ignore[arg-type]
-    family = shown["congestion_control"]
+        modern = _modern(str(CONTROLS[wanted].get("recovery", "newreno")))
+        return [(wanted, Control(**{**modern, **CONTROLS[wanted]}))]  # type: ignore[arg-type]
     if recovery == "tahoe":
-        return "tahoe", Control(recovery="tahoe")
-    if family in FAMILIES:
-        return str(family), _of_family(str(family), recovery)
-    if verdict.as_dict()["m_start"]["detected"]:
-        return "m_start", _of_family("m_start", recovery)
-    candidates = [row["name"] for row in shown["candidates"] if row["name"] in FAMILIES and not row.get("against")]
-    if candidates:
-        return str(candidates[0]), _of_family(str(candidates[0]), recovery)
-    if family is not None:
+        return [("tahoe", Control(recovery="tahoe"))]
+    family = shown["congestion_control"]
+    if family is None and verdict.as_dict()["m_start"]["detected"]:
+        family = "m_start"
+    if family is not None and family not in FAMILIES:
         raise LabError(f"{name}: sent by {family}, which is not simulated: say --control NAME")
-    return ASSUMED, _of_family("reno", recovery)
+    open_to = [row["name"] for row in shown["candidates"] if row["confidence"] > 0 and row["name"] in FAMILIES]
+    names = [str(family)] if family is not None else open_to[:MOST_CONTROLS]
+    if not names:
+        return [(ASSUMED, sender) for sender in _of_kin("reno", recovery)]
+    return [(name, sender) for name in names for sender in _of_kin(name, recovery)]
+
+
+def _of_kin(family: str, recovery: str) -> list[Control]:
+    kin = VARIANTS.get(family, (FAMILIES[family],))
+    return [Control(**{**_modern(recovery), "recovery": recovery, **row}) for row in kin]  # type: ignore[arg-type]
 
 
 def _of_family(family: str, recovery: str) -> Control:

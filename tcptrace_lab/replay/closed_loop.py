@@ -7,18 +7,16 @@ the application wrote, how the receiver answered, and, with everything as found,
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError, ScenarioError
-from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.replay.as_found import MOST_WORK, AsFound, Found, as_found
+from tcptrace_lab.replay.as_found import MOST_WORK, AsFound, Found, as_found, senders
+from tcptrace_lab.replay.closest import closest
+from tcptrace_lab.replay.outcome import Outcome, outcome
 from tcptrace_lab.scenario import Control, Scenario
 from tcptrace_lab.scenario_file import scenario_table
 from tcptrace_lab.simulate import Run, simulate
@@ -27,61 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tcptrace_lab.sweep import Over
-
-# A probe of the tail (RFC 8985 section 7) is not yet a loss event.
-NOT_EVENTS = ("tlp",)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of one connection, then or now; times in seconds, windows in segments, NaN where not known."""
-
-    completion_s: float
-    goodput_bps: float
-    loss_events: int
-    lost_segments: int
-    timeouts: int
-    regime: str
-    slow_starts: tuple[int, ...]
-    rtt_median_s: float
-    rtt_max_s: float
-    window_max: float
-    limits: Mapping[str, float]
-
-
-def outcome(verdict: Verdict) -> Outcome:
-    """The same figures of a recording and of a simulation, from the packets of each."""
-    seen = verdict.seen
-    timeline = seen.timeline
-    _, samples = timeline.rtt
-    done_s = completion_s(seen)
-    sent = int(timeline.snd_max[-1] - timeline.first_offset) if len(timeline.send_ns) else 0
-    events = [episode for episode in seen.episodes if episode.detected_by not in NOT_EVENTS]
-    lost = seen.losses
-    return Outcome(
-        completion_s=done_s,
-        goodput_bps=8 * sent / done_s if done_s > 0 else math.nan,
-        loss_events=len(events),
-        lost_segments=int((~lost["spurious"].astype(bool)).sum()),
-        timeouts=sum(episode.detected_by == "rto" for episode in events),
-        regime=verdict.slow_starts.regime,
-        slow_starts=tuple(verdict.as_dict()["slow_starts"]["per_cycle"]),
-        rtt_median_s=float(np.median(samples)) / 1e9 if len(samples) else math.nan,
-        rtt_max_s=float(samples.max()) / 1e9 if len(samples) else math.nan,
-        window_max=float(seen.flight.max()) / timeline.smss if len(seen.flight) else math.nan,
-        limits=seen.limits,
-    )
-
-
-def completion_s(seen: Reconstruction) -> float:
-    """From the first byte's leaving to the ACK of the last one; NaN: it was never acknowledged."""
-    timeline = seen.timeline
-    if not len(timeline.send_ns) or not len(timeline.ack_ns):
-        return math.nan
-    all_acked = timeline.snd_una >= timeline.snd_max[-1]
-    if not all_acked.any():
-        return math.nan
-    return float(timeline.ack_ns[int(np.argmax(all_acked))] - timeline.send_ns[0]) / 1e9
 
 
 class ClosedLoop(Run):
@@ -135,6 +78,28 @@ class ClosedLoop(Run):
         return pd.DataFrame(rows)
 
 
+def found_in(capture: Capture, *, control: str | Control | None = None, through: Scenario | None = None) -> AsFound:
+    """What will be sent again: what is asked for, and for the rest what comes back closest to the recording."""
+    verdicts = senders(capture)
+    if control is not None and through is not None:
+        return as_found(capture, control=control, through=through, verdicts=verdicts)
+    if control is None and through is None:
+        return closest(as_found(capture, verdicts=verdicts))
+    wanted = as_found(capture, control=control, through=through, verdicts=verdicts)
+    try:
+        own = closest(as_found(capture, verdicts=verdicts))
+    except LabError:
+        # The recording's control or path is not known, and what is asked for stands without it.
+        return wanted
+    if through is None:
+        return replace(wanted, scenario=replace(wanted.scenario, path=own.scenario.path), notes=own.notes)
+    rows = tuple(
+        replace(row, control=one.control) for row, one in zip(wanted.scenario.connections, own.connections, strict=True)
+    )
+    scenario = replace(wanted.scenario, connections=rows)
+    return replace(wanted, scenario=scenario, connections=own.connections, notes=own.notes)
+
+
 def again(
     capture: Capture,
     *,
@@ -143,7 +108,7 @@ def again(
     settings: Sequence[str] = (),
 ) -> ClosedLoop:
     """Send a capture's data again; `settings` are KEY=VALUE overrides of the scenario that it was found to be."""
-    found = as_found(capture, control=control, through=through)
+    found = found_in(capture, control=control, through=through)
     if settings:
         found = replace(found, scenario=_overridden(found.scenario, settings))
     return ClosedLoop(found, capture)
@@ -162,7 +127,7 @@ def sweep_again(
 
     from tcptrace_lab.sweep import combinations
 
-    found = as_found(capture, control=control, through=through)
+    found = found_in(capture, control=control, through=through)
     table = scenario_table(_overridden(found.scenario, settings))
     rows = []
     for keys, scenario in combinations(table, overs):

@@ -16,6 +16,7 @@ from tcptrace_lab.cli import main
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.as_found import as_found
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again, sweep_again
+from tcptrace_lab.replay.closest import closest
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.simulate import simulate
@@ -43,22 +44,58 @@ def test_our_recordings_come_back_as_found(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "control"),
+    "name",
     [
-        ("kernel/cubic_v6_multinode", "cubic"),
-        ("kernel/ctcp_case6_20M", "compound"),
-        ("kernel/mstart_20M", "m_start"),
-        ("kernel/reno_acked_sched", "reno"),
-        ("kernel/tahoe_sat_B20", None),
-        ("identify/reno_plain", "reno"),
-        ("identify/compound_case4", "compound"),
-        ("identify/m_start_nots", "m_start"),
-        ("identify/short_3", "reno"),
+        "kernel/bbr_20M",
+        "kernel/ctcp_case3_g90",
+        "kernel/ctcp_case6_20M",
+        "kernel/cubic_v6_multinode",
+        "kernel/midstart_cubic",
+        "kernel/mstart_20M",
+        "kernel/reno_acked_sched",
+        "kernel/tahoe_sat_B20",
+        "kernel/two_reno_cubic",
+        "identify/compound_case4",
+        "identify/cubic_loss",
+        "identify/cubic_short_rtt",
+        "identify/m_start_nots",
+        "identify/reno_plain",
+        "identify/short_3",
+        "identify/westwood",
     ],
 )
-def test_kernel_recordings_come_back_as_found(name: str, control: str | None) -> None:
-    """Path and application from the capture, the control by its name."""
-    comes_back(again(read(shared("captures", f"{name}.pcap.gz")), control=control))
+def test_kernel_recordings_come_back_as_found(name: str) -> None:
+    """Path, application, receiver and control from the capture alone."""
+    comes_back(again(read(shared("captures", f"{name}.pcap.gz"))))
+
+
+def test_linux_s_cubic_comes_back_packet_by_packet_almost() -> None:
+    """HyStart ends slow start where the kernel's did: as many segments are lost as were."""
+    ((then, now),) = again(read(shared("captures", "kernel", "cubic_20M.pcap.gz"))).outcomes
+    assert now.window_max == pytest.approx(then.window_max, abs=2)
+    assert abs(now.lost_segments - then.lost_segments) <= 2
+
+
+def test_what_a_rate_releases_was_not_written_then() -> None:
+    """BBR's segments follow no ACK: its application wrote at once, and another control is not held to BBR's pace."""
+    found = as_found(read(shared("captures", "kernel", "bbr_20M.pcap.gz"))).connections[0]
+    assert found.control_name == "bbr"
+    assert found.written.application.kind == "bytes"
+
+
+def test_what_the_capture_leaves_open_is_settled_by_sending_it_again() -> None:
+    """Another control taken for the likeliest: the one that was simulated comes back closest, and that is said."""
+    control = replace(MODERN, window="westwood")
+    application = Application(kind="bytes", bytes=20_000_000)
+    capture = simulated(Connection(control=control, application=application), way=path(buffer=30), duration_s=60.0)
+    found = as_found(capture, control=control)
+    (one,) = found.connections
+    wrong = replace(control, window="reno")
+    one = replace(one, control=wrong, open_controls=(("reno", wrong), ("westwood", one.control)))
+    rows = (replace(found.scenario.connections[0], control=wrong),)
+    settled = closest(replace(found, scenario=replace(found.scenario, connections=rows), connections=(one,)))
+    assert settled.scenario.connections[0].control.window == "westwood"
+    assert any("westwood comes back closest" in note for note in settled.notes)
 
 
 def test_the_triple_slow_start_comes_back_at_20_and_not_at_22() -> None:
@@ -131,25 +168,31 @@ def test_delayed_acks_are_a_habit(every: int) -> None:
     assert as_found(capture, control="reno").connections[0].habit.delayed_ack_segments == every
 
 
-def test_random_runs_come_back(tmp_path: Path) -> None:
-    """Simulate, capture, infer, simulate: the loop through every part there is, on paths drawn at random."""
-    rng = np.random.default_rng(11)
-    for number in range(6):
-        rate_bps = float(10 ** rng.uniform(6.5, 7.3))
-        one_way_s = float(rng.uniform(0.01, 0.05))
-        bdp = rate_bps * 2 * one_way_s / 12_000
-        way = path(rate_bps, max(8.0, round(bdp * rng.uniform(0.5, 1.5))), one_way_s)
-        control = replace(MODERN, delayed_ack_segments=int(rng.integers(1, 3)))
-        size = int(rate_bps / 8 * rng.uniform(4, 12))
-        scenario = Scenario(
-            path=way,
-            connections=(Connection(control=control, application=Application(kind="bytes", bytes=size)),),
-            duration_s=60.0,
-            seed=number + 1,
-        )
-        run = simulate(scenario)
-        run.write(tmp_path / "run.pcap", payload=False)
-        comes_back(again(read(tmp_path / "run.pcap"), control="reno"))
+# Linux's modules, and the documents' senders.
+SENDERS = ("reno", "cubic-linux", "compound", "westwood", "highspeed", "bbr")
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_random_runs_come_back(number: int, tmp_path: Path) -> None:
+    """Simulate, capture, infer, simulate: the loop through every part there is, on paths drawn at random; nobody says
+    which control it was."""
+    rng = np.random.default_rng([11, number])
+    rate_bps = float(10 ** rng.uniform(6.5, 7.3))
+    one_way_s = float(rng.uniform(0.01, 0.05))
+    bdp = rate_bps * 2 * one_way_s / 12_000
+    way = path(rate_bps, max(8.0, round(bdp * rng.uniform(0.5, 1.5))), one_way_s)
+    window = SENDERS[number % len(SENDERS)]
+    control = replace(MODERN, window=window, delayed_ack_segments=int(rng.integers(1, 3)))
+    size = int(rate_bps / 8 * rng.uniform(4, 12))
+    scenario = Scenario(
+        path=way,
+        connections=(Connection(control=control, application=Application(kind="bytes", bytes=size)),),
+        duration_s=60.0,
+        seed=number + 1,
+    )
+    run = simulate(scenario)
+    run.write(tmp_path / "run.pcap", payload=False)
+    comes_back(again(read(tmp_path / "run.pcap")))
 
 
 def test_several_connections_start_when_they_did() -> None:
