@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
 
 from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
 
+if TYPE_CHECKING:
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+
 # Later than every packet.
 NEVER_NS = 2**63 - 1
 # How long packets are waited for at a time: how soon a key is heard.
 PATIENCE_S = 0.05
+# Connections that the observer is asked about at each look, besides the chosen one.
+AT_A_TIME = 2
+WINDOW_COLUMNS = ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")
 # Between two looks at the connections.
 REFRESH_S = 0.1
 
@@ -33,6 +41,21 @@ class View(Protocol):
         """What was asked for since the last call: pause, step, event, faster, slower, next, quit."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A sender by the observer, which reconstruction asks as well, over its last windows; bytes, None: not known.
+
+    It errs only in what lies before them: a recovery that has lasted since, and a pause.
+    """
+
+    cwnd: int
+    cwnd_low: int
+    cwnd_high: int | None
+    ssthresh: int | None
+    flight: int
+    limited_by: str
+
+
 @dataclass
 class Watch:
     """Following at a pace. `speed` is capture seconds per second; None: as they come. Times are nanoseconds."""
@@ -46,6 +69,8 @@ class Watch:
     is_paused: bool = False
     chosen: int = 0
     status: str = "waiting"
+    _seen: dict[int, Seen] = field(default_factory=dict, repr=False)
+    _turn: int = field(default=0, repr=False)
     _anchor: tuple[float, int] | None = field(default=None, repr=False)
     _target_ns: int = field(default=0, repr=False)
 
@@ -77,6 +102,35 @@ class Watch:
                 "to": receiver,
                 "flight": flight,
             }
+
+    def seen(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[int, Seen]:
+        """What the observer says of these rows of `watcher.connections`, by id: of the chosen one now, of the others as
+        their turn comes, a few at each call."""
+        if not rows:
+            return {}
+        places = {self.chosen % len(rows), *((self._turn + step) % len(rows) for step in range(AT_A_TIME))}
+        self._turn += AT_A_TIME
+        for place in places:
+            found = self.look(rows[place])
+            if found is not None:
+                self._seen[rows[place]["id"]] = found
+        kept = {row["id"] for row in rows}
+        self._seen = {id: found for id, found in self._seen.items() if id in kept}
+        return self._seen
+
+    def look(self, row: Mapping[str, Any]) -> Seen | None:
+        """The sender of a row of `watcher.connections`, as the observer sees it now; None: it has sent no data."""
+        recent = self.watcher.recent(row["id"])
+        if recent is None:
+            return None
+        for connection in reversed(list(Capture(recent))):
+            known = connection.summary
+            ends = [_end(known["client"], known["client_port"]), _end(known["server"], known["port"])]
+            direction = ends.index(row["sender"])
+            if connection.flows[direction].segments.empty:
+                continue
+            return _observed(connection.reconstruct(direction=direction), self._seen.get(row["id"]))
+        return None
 
     def capture(self) -> Capture:
         """What was followed, as `read` gives it."""
@@ -151,6 +205,27 @@ class Watch:
             self.speed = None if self.speed is None else self.speed * factor
         elif command == "next":
             self.chosen += 1
+
+
+def _end(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _observed(found: Reconstruction, before: Seen | None) -> Seen | None:
+    if not len(found.windows):
+        return None
+    last = found.windows.iloc[-1]
+    known = {name: None if pd.isna(last[name]) or last[name] < 0 else int(last[name]) for name in WINDOW_COLUMNS}
+    # A threshold stands until the next loss, which would be among the last packets.
+    ssthresh = known["ssthresh"] if known["ssthresh"] is not None or before is None else before.ssthresh
+    return Seen(
+        cwnd=known["cwnd"] or 0,
+        cwnd_low=known["cwnd_low"] or 0,
+        cwnd_high=known["cwnd_high"],
+        ssthresh=ssthresh,
+        flight=int(found.flight[-1]),
+        limited_by=str(last["limited_by"]),
+    )
 
 
 def watch_files(

@@ -10,7 +10,7 @@ import sys
 import termios
 import tty
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console, Group
@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from tcptrace_lab.replay.watch import Watch
+    from tcptrace_lab.replay.watch import Seen, Watch
 
 KEYS = {" ": "pause", "s": "step", "e": "event", "+": "faster", "=": "faster", "-": "slower", "n": "next", "q": "quit"}
 HELP = "space pause   s step   e next event   + faster   - slower   n next connection   q quit"
@@ -83,11 +83,12 @@ class Screen:
     def drawn(self, watch: Watch) -> Group:
         """Everything on the screen."""
         rows = watch.watcher.connections(max(self.console.height - FURNITURE, LEAST_ROWS))
+        seen = watch.seen(rows)
         records = watch.watcher.position()[0]
         speed = "as it comes" if watch.speed is None else f"{watch.speed:g} x"
         state = "paused" if watch.is_paused else speed
         head = Text(f"{watch.name}  {watch.elapsed_s:.3f} s  {records} packets  {state}", style="bold", no_wrap=True)
-        return Group(head, connections_table(rows, watch.chosen), *self._events(), Text(HELP, style="dim"))
+        return Group(head, connections_table(rows, watch.chosen, seen), *self._events(), Text(HELP, style="dim"))
 
     def _events(self) -> Iterator[Text]:
         for event in self.last:
@@ -95,12 +96,12 @@ class Screen:
             yield Text(f"{words}  {event['from']} -> {event['to']}, {event['flight']} bytes outstanding", no_wrap=True)
 
 
-def connections_table(rows: list[dict[str, Any]], chosen: int) -> Table:
-    """One row per connection; windows in segments."""
+def connections_table(rows: list[dict[str, Any]], chosen: int, seen: Mapping[int, Seen]) -> Table:
+    """One row per connection; windows in segments: the observer's, or with ~ at a glance where it has not looked."""
     table = Table(box=None, pad_edge=False, header_style="cyan")
     for name in ("#", "sender", "receiver"):
         table.add_column(name, no_wrap=True)
-    for name in ("window", "ssthresh", "flight", "Mbit/s", "RTT ms", "least", "retr", "losses"):
+    for name in ("cwnd", "ssthresh", "flight", "Mbit/s", "RTT ms", "least", "retr", "losses"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("phase", "limited by", "last event"):
         table.add_column(name, no_wrap=True)
@@ -110,20 +111,28 @@ def connections_table(rows: list[dict[str, Any]], chosen: int) -> Table:
             str(row["id"]),
             row["sender"],
             row["receiver"],
-            f"{row['window'] / mss:.1f}",
-            "-" if row["ssthresh"] is None else f"{row['ssthresh'] / mss:.1f}",
-            f"{row['flight'] / mss:.1f}",
+            *_windows(row, seen.get(row["id"]), mss),
             f"{row['rate_bps'] / 1e6:.3g}",
             _ms(row["srtt_ns"]),
             _ms(row["min_rtt_ns"]),
             str(row["retransmissions"]),
             str(row["losses"]),
             row["phase"],
-            row["limited_by"],
+            seen[row["id"]].limited_by if row["id"] in seen else f"~{row['limited_by']}",
             row["last_event"] or "-",
             style="reverse" if rows and number == chosen % len(rows) else "",
         )
     return table
+
+
+def _windows(row: dict[str, Any], seen: Seen | None, mss: int) -> tuple[str, str, str]:
+    """cwnd, ssthresh, flight."""
+    if seen is None:
+        ssthresh = "-" if row["ssthresh"] is None else f"~{row['ssthresh'] / mss:.1f}"
+        return f"~{row['window'] / mss:.1f}", ssthresh, f"~{row['flight'] / mss:.1f}"
+    ssthresh = "-" if seen.ssthresh is None else f"{seen.ssthresh / mss:.1f}"
+    bound = "+" if seen.cwnd_high is None else ""
+    return f"{seen.cwnd / mss:.1f}{bound}", ssthresh, f"{seen.flight / mss:.1f}"
 
 
 def _ms(ns: int | None) -> str:

@@ -244,6 +244,47 @@ def test_the_screen_shows_windows_in_segments() -> None:
     assert row["min_rtt_ns"] / 1e6 == pytest.approx(read(RENO).connections["rtt_min_ns_client"][0] / 1e6, rel=0.1)
 
 
+OBSERVED = ["reno_small_buffer", "two_reno", "tahoe_small_buffer", "reno_rwnd", "reno_on_off", "cubic_20M"]
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_windows_on_the_way_are_the_observer_s_over_all_so_far(name: str) -> None:
+    """Asked about a connection's last windows, the observer says what it says of all packets until then: flight to the
+    byte, cwnd within a segment, the same limit. It may differ where a recovery began before: one in ten."""
+    watcher = _core.Watcher("x", [str(CAPTURES / f"{name}.pcap.gz")], False, True)
+    watcher.keep_recent()
+    watch = Watch(watcher, "x")
+    step = read(CAPTURES / f"{name}.pcap.gz").packets // 9
+    same: list[bool] = []
+    for _ in range(8):
+        watcher.advance(NEVER_NS, step, False, 5.0)
+        for row in watcher.connections(1):
+            now = watch.look(row)
+            found = watch.capture()[row["id"]].reconstruct()
+            last = found.windows.iloc[-1]
+            assert now is not None
+            same.append(
+                now.flight == int(found.flight[-1])
+                and abs(now.cwnd - int(last["cwnd"])) <= found.timeline.smss
+                and now.limited_by == last["limited_by"]
+            )
+    assert sum(same) >= 0.9 * len(same) - 1, same
+
+
+def test_a_threshold_stands_until_the_next_loss() -> None:
+    """Also when the loss is not among the packets that are kept any more."""
+    watcher = watch_files([str(RENO)])
+    watcher.keep_recent()
+    watch = Watch(watcher, "x")
+    told = []
+    while watcher.advance(NEVER_NS, 300, False, 5.0) != "ended":
+        told.append(watch.seen(watcher.connections(5))[0])
+    thresholds = [one.ssthresh for one in told]
+    first = next(number for number, found in enumerate(thresholds) if found is not None)
+    assert None not in thresholds[first:]
+    assert len(set(thresholds[first:])) > 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -113,6 +113,16 @@ impl Watcher {
         last.iter().map(|live| connection(py, live)).collect()
     }
 
+    /// From now on connections' last packets are kept: `recent`.
+    fn keep_recent(&self) {
+        self.lock().keeps_recent = true;
+    }
+
+    /// A connection's last packets, some windows' worth, as a capture of their own; None: no such connection.
+    fn recent(&self, id: u32) -> Option<Capture> {
+        self.lock().recent(id).map(Capture::new)
+    }
+
     /// What was followed so far, as reading a capture gives it.
     fn capture(&self) -> Capture {
         Capture::new(self.lock().followed())

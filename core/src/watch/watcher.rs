@@ -31,7 +31,26 @@ pub struct Live {
     pub last_ns: i64,
     pub packets: u64,
     shifts: [Option<u8>; 2],
+    /// The last ones, with their numbers in the stream: some windows' worth.
+    recent: VecDeque<(i64, u64, Packet)>,
 }
+
+impl Live {
+    /// Packets of recent windows, both directions: what is outstanding, the last loss, and what led there.
+    fn keep(&mut self, time_ns: i64, index: u64, packet: Packet) {
+        let window = |glance: &Glance| glance.window.max(glance.flight()) / glance.mss.max(1);
+        let packets = self.glances.iter().map(window).max().unwrap_or(0) as usize;
+        let most = LEAST_RECENT.max(RECENT_WINDOWS * packets);
+        while self.recent.len() >= most {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((time_ns, index, packet));
+    }
+}
+
+/// Packets kept of a connection for the observer, where somebody looks: so many windows of data and ACKs, and never fewer.
+const RECENT_WINDOWS: usize = 8;
+const LEAST_RECENT: usize = 512;
 
 /// Events kept until they are asked for: a reader that never asks is not to fill the memory.
 const MOST_EVENTS: usize = 1 << 20;
@@ -54,6 +73,8 @@ pub struct Watcher {
     pub now_ns: i64,
     records: u64,
     is_ended: bool,
+    /// Whether connections' last packets are kept, for `recent`.
+    pub keeps_recent: bool,
 }
 
 impl Drop for Watcher {
@@ -80,7 +101,27 @@ impl Watcher {
             now_ns: i64::MIN,
             records: 0,
             is_ended: false,
+            keeps_recent: false,
         }
+    }
+
+    /// A connection's last packets as a capture of their own: what the observer is asked about.
+    pub fn recent(&self, id: u32) -> Option<Followed> {
+        let live = self.live(id)?;
+        let mut table = Table::new(Wanted::All);
+        for (time_ns, index, packet) in &live.recent {
+            match packet {
+                Packet::Plain(plain) => table.push_plain(*time_ns, *index, plain),
+                Packet::Other(segment) => table.push_record(*time_ns, *index, segment),
+                Packet::Foreign => continue,
+            };
+        }
+        Some(Followed {
+            name: self.name.clone(),
+            table,
+            counts: DecodeCounts::default(),
+            truncated: None,
+        })
     }
 
     pub fn records(&self) -> u64 {
@@ -184,14 +225,26 @@ impl Watcher {
                 let id = self.table.push_plain(time_ns, index, plain);
                 let packet = connection::Packet::plain(time_ns, index, plain);
                 self.look(id, [plain.src(), plain.dst()], &packet, None);
+                self.keep(id, time_ns, index, Packet::Plain(*plain));
             }
             Packet::Other(segment) => {
                 let id = self.table.push_record(time_ns, index, segment);
                 let packet = connection::Packet::new(time_ns, index, segment);
                 let wscale = segment.options.wscale;
                 self.look(id, [segment.src, segment.dst], &packet, wscale);
+                self.keep(id, time_ns, index, Packet::Other(*segment));
             }
             Packet::Foreign => (),
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, id: u32, time_ns: i64, index: u64, packet: Packet) {
+        if !self.keeps_recent {
+            return;
+        }
+        if let Some(live) = self.live.get_mut(id as usize).and_then(Option::as_mut) {
+            live.keep(time_ns, index, packet);
         }
     }
 
@@ -216,6 +269,7 @@ impl Watcher {
                 last_ns: packet.time,
                 packets: 0,
                 shifts: [None; 2],
+                recent: VecDeque::new(),
             })
         });
         live.packets += 1;
