@@ -314,19 +314,23 @@ def test_an_interface_is_watched_as_it_goes() -> None:
         talk = (
             "import socket,threading,time\n"
             "s=socket.create_server(('127.0.0.1',5599))\n"
-            "t=threading.Thread(target=lambda:[c.recv(9999) for c in [s.accept()[0]]]);t.start()\n"
-            "time.sleep(1.0)\n"
-            "c=socket.create_connection(('127.0.0.1',5599));c.sendall(b'x'*5000);t.join()"
+            "threading.Thread(target=lambda:[s.accept()[0].recv(9999) for _ in range(99)],daemon=True).start()\n"
+            "for _ in range(40):\n"
+            "  time.sleep(0.5)\n"
+            "  socket.create_connection(('127.0.0.1',5599)).sendall(b'x'*5000)"
         )
         inside = ["ip", "netns", "exec", name]
         talker = subprocess.Popen([*inside, sys.executable, "-c", talk])
-        command = [sys.executable, "-m", "tcptrace_lab", "live", "lo", "--count", "6", "--duration", "8", "--lines"]
+        command = [sys.executable, "-m", "tcptrace_lab", "live", "lo", "--count", "20", "--duration", "15", "--lines"]
         done = subprocess.run([*inside, *command], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+        talker.terminate()
         talker.wait(10)
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["event"] for line in done.stdout.splitlines()][:2] == ["syn", "established"]
+    told = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    begun = told.index("syn")
+    assert told[begun : begun + 2] == ["syn", "established"]
 
 
 def test_state_of_a_connection_does_not_grow_with_its_length() -> None:

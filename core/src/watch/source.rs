@@ -1,6 +1,6 @@
 //! Where packets come from: files one after the other, a pipe, and files that grow while they are read.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -33,14 +33,18 @@ pub struct Sources {
     files: Vec<PathBuf>,
     next: usize,
     follows: bool,
-    seen: HashSet<PathBuf>,
+    seen: Seen,
     stop: Stop,
 }
+
+/// Files that were read, and as of when: one that its writer began anew since is the next of its ring again.
+type Seen = HashMap<PathBuf, Option<SystemTime>>;
 
 impl Sources {
     /// With `follows` the last file is read as it grows, and the next ones of its rotation after it.
     pub fn new(files: Vec<PathBuf>, follows: bool, stop: Stop) -> Self {
-        let seen = files.iter().cloned().collect();
+        let seen = files.iter().map(|path| (path.clone(), modified(path)));
+        let seen = seen.collect();
         Self {
             files,
             next: 0,
@@ -77,8 +81,10 @@ impl Sources {
     /// After a file that grew has ended: the one that its writer went on with, if it did.
     pub fn find_next(&mut self) {
         if let (true, Some(last)) = (self.follows && !self.stop.is_set(), self.files.last()) {
+            // It grew while it was read.
+            self.seen.insert(last.clone(), modified(last));
             if let Some(next) = successor(last, &self.seen) {
-                self.seen.insert(next.clone());
+                self.seen.insert(next.clone(), modified(&next));
                 self.files.push(next);
             }
         }
@@ -89,7 +95,7 @@ impl Sources {
 struct Growing {
     file: File,
     path: PathBuf,
-    seen: HashSet<PathBuf>,
+    seen: Seen,
     stop: Stop,
 }
 
@@ -109,7 +115,8 @@ impl Read for Growing {
 
 /// The file of the same rotation that was begun next: tcpdump numbers at the end (x.pcap, x.pcap1), dumpcap in the
 /// middle (x_00001_20260101120000.pcap).
-fn successor(path: &Path, seen: &HashSet<PathBuf>) -> Option<PathBuf> {
+/// A ring comes back to its first file: `-C 1 -W 3` writes x.pcap0, x.pcap1, x.pcap2, and x.pcap0 anew.
+fn successor(path: &Path, seen: &Seen) -> Option<PathBuf> {
     let family = family(path.file_name()?.to_str()?);
     let begun = modified(path)?;
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
@@ -122,7 +129,8 @@ fn successor(path: &Path, seen: &HashSet<PathBuf>) -> Option<PathBuf> {
                 .to_str()
                 .is_some_and(|name| self::family(name) == family);
             let time = modified(&other)?;
-            (is_kin && !seen.contains(&other) && time >= begun).then_some((time, other))
+            let is_new = seen.get(&other).is_none_or(|&as_of| as_of < Some(time));
+            (is_kin && other != path && is_new && time >= begun).then_some((time, other))
         })
         .collect();
     found.sort();
@@ -156,5 +164,30 @@ mod tests {
             assert_eq!(family(first), family(second), "{first} {second}");
         }
         assert_ne!(family("x.pcap"), family("y.pcap1"));
+    }
+
+    #[test]
+    fn a_ring_comes_back_to_the_file_that_is_begun_anew() {
+        let folder = std::env::temp_dir().join(format!("ring{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let [first, second] = ["x.pcap0", "x.pcap1"].map(|name| folder.join(name));
+        let written = |path: &Path, at: u64| {
+            let file = File::create(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(at))
+                .unwrap();
+        };
+        written(&first, 100);
+        let mut sources = Sources::new(vec![first.clone()], true, Stop::default());
+        sources.find_next();
+        assert_eq!(sources.files.len(), 1);
+        written(&second, 101);
+        sources.find_next();
+        // The first is not new: nothing follows the second.
+        sources.find_next();
+        assert_eq!(sources.files, [first.clone(), second.clone()]);
+        written(&first, 102);
+        sources.find_next();
+        assert_eq!(sources.files, [first.clone(), second, first]);
+        fs::remove_dir_all(folder).unwrap();
     }
 }
