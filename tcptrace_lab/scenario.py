@@ -161,10 +161,16 @@ class Control(Part):
     prr: bool = _default("Control", "prr")
     rack: bool = _default("Control", "rack")
     impatient: bool = _default("Control", "impatient")
+    stack: str = _default("Control", "stack")
     zero_step: bool = _default("Control", "zero_step")
     syn: bool = _default("Control", "syn")
     parameters: tuple[tuple[str, float], ...] = ()
     rto: Rto = field(default_factory=Rto)
+
+    @property
+    def is_linux(self) -> bool:
+        """Whether the sender keeps Linux's rules."""
+        return self.stack == "linux" or (self.stack == "auto" and controls.WINDOWS[self.window].is_linux_module)
 
     @property
     def has_sack(self) -> bool:
@@ -177,6 +183,8 @@ class Receiver(Part):
     """Who answers: the delayed-ACK timer, the window it offers (bytes) and how fast its application reads."""
 
     delayed_ack_timer_s: float = _default("Receiver", "delayed_ack_timer_s")
+    stack: str = _default("Receiver", "stack")
+    initial_rwnd: int = _default("Receiver", "initial_rwnd")
     quickack_segments: int = _default("Receiver", "quickack_segments")
     sack: bool = _default("Receiver", "sack")
     dsack: bool = _default("Receiver", "dsack")
@@ -217,6 +225,11 @@ class Connection(Part):
     def has_sack(self) -> bool:
         """Whether the receiver sends SACK blocks: the sender's recovery asks for them, and it agrees."""
         return self.receiver.sack and self.control.has_sack
+
+    @property
+    def has_linux_receiver(self) -> bool:
+        """Whether the receiver keeps Linux's rules."""
+        return self.receiver.stack == "linux" or (self.receiver.stack == "auto" and self.control.is_linux)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,8 @@ CASES = [
 def test_new_data_leaves_only_into_the_room_of_both_windows(profile, name, variant):
     of_control, of_receiver = VARIANTS[variant]
     # The reference counts a pipe by RFC 6675; what RACK takes for lost it takes by time.
-    control = Control(**{**CONTROLS[name], "rack": False, **of_control})
+    by_pipe = {"rack": False, "stack": "rfc"} if profile == "rfc" else {}
+    control = Control(**{**CONTROLS[name], **by_pipe, **of_control})
     receiver = Receiver(**of_receiver)
     for seed in range(3):
         run = run_of(profile, control, receiver, seed)

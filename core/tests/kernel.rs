@@ -58,8 +58,6 @@ fn kernel_in(folder: &str, name: &str) -> Kernel {
 struct Host {
     seed: u64,
     jitter_s: f64,
-    /// Segments that the receiver acknowledges at once, where it matters.
-    quickacks: Option<u32>,
 }
 
 impl Host {
@@ -68,7 +66,6 @@ impl Host {
         Self {
             seed,
             jitter_s: 10e-6,
-            quickacks: None,
         }
     }
 }
@@ -124,8 +121,8 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
         r#"{{"profile": "rfc", "record_events": {}, "seed": {}, "duration_s": {duration_s}, "ipv6": {},
         "path": {{"nodes": [{}], "return_delay_s": {}, "packet_bytes": {}}},
         "connections": [{{"control": {{"initial_window": {initial_window}, "limited_transmit": {limited_transmit}, "rto": {{"granularity_s": 0.2}}, "timestamps": {}, {sender}}},
-          "jitter_s": {}, "receiver": {{"delayed_ack_segments": {}, "quickack_segments": {}, "delayed_ack_timer_s": 0.04,
-                        "rwnd": 4194304, "sack": {}}}}}]}}"#,
+          "jitter_s": {}, "receiver": {{"stack": "linux", "delayed_ack_segments": {}, "delayed_ack_timer_s": 0.04,
+                        "initial_rwnd": 4194304, "rwnd": 67108864, "sack": {}}}}}]}}"#,
         sender == TAHOE,
         host.seed,
         params["v6"],
@@ -135,7 +132,6 @@ fn simulate(kernel: &Kernel, sender: &str, host: Host, forced: &[usize]) -> Outp
         params["ts"] == 1,
         host.jitter_s,
         if quickack { 1 } else { 2 },
-        host.quickacks.unwrap_or(16),
         params["sack"] == 1,
     );
     run_with(&json, controls)
@@ -191,14 +187,14 @@ fn our_cycles(output: &Output) -> LossCycles {
 }
 
 /// What a sender is called here, as part of the spec.
-const SACK: &str = r#""byte_counting": true, "recovery": "sack""#;
-const NEWRENO: &str = r#""byte_counting": true, "recovery": "newreno""#;
-const CUBIC: &str = r#""recovery": "sack", "window": "cubic-linux", "rack": true"#;
-const COMPOUND: &str = r#""byte_counting": true, "recovery": "sack", "window": "compound-draft""#;
-const COMPOUND_G90: &str =
-    r#""byte_counting": true, "recovery": "sack", "window": "compound-draft", "gamma": 90"#;
+const SACK: &str = r#""recovery": "sack", "window": "reno-linux""#;
+const NEWRENO: &str = r#""recovery": "newreno", "window": "reno-linux""#;
+const CUBIC: &str = r#""recovery": "sack", "window": "cubic-linux""#;
+const COMPOUND: &str =
+    r#""stack": "linux", "byte_counting": true, "recovery": "sack", "window": "compound-draft""#;
+const COMPOUND_G90: &str = r#""stack": "linux", "byte_counting": true, "recovery": "sack", "window": "compound-draft", "gamma": 90"#;
 /// The runs' own module, from whole packets (`oracle/lab_ctcp.rs`).
-const LAB_CTCP: &str = r#""byte_counting": true, "recovery": "sack""#;
+const LAB_CTCP: &str = r#""stack": "linux", "byte_counting": true, "recovery": "sack""#;
 const TAHOE: &str = r#""recovery": "tahoe""#;
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -227,7 +223,8 @@ fn both_with(name: &str, sender: &str, host: Host) -> (LossCycles, LossCycles) {
 #[test]
 #[ignore = "reference data: ../shared/captures"]
 fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
-    // Not here: CUBIC, whose kernel leaves slow start early by its own HyStart; case 1, which has a test of its own.
+    // Not here: CUBIC, whose kernel leaves slow start early by its own HyStart; case 1 and the oscillation of 3:1, which
+    // have tests of their own.
     for (name, sender) in [
         ("reno_10M", SACK),
         ("reno_nots_rcvcap", SACK),
@@ -237,7 +234,6 @@ fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
         ("ctcp_case4_20M", COMPOUND),
         ("ctcp_case5_20M", COMPOUND),
         ("ctcp_case6_20M", COMPOUND),
-        ("ctcp_osc31_100M", COMPOUND),
         ("ctcp_osc42_96M", COMPOUND),
         ("tahoe_sat_B20", TAHOE),
         ("tahoe_sat_B22", TAHOE),
@@ -260,12 +256,7 @@ fn the_first_overshoot_ends_at_the_kernel_s_window_with_the_kernel_s_losses() {
 #[test]
 #[ignore = "reference data: ../shared/captures"]
 fn cubic_loses_where_the_kernel_does_from_the_first_cycle_on() {
-    // The kernel's receiver acknowledged 378 segments one by one in each of these runs, which HyStart depends on: its
-    // train of ACKs breaks where two segments take longer than 2 ms.
-    let host = Host {
-        quickacks: Some(378),
-        ..Host::default()
-    };
+    // HyStart depends on the receiver's quick ACKs: its train of ACKs breaks where two segments take longer than 2 ms.
     for (folder, name) in [
         ("kernel", "cubic_20M"),
         ("kernel", "cubic_v6_multinode"),
@@ -274,7 +265,7 @@ fn cubic_loses_where_the_kernel_does_from_the_first_cycle_on() {
         ("identify", "cubic_short_rtt"),
     ] {
         let kernel = kernel_in(folder, name);
-        let output = simulate(&kernel, CUBIC, host, &[]);
+        let output = simulate(&kernel, CUBIC, Host::default(), &[]);
         let (ours, theirs) = (our_cycles(&output), kernel_cycles(&kernel));
         println!("{name}\n  kernel {theirs:?}\n  ours   {ours:?}");
         // The last of the kernel's may lie behind the end of a run that began with the connection, not before it.
@@ -319,7 +310,7 @@ fn cycles_in_avoidance_lose_as_much_at_the_kernel_s_window() {
         ("ctcp_case5_20M", COMPOUND, 1),
         ("ctcp_case6_20M", COMPOUND, 1),
     ] {
-        let (ours, theirs) = both(name, sender);
+        let (ours, theirs) = both_with(name, sender, Host::real(1));
         let windows =
             |cycles: &[(f64, usize)]| median(cycles[from..].iter().map(|cycle| cycle.0).collect());
         let losses = |cycles: &[(f64, usize)]| {
@@ -384,7 +375,8 @@ fn tahoe_s_slow_starts_per_cycle_are_those_of_the_kernel_and_of_the_textbook_sen
 #[test]
 #[ignore = "reference data: ../shared/captures"]
 fn m_start_with_a_zero_step_overshoots_like_the_kernel_s() {
-    let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true"#;
+    let sender =
+        r#""recovery": "sack", "slow_start": "m-start", "window": "reno-linux", "zero_step": true"#;
     let name = "mstart_20M";
     let ((ours, theirs), kernel) = (both(name, sender), kernel(name));
     assert!(is_close(ours[0].0, theirs[0].0), "{ours:?} {theirs:?}");
@@ -454,6 +446,25 @@ fn case_1_overflows_ten_places_in_its_second_round() {
     }
 }
 
+#[test]
+#[ignore = "reference data: ../shared"]
+fn eighty_places_are_filled_to_the_last_before_they_overflow() {
+    // 160 packets in pairs, one for every ACK of a path at half its rate, need 80 places: a late ACK decides whether one
+    // is lost, as at the kernel, or none before the round that follows.
+    let (mut as_the_kernel, mut a_round_later) = (0, 0);
+    for seed in 1..=6 {
+        let (ours, theirs) = both_with("ctcp_osc31_100M", COMPOUND, Host::real(seed));
+        let (first, kernel_s) = (ours[0], theirs[0]);
+        if is_close(first.0, kernel_s.0) && first.1.abs_diff(kernel_s.1) <= 2 {
+            as_the_kernel += 1;
+        } else if is_close(first.0, kernel_s.0 + 160.0) {
+            a_round_later += 1;
+        }
+    }
+    assert!(as_the_kernel >= 3, "{as_the_kernel} of 6");
+    assert_eq!(as_the_kernel + a_round_later, 6);
+}
+
 /// The first wire number of a run's data.
 fn first_seq(name: &str) -> u32 {
     let truth = reference(&format!("captures/kernel/{name}.truth.csv.gz"));
@@ -508,7 +519,8 @@ fn tahoe_s_slow_starts_after_early_losses_overflow_as_the_textbook_sender_s_did(
 #[test]
 #[ignore = "reference data: ../shared/captures"]
 fn m_start_s_overshoot_is_recovered_without_a_timeout_where_lost_retransmissions_are_found() {
-    let sender = r#""recovery": "sack", "slow_start": "m-start", "zero_step": true, "rack": true"#;
+    let sender =
+        r#""recovery": "sack", "slow_start": "m-start", "window": "reno-linux", "zero_step": true"#;
     let kernel = kernel("mstart_20M");
     let output = simulate(&kernel, sender, Host::default(), &[]);
     let smss = f64::from(output.smss[0]);
@@ -519,26 +531,23 @@ fn m_start_s_overshoot_is_recovered_without_a_timeout_where_lost_retransmissions
             .iter()
             .all(|event| event["kind"] == "fast_retransmit")
     );
-    // 2529 segments are halved to 1264 and 632, and lost at again. How many retransmissions each halving loses
-    // differs: 3556 drops in all there, a fifth more here.
-    for (ours, theirs) in output.losses.iter().zip(theirs).take(2) {
+    // 2529 segments are halved to 1264, 632 and 316, and lost at again each time: 2095 drops of the overshoot, 1461 of
+    // retransmissions and of what follows them.
+    assert_eq!(output.losses.len(), theirs.len());
+    for (ours, theirs) in output.losses.iter().zip(theirs) {
         let ssthresh = theirs["ssthresh_after"].as_f64().expect("segments");
         assert!(
             is_close((ours.ssthresh_after / smss).floor(), ssthresh),
             "{ours:?} {theirs}"
         );
     }
-    let third = (output.losses[2].cwnd_before / smss).floor();
-    assert!(
-        is_close(third, theirs[2]["cwnd_before"].as_f64().expect("segments")),
-        "{third}"
-    );
     let distance = output.drops.len() as f64 / kernel.drop_times.len() as f64 - 1.0;
-    assert!(distance.abs() < 0.2, "{distance}");
+    println!("{} {} drops", output.drops.len(), kernel.drop_times.len());
+    assert!(distance.abs() < 0.02, "{distance}");
     // Without, the timer has to find them.
     let without = simulate(
         &kernel,
-        &sender.replace("true, \"rack\": true", "true"),
+        &sender.replace("true", r#"true, "stack": "rfc""#),
         Host::default(),
         &[],
     );

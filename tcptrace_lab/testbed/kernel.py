@@ -192,7 +192,8 @@ def _departures(connection: Connection, *, is_own: bool) -> list[str]:
     """Where the kernel does not do what the scenario says, and has no switch for it."""
     control, receiver = connection.control, connection.receiver
     lines = []
-    if control.delayed_ack_segments == 2 and not receiver.quickack_segments:
+    is_linux = connection.has_linux_receiver
+    if control.delayed_ack_segments == 2 and not (is_linux or receiver.quickack_segments):
         lines.append("the first segments are acknowledged at once (Linux's quick ACKs)")
     if control.delayed_ack_segments == 2 and receiver.delayed_ack_timer_s != LINUX_DELAYED_ACK_S:
         lines.append(
@@ -202,7 +203,7 @@ def _departures(connection: Connection, *, is_own: bool) -> list[str]:
         return [*lines, "the sender is this project's own, in user space; the receiver is the kernel's"]
     if connection.jitter_s > 0:
         lines.append(f"jitter_s = {connection.jitter_s}: the host's own")
-    if not control.limited_transmit:
+    if not (control.is_linux or control.limited_transmit):
         lines.append("limited_transmit = false: Linux sends new data on the first duplicate ACKs (RFC 3042)")
     if not control.byte_counting:
         lines.append("byte_counting = false: Linux counts acknowledged segments (RFC 3465)")

@@ -198,7 +198,7 @@ pub struct WindowRow {
     pub parameters: &'static [Parameter],
     /// Profiles that can run it.
     pub profiles: &'static [Profile],
-    /// A module of Linux 2.6.22: profile ns2 runs it on ns-2's Linux agent.
+    /// A module of the Linux kernel's: profile ns2 runs 2.6.22's on ns-2's Linux agent, profile rfc Linux 6's.
     pub is_linux_module: bool,
     /// What the control of this name sets besides its window.
     pub sender: &'static [(&'static str, Setting)],
@@ -459,7 +459,7 @@ pub static WINDOWS: &[WindowRow] = &[
         source: "draft-cardwell-iccrg-bbr-congestion-control-00, Linux 6.x tcp_bbr.c",
         parameters: &[BBR_SEED],
         profiles: RFC,
-        is_linux_module: false,
+        is_linux_module: true,
         sender: &[SACK, TIMESTAMPS, ("rack", Flag(true))],
         build: |_, p, _| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
     },

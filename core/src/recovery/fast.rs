@@ -15,7 +15,12 @@ impl Sender {
         self.limited_transmit = 0;
         match self.phase {
             Phase::Recovery if self.snd_una < self.recover => self.on_partial_ack(now_ns, ack),
-            Phase::Recovery => self.exit_recovery(now_ns),
+            Phase::Recovery => {
+                self.exit_recovery(now_ns);
+                if self.options.is_linux && ack.newly_acked > 0.0 {
+                    self.control.on_ack(&mut self.state, ack);
+                }
+            }
             Phase::Loss if self.snd_una >= self.recover => {
                 self.phase = Phase::Open;
                 self.board.end();
@@ -93,6 +98,9 @@ impl Sender {
 
     pub(super) fn on_dup_ack(&mut self, now_ns: i64) {
         self.dupacks += 1;
+        if self.dupacks == 1 {
+            self.limited_from = self.snd_nxt;
+        }
         match self.phase {
             Phase::Recovery => {
                 if matches!(self.options.recovery, Recovery::Reno | Recovery::NewReno) {
@@ -140,21 +148,14 @@ impl Sender {
     }
 
     /// RFC 9937: cwnd is what is on the path and what may be added to it now.
-    pub(super) fn reduce_in_proportion(
-        &mut self,
-        newly_acked: u64,
-        newly_sacked: u64,
-        sacked_before: u64,
-    ) {
+    pub(super) fn reduce_in_proportion(&mut self, delivered: u64, is_safe: bool) {
         let pipe = self.pipe();
         let (ssthresh, smss) = (self.state.ssthresh as u64, self.options.smss);
         let Some(prr) = &mut self.prr else { return };
-        // DeliveredData: what the ACK covers had partly been delivered when it was SACKed.
-        let sacked_now = self.board.sacked_bytes();
-        let delivered = (newly_acked + sacked_now)
-            .saturating_sub(sacked_before)
-            .max(newly_sacked);
-        let may_send = prr.on_ack(delivered, pipe, ssthresh, smss, newly_acked > 0);
+        if delivered == 0 {
+            return;
+        }
+        let may_send = prr.on_ack(delivered, pipe, ssthresh, smss, is_safe);
         // The fast retransmission goes out whatever the proportion says.
         self.state.cwnd = (pipe + may_send).max(smss) as f64;
     }
@@ -164,6 +165,11 @@ impl Sender {
             DetectedBy::Sack
         } else {
             DetectedBy::DupAck
+        };
+        let prr_from = if self.options.is_linux {
+            self.state.cwnd as u64
+        } else {
+            self.flight_size()
         };
         self.reduce(now_ns, detection);
         self.recover = self.snd_max;
@@ -178,22 +184,21 @@ impl Sender {
         }
         self.phase = Phase::Recovery;
         self.prr = (self.has_pipe() && self.options.has_prr && !self.owns_window)
-            .then(|| Prr::new(self.flight_size()));
+            .then(|| Prr::new(prr_from));
         self.tail.probe_at_ns = None;
         self.board.begin(self.snd_una);
         if self.rack.is_none() {
             self.board.mark_first_lost(self.snd_una);
         }
-        let (first_hole, _) = self.board.hole_from(self.snd_una);
-        // RACK may have found another than the first.
-        let found = self.board.next_lost().filter(|_| self.rack.is_some());
-        let start = found.map_or(first_hole, |(start, _)| start);
-        let (_, next_sacked) = self.board.hole_from(start);
-        let end = (start + self.options.smss)
-            .min(self.snd_max)
-            .min(next_sacked);
-        self.due = Some((start, end));
-        self.note_lost(end - start);
+        self.due = if self.rack.is_some() {
+            // It may have found another than the first; all that is lost may be under way again.
+            self.board.next_lost()
+        } else {
+            let (start, next_sacked) = self.board.hole_from(self.snd_una);
+            let end = (start + self.options.smss).min(self.snd_max);
+            Some((start, end.min(next_sacked)))
+        };
+        self.note_lost(self.due.map_or(0, |(start, end)| end - start));
         let cwnd = match self.options.recovery {
             // RFC 5681 section 3.2 (3): three segments have left.
             Recovery::Reno | Recovery::NewReno => {

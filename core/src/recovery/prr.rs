@@ -25,7 +25,7 @@ impl Prr {
         pipe: u64,
         ssthresh: u64,
         smss: u64,
-        is_advancing: bool,
+        is_safe: bool,
     ) -> u64 {
         self.delivered += delivered;
         if pipe > ssthresh {
@@ -34,10 +34,11 @@ impl Prr {
                 .div_ceil(u128::from(self.recover_fs)) as u64;
             return share.saturating_sub(self.out);
         }
-        // Reduction bound: what arrives may be replaced, and while snd.una moves one segment more. Retransmissions that
-        // were lost are part of `out`, so the difference alone would stop the sender for ever.
+        // Reduction bound: what arrives may be replaced, and while snd.una moves and nothing more is lost (SafeACK) one
+        // segment more. Retransmissions that were lost are part of `out`, so the difference alone would stop the sender
+        // for ever.
         let limit = self.delivered.saturating_sub(self.out).max(delivered);
-        let limit = if is_advancing { limit + smss } else { limit };
+        let limit = if is_safe { limit + smss } else { limit };
         limit.min(ssthresh - pipe)
     }
 

@@ -79,6 +79,17 @@ pub struct ConnectionSpec {
     pub reverse: bool,
 }
 
+/// Whose rules a host keeps where the documents leave a choice or Linux 6 is not as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Stack {
+    #[default]
+    Auto,
+    Rfc,
+    Linux,
+}
+
 /// A sender as a row of three parts (slow start, window, recovery), and the parameters that the papers vary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -118,6 +129,10 @@ pub struct ControlSpec {
     /// NewReno restarts the timer for the first partial ACK only (RFC 6582 section 4); Linux does so for each.
     #[schemars(extend("x-profiles" = ["rfc"]))]
     pub impatient: bool,
+    /// A linux sender has limited_transmit and rack as Linux 6 has, counts PRR from cwnd, and opens its window on the ACK
+    /// that ends a recovery; auto is that with a window of Linux's, else rfc.
+    #[schemars(extend("x-profiles" = ["rfc"]))]
+    pub stack: Stack,
     /// A 40-byte packet 0 is sent first (ns-2's syn_).
     #[schemars(extend("x-profiles" = ["ns2"]))]
     pub syn: bool,
@@ -160,7 +175,16 @@ pub struct ReceiverSpec {
     /// An ACK must not wait longer than 0.5 s (RFC 1122 section 4.2.3.2).
     #[schemars(range(max = 0.5), extend("exclusiveMinimum" = 0, "x-unit" = "s"))]
     pub delayed_ack_timer_s: f64,
-    /// Acknowledged at once at the start of a connection, before delaying begins, as Linux does.
+    /// A linux receiver acknowledges at once the first 16 segments, those by which its window opens, and 16 after data that
+    /// comes twice and after a silence; it reports what comes twice, and behind a gap it acknowledges every 1.1 ms from the
+    /// fourth segment on. An rfc one keeps RFC 1122 section 4.2.3.2 and RFC 5681 section 4.2; auto is the sender's.
+    #[schemars(extend("x-profiles" = ["rfc"]))]
+    pub stack: Stack,
+    /// What a linux receiver offers at first: with each segment it opens by two, towards rwnd, as far as its application
+    /// is fast enough.
+    #[schemars(range(min = 1, max = 1_073_741_824), extend("x-unit" = "bytes", "x-profiles" = ["rfc"]))]
+    pub initial_rwnd: u64,
+    /// Acknowledged at once by an rfc receiver at the start of a connection, before delaying begins.
     #[schemars(range(min = 0, max = 1_073_741_824), extend("x-unit" = "segments", "x-profiles" = ["rfc"]))]
     pub quickack_segments: u32,
     /// Agrees to a sender's offer of SACK (RFC 2018).
@@ -202,9 +226,25 @@ impl ConnectionSpec {
         ns(self.jitter_s)
     }
 
+    pub fn has_linux_receiver(&self) -> bool {
+        match self.receiver.stack {
+            Stack::Auto => self.control.is_linux(),
+            stack => stack == Stack::Linux,
+        }
+    }
+
     /// Whether the receiver sends blocks to a sender that asks for them.
     pub fn has_sack(&self) -> bool {
         self.receiver.sack && matches!(self.control.recovery, Recovery::Sack | Recovery::Fack)
+    }
+}
+
+impl ControlSpec {
+    pub fn is_linux(&self) -> bool {
+        match self.stack {
+            Stack::Auto => self.window.is_linux_module,
+            stack => stack == Stack::Linux,
+        }
     }
 }
 
@@ -261,6 +301,7 @@ impl Default for ControlSpec {
             prr: true,
             rack: false,
             impatient: false,
+            stack: Stack::Auto,
             syn: false,
             rto: RtoSpec::default(),
             parameters: Parameters::default(),
@@ -286,6 +327,8 @@ impl Default for ReceiverSpec {
     fn default() -> Self {
         Self {
             delayed_ack_timer_s: 0.1,
+            stack: Stack::Auto,
+            initial_rwnd: 65_535,
             quickack_segments: 0,
             sack: true,
             dsack: false,

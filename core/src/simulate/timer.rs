@@ -26,6 +26,11 @@ impl<I: Instant> Timer<I> {
         self.deadline.time < I::NEVER
     }
 
+    /// `NEVER` while idle.
+    pub fn deadline(&self) -> I {
+        self.deadline.time
+    }
+
     #[inline]
     pub fn set(&mut self, schedule: &mut Schedule<I>, now: I, delay: I) {
         self.deadline = Stamp {

@@ -80,6 +80,9 @@ pub struct Outgoing {
 
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Differs: as Linux 6 where it is not as the documents. It counts PRR from cwnd, and the ACK that ends a recovery opens
+    /// the window.
+    pub is_linux: bool,
     pub recovery: Recovery,
     pub smss: u64,
     /// Bytes.
@@ -138,6 +141,8 @@ pub struct Sender {
     pub(super) tail: Tail,
     /// RFC 3042: bytes that may go beyond cwnd.
     pub(super) limited_transmit: u64,
+    /// `snd_nxt` at the first duplicate ACK: what is sent from there on is limited transmit's.
+    pub(super) limited_from: u64,
     /// A probe of a closed window may go out.
     probes: bool,
     pub(super) delivery: Option<Delivering>,
@@ -194,6 +199,7 @@ impl Sender {
             prr: None,
             rack,
             limited_transmit: 0,
+            limited_from: first,
             options,
             probes: false,
             sent: VecDeque::new(),
@@ -235,6 +241,7 @@ impl Sender {
         self.rwnd = arrived.window;
         let newly_acked = arrived.ack - self.snd_una;
         let sacked_before = self.board.sacked_bytes();
+        let lost_before = self.board.declared_lost();
         self.hear_of_arrivals(now_ns, arrived);
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
@@ -252,10 +259,21 @@ impl Sender {
             is_cwnd_limited: share * flight_size as f64 + self.state.smss > self.state.cwnd,
         };
         self.control.on_arrival(&mut self.state, &ack);
+        // DeliveredData (RFC 9937 section 5): what the ACK covers had partly been delivered when it was SACKed.
+        let sacked_now = self.board.sacked_bytes();
+        let delivered = (newly_acked + sacked_now)
+            .saturating_sub(sacked_before)
+            .max(newly_sacked);
         if newly_acked > 0 {
             self.snd_una = arrived.ack;
             self.snd_nxt = self.snd_nxt.max(arrived.ack);
-            self.on_new_ack(now_ns, &ack);
+            let counted = if self.options.is_linux {
+                delivered
+            } else {
+                newly_acked
+            };
+            let newly_acked = counted as f64;
+            self.on_new_ack(now_ns, &Ack { newly_acked, ..ack });
         }
         let is_dup = if self.has_pipe() && newly_sacked > 0 {
             // RFC 6675 section 2: also when it moves the cumulative point.
@@ -278,7 +296,8 @@ impl Sender {
         } else {
             self.check_sack_recovery(now_ns, newly_sacked);
         }
-        self.reduce_in_proportion(newly_acked, newly_sacked, sacked_before);
+        let has_lost = self.board.declared_lost() > lost_before;
+        self.reduce_in_proportion(delivered, newly_acked > 0 && !has_lost);
         self.tell_delivery(now_ns, newly_acked, is_dup, pipe);
     }
 
@@ -348,8 +367,17 @@ impl Sender {
     pub(super) fn loss(&self, now_ns: i64) -> Loss {
         Loss {
             now_ns,
-            flight_size: self.flight_size() as f64,
+            flight_size: (self.snd_nxt - self.snd_una - self.sent_beyond()) as f64,
             snd_nxt: self.snd_nxt,
+        }
+    }
+
+    /// RFC 5681 section 3.2 (2): what limited transmit has sent is no part of FlightSize.
+    fn sent_beyond(&self) -> u64 {
+        if self.phase == Phase::Disorder {
+            self.snd_nxt.saturating_sub(self.limited_from)
+        } else {
+            0
         }
     }
 

@@ -20,7 +20,8 @@ impl Pacer {
         self.segments += 1;
         let late_ns = (now_ns - self.departure_ns).max(0);
         self.departure_ns = self.departure_ns.max(now_ns);
-        if self.segments < UNPACED_SEGMENTS {
+        // A rate of 0 holds nothing back, as in Linux.
+        if self.segments < UNPACED_SEGMENTS || rate <= 0.0 {
             return;
         }
         let gap_ns = (bytes as f64 * 1e9 / rate) as i64;

@@ -45,7 +45,12 @@ impl Sender {
         if self.tail.reordering_at_ns.is_some_and(|at| at <= now_ns) {
             self.tail.reordering_at_ns = None;
             self.detect_losses(now_ns);
+            let was_in_recovery = self.phase == Phase::Recovery;
             self.recover_what_rack_found(now_ns);
+            if !was_in_recovery {
+                // As if one segment had been delivered (Linux's tcp_rack_reo_timeout).
+                self.reduce_in_proportion(self.options.smss, false);
+            }
             return Expired::Reordering;
         }
         if self.tail.probe_at_ns.is_some_and(|at| at <= now_ns) {
@@ -77,10 +82,12 @@ impl Sender {
         }
     }
 
-    /// RACK's losses begin a recovery.
+    /// RACK's losses begin a recovery; Linux's also those that a recovery before has sent again and not seen arrive.
     pub(in crate::recovery) fn recover_what_rack_found(&mut self, now_ns: i64) {
         let is_open = matches!(self.phase, Phase::Open | Phase::Disorder);
-        if self.rack.is_some() && is_open && self.board.next_lost().is_some() {
+        let has_lost = self.board.next_lost().is_some()
+            || (self.options.is_linux && self.board.counts().lost > 0);
+        if self.rack.is_some() && is_open && has_lost {
             self.enter_recovery(now_ns);
         }
     }

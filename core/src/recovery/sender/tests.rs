@@ -11,6 +11,7 @@ const RTT_NS: i64 = 40_000_000;
 
 fn sender(recovery: Recovery, window: &str) -> Sender {
     let options = Options {
+        is_linux: false,
         recovery,
         smss: SMSS,
         initial_window: 4 * SMSS,

@@ -1,6 +1,7 @@
 //! The `rfc` profile: bytes, a handshake, options, RFC behaviour on integer nanoseconds.
 
 mod connection;
+mod linux_acks;
 mod packet;
 mod receiver;
 

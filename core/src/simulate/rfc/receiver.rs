@@ -1,6 +1,7 @@
 //! A receiver: reassembly, when to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), SACK and D-SACK blocks
 //! (RFC 2018, RFC 2883), the window it offers, and an application that reads at its own pace.
 
+use super::linux_acks::{Data, LinuxAcks};
 use super::packet::Blocks;
 use crate::recovery::Intervals;
 use crate::scenario::ReceiverSpec;
@@ -11,6 +12,8 @@ pub enum Answer {
     AckNow,
     /// Wait for another segment or the timer.
     Delay,
+    /// Wait for so long at most.
+    Within(i64),
     Nothing,
 }
 
@@ -18,6 +21,9 @@ pub enum Answer {
 pub struct Receiver {
     every: u32,
     quickacks: u32,
+    /// A Linux host's habits besides.
+    linux: Option<LinuxAcks>,
+    opened_ns: i64,
     max_blocks: usize,
     mss: u64,
     rwnd: u64,
@@ -46,10 +52,21 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(spec: &ReceiverSpec, every: u32, max_blocks: usize, mss: u64, wscale: u8) -> Self {
+    pub fn new(
+        spec: &ReceiverSpec,
+        every: u32,
+        is_linux: bool,
+        max_blocks: usize,
+        mss: u64,
+        wscale: u8,
+    ) -> Self {
+        let linux =
+            is_linux.then(|| LinuxAcks::new(spec.initial_rwnd, spec.rwnd, mss, max_blocks > 0));
         Self {
             every,
             quickacks: spec.quickack_segments,
+            linux,
+            opened_ns: 0,
             max_blocks,
             mss,
             rwnd: spec.rwnd,
@@ -58,7 +75,7 @@ impl Receiver {
             rcv_nxt: 0,
             held: Intervals::default(),
             reported: Vec::new(),
-            has_dsack: spec.dsack,
+            has_dsack: spec.dsack || is_linux,
             duplicate: None,
             pending: 0,
             fin_at: None,
@@ -74,8 +91,17 @@ impl Receiver {
     /// SYN has come.
     pub fn open(&mut self, now_ns: i64, ts_ns: i64) {
         self.rcv_nxt = self.rcv_nxt.max(1);
-        self.read_ns = now_ns;
+        (self.read_ns, self.opened_ns) = (now_ns, now_ns);
         self.ts_recent_ns = Some(ts_ns);
+    }
+
+    /// A segment echoes this host's clock, or ends the handshake.
+    pub fn hear_echo(&mut self, now_ns: i64, echo_ns: Option<i64>) {
+        let opened_ns = std::mem::take(&mut self.opened_ns);
+        let handshake_ns = (opened_ns > 0).then_some(opened_ns);
+        if let (Some(linux), Some(ns)) = (&mut self.linux, echo_ns.or(handshake_ns)) {
+            linux.on_round_trip(now_ns, now_ns - ns);
+        }
     }
 
     /// Data or FIN has come: `end` counts the FIN.
@@ -97,35 +123,71 @@ impl Receiver {
         if has_fin {
             self.fin_at = Some(end - 1);
         }
-        let fills_gap = !self.held.is_empty();
         self.duplicate = self.received_before(start, end);
-        if start > self.rcv_nxt {
+        self.pending += 1;
+        let data = if end <= self.rcv_nxt {
+            Data::Again
+        } else if start > self.rcv_nxt {
             self.held.insert(start, end);
             self.reported.insert(0, start);
             self.reported.truncate(8);
-            return self.ack_at_once();
-        }
-        if end <= self.rcv_nxt {
-            return self.ack_at_once();
-        }
+            Data::OutOfOrder
+        } else {
+            self.advance(end)
+        };
+        self.answer(now_ns, data)
+    }
+
+    /// Data up to `end` is in order now, and with it what was held behind.
+    fn advance(&mut self, end: u64) -> Data {
+        let had_gap = !self.held.is_empty();
         let before = self.rcv_nxt;
         self.rcv_nxt = end;
-        if fills_gap {
+        if had_gap {
             self.rcv_nxt = self.held.next_hole(end);
             self.held.remove_below(self.rcv_nxt);
         }
         let fin = u64::from(self.has_finished());
         self.unread += (self.rcv_nxt - before - fin) as f64;
         self.delivered = self.rcv_nxt - 1 - fin;
-        self.pending += 1;
-        if self.quickacks > 0 {
-            self.quickacks -= 1;
-            return self.ack_at_once();
+        match (had_gap, self.held.is_empty()) {
+            (false, _) => Data::InOrder,
+            (true, false) => Data::FillsPart,
+            (true, true) => Data::FillsAll,
         }
-        if fills_gap || fin > 0 || self.pending >= self.every {
-            return self.ack_at_once();
+    }
+
+    /// When to acknowledge what has just come.
+    fn answer(&mut self, now_ns: i64, data: Data) -> Answer {
+        let is_advance = matches!(data, Data::InOrder | Data::FillsPart | Data::FillsAll);
+        let is_end = is_advance && self.has_finished();
+        if let Some(linux) = &mut self.linux {
+            linux.on_data(now_ns, data, self.held.covered());
+            linux.on_read(now_ns, self.delivered - self.unread as u64);
+            // More than one full segment, a gap that is filled (RFC 5681 section 4.2), or quick ACKs.
+            let is_due = self.rcv_nxt - self.last_ack_sent > self.mss
+                || data == Data::FillsAll
+                || linux.is_quick()
+                || self.every == 1
+                || is_end;
+            if is_due {
+                return Answer::AckNow;
+            }
+            if self.held.is_empty() {
+                return Answer::Delay;
+            }
+            return linux
+                .compress(self.rcv_nxt)
+                .map_or(Answer::AckNow, Answer::Within);
         }
-        Answer::Delay
+        let is_quick = is_advance && self.quickacks > 0;
+        self.quickacks -= u32::from(is_quick);
+        let may_wait = data == Data::InOrder && !is_end && self.pending < self.every;
+        if may_wait && !is_quick {
+            return Answer::Delay;
+        }
+        self.pending = 0;
+        Answer::AckNow
     }
 
     /// What of a segment is here already: its part below rcv_nxt, or all of it in one held range.
@@ -135,11 +197,6 @@ impl Receiver {
         }
         let range = self.held.around(start)?;
         (end <= range.1).then_some((start, end))
-    }
-
-    fn ack_at_once(&mut self) -> Answer {
-        self.pending = 0;
-        Answer::AckNow
     }
 
     /// The delayed ACK's timer has expired: whether there is something to acknowledge.
@@ -165,6 +222,10 @@ impl Receiver {
     pub fn window(&mut self, now_ns: i64) -> u64 {
         self.read(now_ns);
         let free = (self.rwnd as f64 - self.unread).max(0.0) as u64;
+        let free = self
+            .linux
+            .as_ref()
+            .map_or(free, |linux| free.min(linux.offered()));
         let edge = self.rcv_nxt + free;
         if edge >= self.edge + self.least_step() {
             self.edge = edge;
@@ -226,6 +287,9 @@ impl Receiver {
     pub fn on_ack_sent(&mut self) {
         self.last_ack_sent = self.rcv_nxt;
         self.pending = 0;
+        if let Some(linux) = &mut self.linux {
+            linux.on_ack_sent();
+        }
     }
 }
 
@@ -234,7 +298,7 @@ mod tests {
     use super::*;
 
     fn receiver(spec: ReceiverSpec, every: u32) -> Receiver {
-        let mut receiver = Receiver::new(&spec, every, 3, 1000, 0);
+        let mut receiver = Receiver::new(&spec, every, false, 3, 1000, 0);
         receiver.open(0, 0);
         receiver
     }

@@ -173,6 +173,7 @@ impl Connection {
         if self.has_closed && packet.ack >= 2 {
             self.fin_again.cancel();
         }
+        self.receiver.hear_echo(io.now.0, packet.echo_ns);
         let has_fin = packet.flags.has(TcpFlags::FIN);
         let end = packet.seq + u64::from(packet.payload) + u64::from(has_fin);
         match self
@@ -187,6 +188,12 @@ impl Connection {
                 if !self.delayed_ack.is_pending() {
                     self.delayed_ack
                         .set(&mut io.schedule, io.now, Nanos(self.delayed_ack_ns));
+                }
+            }
+            Answer::Within(ns) => {
+                let latest = io.now.plus(Nanos(ns));
+                if self.delayed_ack.deadline() > latest {
+                    self.delayed_ack.set(&mut io.schedule, io.now, Nanos(ns));
                 }
             }
             Answer::Nothing => {}

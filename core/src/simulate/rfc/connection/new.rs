@@ -43,6 +43,7 @@ impl Connection {
             receiver: Receiver::new(
                 &given.receiver,
                 sender.delayed_ack_segments,
+                given.has_linux_receiver(),
                 agreed.max_blocks(),
                 u64::from(smss),
                 agreed.wscale,
@@ -85,14 +86,16 @@ fn agreed(scenario: &Scenario, given: &ConnectionSpec) -> Agreed {
 
 /// What `recovery::Sender` is told of a scenario's sender.
 pub fn options(sender: &ControlSpec, smss: u32) -> Options {
+    let is_linux = sender.is_linux();
     Options {
+        is_linux,
         recovery: sender.recovery,
         smss: u64::from(smss),
         initial_window: u64::from(sender.initial_window) * u64::from(smss),
-        limited_transmit: sender.limited_transmit,
+        limited_transmit: sender.limited_transmit || is_linux,
         is_impatient: sender.impatient,
         has_prr: sender.prr,
-        has_rack: sender.rack,
+        has_rack: sender.rack || is_linux,
         restarts_after_idle: sender.slow_start_after_idle,
         max_window: sender.max_window.saturating_mul(u64::from(smss)),
     }
