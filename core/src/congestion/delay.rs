@@ -7,6 +7,36 @@ const NONE_US: u64 = 0x7fff_ffff;
 /// Two samples may both be of delayed ACKs; with three one is not.
 const FEWEST: u32 = 3;
 
+/// Round trip by round trip, outside of recovery.
+#[derive(Clone, Debug)]
+pub(super) struct Rounds {
+    pub delay: Delay,
+    /// Not in recovery, nor after a timeout.
+    pub is_open: bool,
+    /// The round is over with an ACK beyond it.
+    pub end: u64,
+}
+
+impl Rounds {
+    pub fn new() -> Self {
+        Self {
+            delay: Delay::new(),
+            is_open: true,
+            end: 0,
+        }
+    }
+
+    pub fn begin(&mut self, snd_nxt: u64) {
+        self.end = snd_nxt;
+        self.delay.begin_round();
+    }
+
+    pub fn begin_open(&mut self, snd_nxt: u64) {
+        self.is_open = true;
+        self.begin(snd_nxt);
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     /// The least ever: the propagation.

@@ -125,8 +125,7 @@ impl Window for Hybla {
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.is_open = false;
-        self.packets.forget();
-        Packets::set_ssthresh(state, Packets::cwnd(state) / 2);
+        self.packets.halve(state);
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {

@@ -154,8 +154,7 @@ impl Window for Lp {
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
-        self.packets.forget();
-        Packets::set_ssthresh(state, Packets::cwnd(state) / 2);
+        self.packets.halve(state);
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {

@@ -96,6 +96,12 @@ impl Packets {
         self.acked = 0;
     }
 
+    /// Reno's reduction, the modules' `tcp_reno_ssthresh`.
+    pub fn halve(&mut self, state: &mut State) {
+        self.forget();
+        Self::set_ssthresh(state, Self::cwnd(state) / 2);
+    }
+
     /// Reno's increase: a packet more for every window of packets.
     pub fn grow_as_reno(&mut self, state: &mut State, ack: &Ack) {
         let cwnd = Self::cwnd(state);

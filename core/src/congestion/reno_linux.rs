@@ -34,8 +34,7 @@ impl Window for RenoLinux {
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
-        self.packets.forget();
-        Packets::set_ssthresh(state, Packets::cwnd(state) / 2);
+        self.packets.halve(state);
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {

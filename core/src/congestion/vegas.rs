@@ -1,6 +1,6 @@
 //! Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995), as Linux runs it: over Reno's recovery, slow start every round.
 
-use super::delay::Delay;
+use super::delay::Rounds;
 use super::module::{Kernel, Packets};
 use super::{Ack, Loss, State, Values, Window};
 
@@ -12,12 +12,10 @@ const GAMMA: u64 = 1;
 #[derive(Clone, Debug)]
 pub struct Vegas {
     packets: Packets,
-    delay: Delay,
     /// In recovery and after a timeout it is Reno.
-    is_open: bool,
-    /// What the round that ends with the ACK of `round_end` has sent, and the window then.
+    rounds: Rounds,
+    /// Where the round began, and the window then.
     round_start: u64,
-    round_end: u64,
     round_cwnd: u64,
 }
 
@@ -36,34 +34,27 @@ impl Vegas {
     pub fn new(kernel: Kernel) -> Self {
         Self {
             packets: Packets::new(kernel),
-            delay: Delay::new(),
-            is_open: true,
+            rounds: Rounds::new(),
             round_start: 0,
-            round_end: 0,
             round_cwnd: 0,
         }
     }
 
-    fn begin(&mut self, snd_nxt: u64) {
-        self.round_end = snd_nxt;
-        self.delay.begin_round();
-    }
-
     fn is_round_over(&self, ack: &Ack) -> bool {
-        self.is_open && ack.snd_una > self.round_end
+        self.rounds.is_open && ack.snd_una > self.rounds.end
     }
 
     /// Ends the round: its verdict, and the window it began with.
     fn end_round(&mut self, state: &State, ack: &Ack) -> (Verdict, u64) {
         let cwnd = Packets::cwnd(state);
-        let sent = ((self.round_end - self.round_start) as f64 / state.smss) as u64;
+        let sent = ((self.rounds.end - self.round_start) as f64 / state.smss) as u64;
         let began_with = self.round_cwnd;
-        let (base, rtt) = (self.delay.base_us, self.delay.least_us);
+        let (base, rtt) = (self.rounds.delay.base_us, self.rounds.delay.least_us);
         let verdict = match self.packets.kernel {
-            _ if !self.delay.has_enough() => Verdict::TooFewSamples,
+            _ if !self.rounds.delay.has_enough() => Verdict::TooFewSamples,
             // Half packets of what was sent.
             Kernel::V2_6 => {
-                let target = self.delay.target_halves(sent);
+                let target = self.rounds.delay.target_halves(sent);
                 Verdict::Queued {
                     diff: 2 * sent - target,
                     target: target / 2,
@@ -77,9 +68,9 @@ impl Vegas {
                 unit: 1,
             },
         };
-        self.round_start = self.round_end;
+        self.round_start = self.rounds.end;
         self.round_cwnd = cwnd;
-        self.begin(ack.snd_nxt);
+        self.rounds.begin(ack.snd_nxt);
         (verdict, began_with)
     }
 
@@ -126,12 +117,12 @@ impl Vegas {
 
 impl Window for Vegas {
     fn start(&mut self, _state: &mut State, snd_nxt: u64) {
-        self.begin(snd_nxt);
+        self.rounds.begin(snd_nxt);
     }
 
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
         self.packets.hear(state, ack);
-        self.delay.hear(ack);
+        self.rounds.delay.hear(ack);
     }
 
     fn is_slow_start(&self, state: &State) -> bool {
@@ -167,14 +158,14 @@ impl Window for Vegas {
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         if self.is_round_over(ack) {
             self.adjust(state, ack);
-        } else if !self.is_open {
+        } else if !self.rounds.is_open {
             self.packets.grow_as_reno(state, ack);
         }
     }
 
     /// Rounds are rounds, whether or not the window is used.
     fn on_ack_unused(&mut self, state: &mut State, ack: &Ack) {
-        if !self.is_open {
+        if !self.rounds.is_open {
             return;
         }
         if !self.is_slow_start(state) {
@@ -192,14 +183,12 @@ impl Window for Vegas {
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
-        self.is_open = false;
-        self.packets.forget();
-        Packets::set_ssthresh(state, Packets::cwnd(state) / 2);
+        self.rounds.is_open = false;
+        self.packets.halve(state);
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {
-        self.is_open = true;
-        self.begin(snd_nxt);
+        self.rounds.begin_open(snd_nxt);
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
@@ -207,7 +196,7 @@ impl Window for Vegas {
     }
 
     fn snapshot(&self, values: &mut Values) {
-        self.delay.snapshot(values);
+        self.rounds.delay.snapshot(values);
     }
 }
 
@@ -239,7 +228,7 @@ mod tests {
 
     fn vegas(kernel: Kernel) -> Vegas {
         let mut vegas = Vegas::new(kernel);
-        vegas.delay.base_us = 100_000;
+        vegas.rounds.delay.base_us = 100_000;
         vegas
     }
 
@@ -249,7 +238,7 @@ mod tests {
         for (rtt_ms, then) in [(103, 51.0), (106, 50.0), (110, 49.0)] {
             let (mut vegas, mut state) = (vegas(Kernel::V6), state(50.0, 2.0));
             let mut sent = 0;
-            vegas.round_end = 1;
+            vegas.rounds.end = 1;
             round(&mut vegas, &mut state, &mut sent, rtt_ms);
             assert_eq!(
                 round(&mut vegas, &mut state, &mut sent, rtt_ms),
@@ -264,7 +253,7 @@ mod tests {
         // 60 * 100/106 = 56, and one.
         let (mut vegas, mut state) = (vegas(Kernel::V6), state(60.0, 1e9));
         let mut sent = 0;
-        vegas.round_end = 3;
+        vegas.rounds.end = 3;
         round(&mut vegas, &mut state, &mut sent, 106);
         assert_eq!((state.cwnd, state.ssthresh), (57.0, 57.0));
     }
@@ -273,7 +262,7 @@ mod tests {
     fn two_samples_in_a_round_prove_nothing() {
         let (mut vegas, mut state) = (vegas(Kernel::V6), state(60.0, 1e9));
         let mut sent = 0;
-        vegas.round_end = 1;
+        vegas.rounds.end = 1;
         round(&mut vegas, &mut state, &mut sent, 106);
         assert!(vegas.is_slow_start(&state));
     }

@@ -152,8 +152,7 @@ impl Window for Westwood {
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.is_open = false;
-        self.packets.forget();
-        Packets::set_ssthresh(state, Packets::cwnd(state) / 2);
+        self.packets.halve(state);
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {

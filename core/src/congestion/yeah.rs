@@ -1,6 +1,6 @@
 //! YeAH (Baiocchi, Castellani and Vacirca, PFLDnet 2007): Scalable while the queue is short, Reno while it is long.
 
-use super::delay::Delay;
+use super::delay::Rounds;
 use super::module::{Kernel, Packets};
 use super::{Ack, Loss, State, Values, Window};
 
@@ -22,9 +22,7 @@ const AI_COUNT: u64 = 100;
 #[derive(Clone, Debug)]
 pub struct Yeah {
     packets: Packets,
-    delay: Delay,
-    is_open: bool,
-    round_end: u64,
+    rounds: Rounds,
     /// Packets that the ACK being looked at acknowledges.
     acked: u64,
     last_queue: u64,
@@ -39,20 +37,13 @@ impl Yeah {
     pub fn new(kernel: Kernel) -> Self {
         Self {
             packets: Packets::new(kernel),
-            delay: Delay::new(),
-            is_open: true,
-            round_end: 0,
+            rounds: Rounds::new(),
             acked: 0,
             last_queue: 0,
             reno_rounds: 0,
             reno_count: 2,
             fast_count: 0,
         }
-    }
-
-    fn begin(&mut self, snd_nxt: u64) {
-        self.round_end = snd_nxt;
-        self.delay.begin_round();
     }
 
     fn increase(&mut self, state: &mut State, ack: &Ack) {
@@ -78,13 +69,13 @@ impl Yeah {
 
     /// Once per round trip: what stands in the queue, and what to do about it.
     fn end_round(&mut self, state: &mut State, ack: &Ack) {
-        if ack.snd_una <= self.round_end {
+        if ack.snd_una <= self.rounds.end {
             return;
         }
-        if self.delay.has_enough() {
-            let queueing_us = self.delay.queueing_us();
-            let queue = Packets::cwnd(state) * queueing_us / self.delay.least_us;
-            if queue > ALPHA || queueing_us > self.delay.base_us / PHI {
+        if self.rounds.delay.has_enough() {
+            let queueing_us = self.rounds.delay.queueing_us();
+            let queue = Packets::cwnd(state) * queueing_us / self.rounds.delay.least_us;
+            if queue > ALPHA || queueing_us > self.rounds.delay.base_us / PHI {
                 self.empty_queue(state, queue);
             } else {
                 self.fast_count += 1;
@@ -96,7 +87,7 @@ impl Yeah {
             }
             self.last_queue = queue;
         }
-        self.begin(ack.snd_nxt);
+        self.rounds.begin(ack.snd_nxt);
     }
 
     fn empty_queue(&mut self, state: &mut State, queue: u64) {
@@ -117,14 +108,14 @@ impl Yeah {
 
 impl Window for Yeah {
     fn start(&mut self, _state: &mut State, snd_nxt: u64) {
-        self.begin(snd_nxt);
+        self.rounds.begin(snd_nxt);
     }
 
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
-        if self.is_open && ack.newly_acked > 0.0 {
+        if self.rounds.is_open && ack.newly_acked > 0.0 {
             self.acked = Packets::acked(state, ack);
         }
-        self.delay.hear(ack);
+        self.rounds.delay.hear(ack);
     }
 
     fn is_slow_start(&self, state: &State) -> bool {
@@ -145,7 +136,7 @@ impl Window for Yeah {
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
-        self.is_open = false;
+        self.rounds.is_open = false;
         self.packets.forget();
         let cwnd = Packets::cwnd(state);
         let half = (cwnd / 2).max(2);
@@ -160,8 +151,7 @@ impl Window for Yeah {
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {
-        self.is_open = true;
-        self.begin(snd_nxt);
+        self.rounds.begin_open(snd_nxt);
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
@@ -171,7 +161,7 @@ impl Window for Yeah {
     fn snapshot(&self, values: &mut Values) {
         values.push(("queued", self.last_queue as f64));
         values.push(("reno_rounds", f64::from(self.reno_rounds)));
-        self.delay.snapshot(values);
+        self.rounds.delay.snapshot(values);
     }
 }
 
@@ -182,9 +172,9 @@ mod tests {
 
     fn yeah(least_ms: u64) -> Yeah {
         let mut yeah = Yeah::new(Kernel::V6);
-        yeah.delay.base_us = 100_000;
+        yeah.rounds.delay.base_us = 100_000;
         for _ in 0..3 {
-            yeah.delay.hear(&Ack {
+            yeah.rounds.delay.hear(&Ack {
                 rtt_ns: Some(least_ms as i64 * 1_000_000 - 1000),
                 ..ack(1.0)
             });
@@ -194,8 +184,8 @@ mod tests {
 
     fn end_round(yeah: &mut Yeah, state: &mut State) {
         let ack = Ack {
-            snd_una: yeah.round_end + 1,
-            snd_nxt: yeah.round_end + 1,
+            snd_una: yeah.rounds.end + 1,
+            snd_nxt: yeah.rounds.end + 1,
             ..ack(1.0)
         };
         yeah.end_round(state, &ack);
