@@ -1,6 +1,6 @@
 """How fast `tcptrace-lab analyze --json` is, beside tcptrace and tshark: one command, one table.
 
-    python -m benchmarks.analyze [--runs 5] [--folder DIR] [--million 1 10] [--no-tshark]
+    python -m benchmarks.analyze [--runs 5] [--folder DIR] [--million 2 10] [--no-tshark]
 
 Whole processes in turn (ours, tcptrace, ours, tcptrace, ...), each reading the same generated capture from the page
 cache: start of the interpreter, reading, following and printing included. tshark is run over the small captures only:
@@ -21,6 +21,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+# Connections, and how many packets of one come in a row: bursts, and packet by packet as on a busy link.
+KINDS = ((1, 8), (1_000, 8), (1_000, 1), (100_000, 1))
 TSHARK_FIELDS = (
     "tcp.stream",
     "tcp.analysis.retransmission",
@@ -113,7 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="keep the captures here (default: a temporary folder)")
-    parser.add_argument("--million", type=int, nargs="+", default=[1, 10], help="millions of packets")
+    parser.add_argument("--million", type=int, nargs="+", default=[2, 10], help="millions of packets")
     parser.add_argument("--no-tshark", action="store_true")
     arguments = parser.parse_args()
     missing = [tool for tool in ("tcptrace", "tshark") if shutil.which(tool) is None]
@@ -124,18 +126,19 @@ def main() -> int:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for millions in arguments.million:
-            for connections in (1, 1000):
-                capture = folder / f"bulk_{millions}M_{connections}.pcap"
+            for connections, turn in KINDS:
+                capture = folder / f"bulk_{millions}M_{connections}_{turn}.pcap"
                 if not capture.exists():
                     # In a process of its own: a child's peak memory counts that of the parent it was forked from.
-                    size = (str(millions * 1_000_000), str(connections))
+                    size = (str(millions * 1_000_000), str(connections), str(turn))
                     subprocess.run([sys.executable, "-m", "benchmarks.bulk_capture", str(capture), *size], check=True)
                 names = ["tcptrace-lab", "tcptrace"]
-                if millions == min(arguments.million) and not arguments.no_tshark:
+                if millions == min(arguments.million) and turn > 1 and not arguments.no_tshark:
                     names.append("tshark")
                 results = compare(capture, [name for name in names if name not in missing], arguments.runs)
                 megabytes = capture.stat().st_size / 1e6
-                report(f"{millions} million packets, {connections} connections, {megabytes:.0f} MB", results)
+                turns = f" in turns of {turn}" if connections > 1 else ""
+                report(f"{millions} million packets, {connections} connections{turns}, {megabytes:.0f} MB", results)
                 if arguments.folder is None:
                     capture.unlink()
     return 0

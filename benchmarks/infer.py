@@ -2,10 +2,10 @@
 
     python -m benchmarks.infer [--million 1 4] [--folder DIR]
 
-A process per capture; each step's processor time is that beyond the step before it. `follow` keeps the rows, `sender`
-looks at the tap and observes, `tables` adds windows, phases, losses and cycles as DataFrames; `observe` is the observer
-once more, alone, and not part of the sum. Generated captures of one connection that loses a segment in five hundred,
-or in a hundred.
+A process per capture; each step's processor time is that beyond the step before it. `read` follows the connections,
+`sender` follows once more with rows, looks at the tap and observes, `tables` adds windows, phases, losses and cycles as
+columns; `observe` is the observer once more, alone, and not part of the sum. Generated captures of one connection that
+loses a segment in five hundred, or in a hundred.
 """
 
 from __future__ import annotations
@@ -35,15 +35,13 @@ def done(name):
 
 capture = tcptrace_lab.read(sys.argv[1])
 done("read")
-table = capture.connections
-capture.rows(0, int(table["unique_bytes_server"].iloc[0] > table["unique_bytes_client"].iloc[0]))
-done("follow")
 seen = Reconstruction(sender(capture[0]).timeline)
 seen.timeline.observed
 done("sender")
-seen.tables()
+for table in ("windows", "phases", "losses", "cycles"):
+    seen.columns(table)
 done("tables")
-tcptrace_lab._core.observe(seen.timeline.trace)
+tcptrace_lab._core.observe(seen.timeline)
 done("observe")
 print(json.dumps({"packets": capture.packets, "events": len(seen.episodes), "rows": rows}))
 """
