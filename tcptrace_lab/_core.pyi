@@ -66,31 +66,6 @@ class Follower:
     def capture(self) -> Capture:
         """What was followed so far; the table goes on from there."""
 
-class Trace:
-    """One direction of a connection, seen from its sender (core/src/infer/trace.rs)."""
-
-    def __new__(
-        cls,
-        columns: dict[str, Any],
-        *,
-        smss: int,
-        has_start: bool,
-        has_sack: bool,
-        dsacks: list[tuple[int, int]] | tuple[tuple[int, int], ...],
-    ) -> Trace: ...
-    @property
-    def smss(self) -> int: ...
-    @property
-    def has_start(self) -> bool: ...
-    @property
-    def has_sack(self) -> bool: ...
-    @property
-    def dsacks(self) -> list[tuple[int, int]]: ...
-    def column(self, name: str) -> Any:
-        """A copy of one of the columns that the trace was made of."""
-
-    def scoreboard(self) -> tuple[Any, Any, Any]: ...
-
 class Observed:
     """What a trace shows of its sender (core/src/infer/observer.rs): tables are dicts of numpy columns."""
 
@@ -140,7 +115,8 @@ SENDER_STATES: dict[str, int]
 BEGINS: list[Any]
 COLUMNS: list[tuple[str, str, str]]
 
-def observe(trace: Trace) -> Observed: ...
+def observe(timeline: Any) -> Observed: ...
+def scoreboard(timeline: Any) -> tuple[Any, Any, Any]: ...
 def dsacks(ack_offset: Any, sack_first: Any, sack_edges: Any) -> list[tuple[int, int]]: ...
 def slow_starts_per_cycle(
     is_loss: Any, snd_una: Any, snd_nxt: Any, is_slow_start: Any, has_restarted: Any

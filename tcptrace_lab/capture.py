@@ -240,6 +240,9 @@ class Capture:
                 taken = core.take_columns(near, side)
                 if taken is not None:
                     self._rows[near, side] = taken
+            if self.columns["packets"][id] > PACKETS_PER_PASS:
+                # So many are not held beside what is made of them; asked for again, they are read again.
+                return self._rows.pop((id, direction))
         return self._rows[id, direction]
 
     def _near(self, id: int) -> list[int]:

@@ -53,9 +53,14 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
 
 def with_causes(seen: Reconstruction, path: PathEstimate) -> pd.DataFrame:
     """The table `losses` with each segment's cause filled in."""
-    by_event = [_cause(queue, path) for queue in path.queue_at_loss]
     table = seen.losses
-    return table.assign(cause=[by_event[event] for event in table["event"]]).drop(columns="event")
+    return table.assign(cause=causes(path, table["event"].tolist())).drop(columns="event")
+
+
+def causes(path: PathEstimate, events: list[int]) -> list[str]:
+    """The cause of each of some loss events, by their numbers."""
+    by_event = [_cause(queue, path) for queue in path.queue_at_loss]
+    return [by_event[event] for event in events]
 
 
 def _cause(queue: float, path: PathEstimate) -> str:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import Identified, identify
@@ -25,6 +25,10 @@ from tcptrace_lab.classify.tape import Tape, tape
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.windows import nullable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -138,11 +142,11 @@ def _high(table: pd.DataFrame, high: Floats, wanted: Bools, smss: int) -> pd.arr
     least = table["cwnd"].to_numpy() + smss
     is_known = wanted & (high < LARGEST)
     values = np.where(is_known, np.maximum(np.ceil(np.minimum(high, LARGEST)).astype(np.int64), least), before)
-    return pd.arrays.IntegerArray(values, values < 0)
+    return nullable(values)
 
 
 def _filled(column: pd.Series[int], values: Floats, wanted: Bools) -> pd.arrays.IntegerArray:
     before = column.to_numpy(dtype=np.int64, na_value=-1)
     known = wanted & np.isfinite(values)
     found = np.where(known, np.round(np.where(known, values, 0.0)).astype(np.int64), before)
-    return pd.arrays.IntegerArray(found, found < 0)
+    return nullable(found)

@@ -28,7 +28,6 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-    from tcptrace_lab.report.connection_figure import connection_figure
     from tcptrace_lab.tables import replacing
 
     check_picture(arguments.output)
@@ -44,6 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"--from {start:g} --to {end:g}: must be 0 <= from < to, within the connection (it lasts {whole:.3f} s)"
         )
     title = f"{arguments.capture.rpartition('/')[2]}, connection {who.connection}"
+    # matplotlib takes 40 MB: not beside what is needed only until the timeline stands.
+    from tcptrace_lab.report.connection_figure import connection_figure
+
     figure = connection_figure(seen, who, title=title, start_s=start, end_s=end)
     with replacing(arguments.output) as temporary:
         figure.savefig(temporary, format=arguments.output.rpartition(".")[2], dpi=arguments.dpi)

@@ -25,13 +25,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
     from tcptrace_lab.capture import Capture
+    from tcptrace_lab.classify.path import PathEstimate
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.reconstruct.sender import Sender
     from tcptrace_lab.reconstruct.tap import Claim
@@ -71,23 +75,26 @@ def run(arguments: argparse.Namespace) -> int:
         # What classify does not claim is no table either: the capture answers "no".
         print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
         return 1
-    path = infer_path(
+    # Only what was lost asks for the path.
+    path_of = partial(
+        infer_path,
         seen,
         handshake_rtt_s=who.handshake_rtt_s,
         vantage=who.vantage if who.view is None else "sender",
         clock=who.tap.clock,
         beside=partial(neighbours, capture, who),
     )
+    if not arguments.output and not arguments.json:
+        _print(arguments.capture, who, seen, path_of, table)
+        return 0
     wanted = [name for name in TABLES if name not in refused] if arguments.json else [table]
     tables = {
-        name: with_causes(seen, path) if name == "losses" else found for name, found in seen.tables(wanted).items()
+        name: with_causes(seen, path_of()) if name == "losses" else found for name, found in seen.tables(wanted).items()
     }
     if arguments.output:
         write_table(tables[table], arguments.output)
     if arguments.json:
         print(json.dumps(_as_dict(arguments.capture, who, tables, refused), indent=1, allow_nan=False))
-    elif not arguments.output:
-        _print(arguments.capture, who, tables[table])
     return 0
 
 
@@ -127,7 +134,22 @@ def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame], refused: d
     return {**head, "notes": list(who.tap.notes), "refused": refused, **dict.fromkeys(refused), **rows}
 
 
-def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
+def _head(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> tuple[dict[str, list[Any]], int]:
+    """The rows of a table that are shown, as columns, and how many it has; pandas (75 MB) for windows only."""
+    from tcptrace_lab.classify.causes import causes
+
+    if table == "windows":
+        frame = seen.windows
+        shown = frame.head(SHOWN)
+        return shown.astype(object).where(shown.notna(), None).to_dict("list"), len(frame)
+    columns = seen.columns(table)
+    head = {name: list(column[:SHOWN]) for name, column in columns.items()}
+    if table == "losses":
+        head["cause"] = causes(path_of(), head.pop("event"))
+    return head, len(next(iter(columns.values())))
+
+
+def _print(file: str, who: Sender, seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> None:
     """Times in seconds from the first packet, windows in segments: what a person reads."""
     from rich.table import Table
 
@@ -140,13 +162,14 @@ def _print(file: str, who: Sender, table: pd.DataFrame) -> None:
     for note in who.tap.notes:
         console.print(f"note: {note}")
     shown = Table(box=None, pad_edge=False)
-    for name in table.columns:
+    head, rows = _head(seen, path_of, table)
+    for name in head:
         shown.add_column(_heading(name), justify="left" if name in ("kind", "limited_by", "detected_by") else "right")
-    for row in table.head(SHOWN).to_dict("records"):
-        shown.add_row(*(_cell(str(name), value, who) for name, value in row.items()))
+    for row in zip(*head.values(), strict=True):
+        shown.add_row(*(_cell(name, value, who) for name, value in zip(head, row, strict=True)))
     console.print(shown)
-    if len(table) > SHOWN:
-        console.print(f"... {len(table) - SHOWN} more rows (-o FILE writes all)")
+    if rows > SHOWN:
+        console.print(f"... {rows - SHOWN} more rows (-o FILE writes all)")
 
 
 BYTES = (
@@ -167,9 +190,7 @@ def _heading(name: str) -> str:
 
 
 def _cell(name: str, value: Any, who: Sender) -> str:
-    import pandas as pd
-
-    if pd.isna(value):
+    if value is None or (name == "ssthresh_after" and value < 0) or (isinstance(value, float) and math.isnan(value)):
         return ""
     if name.endswith("_ns"):
         return f"{who.timeline.seconds(value):.6f}"

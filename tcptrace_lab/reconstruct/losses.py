@@ -51,27 +51,31 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     return tuple(Episode(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
 
 
-def losses(timeline: Timeline) -> pd.DataFrame:
+def loss_columns(timeline: Timeline) -> dict[str, Any]:
     """One row per lost segment; `time_ns` is when it was sent, `event` the number of its loss event.
 
-    `spurious` are retransmissions whose segment, or an earlier copy, the answer shows to have arrived.
+    `spurious` are retransmissions whose segment, or an earlier copy, the answer shows to have arrived;
+    `ssthresh_after` is -1 where it is not known.
     """
-    import pandas as pd
-
     rows, events = timeline.observed.lost(), timeline.observed.events()
     event = rows["event"]
-    after = events["window_after"][event]
     detected_by = np.asarray(_core.DETECTED_BY, dtype=object)[events["detected_by"][event]]
-    return pd.DataFrame(
-        {
-            "time_ns": rows["time_ns"],
-            "offset": rows["offset"],
-            "length": rows["length"],
-            "detected_by": detected_by,
-            "cause": np.full(len(event), "unknown", dtype=object),
-            "cwnd_before": events["window_before"][event],
-            "ssthresh_after": pd.arrays.IntegerArray(after, after < 0),
-            "spurious": rows["spurious"],
-            "event": event,
-        }
-    )
+    return {
+        "time_ns": rows["time_ns"],
+        "offset": rows["offset"],
+        "length": rows["length"],
+        "detected_by": detected_by,
+        "cause": np.full(len(event), "unknown", dtype=object),
+        "cwnd_before": events["window_before"][event],
+        "ssthresh_after": events["window_after"][event],
+        "spurious": rows["spurious"],
+        "event": event,
+    }
+
+
+def losses(columns: dict[str, Any]) -> pd.DataFrame:
+    """The same as a table: NA where ssthresh is not known."""
+    import pandas as pd
+
+    after = columns["ssthresh_after"]
+    return pd.DataFrame({**columns, "ssthresh_after": pd.arrays.IntegerArray(after, after < 0)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Kind, Phase, Stretch
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OF_LIMIT: dict[str, Kind] = {"rwnd": "rwnd_limited", "application": "app_limited"}
 
@@ -90,27 +87,21 @@ def _phase(start_ns: int, end_ns: int, kind: Kind, cwnd: tuple[int, int]) -> Pha
     return Phase(start_ns=start_ns, end_ns=end_ns, kind=kind, cwnd_start=cwnd[0], cwnd_end=cwnd[1])
 
 
-def phase_table(found: Sequence[Phase]) -> pd.DataFrame:
+def phase_columns(found: Sequence[Phase]) -> dict[str, list[Any]]:
     """start_ns, end_ns, kind, cwnd_start, cwnd_end (bytes)."""
-    import pandas as pd
-
     names = ("start_ns", "end_ns", "kind", "cwnd_start", "cwnd_end")
-    return pd.DataFrame({name: [getattr(phase, name) for phase in found] for name in names})
+    return {name: [getattr(phase, name) for phase in found] for name in names}
 
 
-def cycle_table(found: Sequence[Cycle], in_order: Sequence[Phase]) -> pd.DataFrame:
+def cycle_columns(found: Sequence[Cycle], in_order: Sequence[Phase]) -> dict[str, list[Any]]:
     """start_ns, end_ns, slow_starts, phases (how many begin within), w_max (bytes), throughput (bit/s)."""
-    import pandas as pd
-
     begins = np.sort(np.array([phase.start_ns for phase in in_order], dtype=np.int64))
     before = np.searchsorted(begins, [[cycle.start_ns, cycle.end_ns] for cycle in found], side="left").reshape(-1, 2)
-    return pd.DataFrame(
-        {
-            "start_ns": [cycle.start_ns for cycle in found],
-            "end_ns": [cycle.end_ns for cycle in found],
-            "slow_starts": [cycle.slow_starts for cycle in found],
-            "phases": np.maximum(before[:, 1] - before[:, 0], 0).tolist(),
-            "w_max": [cycle.w_max for cycle in found],
-            "throughput": [cycle.throughput for cycle in found],
-        }
-    )
+    return {
+        "start_ns": [cycle.start_ns for cycle in found],
+        "end_ns": [cycle.end_ns for cycle in found],
+        "slow_starts": [cycle.slow_starts for cycle in found],
+        "phases": np.maximum(before[:, 1] - before[:, 0], 0).tolist(),
+        "w_max": [cycle.w_max for cycle in found],
+        "throughput": [cycle.throughput for cycle in found],
+    }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
-from tcptrace_lab.reconstruct.losses import Episode, episodes, losses
-from tcptrace_lab.reconstruct.phase_table import cycle_table, phase_table, phases
+from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses
+from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
@@ -57,7 +57,7 @@ class Reconstruction:
 
     @cached_property
     def losses(self) -> pd.DataFrame:
-        return losses(self.timeline)
+        return losses(loss_columns(self.timeline))
 
     @property
     def base_rtt_ns(self) -> int:
@@ -77,12 +77,22 @@ class Reconstruction:
     def phases(self) -> tuple[Phase, ...]:
         return phases(self.timeline, self.stretches, self.episodes, self.flight, self.window_columns["limited_by"])
 
+    def columns(self, table: str) -> dict[str, Any]:
+        """One of the tables without pandas: -1 for NA, a limit as its place in `LIMITS`."""
+        if table == "windows":
+            return self.window_columns
+        if table == "losses":
+            return loss_columns(self.timeline)
+        return phase_columns(self.phases) if table == "phases" else cycle_columns(self.cycles, self.phases)
+
     def tables(self, names: Sequence[str] | None = None) -> dict[str, pd.DataFrame]:
         """The tables by name: windows, phases, losses, cycles; only those asked for are worked out."""
+        import pandas as pd
+
         make: dict[str, Callable[[], pd.DataFrame]] = {
             "windows": lambda: self.windows,
-            "phases": lambda: phase_table(self.phases),
+            "phases": lambda: pd.DataFrame(self.columns("phases")),
             "losses": lambda: self.losses.drop(columns="event"),
-            "cycles": lambda: cycle_table(self.cycles, self.phases),
+            "cycles": lambda: pd.DataFrame(self.columns("cycles")),
         }
         return {name: make[name]() for name in (make if names is None else names)}

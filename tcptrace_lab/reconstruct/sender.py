@@ -14,13 +14,14 @@ from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
-from tcptrace_lab.reconstruct.vantage import Vantage, vantage
+from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Columns, Connection
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
+NOT_SENT_CODES = np.array([_core.CAUSES.index(cause) for cause in NOT_SENT], dtype=np.uint8)
 SIDES = ("client", "server")
 # RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 TIMESTAMP_BYTES = 12
@@ -64,7 +65,10 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rows = connection.rows(direction)
     tap, sent_ns, heard_ns = look(rows, row, direction)
     timeline = _timeline(rows, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
-    where, view = vantage(timeline, rows, row, side=side, other=other), None
+    passed = passing(timeline, rows, from_start=bool(row["from_start"]))
+    # What they take is needed for what is observed.
+    del rows
+    where, view = vantage(timeline, passed, row, side=side, other=other), None
     if not where.is_at_sender:
         has_start, flow = bool(row["from_start"]), connection.flows[direction]
         timeline, view = away_from_sender(timeline, flow, where, has_start=has_start, sent_ns=sent_ns)
@@ -78,7 +82,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         where=where,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
         # What was put back is not unseen.
-        lost_before_tap=0 if len(timeline.slack) else _lost_before_tap(rows),
+        lost_before_tap=0 if len(timeline.slack) else int(passed.fills.sum()),
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why), truncated=_truncated(connection)),
@@ -92,14 +96,12 @@ def _truncated(connection: Connection) -> str | None:
     return None if cut is None else f"the capture is cut or damaged at byte {cut[0]}: {cut[1]}"
 
 
-def _lost_before_tap(rows: Columns) -> int:
-    segments, _ = rows
-    return int((segments["cause"] == _core.CAUSES.index("lost_before_tap")).sum())
-
-
 def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
     segments, acks = rows
-    sent = (segments["length"] > 0) & ~np.isin(segments["cause"], [_core.CAUSES.index(cause) for cause in NOT_SENT])
+    sent: Any = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
+    if sent.all():
+        # Nothing is copied.
+        sent = slice(None)
     offsets, lengths = segments["offset"][sent], segments["length"][sent]
     return Timeline(
         send_ns=sent_ns[sent],

@@ -196,7 +196,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         cut_acks=cut,
         acks=len(acks["time_ns"]),
     )
-    return tap, times[: len(sent)], times[len(sent) :]
+    # A sender's timeline keeps the second.
+    return tap, times[: len(sent)], times[len(sent) :].copy()
 
 
 def _never_captured(segments: Any, acks: Any) -> int:

@@ -53,19 +53,10 @@ class Timeline:
     # By how many bytes the flight after each ACK may differ (empty: by none), where it was not captured but inferred.
     slack: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    @property
-    def trace(self) -> _core.Trace:
-        """The core's copy of the columns."""
-        names = ("send_ns", "send_offset", "send_end", "ack_ns", "ack_offset", "rwnd", "is_bare", "sack_high", "sacked")
-        columns = {name: getattr(self, name) for name in (*names, "sack_first", "sack_edges")}
-        return _core.Trace(
-            columns, smss=self.smss, has_start=self.has_start, has_sack=self.has_sack, dsacks=self.dsacks
-        )
-
     @cached_property
     def observed(self) -> _core.Observed:
         """What the core makes of it."""
-        return _core.observe(self.trace)
+        return _core.observe(self)
 
     @cached_property
     def snd_max(self) -> Ints:
@@ -142,7 +133,7 @@ class Timeline:
     @cached_property
     def scoreboard(self) -> Scoreboard:
         """Since which ACK each byte is SACKed."""
-        left, right, ack = self.trace.scoreboard()
+        left, right, ack = _core.scoreboard(self)
         return Scoreboard(left=left, right=right, ack=ack)
 
     def _column(self, name: str) -> Ints:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.echoes import named, turns
-from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
 
@@ -54,12 +54,39 @@ class Vantage:
         return self.place in ("sender", "unknown") and not self.lost_before
 
 
-def vantage(timeline: Timeline, rows: Any, row: Any, *, side: str, other: str) -> Vantage:
+@dataclass(frozen=True, kw_only=True)
+class Passing:
+    """What the rows themselves tell of the tap's place: they need not be held any longer.
+
+    `fills`: segments that filled a hole later (lost before the tap). When each segment passed and where it ends is kept
+    only where it must be told which had passed before.
+    """
+
+    echo_turn_ns: int | None
+    fills: Bools
+    time_ns: Ints
+    end: Ints
+
+
+def passing(timeline: Timeline, rows: Any, *, from_start: bool) -> Passing:
+    """`rows`: columns of the segments sent and of the ACKs received."""
+    segments = rows[0]
+    fills = segments["cause"] == _core.CAUSES.index("lost_before_tap")
+    kept = slice(0, None if fills.any() and not from_start else 0)
+    return Passing(
+        echo_turn_ns=_echo_turn(timeline, rows),
+        fills=fills,
+        time_ns=segments["time_ns"][kept],
+        end=segments["offset"][kept] + segments["length"][kept],
+    )
+
+
+def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: str) -> Vantage:
     """`row`: the connection's; `side`: who sends, `other`: who answers (client, server)."""
-    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), _echo_turn(timeline, rows))
+    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), passed.echo_turn_ns)
     _, samples = timeline.rtt
     to_receiver = _least(_number(row[f"handshake_rtt_ns_{side}"]), int(samples.min()) if len(samples) else None)
-    holes = _holes(timeline, rows[0], from_start=bool(row["from_start"]))
+    holes = _holes(timeline, passed)
     repeats = int(row[f"retransmissions_{side}"])
     place, why = _by_time(to_sender, to_receiver)
     hop_place, hop_why = _by_hops(_hops(row[f"ttl_{side}"]), _hops(row[f"ttl_{other}"]))
@@ -79,19 +106,17 @@ def vantage(timeline: Timeline, rows: Any, row: Any, *, side: str, other: str) -
     return Vantage(place=place, to_sender_ns=to_sender, to_receiver_ns=to_receiver, lost_before=lost_before, why=why)
 
 
-def _holes(timeline: Timeline, segments: Any, *, from_start: bool) -> int:
+def _holes(timeline: Timeline, passed: Passing) -> int:
     """Segments that filled a hole later: lost before the tap.
 
     Where a capture begins amid a recovery, what is sent again then was first sent before: no loss before the tap.
     """
-    filled = segments["cause"] == _core.CAUSES.index("lost_before_tap")
-    if from_start or not filled.any():
-        return int(filled.sum())
+    if not len(passed.end):
+        return int(passed.fills.sum())
     _, samples = timeline.rtt
     begun = timeline.start_ns + (int(samples.max()) if len(samples) else HOST_NS)
-    early = segments["time_ns"] <= begun
-    ends = segments["offset"] + segments["length"]
-    return int((filled & (ends > ends[early].max(initial=0))).sum())
+    early = passed.time_ns <= begun
+    return int((passed.fills & (passed.end > passed.end[early].max(initial=0))).sum())
 
 
 def _by_time(to_sender: int | None, to_receiver: int | None) -> tuple[Place, str]:

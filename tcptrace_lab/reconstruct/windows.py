@@ -39,8 +39,8 @@ def windows(columns: dict[str, Ints]) -> pd.DataFrame:
             "time_ns": columns["time_ns"],
             "cwnd": columns["cwnd"],
             "cwnd_low": columns["cwnd_low"],
-            "cwnd_high": _nullable(columns["cwnd_high"]),
-            "ssthresh": _nullable(columns["ssthresh"]),
+            "cwnd_high": nullable(columns["cwnd_high"]),
+            "ssthresh": nullable(columns["ssthresh"]),
             "limited_by": pd.Categorical.from_codes(columns["limited_by"], categories=pd.Index(LIMITS)),
         },
         copy=False,
@@ -58,7 +58,8 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
     }
 
 
-def _nullable(values: Ints) -> pd.arrays.IntegerArray:
+def nullable(values: Ints) -> pd.arrays.IntegerArray:
+    """A column of a table: NA where it is not known."""
     import pandas as pd
 
     return pd.arrays.IntegerArray(values, values == UNKNOWN)

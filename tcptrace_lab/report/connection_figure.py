@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.reconstruct.windows import UNKNOWN
-from tcptrace_lab.report.decimate import cells, envelope
+from tcptrace_lab.report.decimate import cells, corners, envelope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -191,7 +191,8 @@ def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) 
     threshold = table["ssthresh"][drawn]
     threshold = np.where(threshold == UNKNOWN, np.nan, threshold / smss)
     if np.isfinite(threshold).any():
-        axes.plot(x, threshold, color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
+        at = corners(threshold)
+        axes.plot(x[at], threshold[at], color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
         handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh, where seen"))
     heard = np.maximum(np.searchsorted(timeline.ack_ns, table["time_ns"][drawn], side="right") - 1, 0)
     rwnd = timeline.rwnd[heard] / smss

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,14 +15,23 @@ def envelope(x: Floats, y: Floats, *, bins: int) -> tuple[Floats, Floats]:
     """First, least, greatest and last point of each of `bins` equal spans of x, in order: a line loses no extreme."""
     if len(x) <= 4 * bins or x[-1] <= x[0]:
         return x, y
-    number = np.minimum(((x - x[0]) / (x[-1] - x[0]) * bins).astype(np.int64), bins - 1)
-    order = np.lexsort((y, number))
+    number = np.minimum(((x - x[0]) / (x[-1] - x[0]) * bins).astype(np.int32), bins - 1)
     starts = np.flatnonzero(np.diff(number, prepend=-1))
-    ends = np.append(starts[1:], len(x)) - 1
-    by_value = np.searchsorted(number[order], number[starts], side="left")
-    above = np.searchsorted(number[order], number[starts], side="right") - 1
-    kept = np.unique(np.concatenate((starts, ends, order[by_value], order[above])))
-    return x[kept], y[kept]
+    kept = set(starts.tolist())
+    # Span by span: sorting all of x at once would take several times its memory.
+    for start, end in pairwise([*starts.tolist(), len(x)]):
+        values = y[start:end]
+        least, most = start + int(np.argmin(values)), end - 1 - int(np.argmax(values[::-1]))
+        kept.update((end - 1, least, most))
+    chosen = np.array(sorted(kept), dtype=np.int64)
+    return x[chosen], y[chosen]
+
+
+def corners(y: Floats) -> Ints:
+    """Indices of the points at which a line of steps begins, changes (also from or to NaN) or ends."""
+    same = (y[1:] == y[:-1]) | (np.isnan(y[1:]) & np.isnan(y[:-1]))
+    changes = np.flatnonzero(~same)
+    return np.unique(np.concatenate(([0], changes, changes + 1, [len(y) - 1])))
 
 
 def cells(x: Floats, y: Floats, *, bins: int) -> Ints:

@@ -16,42 +16,34 @@ impl Connection {
         if detail.keep == Keep::Rows {
             return Some((segments, acks));
         }
-        let trace = self.trace(&segments, &acks);
+        let sent: Vec<usize> = segments.sent().collect();
+        let of_sent = |value: &dyn Fn(usize) -> i64| -> Vec<i64> {
+            sent.iter().map(|&row| value(row)).collect()
+        };
+        // SYN, FIN and RST bits: not an answer to data alone.
+        let is_bare = |(&length, flags): (&i64, &u16)| length == 0 && flags & 0b111 == 0;
+        let may_sack = self.flows.iter().all(|flow| flow.counts.sack_permitted);
+        let mut trace = Trace {
+            send_ns: &of_sent(&|row| segments.time_ns[row]),
+            send_offset: &of_sent(&|row| segments.offset[row]),
+            send_end: &of_sent(&|row| segments.offset[row] + segments.length[row]),
+            ack_ns: &acks.time_ns,
+            ack_offset: &acks.ack_offset,
+            rwnd: &acks.rwnd,
+            is_bare: &Vec::from_iter(acks.length.iter().zip(&acks.flags).map(is_bare)),
+            sack_high: &acks.sack_high,
+            sacked: &acks.sacked,
+            sack_first: &acks.sack_first,
+            sack_edges: &acks.sack_edges,
+            dsacks: &[],
+            smss: self.smss(&segments),
+            has_start: self.is_from_start(),
+            has_sack: may_sack || acks.sacked.iter().any(|&bytes| bytes > 0),
+        };
+        let dsacks = trace.received_twice();
+        trace.dsacks = &dsacks;
         segments.explain(&trace, &observe(&trace));
         Some((segments, acks))
-    }
-
-    fn trace(&self, segments: &SegmentColumns, acks: &AckColumns) -> Trace {
-        let mut trace = Trace {
-            ack_ns: acks.time_ns.clone(),
-            ack_offset: acks.ack_offset.clone(),
-            rwnd: acks.rwnd.clone(),
-            // SYN, FIN and RST bits: not an answer to data alone.
-            is_bare: acks
-                .length
-                .iter()
-                .zip(&acks.flags)
-                .map(|(&length, flags)| length == 0 && flags & 0b111 == 0)
-                .collect(),
-            sack_high: acks.sack_high.clone(),
-            sacked: acks.sacked.clone(),
-            sack_first: acks.sack_first.clone(),
-            sack_edges: acks.sack_edges.clone(),
-            has_start: self.is_from_start(),
-            ..Trace::default()
-        };
-        for row in segments.sent() {
-            trace.send_ns.push(segments.time_ns[row]);
-            trace.send_offset.push(segments.offset[row]);
-            trace
-                .send_end
-                .push(segments.offset[row] + segments.length[row]);
-        }
-        trace.dsacks = trace.received_twice();
-        let may_sack = self.flows.iter().all(|flow| flow.counts.sack_permitted);
-        trace.has_sack = may_sack || trace.sacked.iter().any(|&bytes| bytes > 0);
-        trace.smss = self.smss(segments);
-        trace
     }
 
     /// The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones.

@@ -54,7 +54,7 @@ pub fn loss_events(
 }
 
 struct Finder<'a> {
-    trace: &'a Trace,
+    trace: &'a Trace<'a>,
     seen: &'a Sequence,
     repeats: &'a [Option<u32>],
     base: i64,

@@ -101,7 +101,7 @@ pub fn acks_of(seen: &Sequence, event: &LossEvent, following: Option<usize>) -> 
 }
 
 struct View<'a> {
-    trace: &'a Trace,
+    trace: &'a Trace<'a>,
     seen: &'a Sequence,
     repeats: &'a [Option<u32>],
     board: &'a Scoreboard,

@@ -41,7 +41,7 @@ pub fn lost(
     if events.is_empty() {
         return found;
     }
-    let twice = Covered::new(trace.dsacks.clone());
+    let twice = Covered::new(trace.dsacks.to_vec());
     let again = Covered::new(
         seen.again
             .iter()

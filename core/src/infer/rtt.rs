@@ -78,7 +78,7 @@ impl Unseen {
             return Self { heard: Vec::new() };
         }
         let mut top = i64::MIN;
-        let each = trace.ack_offset.iter().zip(&trace.sack_high);
+        let each = trace.ack_offset.iter().zip(trace.sack_high);
         let heard = each.map(|(&ack, &sacked)| {
             top = top.max(ack).max(sacked);
             top

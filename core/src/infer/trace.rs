@@ -7,27 +7,27 @@ use super::duplicate::{Answer, received_twice};
 use crate::recovery::DetectedBy;
 
 /// One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trace<'a> {
     /// Segments with payload (or FIN): when each left, its first byte, and one past its last.
-    pub send_ns: Vec<i64>,
-    pub send_offset: Vec<i64>,
-    pub send_end: Vec<i64>,
+    pub send_ns: &'a [i64],
+    pub send_offset: &'a [i64],
+    pub send_end: &'a [i64],
     /// Segments of the other side that carry an ACK number.
-    pub ack_ns: Vec<i64>,
-    pub ack_offset: Vec<i64>,
-    pub rwnd: Vec<i64>,
+    pub ack_ns: &'a [i64],
+    pub ack_offset: &'a [i64],
+    pub rwnd: &'a [i64],
     /// An answer to data alone: no payload, no SYN, FIN or RST.
-    pub is_bare: Vec<bool>,
+    pub is_bare: &'a [bool],
     /// The highest byte SACKed above the ACK number (0: none), and how many bytes are SACKed there.
-    pub sack_high: Vec<i64>,
-    pub sacked: Vec<i64>,
+    pub sack_high: &'a [i64],
+    pub sacked: &'a [i64],
     /// Where each ACK's SACK blocks begin in `sack_edges`, one more entry than ACKs (empty: no ACK has any).
-    pub sack_first: Vec<i64>,
+    pub sack_first: &'a [i64],
     /// Left and right edges as offsets, in turn.
-    pub sack_edges: Vec<i64>,
+    pub sack_edges: &'a [i64],
     /// Ranges reported as received twice (RFC 2883).
-    pub dsacks: Vec<(i64, i64)>,
+    pub dsacks: &'a [(i64, i64)],
     /// The sender's full segment.
     pub smss: i64,
     /// Nothing was outstanding when the trace begins.
@@ -48,7 +48,7 @@ pub enum TraceError {
     Order,
 }
 
-impl Trace {
+impl Trace<'_> {
     /// The columns belong together: every later step indexes one by another.
     pub fn checked(self) -> Result<Self, TraceError> {
         let (sends, acks) = (self.send_ns.len(), self.ack_ns.len());

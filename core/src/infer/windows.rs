@@ -203,7 +203,7 @@ fn largest_send(trace: &Trace) -> i64 {
     let sizes = trace
         .send_end
         .iter()
-        .zip(&trace.send_offset)
+        .zip(trace.send_offset)
         .map(|(end, offset)| end - offset);
     sizes.max().unwrap_or(0)
 }

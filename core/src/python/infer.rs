@@ -1,18 +1,17 @@
 //! A sender's trace for Python: columns in, columns out.
 
-use std::sync::Arc;
-
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::Borrowed;
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::infer;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Trace>()?;
     module.add_class::<Observed>()?;
     module.add_function(wrap_pyfunction!(observe, module)?)?;
+    module.add_function(wrap_pyfunction!(scoreboard, module)?)?;
     module.add_function(wrap_pyfunction!(dsacks, module)?)?;
     module.add_function(wrap_pyfunction!(slow_starts_per_cycle, module)?)?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
@@ -31,114 +30,102 @@ macro_rules! table {
     }};
 }
 
-/// One direction of a connection, seen from its sender (core/src/infer/trace.rs).
-#[pyclass(frozen, module = "tcptrace_lab._core")]
-pub struct Trace {
-    pub inner: Arc<infer::Trace>,
+/// One direction of a connection, seen from its sender (core/src/infer/trace.rs), as numpy arrays that stay Python's.
+pub struct Columns<'py> {
+    send_ns: PyReadonlyArray1<'py, i64>,
+    send_offset: PyReadonlyArray1<'py, i64>,
+    send_end: PyReadonlyArray1<'py, i64>,
+    ack_ns: PyReadonlyArray1<'py, i64>,
+    ack_offset: PyReadonlyArray1<'py, i64>,
+    rwnd: PyReadonlyArray1<'py, i64>,
+    is_bare: PyReadonlyArray1<'py, bool>,
+    sack_high: PyReadonlyArray1<'py, i64>,
+    sacked: PyReadonlyArray1<'py, i64>,
+    sack_first: PyReadonlyArray1<'py, i64>,
+    sack_edges: PyReadonlyArray1<'py, i64>,
+    smss: i64,
+    has_start: bool,
+    has_sack: bool,
+    dsacks: Vec<(i64, i64)>,
 }
 
-#[pymethods]
-impl Trace {
-    /// From int64 arrays by name (`is_bare`: bool; `sack_first` and `sack_edges` may be missing).
-    #[new]
-    #[pyo3(signature = (columns, *, smss, has_start, has_sack, dsacks))]
-    fn new(
-        columns: &Bound<'_, PyDict>,
-        smss: i64,
-        has_start: bool,
-        has_sack: bool,
-        dsacks: Vec<(i64, i64)>,
-    ) -> PyResult<Self> {
-        let trace = infer::Trace {
-            send_ns: ints(columns, "send_ns")?,
-            send_offset: ints(columns, "send_offset")?,
-            send_end: ints(columns, "send_end")?,
-            ack_ns: ints(columns, "ack_ns")?,
-            ack_offset: ints(columns, "ack_offset")?,
-            rwnd: ints(columns, "rwnd")?,
-            is_bare: values(columns, "is_bare")?.ok_or_else(|| PyKeyError::new_err("is_bare"))?,
-            sack_high: ints(columns, "sack_high")?,
-            sacked: ints(columns, "sacked")?,
-            sack_first: values(columns, "sack_first")?.unwrap_or_default(),
-            sack_edges: values(columns, "sack_edges")?.unwrap_or_default(),
-            dsacks,
-            smss,
-            has_start,
-            has_sack,
-        };
-        let checked = trace
-            .checked()
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+/// From an object that has them as attributes of these names, without a copy.
+impl<'py> FromPyObject<'_, 'py> for Columns<'py> {
+    type Error = PyErr;
+
+    fn extract(timeline: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         Ok(Self {
-            inner: Arc::new(checked),
+            send_ns: column(&timeline, "send_ns")?,
+            send_offset: column(&timeline, "send_offset")?,
+            send_end: column(&timeline, "send_end")?,
+            ack_ns: column(&timeline, "ack_ns")?,
+            ack_offset: column(&timeline, "ack_offset")?,
+            rwnd: column(&timeline, "rwnd")?,
+            is_bare: column(&timeline, "is_bare")?,
+            sack_high: column(&timeline, "sack_high")?,
+            sacked: column(&timeline, "sacked")?,
+            sack_first: column(&timeline, "sack_first")?,
+            sack_edges: column(&timeline, "sack_edges")?,
+            smss: timeline.getattr("smss")?.extract()?,
+            has_start: timeline.getattr("has_start")?.extract()?,
+            has_sack: timeline.getattr("has_sack")?.extract()?,
+            dsacks: timeline.getattr("dsacks")?.extract()?,
         })
     }
+}
 
-    #[getter]
-    fn smss(&self) -> i64 {
-        self.inner.smss
+fn column<'py, T: numpy::Element>(
+    timeline: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<PyReadonlyArray1<'py, T>> {
+    let wrong = |_| PyTypeError::new_err(format!("{name}: not an array of its type"));
+    let array = timeline.getattr(name)?;
+    let found: PyReadonlyArray1<'py, T> = array.extract().map_err(wrong)?;
+    if found.as_slice().is_ok() {
+        return Ok(found);
     }
+    // A view with gaps.
+    array.call_method0("copy")?.extract().map_err(wrong)
+}
 
-    #[getter]
-    fn has_start(&self) -> bool {
-        self.inner.has_start
-    }
-
-    #[getter]
-    fn has_sack(&self) -> bool {
-        self.inner.has_sack
-    }
-
-    #[getter]
-    fn dsacks(&self) -> Vec<(i64, i64)> {
-        self.inner.dsacks.clone()
-    }
-
-    /// (left, right, ack): disjoint ranges in order of offset, and the ACK that first reported each as SACKed.
-    fn scoreboard<'py>(&self, py: Python<'py>) -> Triple<'py> {
-        let board = infer::Scoreboard::new(&self.inner);
-        let column = |value: fn(&(i64, i64, u32)) -> i64| {
-            let values: Vec<i64> = board.rows().iter().map(value).collect();
-            values.into_pyarray(py)
+impl Columns<'_> {
+    fn trace(&self) -> PyResult<infer::Trace<'_>> {
+        let trace = infer::Trace {
+            send_ns: self.send_ns.as_slice()?,
+            send_offset: self.send_offset.as_slice()?,
+            send_end: self.send_end.as_slice()?,
+            ack_ns: self.ack_ns.as_slice()?,
+            ack_offset: self.ack_offset.as_slice()?,
+            rwnd: self.rwnd.as_slice()?,
+            is_bare: self.is_bare.as_slice()?,
+            sack_high: self.sack_high.as_slice()?,
+            sacked: self.sacked.as_slice()?,
+            sack_first: self.sack_first.as_slice()?,
+            sack_edges: self.sack_edges.as_slice()?,
+            dsacks: &self.dsacks,
+            smss: self.smss,
+            has_start: self.has_start,
+            has_sack: self.has_sack,
         };
-        (
-            column(|row| row.0),
-            column(|row| row.1),
-            column(|row| i64::from(row.2)),
-        )
-    }
-
-    /// A copy of one of the columns that the trace was made of.
-    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let trace = &*self.inner;
-        let ints = match name {
-            "send_ns" => &trace.send_ns,
-            "send_offset" => &trace.send_offset,
-            "send_end" => &trace.send_end,
-            "ack_ns" => &trace.ack_ns,
-            "ack_offset" => &trace.ack_offset,
-            "rwnd" => &trace.rwnd,
-            "sack_high" => &trace.sack_high,
-            "sacked" => &trace.sacked,
-            "sack_first" => &trace.sack_first,
-            "sack_edges" => &trace.sack_edges,
-            "is_bare" => return Ok(PyArray1::from_slice(py, &trace.is_bare).into_any()),
-            _ => return Err(PyKeyError::new_err(name.to_owned())),
-        };
-        Ok(PyArray1::from_slice(py, ints).into_any())
+        trace
+            .checked()
+            .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 }
 
-fn values<T: numpy::Element>(columns: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<Vec<T>>> {
-    let Some(column) = columns.get_item(name)? else {
-        return Ok(None);
+/// (left, right, ack): disjoint ranges in order of offset, and the ACK that first reported each as SACKed.
+#[pyfunction]
+fn scoreboard<'py>(py: Python<'py>, timeline: Columns<'py>) -> PyResult<Triple<'py>> {
+    let board = infer::Scoreboard::new(&timeline.trace()?);
+    let column = |value: fn(&(i64, i64, u32)) -> i64| {
+        let values: Vec<i64> = board.rows().iter().map(value).collect();
+        values.into_pyarray(py)
     };
-    let array: PyReadonlyArray1<'_, T> = column.extract()?;
-    Ok(Some(array.to_vec()?))
-}
-
-fn ints(columns: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<i64>> {
-    values(columns, name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    Ok((
+        column(|row| row.0),
+        column(|row| row.1),
+        column(|row| i64::from(row.2)),
+    ))
 }
 
 /// Ranges that the SACK blocks of some ACKs report as received twice (RFC 2883).
@@ -149,9 +136,9 @@ fn dsacks(
     sack_edges: PyReadonlyArray1<'_, i64>,
 ) -> PyResult<Vec<(i64, i64)>> {
     let trace = infer::Trace {
-        ack_offset: ack_offset.to_vec()?,
-        sack_first: sack_first.to_vec()?,
-        sack_edges: sack_edges.to_vec()?,
+        ack_offset: ack_offset.as_slice()?,
+        sack_first: sack_first.as_slice()?,
+        sack_edges: sack_edges.as_slice()?,
         ..infer::Trace::default()
     };
     Ok(trace.received_twice())
@@ -201,15 +188,30 @@ fn slow_starts_per_cycle(
 /// What a trace shows of its sender (core/src/infer/observer.rs): each table a dict of numpy columns.
 #[pyclass(frozen, module = "tcptrace_lab._core")]
 pub struct Observed {
-    pub inner: infer::Observed,
+    inner: infer::Observed,
+    /// Moved out: as large as all the rest.
+    windows: Py<PyDict>,
 }
 
 /// Reads a trace from end to end.
 #[pyfunction]
-fn observe(py: Python<'_>, trace: &Trace) -> Observed {
-    let trace = Arc::clone(&trace.inner);
-    let inner = py.detach(|| infer::observe(&trace));
-    Observed { inner }
+fn observe(py: Python<'_>, timeline: Columns<'_>) -> PyResult<Observed> {
+    let trace = timeline.trace()?;
+    let mut inner = py.detach(|| infer::observe(&trace));
+    let windows = window_arrays(py, std::mem::take(&mut inner.windows))?.unbind();
+    Ok(Observed { inner, windows })
+}
+
+fn window_arrays(py: Python<'_>, windows: infer::Windows) -> PyResult<Bound<'_, PyDict>> {
+    let limited_by = windows.limited_by.iter().map(|&limit| limit as i8);
+    table!(py,
+        "time_ns" => windows.time_ns,
+        "cwnd" => windows.cwnd,
+        "cwnd_low" => windows.cwnd_low,
+        "cwnd_high" => windows.cwnd_high,
+        "ssthresh" => windows.ssthresh,
+        "limited_by" => limited_by.collect::<Vec<_>>(),
+    )
 }
 
 #[pymethods]
@@ -319,17 +321,9 @@ impl Observed {
         )
     }
 
-    /// A row per ACK and per restart; -1: not known, or nothing bounds it.
-    fn windows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let windows = &self.inner.windows;
-        table!(py,
-            "time_ns" => windows.time_ns.clone(),
-            "cwnd" => windows.cwnd.clone(),
-            "cwnd_low" => windows.cwnd_low.clone(),
-            "cwnd_high" => windows.cwnd_high.clone(),
-            "ssthresh" => windows.ssthresh.clone(),
-            "limited_by" => windows.limited_by.iter().map(|&limit| limit as i8).collect::<Vec<_>>(),
-        )
+    /// A row per ACK and per restart; -1: not known, or nothing bounds it. The same arrays each time.
+    fn windows<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.windows.bind(py).clone()
     }
 
     /// Share of the time by what limited the sender, in the order of `LIMITS`; None: nothing was to be delivered.
