@@ -257,7 +257,7 @@ class Run:
 
     def write_truth(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write the truth side-car (.parquet, .csv, .csv.gz), and beside it NAME.drops and NAME.queue."""
-        from tcptrace_lab.truth import drop_table, queue_table, truth_files, truth_table
+        from tcptrace_lab.truth_tables import drop_table, queue_table, truth_files, truth_table
 
         files = truth_files(path)
         for file, table in zip(files, (truth_table, drop_table, queue_table), strict=True):

@@ -27,7 +27,7 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.simulate import FILE_EPOCH_S, Run, checked_capture, simulate
 from tcptrace_lab.tables import appending, replacing, suffix_of
-from tcptrace_lab.truth import drop_table, queue_table, truth_files, truth_table
+from tcptrace_lab.truth_tables import drop_table, queue_table, truth_files, truth_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ LAYERS = (
     ("classify",),
     ("reconstruct",),
     ("sweep", "testbed"),
-    ("simulate", "simulate_to_files", "truth"),
+    ("simulate", "simulate_to_files", "truth_tables"),
     ("capture",),
     ("backends",),
     ("models",),

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tcptrace_lab import read
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.reconstruct.truth import read_truth
+from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Scenario
 from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.scenario_file import load, parse, scenario_table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import math
 import tomllib
@@ -149,3 +150,13 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["$defs"]["Control"]["properties"]["prr"]["x-profiles"] == ["rfc"]
     assert "vegas" in found["$defs"]["Control"]["properties"]["name"]["enum"]
     assert main(["simulate"]) == 2
+
+
+def test_the_page_of_keys_is_the_schema_s() -> None:
+    """docs/make_scenario.py writes it."""
+    spec = importlib.util.spec_from_file_location("make_scenario", ROOT / "docs" / "make_scenario.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8") == script.page()

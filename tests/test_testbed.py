@@ -15,7 +15,7 @@ from tcptrace_lab import classify
 from tcptrace_lab.cli import main
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.score import score
-from tcptrace_lab.reconstruct.truth import read_truth
+from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as NetworkPath
 from tcptrace_lab.scenario_file import load

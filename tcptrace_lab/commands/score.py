@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.classify.replayed import replayed
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.reconstruct.score import score
-    from tcptrace_lab.reconstruct.truth import read_truth
+    from tcptrace_lab.reconstruct.truth_file import read_truth
     from tcptrace_lab.tables import check_table, flat, write_answer
 
     if arguments.output:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.truth import SEQUENCE_SPACE, Truth
+from tcptrace_lab.reconstruct.truth_file import SEQUENCE_SPACE, Truth
 
 
 def aligned(truth: Truth, timeline: Timeline, first_sequence: int) -> Truth:

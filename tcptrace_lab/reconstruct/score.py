@@ -11,7 +11,7 @@ import numpy as np
 from tcptrace_lab.reconstruct.align import aligned
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
-from tcptrace_lab.reconstruct.truth import SEQUENCE_SPACE, Truth
+from tcptrace_lab.reconstruct.truth_file import SEQUENCE_SPACE, Truth
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY
 
 # An ACK's row in the truth follows its capture by microseconds.

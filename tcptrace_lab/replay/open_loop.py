@@ -127,7 +127,7 @@ class OpenLoop(Run):
 
     def write_side_cars(self, path: str | os.PathLike[str], *, suffix: str = ".csv") -> list[Path]:
         """Write NAME.drops, NAME.queue and NAME.delays beside `path`."""
-        from tcptrace_lab.truth import DROP_COLUMNS, queue_table
+        from tcptrace_lab.truth_tables import DROP_COLUMNS, queue_table
 
         base = Path(path).with_suffix("")
         epoch_ns = self._open.epoch_ns

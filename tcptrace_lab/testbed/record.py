@@ -18,7 +18,7 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.scenario_file import scenario_table
 from tcptrace_lab.tables import finite
-from tcptrace_lab.testbed import truth
+from tcptrace_lab.testbed import kernel_truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings, settings
 from tcptrace_lab.testbed.namespaces import Dump, Namespace, Program
 from tcptrace_lab.testbed.realtime import RealTime
@@ -162,7 +162,7 @@ def _write(
         "drops": output.with_name(output.name + ".drops.csv"),
         "queue": output.with_name(output.name + ".queue.csv.gz"),
     }
-    write_csv(files["truth"], truth.COLUMNS, [row.text() for row in rows])
+    write_csv(files["truth"], kernel_truth.COLUMNS, [row.text() for row in rows])
     write_csv(files["drops"], DROP_COLUMNS, drop_rows(report["drops"], nodes_before=before))
     write_csv(files["queue"], QUEUE_COLUMNS, queue_rows(report["queue"], nodes_before=before))
     metadata = _metadata(scenario, plan, run, snaplen=snaplen)
@@ -208,7 +208,7 @@ def _metadata(scenario: Scenario, plan: Settings, run: Mapping[str, Any], *, sna
             **run["account"],
             "late_acks": [
                 [seconds(time_ns), segments]
-                for time_ns, segments in truth.late_acks(rows, packet_bytes=scenario.path.packet_bytes)
+                for time_ns, segments in kernel_truth.late_acks(rows, packet_bytes=scenario.path.packet_bytes)
             ],
             "rows": {ev: sum(row.ev == ev for row in rows) for ev in "ASRCI"},
         },
@@ -219,7 +219,7 @@ def _metadata(scenario: Scenario, plan: Settings, run: Mapping[str, Any], *, sna
             **{key: report[key] for key in ("forward", "reverse", "is_conserved", "write_errors", "clock_drift_ns")},
         },
         "measured": {
-            str(port): asdict(truth.measure(rows, sport=port, restarts=scenario.control.recovery == "tahoe"))
+            str(port): asdict(kernel_truth.measure(rows, sport=port, restarts=scenario.control.recovery == "tahoe"))
             for port in ports
             if port and run["account"]["unavailable"] is None
         },

@@ -12,7 +12,7 @@ from typing import Any
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario import Scenario, plain
-from tcptrace_lab.testbed import truth
+from tcptrace_lab.testbed import kernel_truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings
 from tcptrace_lab.testbed.namespaces import Namespace, Program
 from tcptrace_lab.testbed.realtime import RealTime
@@ -50,7 +50,7 @@ class KernelSenders:
         first_port = self._plan.flows[0]["port"]
         order = {
             "name": f"tcptrace-lab-{first_port}",
-            "events": truth.EVENTS,
+            "events": kernel_truth.EVENTS,
             "first_port": first_port,
             "last_port": self._plan.flows[-1]["port"],
             "buffer_kb": _TRACE_BUFFER_KB,
@@ -64,7 +64,7 @@ class KernelSenders:
         except LabError as error:
             self.account["unavailable"] = str(error)
             return None
-        self.account["tracepoints"] = list(truth.EVENTS)
+        self.account["tracepoints"] = list(kernel_truth.EVENTS)
         return tracer
 
     def send(self) -> list[dict[str, Any]]:
@@ -90,15 +90,15 @@ class KernelSenders:
             self.account["events_lost"] = said["lost"]
             self._tai_offset_s = said["tai_offset_s"]
 
-    def rows(self) -> list[truth.Row]:
+    def rows(self) -> list[kernel_truth.Row]:
         """The kernel's events and samples, by time."""
         rows = []
         if self._tracer is not None:
             with self._trace.open(encoding="utf-8", errors="replace") as lines:
-                rows = truth.from_trace(lines, tai_offset_s=self._tai_offset_s)
+                rows = kernel_truth.from_trace(lines, tai_offset_s=self._tai_offset_s)
         for port, samples in self._samples:
-            rows += truth.from_samples(samples, sport=port)
-        return truth.settle_ssthresh(rows)
+            rows += kernel_truth.from_samples(samples, sport=port)
+        return kernel_truth.settle_ssthresh(rows)
 
 
 class OwnSender:
@@ -131,13 +131,13 @@ class OwnSender:
     def finish(self) -> None:
         """Nothing runs any more."""
 
-    def rows(self) -> list[truth.Row]:
+    def rows(self) -> list[kernel_truth.Row]:
         """The sender's own rows."""
         names = tuple(self._columns)
         rows = []
         for values in zip(*self._columns.values(), strict=True):
             row = dict(zip(names, values, strict=True))
             if row["ssthresh"] is None:
-                row["ssthresh"] = truth.NO_SSTHRESH
-            rows.append(truth.Row(sport=OWN_PORT, **row))
+                row["ssthresh"] = kernel_truth.NO_SSTHRESH
+            rows.append(kernel_truth.Row(sport=OWN_PORT, **row))
         return rows

@@ -18,7 +18,7 @@ from tcptrace_lab.reconstruct.sender import Sender, sender
 from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import sender_view
 from tcptrace_lab.reconstruct.sent_order import sends
-from tcptrace_lab.reconstruct.truth import read_truth
+from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT, shared

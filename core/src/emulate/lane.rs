@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::journal::Journal;
-use super::packet::{Label, Packet};
+use super::packet::{Label, LabelledPacket};
 use crate::network::{Nanos, Path, Random};
 
 /// Which direction.
@@ -20,7 +20,7 @@ pub struct Lane {
     path: Path<Nanos, Label>,
     way: Way,
     /// By number; the path delivers in order.
-    packets: VecDeque<Packet>,
+    packets: VecDeque<LabelledPacket>,
     entered: u64,
     left: u64,
 }
@@ -40,7 +40,7 @@ impl Lane {
     pub fn enter(
         &mut self,
         now: i64,
-        mut packet: Packet,
+        mut packet: LabelledPacket,
         random: &mut Random,
         journal: &mut Journal,
     ) {
@@ -63,7 +63,7 @@ impl Lane {
         now: i64,
         random: &mut Random,
         journal: &mut Journal,
-    ) -> Option<(i64, Packet)> {
+    ) -> Option<(i64, LabelledPacket)> {
         let mut observer = journal.observer(self.way);
         let (due, label) = loop {
             let at = self.path.next().filter(|at| at.time.0 <= now)?;

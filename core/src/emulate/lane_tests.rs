@@ -4,7 +4,7 @@ use super::*;
 use crate::emulate::journal::{BIN_NS, Bin};
 use crate::network::DropReason;
 use crate::scenario::Scenario;
-use crate::simulate::{Records, paths};
+use crate::simulate::{Logs, paths};
 use proptest::prelude::*;
 
 fn label(number: u32) -> Label {
@@ -23,7 +23,7 @@ fn lane(nodes: &str, way: Way) -> Lane {
          path = {{ nodes = [{nodes}], return_delay_s = 0.03, ack_loss = 0.5 }}"
     );
     let scenario = Scenario::from_table(text.parse().unwrap()).unwrap();
-    let [forward, reverse] = paths(&scenario, Records::default());
+    let [forward, reverse] = paths(&scenario, Logs::default());
     match way {
         Way::Forward => Lane::new(forward, way),
         Way::Reverse => Lane::new(reverse, way),
@@ -43,7 +43,12 @@ fn carry(mut lane: Lane, entering: &[(i64, Label)]) -> (Vec<(i64, u32)>, Journal
     for &(time, label) in entering {
         leave(&mut lane, time, &mut random, &mut journal);
         let bytes = Vec::new();
-        lane.enter(time, Packet { bytes, label }, &mut random, &mut journal);
+        lane.enter(
+            time,
+            LabelledPacket { bytes, label },
+            &mut random,
+            &mut journal,
+        );
     }
     leave(&mut lane, i64::MAX, &mut random, &mut journal);
     lane.finish(i64::MAX / 2);

@@ -26,6 +26,6 @@ pub use lane::{Lane, Way};
 pub use own_device::{Sent, send};
 pub use own_sender::{NotSendable, OwnSender};
 pub use own_truth::{Event, Row, Truth};
-pub use packet::{Label, Packet};
+pub use packet::{Label, LabelledPacket};
 #[cfg(target_os = "linux")]
 pub use tunnel::{Carried, Report, Tunnel};

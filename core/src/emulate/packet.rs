@@ -8,7 +8,7 @@ const LINKTYPE_RAW: u16 = 101;
 
 /// An IP packet and the header fields that tell it from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct LabelledPacket {
     pub bytes: Vec<u8>,
     pub label: Label,
 }
@@ -31,7 +31,7 @@ pub struct Label {
     pub number: u64,
 }
 
-impl Packet {
+impl LabelledPacket {
     /// What is not TCP travels as well, without ports and payload.
     pub fn new(bytes: Vec<u8>, is_reverse: bool) -> Self {
         let ip_len = bytes.len() as u32;
@@ -87,21 +87,21 @@ mod tests {
 
     #[test]
     fn a_tcp_packet_is_known_by_its_headers_and_anything_else_by_its_length() {
-        let data = Packet::new(tcp(100), false).label;
+        let data = LabelledPacket::new(tcp(100), false).label;
         assert_eq!((data.src_port, data.dst_port), (40000, 5001));
         assert_eq!((data.tcp_seq, data.payload_len), (77, 100));
         assert!(data.is_data() && !data.is_pure_ack);
         assert_eq!(data.bytes(), 140);
 
-        let noise = Packet::new(vec![0xff; 20], false).label;
+        let noise = LabelledPacket::new(vec![0xff; 20], false).label;
         assert!(!noise.is_data() && !noise.is_pure_ack);
         assert_eq!(noise.bytes(), 20);
     }
 
     #[test]
     fn on_the_way_back_only_pure_acks_are_not_data() {
-        assert!(!Packet::new(tcp(0), true).label.is_data());
-        assert!(Packet::new(tcp(1), true).label.is_data());
+        assert!(!LabelledPacket::new(tcp(0), true).label.is_data());
+        assert!(LabelledPacket::new(tcp(1), true).label.is_data());
         // A SYN-ACK must not be lost as an ACK: the connection would begin with a second's timeout.
         let mut bytes = Vec::new();
         PacketBuilder::ipv4([10, 9, 2, 1], [10, 9, 1, 1], 64)
@@ -110,6 +110,6 @@ mod tests {
             .ack(5)
             .write(&mut bytes, &[])
             .expect("a vector takes every byte");
-        assert!(Packet::new(bytes, true).label.is_data());
+        assert!(LabelledPacket::new(bytes, true).label.is_data());
     }
 }

@@ -13,10 +13,10 @@ use super::device::{
 };
 use super::journal::{Bin, Dropped, Journal};
 use super::lane::{Lane, Way};
-use super::packet::Packet;
+use super::packet::LabelledPacket;
 use crate::network::Random;
 use crate::scenario::Scenario;
-use crate::simulate::{Records, paths};
+use crate::simulate::{Logs, paths};
 
 /// A timer wakes a thread some 40 us late: the last stretch before an event is spent looking at the clock.
 const SPIN_NS: i64 = 60_000;
@@ -100,7 +100,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(tunnel: &'a Tunnel) -> Self {
-        let [forward, reverse] = paths(&tunnel.scenario, Records::default());
+        let [forward, reverse] = paths(&tunnel.scenario, Logs::default());
         Self {
             tunnel,
             clock: VirtualClock::default(),
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
             Way::Reverse => self.tunnel.receiver.as_fd(),
         };
         while let Some(bytes) = read_packet(device, &mut self.buffer)? {
-            let packet = Packet::new(bytes, way == Way::Reverse);
+            let packet = LabelledPacket::new(bytes, way == Way::Reverse);
             let now = self.clock.wake(self.real(), self.next_event());
             self.deliver_due(now)?;
             let lane = match way {

@@ -182,7 +182,7 @@ impl<I: Instant> Node<I> {
         self
     }
 
-    /// Records the queue in bins of this length; 0: not at all.
+    /// Logs the queue in bins of this length; 0: not at all.
     pub fn with_bins(mut self, bin_ns: i64) -> Self {
         self.bin_ns = bin_ns;
         self

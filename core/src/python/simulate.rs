@@ -20,7 +20,7 @@ use crate::scenario::Scenario;
 use crate::simulate as engine;
 use crate::simulate::capture_file::Kept;
 use crate::simulate::summary::summary;
-use crate::simulate::{Controls, EventKind, Output, Place, Records, SenderState};
+use crate::simulate::{Controls, EventKind, Logs, Output, Place, SenderState};
 
 /// Runs a scenario given as a table; raises `ScenarioError` with the key that is wrong. `events`: ns-style rows are kept;
 /// `truth`: the senders' variables and the queues are.
@@ -40,7 +40,7 @@ fn simulate(
 ) -> PyResult<Simulation> {
     let scenario = scenario_of(scenario)?;
     let given = Controls {
-        records: Records { events, truth },
+        logs: Logs { events, truth },
         most_events,
         ..Controls::default()
     };
@@ -68,7 +68,7 @@ fn simulate_to_files(
     controls: Vec<Option<Bound<'_, PyAny>>>,
 ) -> PyResult<Simulation> {
     let scenario = scenario_of(scenario)?;
-    let records = Records {
+    let logs = Logs {
         events: false,
         truth: on_piece.is_some(),
     };
@@ -88,7 +88,7 @@ fn simulate_to_files(
     let own = Controls {
         stop,
         outlet: Some(&mut outlet),
-        records,
+        logs,
         ..Controls::default()
     };
     let output = sweep::run(py, &scenario, controls, own)?;

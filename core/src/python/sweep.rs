@@ -15,7 +15,7 @@ use super::scenario::scenario_of;
 use crate::congestion::Control;
 use crate::scenario::{Profile, Scenario};
 use crate::simulate::summary::{Value, summary};
-use crate::simulate::{self, Controls, Output, Records};
+use crate::simulate::{self, Controls, Logs, Output};
 
 /// How often a run looks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
@@ -107,7 +107,7 @@ pub fn sweep(
                         }
                         let controls = Controls {
                             stop: stopped.clone(),
-                            records: Records {
+                            logs: Logs {
                                 events: false,
                                 truth: false,
                             },

@@ -6,11 +6,11 @@ use super::impossible::Acknowledged;
 use super::packets::{NO_PAIR, Passing};
 use crate::network::{DropReason, Nanos, Observer, Path, Random, Stamp, Traveller};
 use crate::scenario::Scenario;
-use crate::simulate::{NodeTotals, Records, paths};
+use crate::simulate::{Logs, NodeTotals, paths};
 
 /// A packet that the path lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drop {
+pub struct DroppedPacket {
     pub time_ns: i64,
     pub node: u32,
     pub reason: DropReason,
@@ -142,7 +142,7 @@ pub struct Carrier {
     random: Random,
     pub ways: [Way; 2],
     pub acknowledged: Acknowledged,
-    pub drops: Vec<Drop>,
+    pub drops: Vec<DroppedPacket>,
     pub delays: Vec<Delay>,
     keeps_rows: bool,
     is_managed: bool,
@@ -151,7 +151,7 @@ pub struct Carrier {
 /// Where a direction's drops are written down.
 struct Watch<'a> {
     way: &'a mut Way,
-    drops: Option<&'a mut Vec<Drop>>,
+    drops: Option<&'a mut Vec<DroppedPacket>>,
     /// Numbers of the lost.
     lost: Vec<u64>,
 }
@@ -182,7 +182,7 @@ impl Observer<Nanos, Passing> for Watch<'_> {
         self.way.dropped[reason as usize] += 1;
         self.way.data_dropped += u64::from(packet.tcp.payload_len > 0);
         if let Some(drops) = &mut self.drops {
-            drops.push(Drop {
+            drops.push(DroppedPacket {
                 time_ns: at.time.0,
                 node: node as u32,
                 reason,
@@ -199,7 +199,7 @@ impl Carrier {
         Self {
             paths: paths(
                 scenario,
-                Records {
+                Logs {
                     events: false,
                     truth: keeps_rows,
                 },

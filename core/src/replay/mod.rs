@@ -10,7 +10,7 @@ mod packets;
 mod run;
 mod sides;
 
-pub use carrier::{Carrier, Delay, Delays, Drop, Way};
+pub use carrier::{Carrier, Delay, Delays, DroppedPacket, Way};
 pub use packets::{NO_PAIR, Passing};
 pub use run::{Counts, Failed, Finished, Sink, run};
 pub use sides::{Pair, Sides};

@@ -41,7 +41,7 @@ pub struct Scenario {
     /// ns2 counts packets as ns-2.35 does (no SYN, fixed packet size); rfc is a modern byte-counting stack.
     #[serde(default)]
     pub profile: Profile,
-    /// Of every random number of the run.
+    /// Draws every random number of the run.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64))]
     pub seed: u64,
@@ -148,19 +148,19 @@ pub struct ControlSpec {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Rto")]
 pub struct RtoSpec {
-    /// Its least value.
+    /// The least timeout.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub min_s: f64,
-    /// Its greatest, backed off.
+    /// The greatest timeout, backed off.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub max_s: f64,
-    /// Before the first sample.
+    /// The timeout before the first sample.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub initial_s: f64,
     /// The clock tick G (ns-2's tcpTick_).
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub granularity_s: f64,
-    /// Doubled on each timeout (RFC 6298 section 5.5); off for experiments.
+    /// The timer doubles on each timeout (RFC 6298 section 5.5); off for experiments.
     pub backoff: bool,
     /// Phase of the sender's tick clock, as a share of a tick.
     #[schemars(extend("minimum" = 0, "exclusiveMaximum" = 1, "x-unit" = "ticks", "x-profiles" = ["ns2"]))]

@@ -31,7 +31,7 @@ pub struct PathSpec {
     #[serde(default = "infinite")]
     #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "bit/s"))]
     pub access_rate_bps: f64,
-    /// Its propagation.
+    /// Propagation of the access link.
     #[serde(default)]
     #[schemars(extend("minimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub access_delay_s: f64,

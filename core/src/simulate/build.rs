@@ -1,6 +1,6 @@
 //! From a scenario to paths and controls.
 
-use super::Records;
+use super::Logs;
 use crate::congestion::{Control, Counting};
 use crate::network::{CoDel, Discipline, Instant, Limit, Link, Node, Path, Traveller};
 use crate::scenario::{BufferUnit, ControlSpec, NodeSpec, Queue, Scenario};
@@ -9,9 +9,9 @@ use crate::scenario::{BufferUnit, ControlSpec, NodeSpec, Queue, Scenario};
 pub const QUEUE_BIN_NS: i64 = 10_000_000;
 
 /// The way of forward connections' data, and the way back.
-pub fn paths<I: Instant, P: Traveller>(scenario: &Scenario, records: Records) -> [Path<I, P>; 2] {
-    let bin_ns = if records.truth { QUEUE_BIN_NS } else { 0 };
-    let end = if records.is_watched(scenario) {
+pub fn paths<I: Instant, P: Traveller>(scenario: &Scenario, logs: Logs) -> [Path<I, P>; 2] {
+    let bin_ns = if logs.truth { QUEUE_BIN_NS } else { 0 };
+    let end = if logs.is_watched(scenario) {
         0
     } else {
         scenario.duration_ns()

@@ -2,11 +2,12 @@
 
 mod build;
 pub mod capture_file;
+mod event_loop;
 mod io;
-mod ns2;
 mod output;
 pub mod packet_counting;
 mod record;
+mod replica;
 mod rfc;
 pub mod summary;
 pub mod taps;
@@ -20,6 +21,9 @@ pub use rfc::{initial_state, options as sender_options, rto};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use replica::ns2::Ns2Connection;
+use rfc::RfcConnection;
 
 use crate::congestion::{Control, Counting, Profile};
 use crate::scenario::Scenario;
@@ -38,14 +42,14 @@ const EVENTS_PER_PIECE: u64 = 1 << 16;
 
 /// What a run writes down besides its totals, losses and drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Records {
+pub struct Logs {
     /// ns-style rows (send, arrive, drop, `start_tx`, recv): large.
     pub events: bool,
     /// cwnd, ssthresh, flight and state at every change; the queues in bins.
     pub truth: bool,
 }
 
-impl Default for Records {
+impl Default for Logs {
     fn default() -> Self {
         Self {
             events: false,
@@ -54,7 +58,7 @@ impl Default for Records {
     }
 }
 
-impl Records {
+impl Logs {
     /// Whether packets are kept on their way, not only counted.
     pub fn is_watched(self, scenario: &Scenario) -> bool {
         self.events || !scenario.taps.is_empty()
@@ -69,7 +73,7 @@ pub struct Controls<'a> {
     /// Set by whoever no longer wants the result.
     pub stop: Arc<AtomicBool>,
     pub outlet: Option<&'a mut dyn Outlet>,
-    pub records: Records,
+    pub logs: Logs,
     /// Work without a known end is not done: after so many events the run is cut.
     pub most_events: Option<u64>,
     /// Events since the beginning.
@@ -112,8 +116,8 @@ impl Controls<'_> {
 /// Runs a scenario.
 pub fn run(scenario: &Scenario, mut controls: Controls) -> Output {
     let output = match scenario.profile {
-        Profile::Ns2 => ns2::run(scenario, &mut controls),
-        Profile::Rfc => rfc::run(scenario, &mut controls),
+        Profile::Ns2 => event_loop::run::<Ns2Connection>(scenario, &mut controls),
+        Profile::Rfc => event_loop::run::<RfcConnection>(scenario, &mut controls),
     };
     Output {
         is_cut: controls.is_cut(),

@@ -1,6 +1,6 @@
 //! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
 
-use super::Records;
+use super::Logs;
 use crate::congestion::Values;
 use crate::infer::{Cycles, Moment};
 use crate::network::{DropReason, Instant, Stamp};
@@ -162,10 +162,10 @@ pub struct Recorder<I> {
 }
 
 impl<I: Instant> Recorder<I> {
-    pub fn new(connections: usize, records: Records) -> Self {
+    pub fn new(connections: usize, logs: Logs) -> Self {
         Self {
-            keeps_truth: records.truth,
-            keeps_events: records.events,
+            keeps_truth: logs.truth,
+            keeps_events: logs.events,
             cycles: vec![Cycles::default(); connections],
             truth: Vec::new(),
             control_values: vec![ControlValues::default(); connections],

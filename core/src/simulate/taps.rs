@@ -11,7 +11,7 @@ use crate::wire::{Endpoint, Segment};
 
 /// Where a tap stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TapPlace {
     /// The data senders' interface.
     Sender,
     /// Before a node's queue: packets that it drops are seen.
@@ -22,7 +22,7 @@ pub enum Place {
     Receiver,
 }
 
-impl Place {
+impl TapPlace {
     /// "sender", "receiver", "node0.in", "node0.out"; the scenario has checked that the node exists. The
     /// engine has `nodes_before` before the scenario's first.
     fn parse(name: &str, nodes_before: usize) -> Option<Self> {
@@ -52,7 +52,7 @@ pub trait Captured: Copy {
 /// What one tap saw.
 #[derive(Debug)]
 struct Tap<P> {
-    place: Place,
+    place: TapPlace,
     rows: Vec<(i64, P)>,
 }
 
@@ -88,7 +88,7 @@ impl<P: Captured> Taps<P> {
             taps: scenario
                 .taps
                 .iter()
-                .filter_map(|name| Place::parse(name, path.nodes_before()))
+                .filter_map(|name| TapPlace::parse(name, path.nodes_before()))
                 .map(|place| Tap {
                     place,
                     rows: Vec::new(),
@@ -126,9 +126,9 @@ impl<P: Captured> Taps<P> {
             return;
         }
         let place = if direction == 0 {
-            Place::Sender
+            TapPlace::Sender
         } else {
-            Place::Receiver
+            TapPlace::Receiver
         };
         self.see(place, at_ns, packet);
     }
@@ -140,21 +140,21 @@ impl<P: Captured> Taps<P> {
             return;
         }
         let place = if direction == 0 {
-            Place::Receiver
+            TapPlace::Receiver
         } else {
-            Place::Sender
+            TapPlace::Sender
         };
         self.see(place, at_ns, packet);
         if direction == 0 {
             return;
         }
         if self.is_mirrored() {
-            self.see(Place::NodeIn(0), at_ns, packet);
-            self.see(Place::NodeOut(0), at_ns, packet);
+            self.see(TapPlace::NodeIn(0), at_ns, packet);
+            self.see(TapPlace::NodeOut(0), at_ns, packet);
         } else {
             // The way back has no routers at the nodes' places: a delay, spread as the way there is.
             for tap in &mut self.taps {
-                if let Place::NodeIn(node) | Place::NodeOut(node) = tap.place {
+                if let TapPlace::NodeIn(node) | TapPlace::NodeOut(node) = tap.place {
                     let ahead_ns = self.before_ns[node].min(self.return_ns);
                     tap.rows.push((at_ns - ahead_ns, *packet));
                 }
@@ -169,10 +169,10 @@ impl<P: Captured> Taps<P> {
             return;
         }
         if direction == 0 {
-            self.see(Place::NodeIn(node), at_ns, packet);
+            self.see(TapPlace::NodeIn(node), at_ns, packet);
         } else if node > 0 && self.is_mirrored() {
             // Behind the mirrored link of the way back: the router that node `nodes - node` there belongs to.
-            self.see(Place::NodeOut(self.nodes[0] - node), at_ns, packet);
+            self.see(TapPlace::NodeOut(self.nodes[0] - node), at_ns, packet);
         }
     }
 
@@ -183,13 +183,13 @@ impl<P: Captured> Taps<P> {
             return;
         }
         if direction == 0 {
-            self.see(Place::NodeOut(node), at_ns, packet);
+            self.see(TapPlace::NodeOut(node), at_ns, packet);
         } else if node > 0 && self.is_mirrored() {
-            self.see(Place::NodeIn(self.nodes[0] - node), at_ns, packet);
+            self.see(TapPlace::NodeIn(self.nodes[0] - node), at_ns, packet);
         }
     }
 
-    fn see(&mut self, place: Place, at_ns: i64, packet: &P) {
+    fn see(&mut self, place: TapPlace, at_ns: i64, packet: &P) {
         for tap in self.taps.iter_mut().filter(|tap| tap.place == place) {
             tap.rows.push((at_ns, *packet));
         }
@@ -330,10 +330,13 @@ mod tests {
 
     #[test]
     fn a_place_is_read_from_its_name() {
-        assert_eq!(Place::parse("sender", 1), Some(Place::Sender));
-        assert_eq!(Place::parse("node12.out", 1), Some(Place::NodeOut(13)));
+        assert_eq!(TapPlace::parse("sender", 1), Some(TapPlace::Sender));
+        assert_eq!(
+            TapPlace::parse("node12.out", 1),
+            Some(TapPlace::NodeOut(13))
+        );
         for unknown in ["", "node", "node1", "node1.up", "nodex.in", "router"] {
-            assert_eq!(Place::parse(unknown, 0), None, "{unknown}");
+            assert_eq!(TapPlace::parse(unknown, 0), None, "{unknown}");
         }
     }
 

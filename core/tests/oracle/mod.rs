@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tcptrace_core::scenario::Scenario;
-use tcptrace_core::simulate::{Controls, EventKind, Output, OutputEvent, Place, Records};
+use tcptrace_core::simulate::{Controls, EventKind, Logs, Output, OutputEvent, Place};
 
 /// Rows of a CSV as maps would be slow: columns by name, cells as text.
 pub struct Csv {
@@ -76,11 +76,11 @@ fn parse(path: &Path) -> Csv {
 
 /// A run as these tests write it: a scenario as JSON, null for what is left at its default, no taps unless named; and
 /// whether events and truth are recorded.
-pub fn scenario(json: &str) -> (Scenario, Records) {
+pub fn scenario(json: &str) -> (Scenario, Logs) {
     let mut given: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}\n{json}"));
     let mut take = |key| given.remove(key).and_then(|value| value.as_bool());
-    let records = Records {
+    let logs = Logs {
         events: take("record_events").unwrap_or(false),
         truth: take("record_truth").unwrap_or(true),
     };
@@ -89,7 +89,7 @@ pub fn scenario(json: &str) -> (Scenario, Records) {
     drop_nulls(&mut given);
     let table = serde_json::from_value(given).expect("a table");
     let scenario = Scenario::from_table(table).unwrap_or_else(|error| panic!("{error}\n{json}"));
-    (scenario, records)
+    (scenario, logs)
 }
 
 fn drop_nulls(value: &mut serde_json::Value) {
@@ -109,11 +109,8 @@ pub fn run(json: &str) -> Output {
 
 /// The same with controls written by the test.
 pub fn run_with(json: &str, controls: Controls) -> Output {
-    let (scenario, records) = scenario(json);
-    let controls = Controls {
-        records,
-        ..controls
-    };
+    let (scenario, logs) = scenario(json);
+    let controls = Controls { logs, ..controls };
     let output = tcptrace_core::simulate::run(&scenario, controls);
     for node in &output.nodes {
         assert!(

@@ -66,7 +66,7 @@ impl Agreed {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct RfcPacket {
     pub connection: u32,
     /// From the side that sends the data.
     pub is_from_sender: bool,
@@ -83,13 +83,13 @@ pub struct Packet {
     pub agreed: Agreed,
 }
 
-impl Packet {
+impl RfcPacket {
     pub fn is_syn(&self) -> bool {
         self.flags.has(TcpFlags::SYN)
     }
 }
 
-impl Traveller for Packet {
+impl Traveller for RfcPacket {
     fn bytes(&self) -> u32 {
         self.agreed.header_bytes(self.is_syn(), self.blocks.count) + self.payload
     }
@@ -99,7 +99,7 @@ impl Traveller for Packet {
     }
 }
 
-impl Carried for Packet {
+impl Carried for RfcPacket {
     fn connection(&self) -> u32 {
         self.connection
     }
@@ -127,7 +127,7 @@ fn ts_val(ns: i64) -> u32 {
     1_000_000u32.wrapping_add((ns / 1_000_000) as u32)
 }
 
-impl Captured for Packet {
+impl Captured for RfcPacket {
     fn first_seq(connection: u32) -> u32 {
         // The SYN takes the first number.
         isn(connection, true).wrapping_add(1)

@@ -1,12 +1,12 @@
 //! What a connection of the `rfc` profile tells of itself: rows of truth, losses, totals.
 
-use super::Connection;
+use super::RfcConnection;
 use crate::congestion::State;
-use crate::recovery::{Phase, Sender};
+use crate::recovery::Phase;
 use crate::simulate::record::{Known, LossRow, SenderState, Totals, TruthRow};
 use crate::simulate::rfc::Io;
 
-impl Connection {
+impl RfcConnection {
     /// A row for each reduction since the last look.
     pub(super) fn record_losses(&mut self, io: &mut Io) {
         let Some(sender) = &mut self.sender else {
@@ -61,7 +61,8 @@ impl Connection {
         });
     }
 
-    pub fn totals(&self) -> Totals {
+    /// Totals as they stand.
+    pub(super) fn books(&self) -> Totals {
         let acked = self
             .sender
             .as_ref()
@@ -72,11 +73,5 @@ impl Connection {
             delivered: self.receiver.delivered,
             ..self.totals
         }
-    }
-
-    pub fn smss(&self) -> u32 {
-        let options = self.sender.as_ref().map(Sender::options);
-        let options = options.or(self.seed.as_ref().map(|(options, ..)| options));
-        options.map_or(0, |options| options.smss as u32)
     }
 }

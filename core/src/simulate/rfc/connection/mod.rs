@@ -8,18 +8,20 @@ pub use new::{initial_state, options, rto};
 use std::collections::VecDeque;
 
 use super::Io;
-use super::packet::{Agreed, Blocks, Packet};
+use super::packet::{Agreed, Blocks, RfcPacket};
 use super::receiver::{Answer, Receiver};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos, Stamp, Traveller};
 use crate::recovery::{Arrived, Expired, Options, Outgoing, Rto, Sender};
+use crate::scenario::Scenario;
+use crate::simulate::Controls;
+use crate::simulate::event_loop::Simulated;
 use crate::simulate::record::{EventKind, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 use crate::wire::TcpFlags;
 
 /// A connection's sources in the schedule.
-pub const SOURCES: usize = 7;
 const RTO: usize = 0;
 const DELAYED_ACK: usize = 1;
 const APPLICATION: usize = 2;
@@ -31,7 +33,7 @@ const DEPARTURE: usize = 6;
 /// Everything a bulk transfer will ever send.
 const ENDLESS: u64 = 1 << 62;
 
-pub struct Connection {
+pub struct RfcConnection {
     number: u32,
     /// Direction of the data.
     direction: usize,
@@ -62,20 +64,33 @@ pub struct Connection {
     extra_delay: Nanos,
     /// What the sender's host takes for an ACK, at most.
     jitter_ns: u64,
-    last_stretch: VecDeque<(Stamp<Nanos>, Packet)>,
+    last_stretch: VecDeque<(Stamp<Nanos>, RfcPacket)>,
     last_truth: Option<(f64, f64, SenderState)>,
     totals: Totals,
 }
 
-impl Connection {
-    /// Schedules the first write: the handshake goes before it.
-    pub fn begin(&mut self, io: &mut Io) {
+impl Simulated for RfcConnection {
+    type Time = Nanos;
+    type Packet = RfcPacket;
+    const SOURCES: usize = 7;
+
+    fn new(
+        scenario: &Scenario,
+        number: usize,
+        first_source: usize,
+        controls: &mut Controls,
+    ) -> Self {
+        let control = controls.take(number, scenario);
+        Self::of(scenario, number, first_source, control)
+    }
+
+    /// The first write: the handshake goes before it.
+    fn begin(&mut self, io: &mut Io) {
         let next = self.writes.next().map(|ns| stamp(Nanos(ns), Nanos(0)));
         io.schedule.set(self.first_source + APPLICATION, next);
     }
 
-    /// A source of this connection has come up.
-    pub fn fire(&mut self, io: &mut Io, source: usize, at: Stamp<Nanos>) {
+    fn fire(&mut self, io: &mut Io, source: usize, at: Stamp<Nanos>) {
         match source {
             RTO => {
                 if self.timer.is_due(&mut io.schedule, at) {
@@ -114,6 +129,33 @@ impl Connection {
         }
     }
 
+    fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Nanos>, packet: RfcPacket) {
+        if packet.is_from_sender {
+            io.delivered(direction, &packet);
+            io.event(at, Place::Receiver, EventKind::Recv, &packet);
+            self.at_receiver(io, at, &packet);
+        } else {
+            self.on_way_back(io, at, packet);
+        }
+    }
+
+    /// A real sender answers a little later: a place freed at this very moment is free.
+    fn decided(at: Stamp<Nanos>) -> Nanos {
+        at.time
+    }
+
+    fn totals(&self) -> Totals {
+        self.books()
+    }
+
+    fn smss(&self) -> u32 {
+        let options = self.sender.as_ref().map(Sender::options);
+        let options = options.or(self.seed.as_ref().map(|(options, ..)| options));
+        options.map_or(0, |options| options.smss as u32)
+    }
+}
+
+impl RfcConnection {
     /// The application writes; the first write opens the connection.
     fn write(&mut self, io: &mut Io) {
         let bytes = self.writes.take();
@@ -163,7 +205,7 @@ impl Connection {
     }
 
     /// A segment of the data's sender has reached the receiver.
-    pub fn at_receiver(&mut self, io: &mut Io, _at: Stamp<Nanos>, packet: &Packet) {
+    fn at_receiver(&mut self, io: &mut Io, _at: Stamp<Nanos>, packet: &RfcPacket) {
         if packet.is_syn() {
             self.receiver.open(io.now.0, packet.ts_ns);
             let answer = self.packet(io, false, 0, 0, TcpFlags::SYN.with(TcpFlags::ACK));
@@ -231,7 +273,7 @@ impl Connection {
     }
 
     /// A segment of the receiver has come out of the shared way back.
-    pub fn on_way_back(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: Packet) {
+    fn on_way_back(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: RfcPacket) {
         if self.extra_delay > Nanos::ZERO || self.jitter_ns > 0 {
             let jitter = Nanos(io.random.below(self.jitter_ns + 1) as i64);
             let later = io.now.plus(self.extra_delay).plus(jitter);
@@ -250,7 +292,7 @@ impl Connection {
         io.schedule.set(self.first_source + LAST_STRETCH, next);
     }
 
-    fn at_sender(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &Packet) {
+    fn at_sender(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &RfcPacket) {
         io.delivered(1 - self.direction, packet);
         io.event(at, Place::Sender, EventKind::RecvAck, packet);
         self.sender_echo_ns = Some(packet.ts_ns);
@@ -286,7 +328,7 @@ impl Connection {
     }
 
     /// SYN+ACK has come: the third segment, then data.
-    fn establish(&mut self, io: &mut Io, packet: &Packet) {
+    fn establish(&mut self, io: &mut Io, packet: &RfcPacket) {
         if let (Some((options, control, state)), Some(sent)) = (self.seed.take(), self.syn_sent) {
             self.sender_rcv_nxt = 1;
             if self.totals.retransmissions == 0 {
@@ -366,7 +408,7 @@ impl Connection {
         seq: u64,
         payload: u32,
         flags: TcpFlags,
-    ) -> Packet {
+    ) -> RfcPacket {
         let is_first = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK);
         let (ack, window, echo_ns) = if is_from_sender {
             (
@@ -381,7 +423,7 @@ impl Connection {
                 self.receiver.ts_recent_ns,
             )
         };
-        Packet {
+        RfcPacket {
             connection: self.number,
             is_from_sender,
             seq,
@@ -401,7 +443,7 @@ impl Connection {
         }
     }
 
-    fn transmit(&mut self, io: &mut Io, packet: Packet) {
+    fn transmit(&mut self, io: &mut Io, packet: RfcPacket) {
         let at = stamp(io.now, io.now);
         let (place, kind, direction) = if packet.is_from_sender {
             (Place::Sender, EventKind::Send, self.direction)

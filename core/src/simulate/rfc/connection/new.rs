@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Connection, DELAYED_ACK, DEPARTURE, FIN_AGAIN, RTO};
+use super::{DELAYED_ACK, DEPARTURE, FIN_AGAIN, RTO, RfcConnection};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos};
 use crate::recovery::{Options, Rto};
@@ -13,8 +13,8 @@ use crate::simulate::rfc::receiver::Receiver;
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 
-impl Connection {
-    pub fn new(
+impl RfcConnection {
+    pub(super) fn of(
         scenario: &Scenario,
         number: usize,
         first_source: usize,

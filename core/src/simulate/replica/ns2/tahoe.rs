@@ -1,14 +1,14 @@
 //! ns-2's `Agent/TCP`: Tahoe (fast retransmit, then slow start from one packet).
 
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use crate::recovery::DetectedBy;
 use crate::simulate::record::SenderState;
 
 pub struct Tahoe;
 
 impl Agent for Tahoe {
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if packet.number() > base.last_ack {
             base.new_ack(io, packet);
             base.open_cwnd(io.now.0);

@@ -1,7 +1,7 @@
 //! What ns-2's senders share: numbers, window, timing of one packet, output.
 
 use super::deliveries::Deliveries;
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use super::rto::{Sample, TickRto};
 use crate::congestion::{Ack, Control, Loss, State};
 use crate::network::{Instant, Seconds, Stamp};
@@ -10,7 +10,7 @@ use crate::simulate::record::{EventKind, LossRow, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 
 /// What an agent may touch besides itself.
-pub type Io = crate::simulate::io::Io<Seconds, Packet>;
+pub type Io = crate::simulate::io::Io<Seconds, Ns2Packet>;
 
 /// Why the window was last cut (ns-2's `last_cwnd_action_`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Base {
     pub fn output(&mut self, io: &mut Io, number: i64) {
         let is_syn = self.has_syn && number == 0;
         let bytes = if is_syn { 40 } else { self.packet_bytes };
-        let packet = Packet::data(self.connection, number, bytes, io.now.0);
+        let packet = Ns2Packet::data(self.connection, number, bytes, io.now.0);
         let nothing_outstanding = self.highest_ack == self.max_seq;
         self.totals.packets_sent += 1;
         let at = Stamp {
@@ -206,7 +206,7 @@ impl Base {
 
     /// The agent has done with an ACK: what it delivered.
     #[cold]
-    pub fn tell_delivery(&mut self, now: Seconds, packet: &Packet) {
+    pub fn tell_delivery(&mut self, now: Seconds, packet: &Ns2Packet) {
         let srtt_ns = self.rto.srtt_ns();
         let Some(deliveries) = &mut self.deliveries else {
             return;
@@ -216,7 +216,7 @@ impl Base {
     }
 
     /// Bookkeeping of an ACK of new data; the window is opened apart.
-    pub fn new_ack(&mut self, io: &mut Io, packet: &Packet) {
+    pub fn new_ack(&mut self, io: &mut Io, packet: &Ns2Packet) {
         self.dupacks = 0;
         self.last_ack = packet.number();
         self.highest_ack = packet.number();
@@ -325,7 +325,7 @@ impl Base {
 
 /// A sender's own part: what it does with an ACK and a timeout, and when it sends.
 pub trait Agent {
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet);
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet);
     fn on_timeout(&mut self, base: &mut Base, io: &mut Io);
     /// The application has written.
     fn send(&mut self, base: &mut Base, io: &mut Io);

@@ -1,7 +1,7 @@
 //! ns-2's `Agent/TCP/Sack1`: recovery counted by a pipe, holes from SACK blocks.
 
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use crate::recovery::DetectedBy;
 use crate::recovery::Intervals;
 use crate::simulate::record::SenderState;
@@ -36,7 +36,7 @@ impl Sack1 {
     }
 
     /// Takes the blocks in; whether they (or the ACK) told anything new.
-    fn update(&mut self, highest_ack: i64, packet: &Packet) -> bool {
+    fn update(&mut self, highest_ack: i64, packet: &Ns2Packet) -> bool {
         let mut is_news = false;
         let floor = (highest_ack + 1) as u64;
         if self.floor.is_none_or(|old| old < floor) {
@@ -88,7 +88,7 @@ impl Sack1 {
     }
 
     /// A partial ACK is taken for a retransmission that arrived: it has left the pipe as well as its ACK's cause.
-    fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         base.highest_ack = packet.number();
         self.update(base.highest_ack, packet);
         self.pipe -= 1;
@@ -96,7 +96,7 @@ impl Sack1 {
         base.rto.end_back_off();
     }
 
-    fn outside_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn outside_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if packet.number() > base.last_ack {
             base.new_ack(io, packet);
             base.open_cwnd(io.now.0);
@@ -119,7 +119,7 @@ impl Sack1 {
         }
     }
 
-    fn in_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn in_recovery(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         self.pipe -= 1;
         if packet.number() >= base.recover {
             base.recover = 0;
@@ -138,7 +138,7 @@ impl Sack1 {
 }
 
 impl Agent for Sack1 {
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if self.in_recovery {
             self.in_recovery(base, io, packet);
         } else {

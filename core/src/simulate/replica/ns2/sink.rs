@@ -1,6 +1,6 @@
 //! ns-2's receivers: TCPSink, DelAck, Sack1 and both together.
 
-use super::packet::{Blocks, Packet};
+use super::packet::{Blocks, Ns2Packet};
 use crate::recovery::Intervals;
 
 /// What the receiver does with a data packet.
@@ -54,7 +54,7 @@ impl Sink {
     }
 
     /// Takes a data packet in. `is_waiting`: an ACK is already being delayed.
-    pub fn receive(&mut self, packet: &Packet) -> Answer {
+    pub fn receive(&mut self, packet: &Ns2Packet) -> Answer {
         let number = packet.number() as u64;
         self.last_received = packet.number();
         let in_order_next = self.last_ack_sent + 1;
@@ -100,7 +100,7 @@ impl Sink {
     }
 
     /// The ACK that the last packet received calls for.
-    pub fn ack(&mut self, connection: u32) -> Packet {
+    pub fn ack(&mut self, connection: u32) -> Ns2Packet {
         let (number, received) = (self.in_order(), self.last_received);
         let blocks = if self.has_sack {
             self.sack_blocks(received, number)
@@ -109,7 +109,7 @@ impl Sink {
         };
         self.last_ack_sent = number;
         let bytes = self.ack_bytes + 8 * blocks.count() as u32;
-        Packet::ack(connection, number, bytes, self.ts_to_echo, blocks)
+        Ns2Packet::ack(connection, number, bytes, self.ts_to_echo, blocks)
     }
 
     /// RFC 2018 section 4: the block that holds the packet just received, then the most recently reported others.
@@ -155,8 +155,8 @@ impl Sink {
 mod tests {
     use super::*;
 
-    fn data(number: i64) -> Packet {
-        Packet::data(0, number, 1000, 0.0)
+    fn data(number: i64) -> Ns2Packet {
+        Ns2Packet::data(0, number, 1000, 0.0)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, Base, Io, LastCut};
 use super::board::{Board, News};
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use super::rto::Sample;
 use crate::congestion::Ack;
 use crate::network::{Instant, Seconds};
@@ -66,7 +66,7 @@ impl Linux {
         &mut self,
         base: &mut Base,
         io: &mut Io,
-        packet: &Packet,
+        packet: &Ns2Packet,
         is_unsure: bool,
     ) -> Option<i64> {
         let now = io.now.0;
@@ -151,7 +151,7 @@ impl Linux {
 }
 
 impl Agent for Linux {
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         let newly_acked = packet.number() - base.highest_ack;
         if packet.number() + 1 > base.t_seqno || newly_acked < 0 {
             return;

@@ -1,7 +1,7 @@
 //! ns-2's `Agent/TCP/Reno` and `Agent/TCP/Newreno`: fast recovery under a window inflated by duplicate ACKs.
 
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use crate::recovery::DetectedBy;
 use crate::simulate::record::SenderState;
 
@@ -47,7 +47,7 @@ impl Reno {
     }
 
     /// RFC 6582 section 3.2 step 3, with ns-2's partial window deflation.
-    fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn partial_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if self.first_partial {
             self.first_partial = false;
             base.new_timer(io, packet.number());
@@ -68,7 +68,7 @@ impl Reno {
 }
 
 impl Agent for Reno {
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if packet.number() > base.last_ack {
             let is_partial = self.is_newreno
                 && packet.number() < base.recover

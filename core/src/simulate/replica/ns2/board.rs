@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use crate::recovery::Intervals;
 
 /// How far below the highest SACK a hole must lie to be lost.
@@ -34,7 +34,7 @@ pub struct Board {
     sacked: Intervals,
     lost: Intervals,
     retransmitted: BTreeMap<u64, Retransmission>,
-    /// Packet numbers in order of retransmission.
+    /// Ns2Packet numbers in order of retransmission.
     by_order: VecDeque<(i64, u64)>,
     /// Highest SACKed number.
     fack: i64,
@@ -101,7 +101,7 @@ impl Board {
 
     /// Takes an ACK and its blocks in. Apart from an ACK's common work, which it would make longer.
     #[inline(never)]
-    pub fn update(&mut self, last_ack: i64, packet: &Packet) -> News {
+    pub fn update(&mut self, last_ack: i64, packet: &Ns2Packet) -> News {
         let mut news = News::default();
         let mut is_thorough = !self.is_empty() && self.clean(last_ack, &mut news);
         if last_ack >= self.end {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::agent::{Agent, Base, CutTo, Io, LastCut, NUM_DUPACKS};
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use super::rto::Sample;
 use crate::recovery::DetectedBy;
 use crate::recovery::Intervals;
@@ -18,7 +18,7 @@ pub struct Fack {
     /// Retransmissions still on the path.
     retran_data: i64,
     sacked: Intervals,
-    /// Packet sent again, and the next new number when that happened.
+    /// Ns2Packet sent again, and the next new number when that happened.
     retransmitted: BTreeMap<u64, i64>,
     /// Below it every hole was sent again (or nothing is known): where the search goes on.
     has_board: bool,
@@ -44,7 +44,7 @@ impl Fack {
     }
 
     /// Takes ACK and blocks in; retransmissions that have arrived leave `retran_data`.
-    fn update(&mut self, highest_ack: i64, packet: &Packet) {
+    fn update(&mut self, highest_ack: i64, packet: &Ns2Packet) {
         let floor = (highest_ack + 1) as u64;
         let kept = self.retransmitted.split_off(&floor);
         self.retran_data -= self.retransmitted.len() as i64;
@@ -61,7 +61,7 @@ impl Fack {
     }
 
     /// A packet sent after a retransmission has arrived before it: the retransmission is lost again.
-    fn forget_lost_retransmissions(&mut self, packet: &Packet) {
+    fn forget_lost_retransmissions(&mut self, packet: &Ns2Packet) {
         for (_, end) in packet.blocks.iter() {
             let before = self.retransmitted.len();
             self.retransmitted
@@ -91,7 +91,7 @@ impl Fack {
     }
 
     /// ACK bookkeeping with SACK about: every ACK restarts the timer and gives a sample by its echo.
-    fn old_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn old_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         base.last_ack = packet.number();
         base.highest_ack = packet.number();
         self.snd_fack = self.snd_fack.max(packet.number());
@@ -111,7 +111,7 @@ impl Fack {
         );
     }
 
-    fn advance_fack(&mut self, base: &mut Base, packet: &Packet) {
+    fn advance_fack(&mut self, base: &mut Base, packet: &Ns2Packet) {
         if let Some(end) = packet.blocks.iter().map(|(_, end)| end as i64).max() {
             self.snd_fack = self.snd_fack.max(end - 1);
         }
@@ -133,7 +133,7 @@ impl Fack {
 }
 
 impl Agent for Fack {
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if self.in_recovery {
             self.old_ack(base, io, packet);
             self.advance_fack(base, packet);

@@ -37,7 +37,7 @@ impl Blocks {
 
 /// With its time of arrival one line of the cache: a window's worth of them is most of what a run touches.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct Ns2Packet {
     /// When the data packet was sent; an ACK echoes it (in seconds).
     pub ts: f64,
     number: i32,
@@ -49,8 +49,8 @@ pub struct Packet {
     pub blocks: Blocks,
 }
 
-impl Packet {
-    /// Packet `number` of a connection, sent now.
+impl Ns2Packet {
+    /// Ns2Packet `number` of a connection, sent now.
     #[inline]
     pub fn data(connection: u32, number: i64, bytes: u32, now: f64) -> Self {
         Self {
@@ -74,14 +74,14 @@ impl Packet {
         }
     }
 
-    /// Packet number from 0; of an ACK the last number received in order, -1 for none.
+    /// Ns2Packet number from 0; of an ACK the last number received in order, -1 for none.
     #[inline]
     pub fn number(&self) -> i64 {
         i64::from(self.number)
     }
 }
 
-impl Traveller for Packet {
+impl Traveller for Ns2Packet {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -91,7 +91,7 @@ impl Traveller for Packet {
     }
 }
 
-impl Carried for Packet {
+impl Carried for Ns2Packet {
     fn connection(&self) -> u32 {
         self.connection
     }
@@ -105,7 +105,7 @@ impl Carried for Packet {
     }
 }
 
-impl Captured for Packet {
+impl Captured for Ns2Packet {
     fn first_seq(_connection: u32) -> u32 {
         1
     }

@@ -3,7 +3,7 @@
 use super::agent::{Agent, Base, Io};
 use super::fack::Fack;
 use super::linux::Linux;
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use super::reno::Reno;
 use super::sack::Sack1;
 use super::tahoe::Tahoe;
@@ -31,7 +31,7 @@ macro_rules! on_any {
 
 impl Agent for Any {
     #[inline]
-    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Packet) {
+    fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         on_any!(self, agent => agent.on_ack(base, io, packet));
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::packet::Packet;
+use super::packet::Ns2Packet;
 use crate::congestion::Delivery;
 use crate::recovery::{DeliveryRate, DeliveryStamp};
 use crate::simulate::record::SenderState;
@@ -78,7 +78,7 @@ impl Deliveries {
     pub fn on_ack(
         &mut self,
         now_ns: i64,
-        packet: &Packet,
+        packet: &Ns2Packet,
         state: SenderState,
         srtt_ns: Option<i64>,
     ) -> Delivery {
