@@ -19,7 +19,7 @@ from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as NetworkPath
 from tcptrace_lab.scenario_file import load
-from tcptrace_lab.testbed import Recording, missing, realtime, record, requirements, truth
+from tcptrace_lab.testbed import Recording, kernel_truth, missing, realtime, record, requirements
 from tcptrace_lab.testbed.kernel import settings
 from tcptrace_lab.testbed.namespaces import dumpcap_counts
 from tests.conftest import ROOT
@@ -102,9 +102,9 @@ def test_a_control_becomes_sysctls_and_route_attributes() -> None:
 @pytest.mark.parametrize(("state", "late"), [(0, 1), (3, 0)])
 def test_one_ack_for_many_segments_is_a_late_receiver_unless_a_hole_was_filled(state: int, late: int) -> None:
     """RFC 5681 section 4.2: an ACK for every second segment."""
-    ordinary = [truth.Row(time_ns=n, ev="A", sport=1, ca_state=0, arg=2 * 1448) for n in range(5)]
-    stretched = truth.Row(time_ns=9, ev="A", sport=1, ca_state=state, arg=22 * 1448)
-    found = truth.late_acks([*ordinary, stretched], packet_bytes=1500)
+    ordinary = [kernel_truth.Row(time_ns=n, ev="A", sport=1, ca_state=0, arg=2 * 1448) for n in range(5)]
+    stretched = kernel_truth.Row(time_ns=9, ev="A", sport=1, ca_state=state, arg=22 * 1448)
+    found = kernel_truth.late_acks([*ordinary, stretched], packet_bytes=1500)
     assert found == [(9, 21)] * late
 
 
@@ -125,13 +125,13 @@ sock_cookie=1 skbaddr=0x1 skaddr=0x2
 
 def test_a_trace_becomes_rows_with_the_bytes_each_ack_covers() -> None:
     """tcp_probe shows the state before an ACK: what it covered is the next row's snd_una minus its own, modulo 2^32."""
-    rows = truth.from_trace(TRACE.splitlines(), tai_offset_s=37)
+    rows = kernel_truth.from_trace(TRACE.splitlines(), tai_offset_s=37)
     assert [row.ev for row in rows] == ["A", "C", "R", "A"]
     assert rows[0].time_ns == 1_000_000_000_500_000_000
     assert rows[0].arg == 0x120
     assert [row.ca_state for row in rows] == [0, 3, 3, 3]
     assert rows[0].text()[:5] == ["1000000000.500000", "A", "40000", "10", "inf"]
-    measured = truth.measure(rows, sport=40000)
+    measured = kernel_truth.measure(rows, sport=40000)
     (event,) = measured.loss_events
     assert (event.kind, event.cwnd_before, event.ssthresh_after, event.phase) == (
         "fast_retransmit",
@@ -149,37 +149,37 @@ def test_a_threshold_that_the_tracepoint_hides_is_the_last_known() -> None:
         row("A", cwnd=53, ssthresh=39),
         row("I", cwnd=53, ssthresh=37),  # the kernel has changed it
         row("A", cwnd=54, ssthresh=40),
-        row("A", cwnd=54, ssthresh=27, ca_state=truth.RECOVERY),
+        row("A", cwnd=54, ssthresh=27, ca_state=kernel_truth.RECOVERY),
         row("A", cwnd=40, ssthresh=30),
     ]
-    assert [settled.ssthresh for settled in truth.settle_ssthresh(rows)] == [38, 38, 37, 37, 27, 27]
+    assert [settled.ssthresh for settled in kernel_truth.settle_ssthresh(rows)] == [38, 38, 37, 37, 27, 27]
 
 
-def row(ev: str, **values: int) -> truth.Row:
+def row(ev: str, **values: int) -> kernel_truth.Row:
     """A row of port 1 at time 0."""
-    return truth.Row(time_ns=0, ev=ev, sport=1, **values)
+    return kernel_truth.Row(time_ns=0, ev=ev, sport=1, **values)
 
 
 def test_slow_starts_are_counted_per_cycle() -> None:
     """A loss in slow start stays in its cycle, one in avoidance ends it; each timeout brings a slow start."""
     rows = [
-        row("A", cwnd=20, ssthresh=truth.NO_SSTHRESH, snd_una=100, snd_nxt=120),
-        row("C", ca_state=truth.LOSS),  # the initial slow start is cut by a timeout: a second one, same cycle
+        row("A", cwnd=20, ssthresh=kernel_truth.NO_SSTHRESH, snd_una=100, snd_nxt=120),
+        row("C", ca_state=kernel_truth.LOSS),  # the initial slow start is cut by a timeout: a second one, same cycle
         row("A", cwnd=1, ssthresh=10, snd_una=100, snd_nxt=120),
-        row("C", ca_state=truth.LOSS),  # the timer again, before any answer: the same one
+        row("C", ca_state=kernel_truth.LOSS),  # the timer again, before any answer: the same one
         row("A", cwnd=1, ssthresh=10, snd_una=100, snd_nxt=120),
         row("A", cwnd=2, ssthresh=10, snd_una=120, snd_nxt=122),
-        row("C", ca_state=truth.OPEN),
+        row("C", ca_state=kernel_truth.OPEN),
         row("A", cwnd=11, ssthresh=10, snd_una=150, snd_nxt=161),
         row("A", cwnd=12, ssthresh=10, snd_una=161, snd_nxt=173),
         row("A", cwnd=15, ssthresh=10, snd_una=200, snd_nxt=215),
-        row("C", ca_state=truth.RECOVERY),  # fast retransmit in avoidance: a cycle without slow start
+        row("C", ca_state=kernel_truth.RECOVERY),  # fast retransmit in avoidance: a cycle without slow start
         row("A", cwnd=8, ssthresh=7, snd_una=200, snd_nxt=216),
-        row("C", ca_state=truth.LOSS),  # ... whose recovery fails
+        row("C", ca_state=kernel_truth.LOSS),  # ... whose recovery fails
         row("A", cwnd=1, ssthresh=4, snd_una=200, snd_nxt=216),
         row("A", cwnd=2, ssthresh=4, snd_una=216, snd_nxt=218),
     ]
-    measured = truth.measure(rows, sport=1)
+    measured = kernel_truth.measure(rows, sport=1)
     assert [event.kind for event in measured.loss_events] == ["rto", "rto", "fast_retransmit", "rto"]
     assert measured.slow_starts_per_cycle == (2, 1)
 
