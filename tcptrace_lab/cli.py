@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "live": "connections on a network interface as they go",
     "plot": "draw a connection: time-sequence graph and window",
     "predict": "what each model says of a scenario, without running it",
-    "record": "record a scenario with this machine's kernel over an emulated path (root, Linux)",
+    "record": "record a scenario with this machine's kernel over an emulated path (Linux)",
     "reconstruct": "what a sender's window did: windows, phases, losses, cycles",
     "replay": "send a capture through another path, or again with another control; watch it; put it on a wire",
     "reproduce": "regenerate a paper's tables and figures beside the published numbers",
@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         parser = _parser(words)
+        if not words:
+            parser.print_help()
+            return 0
         arguments = parser.parse_args(words)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -104,6 +107,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and the build, and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     chosen = next((word for word in words if not word.startswith("-")), None)
+    if chosen is not None and chosen not in COMMANDS:
+        import difflib
+
+        near = difflib.get_close_matches(chosen, COMMANDS, n=1)
+        parser.error(f"no command {chosen!r}" + (f"; did you mean {near[0]}?" if near else ""))
     for name, summary in COMMANDS.items():
         if name != chosen and words is not ALL:
             commands.add_parser(name, help=summary, add_help=False)

@@ -125,6 +125,10 @@ class Run:
         self.scenario = scenario
         self._core = core
 
+    def __repr__(self) -> str:
+        many = len(self.scenario.connections)
+        return f"<Run of {self.scenario.duration_s:g} s with {many} connection{'' if many == 1 else 's'}>"
+
     @property
     def is_cut(self) -> bool:
         """Whether it ended before its duration, with the events that it was given."""

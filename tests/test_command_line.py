@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tcptrace_lab.cli import main
+from tcptrace_lab.cli import COMMANDS, main
 from tcptrace_lab.report import numbers
 from tests.conftest import ROOT
 
@@ -101,3 +103,29 @@ def test_times_as_people_write_them(value: float, text: str) -> None:
 )
 def test_rates_as_people_write_them(value: float | None, text: str) -> None:
     assert numbers.rate(value) == text
+
+
+def test_without_words_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n    {name}" in said for name in COMMANDS)
+
+
+@pytest.mark.parametrize(("word", "near"), [("analyse", "; did you mean analyze?"), ("frobnicate", "")])
+def test_an_unknown_command_is_told_with_the_nearest(word: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([word, "x.pcap"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"tcptrace-lab: no command {word!r}{near} (see tcptrace-lab --help)\n"
+
+
+def test_a_reader_that_leaves_is_no_answer() -> None:
+    """`tcptrace-lab analyze ... | head -1`: 1 is for a capture that says "no"."""
+    words = [sys.executable, "-m", "tcptrace_lab", "analyze", *[str(SHORT)] * 40]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""

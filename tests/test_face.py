@@ -46,3 +46,13 @@ def test_a_connection_answers_by_itself() -> None:
     assert connection.plot(start_s=0.1, end_s=0.2).axes
     with pytest.raises(tcptrace_lab.errors.LabError, match="no connection 7"):
         tcptrace_lab.classify(connection.capture, connection=7)
+
+
+def test_what_a_notebook_shows_of_an_answer_is_a_line() -> None:
+    """No page of arrays."""
+    connection = tcptrace_lab.read(ROOT / "captures" / "reno_timeout.pcap.gz")[0]
+    run = tcptrace_lab.simulate(ROOT / "captures" / "scenarios" / "initial_window_1.toml")
+    shown = [repr(answer) for answer in (connection, connection.verdict(), connection.reconstruct(), run)]
+    assert all("\n" not in line and len(line) < 300 for line in shown)
+    assert "loses packets twice" in shown[1]
+    assert shown[3] == "<Run of 60 s with 1 connection>"

@@ -36,7 +36,7 @@ LARGEST = 1 << 30
 AGREED_SEGMENTS = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Replayed(Reconstruction):
     """A reconstruction whose windows carry what the replay of its sender's control adds, worked out if asked for."""
 

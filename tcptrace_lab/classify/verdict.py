@@ -49,6 +49,9 @@ class Verdict:
     losses: dict[str, Any]
     expectation: Expectation
 
+    def __repr__(self) -> str:
+        return f"<Verdict {self.file} connection {self.who.connection}: {self.as_dict()['diagnosis']}>"
+
     @property
     def reasons(self) -> tuple[str, ...]:
         """Sentences that name the evidence, the deciding ones first."""

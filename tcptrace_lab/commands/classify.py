@@ -253,12 +253,14 @@ def _cycles(verdict: Verdict) -> Table:
     table = Table(box=None, pad_edge=False, header_style="")
     for name in ("from s", "to s", "slow starts", "up to", "largest window", "Mbit/s"):
         table.add_column(name, justify="right")
+    # A slow start that nothing bounds ends with a loss, or with the data.
+    unbounded = "loss" if seen.episodes else "-"
     for cycle in verdict.slow_starts.cycles[:SHOWN_CYCLES]:
         table.add_row(
             f"{seen.timeline.seconds(cycle.start_ns):.2f}",
             f"{seen.timeline.seconds(cycle.end_ns):.2f}",
             str(cycle.slow_starts),
-            ", ".join("loss" if at is None else f"{at / smss:.0f}" for at in cycle.ssthresh),
+            ", ".join(unbounded if at is None else f"{at / smss:.0f}" for at in cycle.ssthresh),
             f"{cycle.w_max / smss:.0f}",
             "?" if math.isnan(cycle.throughput) else f"{cycle.throughput / 1e6:.3g}",
         )

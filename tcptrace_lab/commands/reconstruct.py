@@ -160,7 +160,9 @@ def _print(file: str, who: Sender, seen: Reconstruction, path_of: Callable[[], P
         f"{file} connection {who.connection}: {who.sender} -> {who.receiver}, {who.timeline.smss}-byte segments"
     )
     for note in who.tap.notes:
-        console.print(f"note: {note}")
+        # A cut is told on standard error, for every command.
+        if note != who.tap.truncated:
+            console.print(f"note: {note}")
     shown = Table(box=None, pad_edge=False)
     head, rows = _head(seen, path_of, table)
     for name in head:

@@ -24,6 +24,9 @@ class Reconstruction:
 
     timeline: Timeline
 
+    def __repr__(self) -> str:
+        return f"<Reconstruction: {len(self.timeline.send_ns)} segments sent, {len(self.timeline.ack_ns)} ACKs>"
+
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
         return episodes(self.timeline)

@@ -21,9 +21,16 @@ def console(width: int = 110) -> Console:
     given = os.environ.get("COLUMNS", "")
     columns = int(given) if given.isdigit() and int(given) > 0 else None
     if sys.stdout.isatty():
-        return Console(width=columns, highlight=False, markup=False, emoji=False)
+        return _Console(width=columns, highlight=False, markup=False, emoji=False)
     stream = cast(IO[str], _Unpadded(sys.stdout))
-    return Console(file=stream, width=columns or width, highlight=False, markup=False, emoji=False)
+    return _Console(file=stream, width=columns or width, highlight=False, markup=False, emoji=False)
+
+
+class _Console(Console):
+    """Whose reader (head, less) may leave: the command line takes that for an end, rich for a failure (status 1)."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 class _Unpadded:
