@@ -39,7 +39,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.commands.inputs import HELP, captures
@@ -49,7 +49,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from tcptrace_lab.capture import Capture
     from tcptrace_lab.classify.verdict import Verdict
+
+    # A verdict, and the keys that --explain and --simulate add to it.
+    Judged = tuple[Verdict, dict[str, Any]]
 
 REGIMES = ("none", "single", "double", "triple", "mixed", "undecided")
 CASES = tuple(f"case{number}" for number in range(1, 7))
@@ -68,6 +72,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help=f"exit with 1 unless this is seen: {', '.join(REGIMES)}; {CASES[0]} to {CASES[-1]}; or a control",
     )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="also the evidence, with packet numbers as Wireshark counts them (JSON: evidence)",
+    )
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="also run the same path and control: capture, models and simulator in one table (JSON: simulation)",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON list on standard output, one object per connection")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write .json (the list), or .csv, .csv.gz, .parquet (flat)"
@@ -83,31 +97,32 @@ def run(arguments: argparse.Namespace) -> int:
         _check_expected(arguments.expect)
     if arguments.output:
         check_table(arguments.output)
-    verdicts: list[Verdict] = []
+    judged: list[Judged] = []
     unread = 0
     files = captures(arguments.captures)
     for file in files:
         try:
-            verdicts.extend(_classify(file, arguments.connection))
+            judged.extend(_classify(file, arguments))
         except LabError as error:
             # The other files are worth an answer all the same.
             if len(files) == 1:
                 raise
             print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
             unread += 1
-    found = [verdict.as_dict() for verdict in verdicts]
+    found = [{**verdict.as_dict(), **more} for verdict, more in judged]
     if arguments.output:
         write_answer(found, flat(found), arguments.output)
     if arguments.json:
         print(json.dumps(found, indent=1, allow_nan=False))
     elif not arguments.output:
-        print_verdicts(verdicts)
+        print_verdicts(judged)
     if unread:
         return 2
     return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
 
 
-def _classify(file: str, connection: int | None) -> list[Verdict]:
+def _classify(file: str, arguments: argparse.Namespace) -> list[Judged]:
+    """Each verdict with what was asked for beyond it."""
     from functools import partial
 
     from tcptrace_lab.classify.neighbours import neighbours
@@ -117,13 +132,31 @@ def _classify(file: str, connection: int | None) -> list[Verdict]:
     from tcptrace_lab.reconstruct.sender import sender
 
     capture = opened(file)
+    connection = arguments.connection
     if connection is None:
         total = int((capture.columns["bytes"] > 0).sum())
-        return list(_told(classify(capture, file=capture.name), total, capture.name))
-    if not 0 <= connection < len(capture):
+        verdicts = list(_told(classify(capture, file=capture.name), total, capture.name))
+    elif not 0 <= connection < len(capture):
         raise LabError(f"{capture.name}: no connection {connection}; it has {len(capture)}")
-    who = sender(capture[connection])
-    return [judge(who, file=capture.name, beside=partial(neighbours, capture, who))]
+    else:
+        who = sender(capture[connection])
+        verdicts = [judge(who, file=capture.name, beside=partial(neighbours, capture, who))]
+    more = _more(capture, arguments)
+    return [(verdict, more(verdict)) for verdict in verdicts]
+
+
+def _more(capture: Capture, arguments: argparse.Namespace) -> Callable[[Verdict], dict[str, Any]]:
+    """What --explain and --simulate add to a verdict."""
+    make: dict[str, Callable[[Verdict], Any]] = {}
+    if arguments.explain:
+        from tcptrace_lab.classify.explain import explain
+
+        make["evidence"] = lambda verdict: explain(verdict, capture[verdict.who.connection])
+    if arguments.simulate:
+        from tcptrace_lab.replay.beside import Simulated
+
+        make["simulation"] = Simulated(capture).beside
+    return lambda verdict: {name: one(verdict) for name, one in make.items()}
 
 
 def _told(verdicts: Iterator[Verdict], total: int, file: str) -> Iterator[Verdict]:
@@ -168,19 +201,64 @@ def _is_expected(found: list[dict[str, Any]], what: str) -> bool:
     return what in names and not names - {what, None}
 
 
-def print_verdicts(verdicts: list[Verdict]) -> None:
-    """Each in full; many of them a line each."""
+def print_verdicts(judged: list[Judged]) -> None:
+    """Each in full; many of them a line each, unless more was asked for."""
     from tcptrace_lab.report import terminal
 
     console = terminal.console()
-    found = [verdict.as_dict() for verdict in verdicts]
-    if not found:
+    if not judged:
         console.print("no connection carries data")
-    elif len(found) > IN_FULL:
-        _print_lines(console, found)
+    elif len(judged) > IN_FULL and not any(more for _, more in judged):
+        _print_lines(console, [verdict.as_dict() for verdict, _ in judged])
     else:
-        for verdict, plain in zip(verdicts, found, strict=True):
-            _print_verdict(console, verdict, plain)
+        for verdict, more in judged:
+            _print_verdict(console, verdict, verdict.as_dict())
+            if "evidence" in more:
+                _print_evidence(console, more["evidence"])
+            if "simulation" in more:
+                _print_simulation(console, more["simulation"])
+
+
+def _print_evidence(console: Console, evidence: list[dict[str, Any]]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="cyan")
+    table.add_column("", no_wrap=True)
+    table.add_column("time s", justify="right", no_wrap=True)
+    table.add_column("packet", justify="right", no_wrap=True)
+    table.add_column("evidence")
+    for row in evidence:
+        time_s = "" if row["time_s"] is None else f"{row['time_s']:.6f}"
+        frame = "" if row["frame"] is None else str(row["frame"])
+        table.add_row(row["about"].replace("_", " "), time_s, frame, Text(row["says"]))
+    console.print(Padding(table, (0, 0, 1, 2)))
+
+
+def _print_simulation(console: Console, simulation: dict[str, Any]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    if simulation["refused"]:
+        console.print(f"  not simulated: {simulation['refused']}\n")
+        return
+    models = list(dict.fromkeys(model for row in simulation["table"] for model in row["models"]))
+    table = Table(box=None, pad_edge=False, header_style="cyan", title_justify="left")
+    for name in (f"sent by {simulation['control']}", "capture", *models, "simulator"):
+        table.add_column(name, justify="left" if name.startswith("sent by") else "right")
+    for row in simulation["table"]:
+        unit = f", {row['unit']}" if row["unit"] not in (None, "1") else ""
+        cells = (row["capture"], *(row["models"].get(model) for model in models), row["simulator"])
+        table.add_row(f"{row['quantity']}{unit}", *(_figure(cell) for cell in cells))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    for note in simulation["notes"]:
+        console.print(f"  {note}")
+    console.print()
+
+
+def _figure(cell: float | str | None) -> str:
+    return "" if cell is None else cell if isinstance(cell, str) else f"{cell:.4g}"
 
 
 def _print_lines(console: Console, found: list[dict[str, Any]]) -> None:
