@@ -60,7 +60,7 @@ NOT_COMPOUND: dict[str, Any] = {**dict.fromkeys(KEYS), "gamma": None}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Step:
+class Step:
     """One change of the delay window: its size, the window before, and the packets found in the queue."""
 
     row: int
@@ -76,7 +76,7 @@ def compound_regime(tape: Tape, *, memory: Mapping[str, Floats], cwnd: Floats, g
     rows = set(np.concatenate(at_work).tolist()) if at_work else set()
     steps = [step for step in _steps(memory, cwnd / tape.smss) if step.row in rows]
     cycles = _cycles(tape.epochs)
-    phases = tuple(_phases(own, steps, memory["dwnd"], tape.round_of_row) for own in cycles)
+    phases = tuple(phases_of(own, steps, memory["dwnd"], tape.round_of_row) for own in cycles)
     cases = [CASE_OF_PHASES.get(found) for found in phases]
     counted = Counter(case for case in cases if case is not None)
     case = counted.most_common(1)[0][0] if counted and counted.most_common(1)[0][1] * 2 > len(cases) else None
@@ -111,7 +111,7 @@ def _cycles(epochs: Sequence[Epoch]) -> list[Ints]:
     return found
 
 
-def _steps(memory: Mapping[str, Floats], window: Floats) -> list[_Step]:
+def _steps(memory: Mapping[str, Floats], window: Floats) -> list[Step]:
     """Where the delay window moved; the queue is Delta = w (1 - base RTT / least RTT of the round)."""
     dwnd = memory["dwnd"]
     moved = np.flatnonzero(np.diff(dwnd) != 0) + 1
@@ -119,13 +119,12 @@ def _steps(memory: Mapping[str, Floats], window: Floats) -> list[_Step]:
     for row in moved.tolist():
         base, least = memory["base_rtt_ns"][row - 1], memory["round_min_rtt_ns"][row - 1]
         queued = float(window[row - 1] * (1 - base / least)) if least > 0 else float("nan")
-        steps.append(
-            _Step(row=row, size=float(dwnd[row] - dwnd[row - 1]), window=float(window[row - 1]), queued=queued)
-        )
+        steps.append(Step(row=row, size=float(dwnd[row] - dwnd[row - 1]), window=float(window[row - 1]), queued=queued))
     return steps
 
 
-def _phases(rows: Ints, steps: Sequence[_Step], dwnd: Floats, round_of_row: Ints) -> tuple[int, ...]:
+def phases_of(rows: Ints, steps: Sequence[Step], dwnd: Floats, round_of_row: Ints) -> tuple[int, ...]:
+    """The phases of one cycle, from its rows of a replay, or of a simulator's truth."""
     own = [step for step in steps if rows[0] <= step.row <= rows[-1]]
     opened = [step for step in own if step.size > 0]
     closed = [step for step in own if step.size < 0]
@@ -148,7 +147,7 @@ def _phases(rows: Ints, steps: Sequence[_Step], dwnd: Floats, round_of_row: Ints
     return tuple(found)
 
 
-def _oscillation(steps: Sequence[_Step], window: Floats) -> tuple[str | None, float | None, float | None]:
+def _oscillation(steps: Sequence[Step], window: Floats) -> tuple[str | None, float | None, float | None]:
     """m:n, the most frequent run of openings and the closings after it, and the windows at its two ends."""
     found: Counter[str] = Counter()
     tops: dict[str, list[float]] = {}
