@@ -160,12 +160,14 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
 
 
 def _compound(identified: Identified) -> CompoundRegime | None:
-    if identified.control != "compound":
+    """The regime of the sender, if it is Compound, or if it may be."""
+    best = next((each for each in identified.left if each.candidate.name == "compound"), None)
+    if best is None or not best.misfits:
         return None
-    (best,) = identified.left
-    return compound_regime(
+    found = compound_regime(
         best.tape, memory=best.memory(), cwnd=best.cwnd(), gamma=best.candidate.parameters.get("gamma")
     )
+    return found if identified.control == "compound" else found.if_it_is()
 
 
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
