@@ -1,4 +1,4 @@
-"""An ns-2 event trace as a capture at its sender: packet n is the bytes from 1 + n p on, as our `ns2` profile has it."""
+"""An ns-2 event trace as a capture at its sender: packet n is the bytes from 1 + n p on, as in our `ns2` profile."""
 
 from __future__ import annotations
 
