@@ -185,10 +185,11 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
         true = _limits_within(whole, span)
         # Said to be unknown: it may be any of them.
-        slack = POINTS + told.get("unknown", 0.0)
+        doubt = whole.limits.get("unknown", 0.0)
+        slack = POINTS + told.get("unknown", 0.0) + doubt
         less = max((told.get(key, 0.0) - true.get(key, 0.0) for key in true), default=0.0)
         more = max((true.get(key, 0.0) - told.get(key, 0.0) for key in true), default=0.0)
-        if keeps == "longer" or (less <= POINTS and more <= slack):
+        if keeps == "longer" or (less <= POINTS + doubt and more <= slack):
             return ""
         return f"{told}, is {true}"
     if name == "control":
@@ -225,6 +226,8 @@ def _losses(told: dict[str, Any], whole: Verdict, span: tuple[int, int]) -> str:
     most = int(packets[(ends >= span[0] - slack) & (begins <= span[1] + slack)].sum())
     least = int(packets[(table["time_ns"].to_numpy() >= span[0] + slack) & (ends <= span[1] - slack)].sum())
     total, unseen = told["total"], told["possible_unseen"]
+    # What the untouched capture itself leaves open.
+    most += int(whole.losses["possible_unseen"])
     if total <= most and total + unseen >= least:
         return ""
     return f"{total} (+ {unseen} unseen), is {least}" + (f" to {most}" if most > least else "")
@@ -240,11 +243,15 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     sent, heard = np.searchsorted(timeline.send_ns, times), np.searchsorted(timeline.ack_ns, times, side="right")
     known = (sent > 0) & (sent < len(timeline.send_ns)) & (heard > 0)
     done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una[np.maximum(heard - 1, 0)]
+    done &= timeline.rwnd[np.maximum(heard - 1, 0)] >= timeline.smss
     resumes = timeline.send_ns[np.minimum(sent, len(timeline.send_ns) - 1)]
     # Pauses count as the application's.
     pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
     codes, total = table["limited_by"].cat.codes.to_numpy(), max(float(spans.sum()), 1.0)
     shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}
+    if whole.identified.control == "bbr":
+        # It sends at its control's own rate, whenever ACKs come.
+        shares["cwnd"], shares["application"] = shares["cwnd"] + shares["application"], 0.0
     shares["application"] += float(pauses.sum()) / total
     return {name: round(share, 4) for name, share in shares.items()}
 

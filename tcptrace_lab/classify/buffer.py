@@ -11,6 +11,7 @@ import numpy as np
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
+from tcptrace_lab.reconstruct.windows import RWND
 
 # A queue met by more than this share of the segments is not one at which the buffer overflows.
 OFTEN = 0.5
@@ -41,6 +42,9 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     # a host that stood still).
     sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
     is_queue = np.diff(queue, prepend=0.0) <= sent_between + GROWTH_SLACK
+    columns = seen.timeline.observed.windows()
+    at = np.searchsorted(columns["time_ns"], seen.timeline.ack_ns, side="right") - 1
+    limited = columns["limited_by"][at]
     found = []
     for episode in seen.episodes:
         # The round trip before the loss: the last segments that still got in.
@@ -48,6 +52,10 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
         since = int(np.searchsorted(sent, episode.lost_sent_ns - samples.min() // 4, side="left"))
         near = slice(max(since, upto - 3), upto)
         met = queue[near][is_queue[near]]
+        known = int(np.searchsorted(seen.timeline.ack_ns, episode.lost_sent_ns, side="right"))
+        if known and limited[known - 1] == RWND:
+            # The receiver's window kept the queue at that length: lost elsewhere, and so may the others have been.
+            return tuple(float("nan") for _ in seen.episodes), queue
         found.append(float(met.max()) if len(met) else float("nan"))
     return tuple(found), queue
 

@@ -50,7 +50,10 @@ def probes_of(seen: Reconstruction) -> ByRate:
     top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
     flight = (top - timeline.snd_una) / timeline.smss
     usual = float(np.median(flight))
+    # Where the flight was not captured but inferred, only as far as it is certain.
     low = flight <= MIN_PIPE_SEGMENTS + SLACK_SEGMENTS
+    if len(timeline.slack):
+        low &= timeline.slack < timeline.smss
     edges = np.flatnonzero(np.diff(np.concatenate(([False], low, [False])).astype(np.int8)))
     found: list[int] = []
     # The first filter runs from the first round trip measured.

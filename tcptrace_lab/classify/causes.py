@@ -10,6 +10,7 @@ import numpy as np
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.timeline import Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SHORT_SHARE = 0.7
 # Where more of the flights than this are uncertain, so is the queue.
 MOST_UNSURE = 0.5
+# No stack's timer expires sooner.
+LEAST_RTO_NS = 200_000_000
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
@@ -31,24 +34,91 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     packets = np.maximum(np.round(lengths / seen.timeline.smss).astype(np.int64), 1)
     restarts = np.array([seen.episodes[event].restarts for event in events.tolist()], dtype=bool)
     merged = int((packets - 1)[restarts].sum())
+    # Where an ACK stood in front of a segment shows which were lost: each that the tap lost may have.
+    merged += min(who.tap.tap_lost_acks, sum(each.retransmitted for each in seen.episodes if each.restarts))
     packets[restarts] = 1
+    twice: dict[int, int] = {}
+    if who.tap.offload_bytes:
+        offsets = lost["offset"][is_lost]
+        rows = np.column_stack((events, offsets, offsets + lengths))[~restarts]
+        twice = _counted_twice(rows, seen.timeline.smss)
     if who.view is not None and who.view.unsure > MOST_UNSURE:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     causes: Counter[str] = Counter()
     for event, count in zip(events.tolist(), packets, strict=True):
         causes[by_event[event]] += int(count)
+    for event, count in twice.items():
+        causes[by_event[event]] -= count
+    merged += sum(twice.values())
     if who.tap.sack.value == "unknown":
         # How many of those sent again had been lost rests on the blocks that the capture has not.
         merged += max(int(seen.timeline.is_retransmission.sum()) - int(packets.sum()), 0)
+    total = causes.total()
+    if who.vantage == "receiver" and who.put_back is not None:
+        # Every loss lies before the tap: as many as were put back. A flight lost to its end leaves no hole.
+        if total > who.put_back:
+            total, causes = who.put_back, Counter({"unknown": who.put_back} if who.put_back else {})
+        largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
+        merged += timeouts_unseen(seen) * max(largest, 1)
     return {
-        "total": None if who.tap.refuses("losses") else int(packets.sum()),
+        "total": None if who.tap.refuses("losses") else total,
         "by_cause": dict(sorted(causes.items())),
         "possible_unseen": merged
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
+
+
+def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:
+    """By loss event: packets of super-segments that another covers, in part: a second copy may be one packet's only.
+
+    `rows`: event, begin, end. The very same range sent twice was lost twice.
+    """
+    found: dict[int, int] = {}
+    rows = np.unique(rows, axis=0)
+    for event in np.unique(rows[:, 0]).tolist():
+        ranges = rows[rows[:, 0] == event, 1:]
+        reached = np.maximum.accumulate(np.concatenate((ranges[:1, 0], ranges[:-1, 1])))
+        twice = np.clip(np.minimum(reached, ranges[:, 1]) - ranges[:, 0], 0, None)
+        found[event] = round(float(twice.sum()) / smss)
+    return found
+
+
+def timeouts_unseen(seen: Reconstruction) -> int:
+    """Pauses, away from the sender, that may be timeouts: a flight lost to its end leaves no hole at the tap.
+
+    Everything seen was acknowledged, and the next segment came later than a retransmission timer's least (RFC 6298
+    section 2.4 has a second, Linux 200 ms), asked for by no data from the other side, and
+    not after a segment short of full, with which what there was to send had ended.
+    """
+    timeline = seen.timeline
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="right")
+    known = (following > 0) & (following < len(timeline.send_ns))
+    index = np.flatnonzero(known)
+    done = timeline.snd_max[following[index] - 1] <= timeline.snd_una[index]
+    waits = timeline.send_ns[following[index]] - timeline.ack_ns[index]
+    last = following[index] - 1
+    is_end = ~timeline.is_bare[index] | (timeline.send_end[last] - timeline.send_offset[last] < timeline.smss)
+    pauses = done & (waits > LEAST_RTO_NS) & ~is_end
+    return len(np.unique(following[index][pauses]))
+
+
+def first_flight_lost(seen: Reconstruction) -> bool:
+    """Whether a loss event, or a pause that may hide one, touches what was sent before the first answer."""
+    timeline = seen.timeline
+    moved = np.flatnonzero(timeline.newly_acked > 0)
+    if not len(moved):
+        return True
+    top = int(
+        timeline.snd_max[max(int(np.searchsorted(timeline.send_ns, timeline.ack_ns[moved[0]], side="left")) - 1, 0)]
+    )
+    lost = any(episode.una < top for episode in seen.episodes)
+    # The second flight begins at once, or the rest of the first was lost.
+    after = np.searchsorted(timeline.send_ns, timeline.ack_ns[moved[0]], side="left")
+    is_late = after < len(timeline.send_ns) and timeline.send_ns[after] - timeline.ack_ns[moved[0]] > LEAST_RTO_NS
+    return lost or bool(is_late)
 
 
 def with_causes(seen: Reconstruction, path: PathEstimate) -> pd.DataFrame:

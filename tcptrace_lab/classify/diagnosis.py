@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
+from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap import Tap
+from tcptrace_lab.reconstruct.windows import CWND
 
 # How the controls are written in their papers.
 SPELT = {
@@ -39,14 +46,78 @@ LAWS = {
 LAW_KNOWN = 0.1
 # What holds a sender back for most of the time is what a person calls its limit.
 MOSTLY = 0.5
+# A part of the time that is told beside another.
+PARTLY = 0.2
+# With this much of what the pipe holds in the network the bottleneck is busy, but for a sawtooth's low ends.
+FULL_SHARE = 0.9
+# A closed window that lasted so many round trips, and this long, is told.
+STOPPED_ROUNDS = 3.0
+STOPPED_S = 0.2
+# Losses further apart than so many times the median come in bunches: a distance would say little of them.
+SCATTERED = 5.0
+CAUSES = {
+    "cwnd": "by its congestion window",
+    "rwnd": "by the receiver's window",
+    "application": "by its application",
+    "recovery": "by losses",
+}
 
 
-def diagnosis(verdict: Mapping[str, Any], *, loss_times_s: Sequence[float]) -> str:
-    """One line from a verdict's keys; `loss_times_s` when its loss events were noticed."""
-    limit = _limit(verdict)
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """What a sentence needs of how the run went, beside the verdict's keys.
+
+    `loss_times_s`: when its loss events were noticed; `stopped_s`: the longest time with a closed window (0: none worth
+    telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
+    `grows_throughout`: in slow start to the end.
+    """
+
+    loss_times_s: tuple[float, ...]
+    stopped_s: float
+    is_full: bool | None
+    grows_throughout: bool
+
+
+def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
+    """Of one sender."""
+    timeline = seen.timeline
+    times = [timeline.seconds(episode.time_ns) for episode in seen.episodes if episode.detected_by != "tlp"]
+    longest = float(stalls_ns(timeline, tap).max(initial=0)) / 1e9
+    is_told = longest >= max(STOPPED_S, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)
+    parts = seen.stretches
+    only = parts[0] if len(parts) == 1 else None
+    end_ns = int(timeline.send_ns[-1]) if len(timeline.send_ns) else 0
+    grows = (
+        only is not None
+        and only.peak is not None
+        and only.begin == "connection"
+        and not seen.episodes
+        and end_ns - int(timeline.ack_ns[only.peak]) <= seen.typical_rtt_ns
+    )
+    return Course(
+        loss_times_s=tuple(times),
+        stopped_s=longest if is_told else 0.0,
+        is_full=_is_full(seen, path),
+        grows_throughout=grows,
+    )
+
+
+def _is_full(seen: Reconstruction, path: PathEstimate) -> bool | None:
+    """Whether the median of what was in the network, recoveries apart, fills the pipe."""
+    pipe = path.bdp_packets.value
+    columns = seen.timeline.observed.windows()
+    free = columns["limited_by"] == CWND
+    if pipe is None or not free.any():
+        return None
+    return float(np.median(columns["cwnd_low"][free])) >= FULL_SHARE * pipe * seen.timeline.smss
+
+
+def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
+    """One line from a verdict's keys and the run's course."""
+    limit = _limit(verdict, course)
     names_buffer = limit is not None and "bottleneck" in limit
-    losses = _losses(verdict, loss_times_s, names_buffer=names_buffer)
-    parts = [limit, losses, _slow_starts(verdict), _share_of_law(verdict)]
+    losses = _losses(verdict, course.loss_times_s, names_buffer=names_buffer)
+    parts = [limit, _stopped(course), losses, _slow_starts(verdict), _share_of_law(verdict)]
     said = [part for part in parts if part]
     sentence = ", ".join([_who(verdict), *said[:1]])
     return f"{sentence}: {', '.join(said[1:])}" if len(said) > 1 else sentence
@@ -65,16 +136,40 @@ def _who(verdict: Mapping[str, Any]) -> str:
     return "A sender whose control is not decided"
 
 
-def _limit(verdict: Mapping[str, Any]) -> str | None:
+def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     limits = verdict["limits"]
     if not limits:
         return None
-    network = limits.get("cwnd", 0.0) + limits.get("recovery", 0.0)
-    if network >= MOSTLY:
-        return _bottleneck(verdict["path"]) if verdict["losses"]["total"] else None
     if limits.get("rwnd", 0.0) >= MOSTLY:
         return "limited by the receiver's window"
-    return "limited by its application" if limits.get("application", 0.0) >= MOSTLY else None
+    if limits.get("application", 0.0) >= MOSTLY:
+        return "limited by its application"
+    if limits.get("recovery", 0.0) >= MOSTLY:
+        return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
+    if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MOSTLY:
+        return _network(verdict, course)
+    known = sorted(((limits.get(name, 0.0), words) for name, words in CAUSES.items()), reverse=True)
+    told = [f"{words} {share:.0%} of the time" for share, words in known if share >= PARTLY]
+    if limits.get(UNKNOWN, 0.0) >= MOSTLY or not told:
+        return None
+    return f"limited {', '.join(told)}"
+
+
+def _network(verdict: Mapping[str, Any], course: Course) -> str | None:
+    """Held back by its congestion window: what keeps that from growing."""
+    losses = verdict["losses"]
+    if not losses["total"]:
+        if course.grows_throughout:
+            return "in slow start to its end"
+        return _bottleneck(verdict["path"]) if course.is_full else "limited by its congestion window"
+    is_overflow = losses["by_cause"].get("overflow", 0) > MOSTLY * losses["total"]
+    if not is_overflow and course.is_full is False:
+        return "limited by its congestion window, which losses keep below what the path holds"
+    return _bottleneck(verdict["path"])
+
+
+def _stopped(course: Course) -> str | None:
+    return f"the receiver stopped reading for {_seconds(course.stopped_s)}" if course.stopped_s else None
 
 
 def _bottleneck(path: Mapping[str, Any]) -> str | None:
@@ -92,7 +187,7 @@ def _bits(rate_bps: float) -> str:
     return f"{rate_bps:.3g} bit/s"
 
 
-def _losses(verdict: Mapping[str, Any], loss_times_s: Sequence[float], *, names_buffer: bool) -> str | None:
+def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, names_buffer: bool) -> str | None:
     total, causes = verdict["losses"]["total"], verdict["losses"]["by_cause"]
     if total is None:
         return None
@@ -103,7 +198,11 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: Sequence[float], *, names_
     if len(loss_times_s) < 3:
         times = {1: "once", 2: "twice"}.get(len(loss_times_s))
         return f"{verb} {times}" if times else None
-    return f"{verb} every {_seconds(float(np.median(np.diff(np.asarray(loss_times_s)))))}"
+    apart = np.diff(np.asarray(loss_times_s))
+    usual = float(np.median(apart))
+    if not overflows and float(apart.max()) > SCATTERED * usual:
+        return f"{verb} {len(loss_times_s)} times"
+    return f"{verb} every {_seconds(usual)}"
 
 
 def _seconds(seconds: float) -> str:

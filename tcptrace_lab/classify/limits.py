@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.classify.obstacles import empty_share
+import numpy as np
+
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.windows import LIMITS
 
 UNKNOWN = "unknown"
 # Prompt is within an eighth of the time to the next ACK (core/src/infer/limits.rs); a clock must tell half of that.
 PROMPT_PARTS = 4
 FINE_NS = 1_000
+# A short segment is the end of what there was to send where the next leaves this much later (as part of a round trip),
+# and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
+LATER_SHARE = 0.05
+CAUGHT_UP_ROUNDS = 4
+# A window that nothing bounds grows: over so many round trips, and by more than this share, also between two quarters
+# of a run. A pacer (BBR) fills the pipe once in eight round trips: its round trips are longer then by up to a quarter.
+STEADY_ROUNDS = 32
+STEADY_SHARE = 0.1
+UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
+# Nearer to the offered window it may be that.
+WITHIN_RWND = 0.7
 
 
-def limits_told(seen: Reconstruction, tap: Tap, *, is_rebuilt: bool = False) -> dict[str, float]:
+def limits_told(
+    seen: Reconstruction, tap: Tap, *, is_rebuilt: bool = False, is_blurred: bool = False, is_paced: bool = False
+) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
-    `is_rebuilt`: captured elsewhere. How promptly ACKs released segments is then not seen, pauses are.
+    `is_rebuilt`: captured elsewhere. How promptly ACKs released segments is then not seen, pauses and emptied windows
+    are. `is_blurred`: neither is how much was in flight, closed windows are. `is_paced`: the control is known to send
+    by a rate of its own; that is its window at work.
     """
     if tap.refuses("limits"):
         return {}
     shares = dict(seen.limits)
-    if is_rebuilt:
-        pauses = round(min(shares.get("application", 0.0), empty_share(seen)), 4)
-        if shares.get("application", 0.0) > pauses:
-            shares[UNKNOWN] = round(shares["application"] - pauses, 4)
-            shares["application"] = pauses
+    known = min(shares.get("application", 0.0), seen.timeline.observed.starved)
+    unclocked = round(shares.get("application", 0.0) - known, 4)
+    if is_paced and unclocked > 0:
+        shares["cwnd"] = round(shares["cwnd"] + unclocked, 4)
+        shares["application"] = round(known, 4)
+    elif unclocked > 0 and not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
+        # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
+        shares[UNKNOWN] = unclocked
+        shares["application"] = round(known, 4)
+    if is_blurred:
+        closed = min(shares.get("rwnd", 0.0), closed_only(seen, tap).get("rwnd", 0.0))
+        open_share = shares.get("cwnd", 0.0) + shares.get("rwnd", 0.0) - closed
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + open_share, 4)
+        shares["cwnd"], shares["rwnd"] = 0.0, closed
     if tap.shift.value is None and shares.get("rwnd", 0.0) > 0:
         # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits
         # it: it is the receiver's window if that is the scale, the congestion window if it is more.
@@ -35,6 +62,65 @@ def limits_told(seen: Reconstruction, tap: Tap, *, is_rebuilt: bool = False) -> 
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get("cwnd", 0.0), 4)
         shares["cwnd"] = 0.0
     return shares
+
+
+def stalls_ns(timeline: Timeline, tap: Tap) -> Ints:
+    """How long each closed window lasted, where more data was sent after it: seen from anywhere."""
+    closed = timeline.rwnd < (1 if tap.shift.value is None else timeline.smss)
+    if not closed.any() or not len(timeline.send_ns):
+        return np.zeros(0, dtype=np.int64)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], closed, [False])).astype(np.int8)))
+    first, over = edges[::2], edges[1::2]
+    fresh = timeline.send_ns[~timeline.is_retransmission]
+    last_ns = int(fresh[-1]) if len(fresh) else 0
+    ends = timeline.ack_ns[np.minimum(over, len(closed) - 1)]
+    kept = (over < len(closed)) & (ends <= last_ns)
+    found: Ints = (ends - timeline.ack_ns[first])[kept]
+    return found
+
+
+def closed_only(seen: Reconstruction, tap: Tap) -> dict[str, float]:
+    """What is seen where the flight is not: the receiver's closed windows. Empty: there were none."""
+    timeline = seen.timeline
+    if tap.refuses("limits") or not len(timeline.send_ns):
+        return {}
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns
+    share = round(min(float(stalls_ns(timeline, tap).sum()) / whole, 1.0), 4) if whole > 0 else 0.0
+    return {**dict.fromkeys(LIMITS, 0.0), "rwnd": share, UNKNOWN: round(1 - share, 4)} if share else {}
+
+
+def _catches_up(seen: Reconstruction) -> bool:
+    """Whether all that was written had been sent, again and again: segments short of full, and nothing behind them.
+
+    A window at work, and a pacer, send full segments as long as there is more to send.
+    """
+    timeline = seen.timeline
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    if len(fresh) < 2 or not seen.typical_rtt_ns:
+        return False
+    left, known = timeline.send_ns[fresh], timeline.acks_before_send[fresh]
+    sizes = (timeline.send_end - timeline.send_offset)[fresh]
+    heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], left)
+    later_ns = LATER_SHARE * seen.typical_rtt_ns
+    is_end = (sizes[:-1] < timeline.smss) & (left[1:] - np.maximum(left[:-1], heard[1:]) > later_ns)
+    rounds = float(left[-1] - left[0]) / seen.typical_rtt_ns
+    return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= max(rounds, 1.0))
+
+
+def _stays_below(seen: Reconstruction) -> bool:
+    """Whether the flight neither grew nor met a queue nor a loss for long: less was written than any window allowed."""
+    timeline, flight = seen.timeline, seen.flight
+    _, samples = timeline.rtt
+    if seen.episodes or len(samples) < STEADY_ROUNDS:
+        return False
+    if float(timeline.ack_ns[-1] - timeline.ack_ns[0]) < STEADY_ROUNDS * seen.typical_rtt_ns:
+        return False
+    if np.percentile(samples, UNQUEUED_PERCENTILE) > UNQUEUED * samples.min():
+        return False
+    if np.percentile(flight, UNQUEUED_PERCENTILE) > WITHIN_RWND * np.median(timeline.rwnd):
+        return False
+    quarters = np.array_split(flight, 4)
+    return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
 
 
 def _blurs(seen: Reconstruction, tap: Tap) -> bool:

@@ -53,7 +53,7 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
             hides_flight=True,
         )
     away = [
-        *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s),
+        *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s, who),
         *(_nearer_receiver(seen) if vantage == "unknown" else ()),
     ]
     # Away from the sender the pace of what passes is the tap's position, not the application's: not looked into.
@@ -65,15 +65,18 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     )
 
 
-def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None) -> list[str]:
+def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> list[str]:
     if vantage == "receiver":
         return [
             "captured at the receiver: neither what the sender had outstanding nor what was lost on the way is seen"
         ]
     if vantage == "middle":
         return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
-    # One handshake may have waited for a host: only what no host's answer takes shows a path.
-    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > HOST_S
+    # One handshake may have waited for a host: only what no host's answer takes shows a path. Where the sender's own
+    # part of it was short, the host was the other.
+    to_sender_ns = None if who.where is None else who.where.to_sender_ns
+    is_near = to_sender_ns is not None and to_sender_ns < HOST_S * 1e9
+    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > HOST_S and not is_near
     if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
         return [
             f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "

@@ -55,20 +55,29 @@ def infer_path(
     vantage: str = "sender",
     clock: Clock = FINE,
     beside: Callable[[], Sequence[Reconstruction]] = tuple,
+    by_rhythm: bool = False,
+    by_reader: bool = False,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
-    `beside` gives the capture's other flows. Those whose round trips rise and fall with this one's share its queue.
+    `by_rhythm`: the sends' times were inferred from their rhythm, so no round trip bounds the path's.
+    `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the
+    capture's other flows. Those whose round trips rise and fall with this one's share its queue.
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
     pps = bottleneck_rate(seen, clock)
+    if by_reader and pps.value is not None and pps.high is not None:
+        method = f"{pps.method}; it may be the pace at which the receiver read"
+        pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
     others = [other for other in beside() if _shares_queue(seen, other)] if len(timeline.rtt[0]) else []
     if pps.value is not None and pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
     base = _base_rtt(seen, handshake_rtt_s, pps, clock)
+    if by_rhythm and base.value is not None:
+        base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
     if pps.value is not None and standing_ns > BUSY_PACKETS / pps.value * 1e9:
         least = float(timeline.rtt[1].min())
@@ -98,7 +107,8 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
         base = Estimate(
             value=handshake_rtt_s,
             low=min(float(samples.min()) / 1e9, handshake_rtt_s) if len(samples) else None,
-            high=None if pps.value is None else handshake_rtt_s + 1 / pps.value,
+            # A full packet takes longer, at each node that it passes.
+            high=None,
             method="the handshake's whole round trip, both sides of the tap (its packets are small)",
         )
     return PathEstimate(

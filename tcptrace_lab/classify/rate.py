@@ -17,6 +17,7 @@ from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.self_clocking import delivered
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
@@ -46,6 +47,9 @@ SLOWED = 1.25
 COMPRESSED = 0.8
 # A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
 BUSY_PACKETS = 4.0
+# A run that takes longer than this part of the least round trip may hold a whole flight and the pause behind it: it has
+# the bottleneck's pace only where the queue stood all along.
+WITHIN_SHARE = 0.5
 # A queue of this many shows that the path, not the sender, sets the pace; fewer are the noise of hosts.
 PRESSED_PACKETS = 2.0
 STEADY_SHARE = 0.6
@@ -56,11 +60,16 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """Runs of ACKs without a loss in them: packets/s, how long, the queueing delay at the end, and whether pressed."""
+    """Runs of ACKs without a loss in them: packets/s, how long, the queueing delay at the end, and whether pressed.
+
+    `least_ns`: the shortest queueing delay met in each; `base_ns`: the least round trip.
+    """
 
     rates: Floats
     spans_ns: Floats
     delay_ns: Floats
+    least_ns: Floats
+    base_ns: int
     slowed: np.ndarray[Any, np.dtype[np.bool_]]
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -85,10 +94,11 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
 
 
 def goodput_pps(seen: Reconstruction) -> float | None:
-    """The most that was acknowledged in any second without a loss event in it; None: no such second."""
+    """The most that was delivered in any second without a loss event in it; None: no such second."""
     timeline = seen.timeline
     moving = np.flatnonzero(timeline.newly_acked > 0)
-    times, una = timeline.ack_ns[moving], timeline.snd_una[moving]
+    # An ACK that jumps tells of what had come before: by what each says has arrived.
+    times, una = timeline.ack_ns[moving], delivered(timeline)[moving]
     after = np.searchsorted(times, times + SECOND_NS, side="right") - 1
     begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS))
     if not len(begin):
@@ -138,7 +148,8 @@ def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     queued = (runs.delay_ns > PRESSED_PACKETS / runs.rates * 1e9) & ~runs.compressed
-    pressed = runs.slowed | queued
+    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, clock.resolution_ns)
+    pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < WITHIN_SHARE * runs.base_ns))
     if np.count_nonzero(pressed) < ENOUGH_RUNS:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
@@ -182,7 +193,7 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     none = np.zeros(0)
     if not len(times):
         flags = np.zeros(0, dtype=bool)
-        return Runs(rates=none, spans_ns=none, delay_ns=none, slowed=flags, compressed=flags)
+        return Runs(rates=none, spans_ns=none, delay_ns=none, least_ns=none, base_ns=0, slowed=flags, compressed=flags)
     acked = np.cumsum(packets)
     # A run goes from the end of a batch to the end of another: within one, the host set the distances.
     is_end = np.append(np.diff(times) > BATCH_NS, True)
@@ -205,22 +216,39 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
         delay = np.interp(times[end], heard, samples - samples.min())
         # Sent when acknowledged, less the round trip then.
         sent = spans - (np.interp(times[end], heard, samples) - np.interp(times[begin], heard, samples))
+        least = np.minimum(delay, _least_between(heard, samples - samples.min(), times[begin], times[end]))
     else:
-        delay, sent = np.zeros(len(end)), spans
+        delay, least, sent = np.zeros(len(end)), np.zeros(len(end)), spans
     return Runs(
         rates=(acked[end] - acked[begin]) / (spans / 1e9),
         spans_ns=spans,
         delay_ns=delay,
+        least_ns=least,
+        base_ns=int(samples.min()) if len(samples) else 0,
         slowed=spans > SLOWED * np.maximum(sent, 0.0),
         compressed=spans < COMPRESSED * sent,
     )
 
 
+def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
+    """The least of the values at times from begin to end; where there is none, that of the next."""
+    first = np.minimum(np.searchsorted(times, begin, side="left"), len(times) - 1)
+    behind = np.clip(np.searchsorted(times, end, side="right"), first + 1, len(times))
+    bounds = np.column_stack((first, behind)).ravel()
+    # A place behind the last value cannot be named: one more stands there.
+    found: Floats = np.minimum.reduceat(np.append(values, values[-1]).astype(np.float64), bounds)[::2]
+    return found
+
+
 def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Ints]:
-    """Each ACK of new data: when, of how many packets of the given size, and whether it jumps."""
+    """Each ACK of new data: when, of how many packets of the given size, and whether it jumps.
+
+    One that fills a hole acknowledges what had come before as well: counted is what each says has arrived.
+    """
     timeline = flow.timeline
-    moving = np.flatnonzero(timeline.newly_acked > 0)
-    newly = timeline.newly_acked[moving]
+    arrived = np.diff(delivered(timeline), prepend=timeline.first_offset)
+    moving = np.flatnonzero((timeline.newly_acked > 0) & (arrived > 0))
+    newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
     jumped = newly > _jump(flow) if len(newly) else newly
     return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(np.int64)

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
+
+# RFC 5681 section 3.2.
+DUP_THRESH = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +27,17 @@ class SenderTcp:
 HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
 
-def identify_recovery(seen: Reconstruction, tap: Tap) -> SenderTcp:
-    """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it."""
+def identify_recovery(seen: Reconstruction, tap: Tap, *, is_blurred: bool = False) -> SenderTcp:
+    """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it.
+
+    `is_blurred`: which ACK released a segment was inferred, and is open.
+    """
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
-    restarted = [episode for episode in seen.episodes if episode.restarts and episode.dupacks >= 3]
+    restarted = [
+        episode
+        for before, episode in zip((None, *seen.episodes), seen.episodes, strict=False)
+        if episode.restarts and episode.dupacks >= 3 and not _expires_within(before, episode)
+    ]
     reasons: list[str] = []
     if not told and not restarted:
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
@@ -36,12 +47,18 @@ def identify_recovery(seen: Reconstruction, tap: Tap) -> SenderTcp:
         return SenderTcp(
             recovery="tahoe", confidence=sure / max(len(told), len(restarted)), decrease=None, reasons=tuple(reasons)
         )
+    if told and not any(episode.sure for episode in (*told, *restarted)):
+        reasons.append("the recovery is not named: no loss event shows what became of the window")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
     refused = tap.refuses("recovery")
     if refused:
         reasons.append(f"the recovery is not named: {refused}")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    name = "sack" if tap.sack.value == "used" else _without_sack(seen)
+    name = "sack" if tap.sack.value == "used" else None if is_blurred else _without_sack(seen)
+    if name is None:
+        reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
     fast = [episode for episode in told if not episode.restarts]
     decrease = _decrease(seen)
     if decrease is not None:
@@ -50,10 +67,35 @@ def identify_recovery(seen: Reconstruction, tap: Tap) -> SenderTcp:
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
 
 
-def _without_sack(seen: Reconstruction) -> str:
-    """NewReno stays in recovery until all holes are filled; Reno leaves it with the first new ACK."""
-    several = [episode for episode in seen.episodes if not episode.restarts and episode.retransmitted > 1]
-    return "newreno" if several else "reno"
+def _expires_within(before: Episode | None, episode: Episode) -> bool:
+    """Whether a timer expired amid the duplicate ACKs of a recovery: that restarts any sender."""
+    return episode.detected_by == "rto" and before is not None and episode.una < before.recover
+
+
+def _without_sack(seen: Reconstruction) -> str | None:
+    """What a sender did about the second hole of a window; None: no event shows it.
+
+    NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
+    again (RFC 5681), or for its timer.
+    """
+    timeline = seen.timeline
+    again = np.flatnonzero(timeline.is_retransmission)
+    partial, anew = 0, 0
+    for episode in seen.episodes:
+        if episode.restarts or episode.detected_by == "tlp":
+            continue
+        first, behind = np.searchsorted(again, [episode.first_send + 1, len(timeline.send_ns)])
+        for send in again[first:behind]:
+            if timeline.send_ns[send] > episode.end_ns:
+                break
+            known = int(timeline.acks_before_send[send])
+            moved = int(timeline.last_moved[known - 1]) if known else -1
+            dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
+            partial += dupacks == 0
+            anew += dupacks >= DUP_THRESH
+    if partial == anew:
+        return None
+    return "newreno" if partial > anew else "reno"
 
 
 def _decrease(seen: Reconstruction) -> float | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.classify.causes import losses_by_cause
+from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
-from tcptrace_lab.classify.diagnosis import diagnosis
+from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, initial_window, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified
-from tcptrace_lab.classify.limits import limits_told
+from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 # A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
 TICKS_PER_ROUND = 8
+# RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
+LATE_DUPACKS = 9
+# With the scale unknown, a flight that fits the least windows for so much of the time may be the receiver's.
+MAY_BE_READER = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +71,10 @@ class Verdict:
 
     @property
     def limits(self) -> dict[str, float]:
-        """The verdict's `limits`: also of a sender whose window does not show, as long as the tap was at it."""
-        return (
-            {}
-            if self.obstacles.hides_flight
-            else limits_told(self.seen, self.who.tap, is_rebuilt=self.who.view is not None)
-        )
+        """The verdict's `limits`: of a sender whose flight does not show, closed windows alone."""
+        if self.obstacles.hides_flight:
+            return closed_only(self.seen, self.who.tap)
+        return _limits(self.seen, self.who, self.identified)
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)
@@ -86,21 +88,21 @@ class Verdict:
             yield f"buffer not known: {self.path.buffer_packets.method}"
 
     def _control(self) -> str | None:
-        # That none of the known controls fits is said of what was seen whole only.
-        if self.identified.control == "unknown" and self.who.tap.hides_details:
+        # That none of the known controls fits is said of what was seen whole, and captured at the sender, only.
+        if self.identified.control == "unknown" and (self.who.tap.hides_details or self.who.view is not None):
             return None
         return self.identified.control
 
     def _initial_window(self, hidden: bool) -> int | None:
         if self.who.tap.refuses("initial_window") or (hidden and self.who.vantage != "sender"):
             return None
+        if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
+            return None
         return initial_window(self.seen)
 
     def as_dict(self) -> dict[str, Any]:
         found = self._found()
-        timeline = self.seen.timeline
-        times = [timeline.seconds(episode.time_ns) for episode in self.seen.episodes if episode.detected_by != "tlp"]
-        found["diagnosis"] = diagnosis(found, loss_times_s=times)
+        found["diagnosis"] = diagnosis(found, course(self.seen, self.path, self.who.tap))
         return found
 
     def _found(self) -> dict[str, Any]:
@@ -151,12 +153,49 @@ def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
     return None
 
 
+def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
+    """Where what followed a loss was inferred, not captured, and not well enough to tell a restart."""
+    if who.is_blurred and any(each.detected_by == "rto" and each.dupacks > LATE_DUPACKS for each in seen.episodes):
+        return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
+    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    if told and 2 * sum(each.sure for each in told) <= len(told):
+        return (
+            "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
+        )
+    if who.put_back is not None and timeouts_unseen(seen):
+        return "a pause may be a timeout: what was lost at its beginning was never asked for at the tap"
+    return None
+
+
 def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> SlowStarts:
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
-    refused = who.tap.refuses("cycles") or _too_coarse(seen, who)
+    refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     if refused and seen.episodes and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
-    return count_slow_starts(seen, obstacles)
+    return _without_counts(count_slow_starts(seen, obstacles), seen, who)
+
+
+def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> SlowStarts:
+    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one."""
+    # A sender that restarts after each loss shows its cycles even where its times were inferred.
+    restarted = sum(each.restarts for each in seen.episodes)
+    is_inferred = who.view is not None and who.view.how != "timestamps" and 2 * restarted <= len(seen.episodes)
+    if not starts.per_cycle or not seen.episodes:
+        return starts
+    if not (is_inferred or who.tap.tap_lost_bytes or who.tap.tap_lost_acks):
+        return starts
+    why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
+    return replace(starts, per_cycle=(), initial=None, cycles=(), reasons=(*starts.reasons, why))
+
+
+def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[str, float]:
+    return limits_told(
+        seen,
+        who.tap,
+        is_rebuilt=who.view is not None,
+        is_blurred=who.is_blurred,
+        is_paced=identified.control == "bbr",
+    )
 
 
 def _compound(identified: Identified) -> CompoundRegime | None:
@@ -176,9 +215,17 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     # A timeline rebuilt for the sender is read like one captured there.
     place = who.vantage if who.view is None else "sender"
     obstacles = find_obstacles(seen, who)
-    path = infer_path(seen, handshake_rtt_s=who.handshake_rtt_s, vantage=place, clock=who.tap.clock, beside=beside)
+    path = infer_path(
+        seen,
+        handshake_rtt_s=who.handshake_rtt_s,
+        vantage="receiver" if who.is_blurred else place,
+        clock=who.tap.clock,
+        beside=beside,
+        by_rhythm=who.view is not None and who.view.how != "timestamps",
+        by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
+    )
     hidden = obstacles.hides_window
-    tcp = HIDDEN if hidden else identify_recovery(seen, who.tap)
+    tcp = HIDDEN if hidden else identify_recovery(seen, who.tap, is_blurred=who.is_blurred)
     identified = NOT_IDENTIFIED if hidden else identify_sender(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
@@ -194,7 +241,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
             grown=growth,
             starts=starts,
             compound=compound,
-            limits=limits_told(seen, who.tap, is_rebuilt=who.view is not None),
+            limits=_limits(seen, who, identified),
         )
     return Verdict(
         file=file,

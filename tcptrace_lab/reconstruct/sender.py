@@ -14,6 +14,7 @@ from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.unheard import unheard_by_window, with_unheard
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ SIDES = ("client", "server")
 # RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 TIMESTAMP_BYTES = 12
 ETHERNET_MSS = 1460
+# Where the rhythm alone tells (no timestamps), so many of the flights may be open before nothing rests on them.
+BLURRED_SHARE = 0.25
+# Of the ACKs captured: with so many more that were not, flights hang on those (captures stripped of bare ACKs).
+LOST_ACKS_SHARE = 0.1
+# With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
+MANY_CONNECTIONS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +53,13 @@ class Sender:
     first_sequence: int | None = None
     where: Vantage | None = None
     view: SenderView | None = None
+    # Lost before the tap and put back, also where the view shows no window; None: captured at the sender.
+    put_back: int | None = None
+
+    @property
+    def is_blurred(self) -> bool:
+        """Rebuilt, and the flight is open so often that neither windows nor queues nor restarts are certain."""
+        return self.view is not None and self.view.how != "timestamps" and self.view.unsure > BLURRED_SHARE
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -68,10 +82,22 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     passed = passing(timeline, rows, from_start=bool(row["from_start"]))
     # What they take is needed for what is observed.
     del rows
+    put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
+    if where.place == "sender" and where.is_at_sender and not tap.timestamps.value:
+        tap = replace(tap, tap_lost_acks=unheard_by_window(timeline))
     if not where.is_at_sender:
         has_start, flow = bool(row["from_start"]), connection.flows[direction]
-        timeline, view = away_from_sender(timeline, flow, where, has_start=has_start, sent_ns=sent_ns)
+        captured = len(timeline.send_ns)
+        segments, acks = flow.columns
+        stamps = acks["ts_val"]
+        if where.place == "receiver" and tap.tap_lost_acks > LOST_ACKS_SHARE * tap.acks:
+            timeline, stamps = with_unheard(timeline, segments, stamps)
+        is_alone = _numbers_alone(connection, str(row[side]))
+        timeline, view = away_from_sender(
+            timeline, flow, where, stamps, has_start=has_start, sent_ns=sent_ns, is_alone=is_alone
+        )
+        put_back = len(timeline.send_ns) - captured if view is None else int(np.count_nonzero(view.is_put_back))
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -88,7 +114,19 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why), truncated=_truncated(connection)),
         first_sequence=None if math.isnan(number) else int(number),
         view=view,
+        put_back=put_back,
     )
+
+
+def _numbers_alone(connection: Connection, host: str) -> bool:
+    """Whether no other connection of the capture may have taken some of a host's IP identifications meanwhile."""
+    if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
+        return len(connection.capture) == 1
+    table, row = connection.capture.connections, connection.row
+    of_host = (table["client"] == host) | (table["server"] == host)
+    ends = table["start_ns"] + table["duration_ns"]
+    meanwhile = (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
+    return int((of_host & meanwhile).sum()) <= 1
 
 
 def _truncated(connection: Connection) -> str | None:

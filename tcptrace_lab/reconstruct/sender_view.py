@@ -74,26 +74,37 @@ class SenderView:
 
 
 def away_from_sender(
-    timeline: Timeline, flow: Any, where: Vantage, *, has_start: bool, sent_ns: Ints
+    timeline: Timeline,
+    flow: Any,
+    where: Vantage,
+    stamps: Ints,
+    *,
+    has_start: bool,
+    sent_ns: Ints,
+    is_alone: bool = True,
 ) -> tuple[Timeline, SenderView | None]:
     """The timeline to work with where the tap was not at the sender, and the view that it comes from.
 
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
-    `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `sent_ns`:
-    the segments' times, steps of the tap's clock taken out as from the timeline's.
+    `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`:
+    the ACKs' TSvals; `sent_ns`: the segments' times, steps of the tap's clock taken out as from the timeline's.
+    `is_alone`: no other connection of the sender's host took some of its IP identifications.
     """
     place = WORDS[where.place]
     # In a handshake the turn is that of small packets; without one it has to be found.
     hint_ns = where.to_sender_ns if has_start else None
     whole = replace(timeline, has_start=has_start)
-    view = sender_view(whole, flow.segments.assign(time_ns=sent_ns), flow.acks, place=place, hint_ns=hint_ns)
+    segments = flow.segments.assign(time_ns=sent_ns)
+    if not is_alone:
+        segments = segments.assign(ip_id=0)
+    view = sender_view(whole, segments, stamps, place=place, hint_ns=hint_ns)
     if view is None:
         return timeline, None
     return view.timeline, view if view.shows_window else None
 
 
 def sender_view(
-    timeline: Timeline, segments: Any, acks: Any, *, place: str, hint_ns: int | None = None
+    timeline: Timeline, segments: Any, stamps: Ints, *, place: str, hint_ns: int | None = None
 ) -> SenderView | None:
     """The sender's timeline from its flow's columns as captured elsewhere; None where they cannot carry it.
 
@@ -101,7 +112,6 @@ def sender_view(
     to the sender and back as the handshake shows it.
     """
     seen = arrivals(segments, timeline.smss)
-    stamps = acks["ts_val"].to_numpy()
     if len(seen.offset) < FEW_ECHOES or not len(stamps):
         return None
     if seen.stamp is None or (stamps < 0).any():

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
+from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -31,6 +32,10 @@ BEYOND_SHARE = 0.05
 BEYOND_SEGMENTS = 2
 # Offload: a segment of two of the MSS was no single packet; without an MSS, one beyond jumbo frames (9000 bytes).
 ONE_PACKET_BYTES = 9_000
+# Without an MSS: many segments of one length that Ethernet carries (RFC 9293's default of 536 and more), and the larger
+# ones most often a multiple of it.
+LEAST_MSS, ETHERNET_MSS = 535, 1_460
+WHOLE_SHARE = 0.5
 # Of the data that the tap lost: with more than this a loss event has one of its packets missing, and one in ten tells
 # another story (events of some ten retransmissions; a few in a thousand leave nine of ten whole).
 LOST_SHARE = 0.003
@@ -54,7 +59,7 @@ class Tap:
     """Of one direction. `shift`: by which the receiver's windows are scaled (None: unknown), `least_shift` at least.
 
     `sack`: used, not offered, or unknown. `tap_lost_bytes`: acknowledged, never captured. `offload_bytes`: the largest
-    segment where it was no single packet, else 0.
+    segment where it was no single packet, else 0. `tap_lost_acks`: heard by the sender, never captured; at the least.
     """
 
     vantage: Fact
@@ -67,6 +72,7 @@ class Tap:
     offload_bytes: int
     copies: int
     tap_lost_bytes: int
+    tap_lost_acks: int
     begins: Fact
     ends: Fact
     bytes: int
@@ -89,6 +95,7 @@ class Tap:
             "offload_bytes": self.offload_bytes or None,
             "copies": self.copies,
             "lost_by_tap_bytes": self.tap_lost_bytes,
+            "lost_by_tap_acks": self.tap_lost_acks,
             "options_cut_acks": self.cut_acks,
             "begins": self.begins.as_dict(),
             "ends": self.ends.as_dict(),
@@ -117,6 +124,8 @@ class Tap:
             found.append(_clock_words(self.clock))
         if self.tap_lost_bytes:
             found.append(f"{self.tap_lost_bytes} bytes were acknowledged and never captured: the tap lost packets")
+        if self.tap_lost_acks:
+            found.append(f"{self.tap_lost_acks} ACKs or more reached the sender and were never captured")
         if self.copies:
             found.append(f"{self.copies} packets were captured twice: counted once")
         if self.offload_bytes:
@@ -128,7 +137,7 @@ class Tap:
         """Why what single packets do is not certain here, so that no candidate is refuted by it; None: it is."""
         if self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks:
             return "SACK blocks are missing"
-        if self.tap_lost_bytes:
+        if self.tap_lost_bytes or self.tap_lost_acks:
             return "the tap lost packets"
         if self.clock.jitter_ns or self.clock.resolution_ns > COARSE_NS:
             return "the clock is coarse"
@@ -185,9 +194,10 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         sack=_sack(row, acks, cut),
         timestamps=Fact(value=bool(row["timestamps"])),
         clock=clock,
-        offload_bytes=largest if largest > (2 * most or ONE_PACKET_BYTES) else 0,
+        offload_bytes=largest if largest > (2 * most or _one_packet(lengths)) else 0,
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
         tap_lost_bytes=_never_captured(segments, acks),
+        tap_lost_acks=unheard_by_echo(segments, acks) or 0,
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
@@ -198,6 +208,18 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     )
     # A sender's timeline keeps the second.
     return tap, times[: len(sent)], times[len(sent) :].copy()
+
+
+def _one_packet(lengths: Ints) -> int:
+    """The largest segment that may have been a single packet, where no SYN tells."""
+    small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
+    large = lengths[lengths > ETHERNET_MSS]
+    if not len(small) or not len(large):
+        return ONE_PACKET_BYTES
+    values, counts = np.unique(small, return_counts=True)
+    usual = int(values[np.argmax(counts)])
+    is_whole = np.mean(large % usual == 0) > WHOLE_SHARE
+    return usual if is_whole and counts.max() > CUT_SHARE * len(lengths) else ONE_PACKET_BYTES
 
 
 def _never_captured(segments: Any, acks: Any) -> int:
@@ -246,7 +268,8 @@ def _least_shift(segments: Any, acks: Any) -> int:
     ends, heard = ends[heard > 0], heard[heard > 0]
     if not len(ends):
         return 0
-    slack = BEYOND_SEGMENTS * int(lengths.max(initial=0))
+    # Merged segments are cut to fit a window like any other.
+    slack = BEYOND_SEGMENTS * min(int(lengths.max(initial=0)), _one_packet(lengths))
     edge, rwnd = acks["ack_offset"], acks["rwnd"]
     scaled = (acks["flags"] & SYN) == 0
     for shift in range(LARGEST_SHIFT):

@@ -231,6 +231,6 @@ def test_a_pacer_is_told_from_a_window_though_the_clock_ticks_slowly(name: str, 
     flow = connection.flows[who.direction]
     segments = flow.segments.assign(ts_val=flow.segments["ts_val"] // 4, ts_ecr=flow.segments["ts_ecr"] // 4)
     acks = flow.acks.assign(ts_val=flow.acks["ts_val"] // 4)
-    view = sender_view(who.timeline, segments, acks, place="receiver")
+    view = sender_view(who.timeline, segments, acks["ts_val"].to_numpy(), place="receiver")
     assert view is not None
     assert (Reconstruction(view.timeline).limits["cwnd"] > 0.5) == is_clocked

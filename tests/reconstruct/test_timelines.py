@@ -208,3 +208,23 @@ def test_nothing_sent_is_nothing_found() -> None:
         "losses": 0,
         "cycles": 0,
     }
+
+
+def test_a_recovery_with_no_data_left_to_send_is_no_restart() -> None:
+    """RFC 5681: one retransmission among many duplicate ACKs is Tahoe's, unless nothing else was there to be sent."""
+    flight = [(0.1 * number, number) for number in range(20)]
+    heard = [(100.0, 1), (101.0, 2), *[(102.0 + index, 2) for index in range(17)]]
+    acks = [*heard, (204.1, 20), (304.2, 21)]
+    # The application writes again half a second later.
+    seen = ladder([*flight, (104.01, 2), (700.0, 20)], [*acks, (800.0, 21)])
+    assert [(event.restarts, event.sure) for event in seen.episodes] == [(False, False)]
+
+
+def test_a_recovery_into_a_full_receivers_window_is_no_restart() -> None:
+    """RFC 9293 section 3.8.6: duplicate ACKs release nothing beyond the offered window."""
+    sent = [(0.1 * number, number) for number in range(20)]
+    sent += [(104.01, 2), *[(204.11 + 0.01 * number, 20 + number) for number in range(18)]]
+    acks = [(100.0, 1), (101.0, 2), *[(102.0 + index, 2) for index in range(17)], (204.1, 20)]
+    acks += [(305.0 + number, 21 + number) for number in range(18)]
+    narrow = ladder(sent, acks, rwnd=18 * SMSS)
+    assert [event.restarts for event in narrow.episodes] == [False]

@@ -182,7 +182,13 @@ impl Finder<'_> {
             if restarts && !is_silent && self.goes_on(answered, recover) {
                 (restarts, sure) = (false, true);
             }
-            if !sure && !is_silent && self.goes_back(answered, recover, flight) {
+            // It had no new data to send, or nowhere to: by what others of its events show.
+            let is_blind = !is_silent
+                && (self.ran_out(answered, recover) || self.is_shut(start, answered, recover));
+            if restarts && is_blind {
+                (restarts, sure) = (false, false);
+            }
+            if !sure && !is_silent && !is_blind && self.goes_back(answered, recover, flight) {
                 (restarts, sure) = (true, true);
             }
             if detected_by == DetectedBy::DupAck && restarts && self.is_long_since(start, since) {
@@ -281,13 +287,17 @@ impl Finder<'_> {
         expired
     }
 
-    /// Whether a silent retransmission only goes on with a restart: its segment had not been sent again yet.
+    /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet.
+    ///
+    /// With a restart, or with a recovery that is not over and after which the window is not one segment (RFC 6582: a
+    /// partial ACK may come late).
     fn carries_on(&self, before: &LossEvent, event: &LossEvent) -> bool {
         let rank = self
             .seen
             .again
             .partition_point(|&again| (again as usize) < event.first_send);
-        before.restarts
+        let is_probe = [before, event].map(|each| each.detected_by == DetectedBy::Tlp);
+        (before.restarts || !(event.restarts || is_probe[0] || is_probe[1]))
             && event.una < before.recover
             && !self.is_repeated_since(rank, before.first_send)
     }
@@ -318,6 +328,31 @@ impl Finder<'_> {
         };
         self.seen.snd_una[answered] >= recover
             && outstanding > AFTER_RESTART.get() * self.trace.smss
+    }
+
+    /// Whether nothing followed the ACK of everything for long: no data was left when the loss was repaired.
+    fn ran_out(&self, answered: usize, recover: i64) -> bool {
+        if self
+            .seen
+            .snd_una
+            .get(answered)
+            .is_none_or(|&una| una < recover)
+        {
+            return false;
+        }
+        let heard_ns = self.trace.ack_ns[answered];
+        let next = self.trace.send_ns.partition_point(|&time| time < heard_ns);
+        let is_late = |&time: &i64| (time - heard_ns) as f64 > self.silence;
+        self.trace.send_ns.get(next).is_none_or(is_late)
+    }
+
+    /// Whether the receiver's window had no room for another segment from a retransmission to its answer.
+    fn is_shut(&self, start: usize, answered: usize, recover: i64) -> bool {
+        let known = (self.seen.acks_before_send[start] as usize).saturating_sub(1);
+        let rows = known..answered.min(self.trace.ack_ns.len());
+        let edge = rows.map(|ack| self.trace.ack_offset[ack] + self.trace.rwnd[ack]);
+        edge.max()
+            .is_some_and(|edge| recover + self.trace.smss > edge)
     }
 
     /// What was outstanding when all that an ACK released had been sent.

@@ -2,6 +2,7 @@
 
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
+use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
 use crate::recovery::DetectedBy;
@@ -11,6 +12,13 @@ use crate::threshold::threshold;
 threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
 // A host's own delay between an ACK and what it releases: later, and the ACK did not release it.
 threshold!(HOST_NS: i64 = 2_000_000, Nanoseconds);
+// Segments that one ACK releases leave one behind the other: so many times the closest two ever left may lie between.
+threshold!(BURST_GAPS: i64 = 4, Count);
+// What a delayed ACK leaves outstanding (RFC 9293 section 3.8.6.3), and a window that has more than that to empty.
+threshold!(EMPTY_SEGMENTS: i64 = 2, Segments);
+threshold!(FULL_SEGMENTS: i64 = 6, Segments);
+// The closest two: so many pairs in a thousand may have been stamped closer by chance.
+threshold!(CLOSEST_PER_MILLE: i64 = 10, Count);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -35,20 +43,24 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
     if rtt.rtt_ns.is_empty() {
         return (is_clocked, false);
     }
-    // Per ACK: it released a segment that tells, and that at once. The first segment after each ACK tells; those behind
-    // it in a burst do not.
+    // Per ACK: it released a segment that tells, and that at once. The first segment after each ACK tells; of those
+    // behind it one that does not follow in the burst: no ACK released it.
     let mut told = vec![0_u8; count];
     let mut before = 0;
+    let burst_ns = (BURST_GAPS.get() * closest_ns(trace)).max(HOST_NS.get() / 4);
     for (send, &known) in seen.acks_before_send.iter().enumerate() {
         let known = known as usize;
-        if known > before && known < count {
+        if known > 0 && known < count {
             let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
-            if next > heard {
-                told[known - 1] = if trace.send_ns[send] - heard <= (next - heard) / 8 {
+            let soon = (next - heard) / 8;
+            if known > before && next > heard {
+                told[known - 1] = if trace.send_ns[send] - heard <= soon {
                     2
                 } else {
                     1
                 };
+            } else if trace.send_ns[send] - trace.send_ns[send - 1] > soon.max(burst_ns) {
+                told[known - 1] = told[known - 1].min(1);
             }
         }
         before = known.max(before);
@@ -71,6 +83,61 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
         is_clocked,
         whole_prompt as f64 > CLOCKED_SHARE.get() * whole as f64,
     )
+}
+
+/// How closely segments ever leave one behind the other: the sender's line.
+fn closest_ns(trace: &Trace) -> i64 {
+    let mut gaps: Vec<i64> = trace
+        .send_ns
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .collect();
+    if gaps.is_empty() {
+        return 0;
+    }
+    let place = gaps.len() * CLOSEST_PER_MILLE.get() as usize / 1000;
+    *gaps.select_nth_unstable(place).1
+}
+
+/// The ACKs at which the sender is known to have had less to send than its window allowed.
+///
+/// All but what a delayed ACK leaves is acknowledged, and nothing was sent for a round trip: no control empties its
+/// window without a loss (BBR keeps four segments when it probes the round trip). From then on whatever is less than
+/// what was outstanding before is the application's, until as much is outstanding again.
+pub fn starved(trace: &Trace, seen: &Sequence, parts: &[Stretch], flight: &[i64]) -> Vec<bool> {
+    let mut found = vec![false; flight.len()];
+    for part in parts {
+        let (mut held, mut released, mut is_short) = (0, part.first, false);
+        // The last ACK at which the receiver's window may have been the reason.
+        let mut closed = None;
+        for ack in part.first..=part.last {
+            let now = flight[ack];
+            if now + trace.smss > trace.rwnd[ack] {
+                closed = Some(ack);
+            }
+            let sent_before = if ack > 0 {
+                seen.sends_before_next_ack[ack - 1]
+            } else {
+                0
+            };
+            if seen.sends_before_next_ack[ack] > sent_before {
+                released = ack;
+            }
+            if now + EMPTY_SEGMENTS.get() * trace.smss >= held {
+                is_short = false;
+            } else if now <= EMPTY_SEGMENTS.get() * trace.smss
+                && held >= FULL_SEGMENTS.get() * trace.smss
+                && released < ack
+                && closed.is_none_or(|closed| closed < released)
+            {
+                is_short = true;
+                found[released + 1..ack].fill(true);
+            }
+            found[ack] = is_short;
+            held = held.max(now);
+        }
+    }
+    found
 }
 
 /// The ACKs after the last segment before a pause, or before the end: no data was left for them to release.
@@ -119,14 +186,16 @@ pub fn in_recovery(trace: &Trace, seen: &Sequence, events: &[LossEvent], limited
 }
 
 /// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
-pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<[f64; 4]> {
+///
+/// With it the part of the application's share that does not rest on how promptly ACKs released segments.
+pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 4], f64)> {
     let (&last_ns, &last_send_ns) = (table.time_ns.last()?, trace.send_ns.last()?);
     if table.time_ns.len() < 2 {
         return None;
     }
     let until = last_ns.min(last_send_ns);
     let mut spans = [0_i64; 4];
-    let (mut sent, mut heard) = (0, 0);
+    let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
     for (row, &time) in table.time_ns.iter().enumerate() {
         while trace.send_ns.get(sent).is_some_and(|&left| left < time) {
             sent += 1;
@@ -145,7 +214,9 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<[f64; 4
         let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
         spans[table.limited_by[row] as usize] += span - pause;
         spans[Limit::Application as usize] += pause;
+        starved += if table.is_starved[row] { span } else { pause };
     }
     let total: i64 = spans.iter().sum();
-    (total > 0).then(|| spans.map(|span| span as f64 / total as f64))
+    let share = |span: i64| span as f64 / total as f64;
+    (total > 0).then(|| (spans.map(share), share(starved)))
 }

@@ -29,6 +29,8 @@ pub struct Observed {
     pub windows: Windows,
     /// Share of the time by what limited the sender, in `Limit`'s order.
     pub limits: Option<[f64; 4]>,
+    /// The part of the application's share that needs no tap at the sender: pauses, and what followed an emptied window.
+    pub starved: f64,
 }
 
 /// Reads a trace from end to end.
@@ -42,7 +44,7 @@ pub fn observe(trace: &Trace) -> Observed {
     let stretches = stretches(trace, &sequence, &events, &flight);
     let places = places(&sequence, &events, &stretches, &flight);
     let windows = Windows::new(trace, &sequence, &rtt, &events, &stretches, &flight);
-    let limits = shares(&windows, trace, &sequence);
+    let (limits, starved) = shares(&windows, trace, &sequence).unzip();
     Observed {
         sequence,
         rtt,
@@ -54,6 +56,7 @@ pub fn observe(trace: &Trace) -> Observed {
         places,
         windows,
         limits,
+        starved: starved.unwrap_or(0.0),
     }
 }
 

@@ -4,7 +4,7 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
-use super::limits::{Limit, clocked, exhausted, in_recovery};
+use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::{Begin, Stretch};
@@ -22,6 +22,12 @@ threshold!(OFFLOAD_ROOM_SEGMENTS: i64 = 3, Segments);
 // fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
 threshold!(SPREAD_SEGMENTS: i64 = 4, Segments);
 
+// Short of the offered window by so many segments, at the most by this part of it: what one ACK may report.
+threshold!(HUGS_SEGMENTS: i64 = 5, Segments);
+threshold!(HUGS_PART: i64 = 8, Count);
+// Growth by two doublings: an application's bursts do not follow the window's steps by chance for so long.
+threshold!(DOUBLED_TWICE: i64 = 4, Count);
+
 /// A row per ACK and per restart; bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
@@ -31,6 +37,8 @@ pub struct Windows {
     pub cwnd_high: Vec<i64>,
     pub ssthresh: Vec<i64>,
     pub limited_by: Vec<Limit>,
+    /// Limited by its application, whatever the tap's place: its window had been emptied.
+    pub is_starved: Vec<bool>,
 }
 
 impl Windows {
@@ -49,15 +57,16 @@ impl Windows {
         } else {
             0
         });
-        let mut limited = free_limits(
-            trace,
-            seen,
-            rtt,
-            &held(flight, parts),
-            flight,
+        let starved = starved(trace, seen, parts, flight);
+        let idle = Idle {
+            held: &held(flight, parts),
             slack,
-            &exhausted,
-        );
+            exhausted: &exhausted,
+            starved: &starved,
+            grows: &grows(trace, parts, &starved),
+            shut: &shut(trace, rtt, flight),
+        };
+        let mut limited = free_limits(trace, seen, rtt, flight, &idle);
         let drained = drained_to(trace, seen, events, flight, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
         // How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few.
@@ -98,6 +107,7 @@ impl Windows {
                 cwnd_high: if is_bound { now + room } else { UNKNOWN },
                 ssthresh: thresholds[ack],
                 limited_by: limit,
+                is_starved: limit == Limit::Application && starved[ack],
             };
             // The timer moves the window between two ACKs: the ACK before keeps the old one, a row of its own has the
             // new.
@@ -125,6 +135,7 @@ impl Windows {
             cwnd_high: Vec::with_capacity(rows),
             ssthresh: Vec::with_capacity(rows),
             limited_by: Vec::with_capacity(rows),
+            is_starved: Vec::with_capacity(rows),
         }
     }
 
@@ -135,6 +146,7 @@ impl Windows {
         self.cwnd_high.push(row.cwnd_high);
         self.ssthresh.push(row.ssthresh);
         self.limited_by.push(row.limited_by);
+        self.is_starved.push(row.is_starved);
     }
 }
 
@@ -146,6 +158,18 @@ struct Row {
     cwnd_high: i64,
     ssthresh: i64,
     limited_by: Limit,
+    is_starved: bool,
+}
+
+/// What speaks for a sender that had nothing to send, per ACK.
+struct Idle<'a> {
+    /// The most that was outstanding so far in each stretch, and how far below it a window at work may be.
+    held: &'a [i64],
+    slack: i64,
+    exhausted: &'a [bool],
+    starved: &'a [bool],
+    grows: &'a [bool],
+    shut: &'a [bool],
 }
 
 /// What limits the sender outside recovery.
@@ -153,17 +177,19 @@ fn free_limits(
     trace: &Trace,
     seen: &Sequence,
     rtt: &RoundTrips,
-    held: &[i64],
     flight: &[i64],
-    slack: i64,
-    exhausted: &[bool],
+    idle: &Idle<'_>,
 ) -> Vec<Limit> {
     let (is_clocked, on_the_whole) = clocked(trace, seen, rtt);
     let rows = flight.iter().enumerate().map(|(ack, &now)| {
-        let is_idle = !on_the_whole
-            || (now + slack < held[ack] && !is_clocked[ack])
-            || (now < held[ack] && exhausted[ack]);
-        match (now + trace.smss > trace.rwnd[ack], is_idle) {
+        let is_below = now + idle.slack < idle.held[ack];
+        let is_idle = idle.starved[ack]
+            || (!idle.grows[ack] && (!on_the_whole || (is_below && !is_clocked[ack])))
+            || (now < idle.held[ack] && idle.exhausted[ack]);
+        match (
+            idle.shut[ack] || now + trace.smss > trace.rwnd[ack],
+            is_idle,
+        ) {
             (true, _) => Limit::Rwnd,
             (false, true) => Limit::Application,
             (false, false) => Limit::Cwnd,
@@ -183,6 +209,34 @@ fn held(flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
         }
     }
     held
+}
+
+/// Where the flight hugs the offered window: it fills it once a round trip, and is short of it by what ACKs report.
+fn shut(trace: &Trace, rtt: &RoundTrips, flight: &[i64]) -> Vec<bool> {
+    let mut filled_ns = None;
+    let rows = flight.iter().zip(trace.rwnd).zip(trace.ack_ns);
+    let each = rows.map(|((&now, &rwnd), &time)| {
+        if now + trace.smss > rwnd {
+            filled_ns = Some(time);
+        }
+        let room = (HUGS_SEGMENTS.get() * trace.smss).min(rwnd / HUGS_PART.get());
+        filled_ns.is_some_and(|filled| time - filled <= rtt.median_ns) && now + room > rwnd
+    });
+    each.collect()
+}
+
+/// Where the flight doubles and doubles again as in slow start: whatever the tap's place, that is a window at work.
+fn grows(trace: &Trace, parts: &[Stretch], starved: &[bool]) -> Vec<bool> {
+    let mut found = vec![false; starved.len()];
+    for part in parts {
+        let Some(peak) = part.peak else { continue };
+        let rows = part.first..peak + 1;
+        let is_steep = part.grown_to >= DOUBLED_TWICE.get() * part.grown_from.max(trace.smss);
+        if is_steep && !starved[rows.clone()].contains(&true) {
+            found[rows].fill(true);
+        }
+    }
+    found
 }
 
 fn thresholds(count: usize, parts: &[Stretch], exhausted: &[bool]) -> Vec<i64> {

@@ -331,6 +331,12 @@ impl Observed {
     fn limits(&self) -> Option<[f64; 4]> {
         self.inner.limits
     }
+
+    /// The part of the application's share that does not rest on how promptly ACKs released segments.
+    #[getter]
+    fn starved(&self) -> f64 {
+        self.inner.starved
+    }
 }
 
 fn wide(values: &[u32]) -> Vec<i64> {

@@ -1,0 +1,86 @@
+"""What limited a sender, on captures made for one cause each: application, receiver, control; where it is not told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
+from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.simulate import simulate
+from tests.degrade import degrade, read_packets, write_packets
+
+# 10 Mbit/s, 40 ms: a pipe of 33 packets, and twice that waiting.
+PATH = NetworkPath(nodes=(Node(rate_bps=10e6, buffer=66, delay_s=0.02),), return_delay_s=0.02)
+SACK = Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
+# An odd size: the last segment of each write is short of full.
+PERIODIC = Application(kind="schedule", writes=tuple((0.01 * count, 5_000) for count in range(600)))
+ANSWERS = Application(kind="turns", turns=tuple((0.03, 9_000 + 7_000 * (count % 3)) for count in range(60)))
+
+
+def verdicts(connection: Connection, *, seconds: float = 6.0, path: NetworkPath = PATH) -> tuple[Verdict, Verdict]:
+    """At the sender and at the receiver."""
+    taps = ("sender", "receiver")
+    done = simulate(Scenario(path=path, connections=(connection,), duration_s=seconds, profile="rfc", taps=taps))
+    found = [next(iter(classify(done.capture(tap=tap)))) for tap in taps]
+    return found[0], found[1]
+
+
+def test_writes_at_a_constant_pace_are_the_application() -> None:
+    """4 Mbit/s into 10: half of the segments follow an ACK by chance, and no write fills the window."""
+    at_sender, _ = verdicts(Connection(control=SACK, application=PERIODIC, jitter_s=2e-5))
+    assert at_sender.limits["application"] > 0.9
+    assert "limited by its application" in at_sender.as_dict()["diagnosis"]
+
+
+def test_answers_to_requests_are_the_application_at_both_ends() -> None:
+    """Each is sent in a burst below the window, and the window is empty before the next."""
+    for found in verdicts(Connection(control=SACK, application=ANSWERS)):
+        assert found.limits["application"] > 0.5, found.limits
+        assert found.limits["cwnd"] < 0.3, found.limits
+
+
+@pytest.mark.parametrize("window", ["reno", "cubic-linux", "vegas"])
+def test_a_window_at_work_is_not_the_application(window: str) -> None:
+    """Bulk data: at both ends."""
+    for found in verdicts(Connection(control=replace(SACK, window=window))):
+        assert found.limits["application"] < 0.05, found.limits
+
+
+def test_a_slow_start_is_the_windows_wherever_it_was_captured() -> None:
+    """10, 20, 40, 80 segments and the end: nothing else doubles."""
+    wide = NetworkPath(nodes=(Node(rate_bps=200e6, buffer=5000, delay_s=0.05),), return_delay_s=0.05)
+    once = Application(kind="bytes", bytes=1_000_000)
+    for found in verdicts(Connection(control=SACK, application=once), path=wide):
+        assert found.limits["cwnd"] > 0.9, found.limits
+        assert "in slow start to its end" in found.as_dict()["diagnosis"]
+
+
+def test_a_sender_that_paces_itself_is_limited_by_its_control() -> None:
+    """BBR's segments leave at its rate, not with ACKs: that is its window at work."""
+    found, _ = verdicts(Connection(control=replace(SACK, window="bbr")), seconds=30.0)
+    assert found.identified.control == "bbr"
+    assert found.limits["cwnd"] > 0.9, found.limits
+
+
+def test_a_reader_that_stops_is_told_where_nothing_else_is(tmp_path: Path) -> None:
+    """RFC 9293 section 3.8.6: a closed window is the receiver's at any tap, whatever the scale."""
+    slow = Receiver(rwnd=60_000, reader_bps=2e6)
+    for found in verdicts(Connection(control=SACK, receiver=slow)):
+        assert found.limits["rwnd"] > 0.5, found.limits
+
+
+def test_without_the_window_scale_neither_window_is_named(tmp_path: Path) -> None:
+    """RFC 7323 section 2.2: no SYN, no scale. What was in flight bounds it from below."""
+    narrow = Connection(control=SACK, receiver=Receiver(rwnd=40_000))
+    done = simulate(Scenario(path=PATH, connections=(narrow,), duration_s=5.0, profile="rfc"))
+    done.write(tmp_path / "whole.pcap")
+    write_packets(tmp_path / "x.pcap", *degrade(*read_packets(tmp_path / "whole.pcap"), kind="no SYN", seed=1))
+    found = next(iter(classify(read(tmp_path / "x.pcap"))))
+    assert found.who.tap.shift.value is None
+    assert found.limits["rwnd"] == 0.0
+    assert found.limits["unknown"] > 0.8
