@@ -1,5 +1,7 @@
 """A delay-gradient control (after TIMELY, Mittal et al. 2015): back off as fast as the round trip grows."""
 
+from pathlib import Path
+
 from tcptrace_lab import simulate
 from tcptrace_lab.scenario_file import load
 
@@ -32,4 +34,5 @@ class DelayGradient:
 
 
 if __name__ == "__main__":
-    print(simulate(load("captures/scenarios/reno_10M.toml"), control=DelayGradient()).summary)
+    scenario = Path(__file__).parents[1] / "captures" / "scenarios" / "reno_10M.toml"
+    print(simulate(load(scenario), control=DelayGradient()).summary)

@@ -1,6 +1,7 @@
 """A rate-based control in the spirit of BBR: pace at the largest delivery rate seen, and a quarter above in turn."""
 
 from collections import deque
+from pathlib import Path
 
 from tcptrace_lab import simulate
 from tcptrace_lab.scenario_file import load
@@ -34,4 +35,5 @@ class RateBased:
 
 
 if __name__ == "__main__":
-    print(simulate(load("captures/scenarios/reno_10M.toml"), control=RateBased()).summary)
+    scenario = Path(__file__).parents[1] / "captures" / "scenarios" / "reno_10M.toml"
+    print(simulate(load(scenario), control=RateBased()).summary)

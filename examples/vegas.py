@@ -1,5 +1,7 @@
 """TCP Vegas (Brakmo and Peterson 1995): keep two to four segments waiting, judged once per round trip."""
 
+from pathlib import Path
+
 from tcptrace_lab import simulate
 from tcptrace_lab.scenario_file import load
 
@@ -33,4 +35,5 @@ class Vegas:
 
 
 if __name__ == "__main__":
-    print(simulate(load("captures/scenarios/reno_10M.toml"), control=Vegas()).summary)
+    scenario = Path(__file__).parents[1] / "captures" / "scenarios" / "reno_10M.toml"
+    print(simulate(load(scenario), control=Vegas()).summary)
