@@ -54,15 +54,16 @@ UNITS = {
 # ... or, where the name says more than that, one of these.
 NAMED_UNITS = {
     "share": "OFTEN SURE MOST_UNSURE MOSTLY REPEATS EXPLAINED SURELY_EXPLAINED IDLE_LOAD MOST_BEND MOST_OPEN BIN "
-    "RATE_TOLERANCE LAW_KNOWN MATHIS_LOSS HELD_BACK FOLLOWED",
-    "packets": "LEAST_QUEUE GROWTH_SLACK GAMMA MOST_HOLES MOST_MISSING PACKETS_PER_STEP",
+    "RATE_TOLERANCE LAW_KNOWN MATHIS_LOSS HELD_BACK FOLLOWED PARTLY WITHIN_RWND MAY_BE_READER CLOCK_TOLERANCE",
+    "packets": "QUEUE_SLACK LEAST_QUEUE GROWTH_SLACK GAMMA MOST_HOLES MOST_MISSING PACKETS_PER_STEP",
     "segments": "INITIAL_WINDOW LONGEST_CYCLE AROUND TOGETHER AMONG FEW_TOGETHER FEW_ECHOES FEW_ANCHORS MOST_LOOKED_AT",
-    "deviations": "MEDIAN_OF_OPEN MEDIAN_ERROR",
-    "factor": "SLOWED COMPRESSED GOODPUT_SLACK SPAN_RESOLUTIONS PROMPT_PARTS ALL_ALONG",
+    "deviations": "TIED MEDIAN_OF_OPEN MEDIAN_ERROR",
+    "factor": "SCATTERED SLOWED COMPRESSED GOODPUT_SLACK SPAN_RESOLUTIONS PROMPT_PARTS ALL_ALONG",
     "exponent": "TAIL",
     "log odds": "MOST_PER_PIECE",
     "count": "FEWEST_OSCILLATIONS NAMED FEWEST_ACKS_EACH WHOLE_CYCLES FEWEST_UNFIT FEWEST_CLEAR MOST BATCHES "
-    "MOST_NAMES MOST_PLACES FEWEST_CYCLES TICKS_PER_ROUND TICK_SAMPLE ANSWERS FEW_GROUPS COUNTS_STEP PARTS",
+    "MOST_NAMES MOST_PLACES FEWEST_CYCLES SHOWN_LIMITS LATE_DUPACKS MANY_CONNECTIONS FEWEST_TICKS TICKS_PER_ROUND "
+    "TICK_SAMPLE ANSWERS FEW_GROUPS COUNTS_STEP PARTS",
 }
 UNIT_OF = {name: unit for unit, names in NAMED_UNITS.items() for name in names.split()}
 # Not a part of 1: how many times as much, or as many pieces.
@@ -78,7 +79,7 @@ GIVEN = {
     "SEQUENCE_SPACE",
     "IP_ID_SPACE",
 }
-GIVEN |= {"LARGEST_SHIFT", "CLOCK_ZERO_NS", "NONE", "ACK_BYTES"}
+GIVEN |= {"MISSING", "LARGEST_SHIFT", "CLOCK_ZERO_NS", "NONE", "ACK_BYTES"}
 # Small runs made worse: enough of each kind, and quick.
 WORSE = {
     "reno_timeout": ("clock of 10 ms", "no SYN", "interrupt batches", "tap lost 1 %", "zero-window stall"),
@@ -294,6 +295,13 @@ def main() -> int:
             cells = (*counts, "; ".join(first))
             print(*place, *cells, sep="  ", flush=True)
         lines.append(f"| {' | '.join((*place, one.unit, ', '.join(one.read_by), *cells, one.why))} |")
+    counts = [line.split("|")[6:8] for line in lines]
+    measured = [pair for pair in counts if all(cell.strip() for cell in pair)]
+    idle = sum(all(cell.strip().startswith("0/") for cell in pair) for pair in measured)
+    lines += [
+        "",
+        f"{idle} of the {len(measured)} measured move nothing here; {len(found) - len(measured)} are not measured yet.",
+    ]
     PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(found)} thresholds; without a reason {sum(not one.why for one in found)}, without a unit "
           f"{sum(not one.unit for one in found)}")  # fmt: skip
