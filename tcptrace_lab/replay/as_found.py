@@ -160,8 +160,11 @@ def _begun(verdict: Verdict, control: Control) -> Control:
     seen = verdict.seen
     if verdict.who.handshake_rtt_s is not None or not len(seen.flight):
         return control
+    outstanding = int(seen.flight[0]) // seen.timeline.smss
+    if outstanding <= LARGEST_INITIAL_WINDOW:
+        # Its first packets, without a handshake before them.
+        return control
     # Not in one burst: as many as the queue takes, then doubling to where it stood.
-    outstanding = max(int(seen.flight[0]) // seen.timeline.smss, 2)
     places = verdict.path.buffer_packets.value
     first = min(outstanding, int(places) if places else control.initial_window)
     return replace(control, initial_window=max(first, 1), initial_ssthresh=float(outstanding))
@@ -170,6 +173,8 @@ def _begun(verdict: Verdict, control: Control) -> Control:
 # What a modern host's sender does whatever its control: RFC 3042, RFC 3465 in avoidance, RFC 8985.
 MODERN: dict[str, object] = {"limited_transmit": True, "byte_counting": True, "rack": True, "initial_window": 10}
 
+# RFC 6928: more outstanding at once is no beginning.
+LARGEST_INITIAL_WINDOW = 10
 # As many of the controls that a capture leaves open are tried.
 MOST_CONTROLS = 6
 # Where the verdict names no control: RFC 5681's own.

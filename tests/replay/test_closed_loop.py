@@ -19,6 +19,7 @@ from tcptrace_lab.replay.closed_loop import ClosedLoop, again, sweep_again
 from tcptrace_lab.replay.closest import closest
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as Way
+from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
 from tests.conftest import ROOT, shared
@@ -104,6 +105,15 @@ def test_the_triple_slow_start_comes_back_at_20_and_not_at_22() -> None:
     rows = sweep_again(capture, [over("path.nodes.0.buffer=20,22")])
     assert list(rows["regime"]) == ["triple", "double"]
     assert rows["goodput_bps"].iloc[1] > 1.1 * rows["goodput_bps"].iloc[0]
+
+
+def test_a_beginning_without_a_handshake_is_still_a_beginning(tmp_path: Path) -> None:
+    """ns-2's senders open no connection: one packet outstanding is a slow start, not a connection joined midway."""
+    run = simulate(load(CAPTURES / "scenarios" / "small_buffers_B20.toml", overrides=["duration_s=60"]))
+    run.write(tmp_path / "ns2.pcap", payload=False)
+    found = as_found(read(tmp_path / "ns2.pcap")).connections[0]
+    assert found.control.initial_window == 1
+    assert found.control.initial_ssthresh == math.inf
 
 
 def path(rate_bps: float = 10e6, buffer: float = 40, one_way_s: float = 0.02) -> Way:
