@@ -7,6 +7,7 @@ packets brings back is said with the range that the other orders give.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,10 @@ EVENTS_SHARE = 0.1
 LOST_SHARE = 0.3
 # Buffers tried on each side of the estimate.
 MOST_PLACES = 4
+# Together they make no more than this: a capture of a million packets is tried five times, one of thousands as often as
+# there is something open.
+EVENTS_TRIED = 40_000_000
+MOST_TRIALS = 60
 # Orders of packets at a queue: seeds of what the senders' hosts take over an ACK.
 ORDERS = 8
 HOST_TIME_S = 0.0003
@@ -44,12 +49,15 @@ class Trial:
 def closest(found: AsFound) -> AsFound:
     """The same with what is open settled, and said."""
     then = [outcome(one.verdict) for one in found.connections]
+    left = min(MOST_TRIALS, EVENTS_TRIED // found.most_events)
     best = _tried(found, then)
-    best = _best(best, _with_controls(best.found), then)
-    best = _best(best, _with_buffers(best.found), then)
+    for open_to in (_with_controls, _with_buffers):
+        others = list(itertools.islice(open_to(best.found), left))
+        left -= len(others)
+        best = _best(best, others, then)
     notes: list[str] = []
     if len(found.connections) > 1 or best.distance > 1:
-        tried = [_tried(one, then) for one in _with_orders(best.found)]
+        tried = [_tried(one, then) for one in itertools.islice(_with_orders(best.found), left)]
         notes += _shares(found, [best, *tried])
         best = min([best, *tried], key=lambda trial: trial.distance)
     notes = [*_chosen(found, best.found), *notes]
@@ -62,8 +70,9 @@ def _best(likeliest: Trial, others: Iterable[AsFound], then: Sequence[Outcome]) 
 
 
 def _with_controls(found: AsFound) -> Iterable[AsFound]:
-    """One connection's control changed at a time, all others as they are."""
-    for place, one in enumerate(found.connections):
+    """One connection's control changed at a time, all others as they are; the busiest first."""
+    busiest = sorted(enumerate(found.connections), key=lambda row: -row[1].written.bytes)
+    for place, one in busiest:
         for name, control in one.open_controls[1:]:
             yield _with(found, place, replace(one, control=control, control_name=name))
 
@@ -113,9 +122,10 @@ def _figures(run: Run, scenario: Scenario) -> list[tuple[float, int, int]]:
     packets, losses, drops = run.packets(tap="sender"), run.losses, run.drops
     losses = losses[losses["detected_by"] != "tlp"]
     drops = drops[drops["is_data"]]
+    of = dict(iter(packets.groupby("connection")))
     found = []
     for number in range(len(scenario.connections)):
-        rows = packets[packets["connection"] == number]
+        rows = of.get(number, packets[:0])
         sent = rows[rows["is_from_sender"] & (rows["payload_len"] > 0)]
         heard = rows[~rows["is_from_sender"]]
         done_s = math.nan

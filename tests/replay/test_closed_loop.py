@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +109,34 @@ def test_the_triple_slow_start_comes_back_at_20_and_not_at_22() -> None:
     rows = sweep_again(capture, [over("path.nodes.0.buffer=20,22")])
     assert list(rows["regime"]) == ["triple", "double"]
     assert rows["goodput_bps"].iloc[1] > 1.1 * rows["goodput_bps"].iloc[0]
+
+
+def test_what_is_tried_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many connections and controls are open: so many simulations, and no more."""
+    from tcptrace_lab.replay import closest as module
+
+    capture = simulated(*[Connection(control=MODERN, application=Application(kind="bytes", bytes=200_000))] * 12)
+    found = as_found(capture)
+    runs = []
+    monkeypatch.setattr(module, "simulate", lambda *words, **keys: runs.append(1) or simulate(*words, **keys))
+    monkeypatch.setattr(module, "EVENTS_TRIED", 5 * found.most_events)
+    closest(found)
+    assert 1 < len(runs) <= 6
+
+
+def test_ctrl_c_leaves_whole_files_or_none(tmp_path: Path) -> None:
+    """Whenever it comes: no part of a file, and what has its name is whole."""
+    words = ["replay", str(CAPTURES / "reno_on_off.pcap.gz"), "--as-found", "-o", str(tmp_path / "now.pcap")]
+    for delay_s in (0.7, 1.4, 2.1):
+        program = subprocess.Popen(
+            [sys.executable, "-m", "tcptrace_lab", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(delay_s)
+        program.send_signal(signal.SIGINT)
+        program.wait(60)
+        for file in tmp_path.iterdir():
+            assert not file.name.endswith(".part")
+            assert file.suffix != ".pcap" or read(file).truncated is None
 
 
 def test_a_beginning_without_a_handshake_is_still_a_beginning(tmp_path: Path) -> None:
