@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcptrace_lab.replay.closed_loop import ClosedLoop, Outcome
+    from tcptrace_lab.replay.closed_loop import ClosedLoop
     from tcptrace_lab.replay.open_loop import OpenLoop
+    from tcptrace_lab.replay.outcome import Outcome
     from tcptrace_lab.scenario import Path
 
 WIDTH = 110
