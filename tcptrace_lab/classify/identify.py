@@ -137,7 +137,7 @@ def identify(
     begins_with = initial_window or INITIAL_WINDOW
     asked = tuple(chosen) or candidates(recovery)
     replays = _replays(asked, tapes, begins_with)
-    if not any(_is_followed(found) for _, _, found in replays):
+    if not any(_is_followed(found) and _starts_as_seen(found) for _, _, found in replays):
         replays += _replays([other for each in asked for other in others_of(each)], tapes, begins_with)
     noise = _noise([found for _, _, found in replays])
     judged = [_judged(each, written, begins_with, found, noise) for each, written, found in replays]

@@ -12,7 +12,8 @@ from tcptrace_lab.classify.measured import observed, steady
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.as_found import as_found
-from tcptrace_lab.replay.closed_loop import ClosedLoop, Outcome, outcome
+from tcptrace_lab.replay.closed_loop import ClosedLoop
+from tcptrace_lab.replay.outcome import Outcome, outcome
 
 # Of a transfer's figures those that no model gives: they are shown where there is no steady state too.
 FIGURES = ("completion_s", "goodput_bps", "loss_events", "rtt_median_s", "window_max")
