@@ -179,3 +179,12 @@ fn a_lost_syn_is_sent_again_after_the_initial_timeout() {
     assert_eq!(sends[0], 0);
     assert!(output.drops.iter().all(|drop| !drop.is_data));
 }
+
+#[test]
+fn more_than_64_bits_can_count_is_endless() {
+    // 10,000 writes of 2^53 bytes.
+    let output = run(r#"{"profile": "rfc", "duration_s": 0.01,
+        "path": {"nodes": [{"rate_bps": 1e9, "buffer": 100, "delay_s": 1e-5}], "return_delay_s": 1e-5},
+        "connections": [{"application": {"kind": "on_off", "bytes": 9007199254740992, "off_s": 1e-6}}]}"#);
+    assert!(output.totals[0].acked > 100_000);
+}

@@ -159,7 +159,10 @@ impl RfcConnection {
     /// The application writes; the first write opens the connection.
     fn write(&mut self, io: &mut Io) {
         let bytes = self.writes.take();
-        self.written = bytes.map_or(ENDLESS, |bytes| self.written + bytes);
+        // Thousands of writes of 2^53 bytes are more than 64 bits count.
+        self.written = bytes.map_or(ENDLESS, |bytes| {
+            self.written.saturating_add(bytes).min(ENDLESS)
+        });
         let next = self.writes.next().map(|ns| stamp(Nanos(ns), io.now));
         io.schedule.set(self.first_source + APPLICATION, next);
         if self.writes.is_over() && self.written < ENDLESS {
