@@ -309,10 +309,13 @@ class Tape:
 
     def __new__(cls, columns: dict[str, Any]) -> Tape: ...
     def __len__(self) -> int: ...
-    def play(self, sender: Sender, at_most: bool = False) -> tuple[Any, Any]:
-        """cwnd and ssthresh in bytes after each row, as the control itself has them; or the most they could be."""
+    def play(self, sender: Sender, *, at_most: bool = False, later_ns: int = 0) -> tuple[Any, Any]:
+        """cwnd and ssthresh in bytes after each row, as the control itself has them; or the most they could be.
 
-    def memory(self, sender: Sender) -> dict[str, Any]:
+        Every time is `later_ns` later.
+        """
+
+    def memory(self, sender: Sender, *, later_ns: int = 0) -> dict[str, Any]:
         """What the control holds in mind after each row, a column for each name."""
 
 class Sender:

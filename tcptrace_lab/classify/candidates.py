@@ -17,6 +17,9 @@ GAMMA = 30.0
 OTHER_GAMMAS = (10.0, 60.0, 90.0)
 # Readings of a document that stacks differ in.
 FLAGS = ("htcp_from_recovery",)
+# Controls whose law hangs on a kernel's clock of 4 ms, and the milliseconds of a tick at which a capture may begin.
+BY_TICKS = ("cubic-linux",)
+TICK_PHASES_MS = (0, 1, 2, 3)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 # Controls that remember the least round trip.
@@ -38,6 +41,11 @@ class Candidate:
         """Whether round trips move its window."""
         return self.name in BY_DELAY
 
+    @property
+    def phases_ms(self) -> tuple[int, ...]:
+        """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
+        return TICK_PHASES_MS if self.window in BY_TICKS else (0,)
+
     def sender(self, *, initial_window: int, smss: int) -> _core.Sender:
         """The candidate before its first ACK."""
         return _core.Sender(self.slow_start, self.window, dict(self.parameters), float(initial_window), float(smss))
@@ -52,6 +60,13 @@ def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:
         if "rfc" in row.profiles and row.family not in BY_RATE and not (recovery == "tahoe" and row.is_linux_module)
     ]
     return tuple(each for row in rows for each in (*_windows(row), *_m_start(row)))
+
+
+def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
+    """The same window over HyStart++ (RFC 9406), which counts bytes and slows down before it ends, where none fits."""
+    if candidate.slow_start != "standard":
+        return ()
+    return (replace(candidate, slow_start="hystart", variant=f"{candidate.variant}, HyStart++"),)
 
 
 def others_of(candidate: Candidate) -> tuple[Candidate, ...]:
@@ -72,10 +87,12 @@ def others_of(candidate: Candidate) -> tuple[Candidate, ...]:
 def _windows(row: Window) -> Iterator[Candidate]:
     has = {parameter.name for parameter in row.parameters}
     flags = [name for name in FLAGS if name in has]
-    for byte_counting, *given in product((False, True), *([0.0, 1.0] for _ in flags)):
+    # Linux's modules always count bytes.
+    counts = (True,) if row.is_linux_module and "byte_counting" not in has else (False, True)
+    for byte_counting, *given in product(counts, *([0.0, 1.0] for _ in flags)):
         words = [
             row.name,
-            _counting(bool(byte_counting)),
+            *([_counting(bool(byte_counting))] if len(counts) > 1 else []),
             *(name for name, value in zip(flags, given, strict=True) if value),
         ]
         parameters = {"byte_counting": float(byte_counting), **dict(zip(flags, given, strict=True))}

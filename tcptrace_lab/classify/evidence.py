@@ -13,15 +13,14 @@ from typing import Literal
 
 import numpy as np
 
-from tcptrace_lab.classify.tape import Epoch, Tape
+from tcptrace_lab.classify.tape import FEWEST_ACKS, Epoch, Tape
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 Part = Literal["slow_start", "growth", "reduction"]
-# Fewer ACKs than this are no growth.
-FEWEST_ACKS = 8
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
 SLOW_START_PIECES = 4
-FRACTIONS = (0.0, 0.25, 0.5, 0.75)
+# Sixteenths of a segment with which an epoch may have begun, where no fraction explains every ACK of it.
+FRACTIONS = np.arange(16) / 16
 FEWEST_ACKS_EACH = 3
 
 
@@ -75,16 +74,29 @@ def _followed(tape: Tape, epoch: Epoch, rows: Ints, cwnd: Floats) -> Misfit:
     window = cwnd[epoch.rows[rows]]
     scale = float(flight.max()) if epoch.is_slow_start else float(flight.max() - flight.min())
     share = scale / np.maximum(flight, 1.0) if epoch.is_slow_start else 1.0
-    # The fraction of a segment with which an epoch begins is not seen.
-    errors = [share * outside(flight - window - begun, epoch.has_sent[rows]) for begun in FRACTIONS]
+    has_sent = epoch.has_sent[rows]
+    error = min(
+        float(np.sqrt(np.mean((share * outside(flight - window - begun, has_sent)) ** 2)))
+        for begun in _begun(flight - window, has_sent)
+    )
     return Misfit(
         part="slow_start" if epoch.is_slow_start else "growth",
         ack=int(epoch.acks[rows][-1]),
-        error=min(float(np.sqrt(np.mean(error**2))) for error in errors),
+        error=error,
         scale=scale,
         observed=float(flight[-1]),
         expected=float(window[-1]),
     )
+
+
+def _begun(difference: Floats, has_sent: Bools) -> Floats:
+    """The fraction of a segment with which an epoch began is not seen: the least that explains all, or any."""
+    least = max(float(difference[has_sent].max(initial=0.0)), 0.0)
+    excess = least - float(difference.min()) - 1.0
+    if least < 1.0 and excess <= 0.0:
+        return np.array([least])
+    # Where it is off by more than a segment, a finer fraction helps nobody.
+    return FRACTIONS if excess < 1.0 else FRACTIONS[::4]
 
 
 def outside(difference: Floats, has_sent: Bools) -> Floats:
@@ -100,17 +112,22 @@ def _reduction(tape: Tape, epoch: Epoch, cwnd: Floats, ssthresh: Floats) -> Iter
     """The window left by a recovery (or the threshold reached after a restart) beside the candidate's own."""
     if epoch.loss_row < 0 or not (np.isfinite(epoch.after) and np.isfinite(epoch.before)):
         return
-    if epoch.recovered_row >= 0:
-        expected = float(cwnd[epoch.recovered_row])
+    if epoch.settled_row >= 0:
+        expected = float(cwnd[epoch.settled_row])
+        room = (0.0, 1.0)
     elif epoch.begin == "restart":
+        # Where slow start ended is seen to a segment either way.
         expected = float(ssthresh[epoch.loss_row])
+        room = (-1.0, 1.0)
     else:
         return
     observed = epoch.after / tape.smss
+    # Seen in whole segments: the window lies between this many and one more.
+    error = float(np.clip(expected, observed + room[0], observed + room[1])) - expected
     yield Misfit(
         part="reduction",
         ack=int(tape.ack_of_row[epoch.loss_row]),
-        error=observed - expected,
+        error=error,
         scale=epoch.before / tape.smss,
         observed=observed,
         expected=expected,

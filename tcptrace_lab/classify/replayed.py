@@ -18,7 +18,7 @@ import numpy as np
 
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import Identified, identify
-from tcptrace_lab.classify.identify import Replayed as Candidate
+from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
@@ -87,7 +87,8 @@ def with_replay(seen: Reconstruction, identified: Identified) -> pd.DataFrame:
 def _rows(seen: Reconstruction, written: Tape, table: pd.DataFrame) -> Ints:
     """The last row of the tape at the time of each row of the table."""
     acks = np.maximum(np.searchsorted(seen.timeline.ack_ns, table["time_ns"].to_numpy(), side="right") - 1, 0)
-    found: Ints = np.searchsorted(written.ack_of_row, acks, side="right") - 1
+    # A tape has no row for what came before any data.
+    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
     return found
 
 
@@ -105,13 +106,13 @@ def _bounds(seen: Reconstruction, identified: Identified, written: Tape, rows: I
     return high, np.where(agreed, least, np.nan)
 
 
-def _played(each: Candidate, written: Tape, *, at_most: bool) -> tuple[Floats, Floats]:
+def _played(each: Replay, written: Tape, *, at_most: bool) -> tuple[Floats, Floats]:
     candidate = each.candidate
     if at_most and "byte_counting" in candidate.parameters:
         # RFC 3465: the faster of the two ways to count.
         candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
     sender = candidate.sender(initial_window=each.initial_window, smss=written.smss)
-    cwnd, ssthresh = written.core.play(sender, at_most)
+    cwnd, ssthresh = written.core.play(sender, at_most=at_most)
     return cwnd, ssthresh
 
 

@@ -45,6 +45,7 @@ class Timeline:
     smss: int
     has_start: bool
     has_sack: bool = False
+    has_timestamps: bool = False
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
     dsacks: tuple[tuple[int, int], ...] = field(default=())

@@ -17,6 +17,7 @@ from tcptrace_lab.scenario import Connection, Control, Scenario
 # One pair of addresses for every recording: they exist inside its namespaces only.
 ADDRESSES = {False: ("10.9.1.1", "10.9.2.1", 32), True: ("fd09:1::1", "fd09:2::1", 128)}
 CUBIC_HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 OWN_CAN = "--sender own sends it from user space"
 # Control's default: no limit.
 NO_MAX_WINDOW = 100_000
@@ -77,9 +78,12 @@ def congestion(control: Control) -> str:
                 f"control.slow_start = {control.slow_start!r}: this kernel's cubic has {kernels} ({CUBIC_HYSTART})"
             )
         return "cubic"
+    # A module that not every kernel has.
+    if control.window == "bbr" and "bbr" in AVAILABLE.read_text().split():
+        return "bbr"
     raise ScenarioError(
         f"control: {control.slow_start} slow start with window {control.window!r} is not in the kernel, "
-        f"which records reno (standard) and cubic; {OWN_CAN}"
+        f"which records reno (standard), cubic and, where it has the module, bbr; {OWN_CAN}"
     )
 
 

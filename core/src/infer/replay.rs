@@ -54,7 +54,7 @@ pub struct Row {
     pub newly_acked: f64,
     pub newly_sacked: f64,
     pub rtt_ns: Option<i64>,
-    /// Outstanding before the event.
+    /// Outstanding before the event; at a loss, `room.flight` more may have been.
     pub flight_size: f64,
     /// After it.
     pub snd_una: u64,
@@ -63,6 +63,32 @@ pub struct Row {
     /// What is observed, to be taken over; `None`: the candidate's own goes on.
     pub cwnd: Option<f64>,
     pub ssthresh: Option<f64>,
+    pub room: Room,
+}
+
+/// How far what was observed leaves the window open, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// It may have been so much larger: whether what arrived behind a hole was made up for by new segments (RFC 3042) is
+    /// not always seen.
+    pub more: f64,
+    /// So much more may have counted as outstanding at a loss (RFC 5681 section 3.2 (2) leaves limited transmit out).
+    pub flight: f64,
+    /// It may have been so much smaller: a sender that falls silent has more outstanding than its window.
+    pub less: f64,
+    /// The most that a recovery is left with; infinite but for RFC 6582's full acknowledgment (3.2 (3), option 1).
+    pub most_after: f64,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            more: 0.0,
+            flight: 0.0,
+            less: 0.0,
+            most_after: f64::INFINITY,
+        }
+    }
 }
 
 impl Row {
@@ -70,8 +96,43 @@ impl Row {
     /// tells whole segments, and a real-valued law remembers the fraction.
     fn agreed(&self, own: f64, smss: f64) -> f64 {
         self.cwnd.map_or(own, |seen| {
-            own.clamp(seen, seen + smss * LESS_THAN_ONE).max(smss)
+            // With a hole open, what this very ACK gave the window need not have been sent.
+            let unsent = if self.room.more > 0.0 { smss } else { 0.0 };
+            let most = seen + self.room.more + unsent + smss * LESS_THAN_ONE;
+            own.clamp(seen - self.room.less, most).max(smss)
         })
+    }
+
+    /// What was observed, where the candidate is not there by itself.
+    fn take_over(&self, state: &mut State) {
+        let is_loss = matches!(self.event, Event::Loss | Event::Restart | Event::Timeout);
+        let own = state.cwnd;
+        if !is_loss {
+            state.cwnd = self.agreed(own, state.smss);
+        }
+        let Some(seen) = self.ssthresh else { return };
+        let is_own = if is_loss {
+            // Slow start ends within a segment of it.
+            (state.ssthresh - seen).abs() < state.smss
+        } else {
+            state.cwnd == own && state.ssthresh <= own
+        };
+        if !is_own {
+            state.ssthresh = seen;
+        }
+    }
+
+    /// What was outstanding at a loss: what this window allowed, in whole segments.
+    fn flight_under(&self, cwnd: f64, smss: f64) -> f64 {
+        let more = ((cwnd - self.flight_size) / smss).floor() * smss;
+        self.flight_size + more.clamp(0.0, self.room.flight)
+    }
+
+    /// What is seen of the window, or that all of this one is used: a sender short of data does not grow.
+    fn is_cwnd_limited(&self, state: &State) -> bool {
+        // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
+        let share = if state.is_slow_start() { 2.0 } else { 1.0 };
+        self.is_cwnd_limited || share * self.flight_size + state.smss > state.cwnd
     }
 
     /// The same event for a sender that had as much window as can be: held back by something else than its window it has
@@ -135,7 +196,7 @@ pub fn play_watched(
             Unseen::AtMost => row.at_most(&state),
         };
         if !is_started {
-            control.start(&mut state, row.snd_una);
+            control.start(&mut state, row.snd_una - row.newly_acked as u64);
             is_started = true;
         }
         if let Some(rtt_ns) = row.rtt_ns {
@@ -151,20 +212,20 @@ pub fn play_watched(
             flight_size: row.flight_size,
             snd_una: row.snd_una,
             snd_nxt: row.snd_nxt,
-            is_cwnd_limited: row.is_cwnd_limited,
+            is_cwnd_limited: row.is_cwnd_limited(&state),
         };
         if row.event.is_arrival() {
             control.on_arrival(&mut state, &ack);
         }
-        let loss = Loss {
-            now_ns: row.now_ns,
-            flight_size: row.flight_size,
-            snd_nxt: row.snd_nxt,
-        };
         match row.event {
             Event::Ack => control.on_ack(&mut state, &ack),
             Event::Loss | Event::Restart | Event::Timeout => {
                 state.cwnd = row.agreed(state.cwnd, state.smss);
+                let loss = Loss {
+                    now_ns: row.now_ns,
+                    flight_size: row.flight_under(state.cwnd, state.smss),
+                    snd_nxt: row.snd_nxt,
+                };
                 if row.event == Event::Timeout {
                     control.on_timeout(&mut state, &loss);
                 } else {
@@ -181,7 +242,7 @@ pub fn play_watched(
             }
             Event::Recovered => {
                 if !has_restarted {
-                    state.cwnd = state.ssthresh;
+                    state.cwnd = state.ssthresh.min(row.room.most_after);
                 }
                 control.on_recovered(&mut state, row.now_ns, row.snd_nxt);
             }
@@ -191,10 +252,7 @@ pub fn play_watched(
         played.cwnd.push(state.cwnd);
         played.ssthresh.push(state.ssthresh);
         watch(control);
-        if !matches!(row.event, Event::Loss | Event::Restart | Event::Timeout) {
-            state.cwnd = row.agreed(state.cwnd, state.smss);
-        }
-        state.ssthresh = row.ssthresh.unwrap_or(state.ssthresh);
+        row.take_over(&mut state);
     }
     played
 }
@@ -219,6 +277,7 @@ mod tests {
             is_cwnd_limited: true,
             cwnd: None,
             ssthresh: None,
+            room: Room::default(),
         }
     }
 
@@ -252,6 +311,70 @@ mod tests {
         // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
         assert_eq!(played.cwnd[..3], [5.0 * SMSS, 10.0 * SMSS, 10.0 * SMSS]);
         assert!((played.cwnd[3] - (12.0 + 1.0 / 12.0) * SMSS).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_loss_finds_the_window_that_agrees_with_what_was_seen() {
+        let start = State {
+            cwnd: 21.5 * SMSS,
+            ssthresh: 21.0 * SMSS,
+            smss: SMSS,
+        };
+        // 20 outstanding, or 22 if two arrivals behind the hole were made up for: the candidate's 21.5 is among them.
+        let loss = Row {
+            cwnd: Some(20.0 * SMSS),
+            room: Room {
+                more: 2.0 * SMSS,
+                flight: 2.0 * SMSS,
+                ..Room::default()
+            },
+            ..row(Event::Loss, 0.0)
+        };
+        let played = play(&mut reno(), start, [loss].into_iter(), Unseen::AsSeen);
+        // Half of 21.
+        assert_eq!(played.ssthresh, [10.5 * SMSS]);
+    }
+
+    #[test]
+    fn a_sender_that_has_fallen_silent_may_have_had_a_smaller_window() {
+        let start = State {
+            cwnd: 15.0 * SMSS,
+            ssthresh: 5.0 * SMSS,
+            smss: SMSS,
+        };
+        let seen = |less| Row {
+            cwnd: Some(20.0 * SMSS),
+            room: Room {
+                less,
+                ..Room::default()
+            },
+            ..row(Event::Set, 0.0)
+        };
+        for (less, kept) in [(0.0, 20.0), (20.0 * SMSS, 15.0)] {
+            let rows = [seen(less), row(Event::Arrival, 0.0)];
+            let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
+            assert_eq!(played.cwnd[1], kept * SMSS);
+        }
+    }
+
+    #[test]
+    fn a_full_acknowledgment_leaves_no_more_than_a_segment_above_the_flight() {
+        let start = State {
+            cwnd: 20.0 * SMSS,
+            ssthresh: 20.0 * SMSS,
+            smss: SMSS,
+        };
+        let over = Row {
+            room: Room {
+                most_after: 6.0 * SMSS,
+                ..Room::default()
+            },
+            ..row(Event::Recovered, SMSS)
+        };
+        let rows = [row(Event::Loss, 0.0), over, row(Event::Ack, SMSS)];
+        let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
+        // RFC 6582 section 3.2 (3), option 1; then slow start up to ssthresh.
+        assert_eq!(played.cwnd, [10.0 * SMSS, 6.0 * SMSS, 7.0 * SMSS]);
     }
 
     #[test]

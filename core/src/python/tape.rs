@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use crate::infer::replay::{self, Event, Row, Unseen};
+use crate::infer::replay::{self, Event, Room, Row, Unseen};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -18,6 +18,15 @@ type Column<'py> = Bound<'py, PyArray1<f64>>;
 #[pyclass(frozen)]
 struct Tape {
     rows: Vec<Row>,
+}
+
+impl Tape {
+    fn rows_later(&self, later_ns: i64) -> impl Iterator<Item = Row> + '_ {
+        self.rows.iter().map(move |row| Row {
+            now_ns: row.now_ns + later_ns,
+            ..*row
+        })
+    }
 }
 
 #[pymethods]
@@ -34,6 +43,10 @@ impl Tape {
         let flight_size = column::<f64>(columns, "flight_size")?;
         let cwnd = column::<f64>(columns, "cwnd")?;
         let ssthresh = column::<f64>(columns, "ssthresh")?;
+        let more = column::<f64>(columns, "more")?;
+        let more_flight = column::<f64>(columns, "more_flight")?;
+        let less = column::<f64>(columns, "less")?;
+        let most_after = column::<f64>(columns, "most_after")?;
         let is_limited = column::<bool>(columns, "is_cwnd_limited")?;
         let lengths = [
             now_ns.len(),
@@ -45,6 +58,10 @@ impl Tape {
             flight_size.len(),
             cwnd.len(),
             ssthresh.len(),
+            more.len(),
+            more_flight.len(),
+            less.len(),
+            most_after.len(),
             is_limited.len(),
         ];
         if lengths.iter().any(|length| *length != event.len()) {
@@ -72,6 +89,12 @@ impl Tape {
                 is_cwnd_limited: is_limited[i],
                 cwnd: Some(cwnd[i]).filter(|value| value.is_finite()),
                 ssthresh: Some(ssthresh[i]).filter(|value| !value.is_nan()),
+                room: Room {
+                    more: more[i].max(0.0),
+                    flight: more_flight[i].max(0.0),
+                    less: less[i].max(0.0),
+                    most_after: most_after[i],
+                },
             });
         }
         Ok(Self { rows })
@@ -82,16 +105,17 @@ impl Tape {
     }
 
     /// The window and the threshold after each row, as this control has them; `at_most`: the largest that it could have
-    /// had where something else held it back.
-    #[pyo3(signature = (sender, at_most=false))]
+    /// had where something else held it back; every time is `later_ns` later.
+    #[pyo3(signature = (sender, *, at_most = false, later_ns = 0))]
     fn play<'py>(
         &self,
         py: Python<'py>,
         sender: &Sender,
         at_most: bool,
+        later_ns: i64,
     ) -> (Column<'py>, Column<'py>) {
         let (mut control, start) = (sender.control(), sender.start);
-        let rows = self.rows.iter().copied();
+        let rows = self.rows_later(later_ns);
         let unseen = if at_most {
             Unseen::AtMost
         } else {
@@ -105,14 +129,20 @@ impl Tape {
     }
 
     /// What the control holds in mind after each row, by name.
-    fn memory<'py>(&self, py: Python<'py>, sender: &Sender) -> PyResult<Bound<'py, PyDict>> {
+    #[pyo3(signature = (sender, *, later_ns = 0))]
+    fn memory<'py>(
+        &self,
+        py: Python<'py>,
+        sender: &Sender,
+        later_ns: i64,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut control = sender.control();
         let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
         let mut columns = vec![Vec::with_capacity(self.rows.len()); names.len()];
         replay::play_watched(
             control.as_mut(),
             sender.start,
-            self.rows.iter().copied(),
+            self.rows_later(later_ns),
             Unseen::AsSeen,
             |control| {
                 for (column, (_, value)) in columns.iter_mut().zip(control.values()) {

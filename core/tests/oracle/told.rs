@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::reference;
 use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State};
-use tcptrace_core::infer::replay::{Event, Played, Row, Unseen, play};
+use tcptrace_core::infer::replay::{Event, Played, Room, Row, Unseen, play};
 use tcptrace_core::{capture, wire};
 
 const INITIAL_WINDOW: f64 = 10.0;
@@ -114,6 +114,7 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
         is_cwnd_limited: true,
         cwnd: None,
         ssthresh: None,
+        room: Room::default(),
     };
     rows.push(Told {
         row: begin,
@@ -163,6 +164,7 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             is_cwnd_limited: true,
             cwnd: leaves.then_some(after.cwnd * smss),
             ssthresh: leaves.then_some(after.ssthresh * smss),
+            room: Room::default(),
         };
         rows.push(Told {
             row,

@@ -1,0 +1,158 @@
+"""Candidates replayed over a capture, each with its errors and how likely they make it.
+
+The noise is the capture's own, learnt from the candidate that fits best; of one loss cycle, one reduction or a quarter
+of a slow start no more than a bounded evidence is taken, so a single odd one decides nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.candidates import Candidate
+from tcptrace_lab.classify.evidence import Misfit, misfits
+from tcptrace_lab.classify.tape import Tape
+from tcptrace_lab.reconstruct.timeline import Floats
+
+# Student's t with two degrees of freedom: (1 + z^2)^-1.5. Large errors count by their logarithm.
+TAIL = 1.5
+# One loss cycle, one reduction: at most e^4 = 55 to 1 for or against anybody, until it is known how many the best has
+# that are disturbed. Of a disturbed piece one in ten looks like another candidate's own.
+MOST_PER_PIECE = 4.0
+COINCIDENCE = 0.1
+# The noise is what three quarters of the best candidate's errors stay below. Least in segments: one ACK of a hundred at
+# which a fifth of a segment is missing.
+NOISE_SHARE = 0.75
+LEAST_NOISE_SEGMENTS = 0.02
+# A law that was followed is off by a segment at most, and by a share of what it grew or was cut: K, w_max and the start
+# of an epoch are each known to within a segment of some tens; a cut is arithmetic; in slow start a late ACK is a burst.
+FITS_SEGMENTS = 1.0
+FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
+# Half of the slow start's quarters are its own: another may have had the same first ACKs.
+STARTS_SHARE = 0.5
+FEWEST_STARTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """One candidate over one tape, every time of which is `later_ns` later."""
+
+    candidate: Candidate
+    tape: Tape
+    initial_window: int
+    later_ns: int
+    misfits: tuple[Misfit, ...]
+
+    @cached_property
+    def errors(self) -> Floats:
+        """In segments."""
+        return np.array([abs(each.error) for each in self.misfits])
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The errors in units of what is open."""
+        found: Floats = self.errors / np.array([open_of(each) for each in self.misfits])
+        return found
+
+    def sizes_of(self, part: str) -> Floats:
+        """Those of slow starts, of growth or of reductions."""
+        return self.sizes[[each.part == part for each in self.misfits]]
+
+    @property
+    def explained(self) -> float:
+        """Share of the loss cycles (or of the reductions, if less) that it follows to within what is open."""
+        parts = [self.sizes_of(part) <= 1.0 for part in ("growth", "reduction")]
+        return min((float(part.mean()) for part in parts if len(part)), default=1.0)
+
+    @property
+    def unfit(self) -> int:
+        """Errors beyond what is open."""
+        return int(np.count_nonzero(self.sizes > 1.0))
+
+    @property
+    def residual(self) -> float | None:
+        """The median error in units of what is open."""
+        return float(np.median(self.sizes)) if len(self.misfits) else None
+
+    @cached_property
+    def starts_as_seen(self) -> bool:
+        """Whether the slow start is its own."""
+        own = self.sizes_of("slow_start") <= 1.0
+        return len(own) < FEWEST_STARTS or bool(own.sum() >= STARTS_SHARE * len(own))
+
+    @property
+    def against(self) -> str | None:
+        """The part that speaks loudest against it, with its numbers."""
+        words = {"slow_start": "slow start", "growth": "growth in avoidance", "reduction": "reduction at a loss"}
+        told = []
+        for part, name in words.items():
+            sizes = self.sizes_of(part)
+            own = [each for each in self.misfits if each.part == part]
+            bad = sorted(np.flatnonzero(sizes > 1.0).tolist(), key=lambda place: float(sizes[place]))
+            if bad:
+                worst = own[bad[len(bad) // 2]]
+                numbers = (
+                    f"{worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({len(bad)} of {len(own)})"
+                )
+                told.append((float(sizes[bad].sum()), f"{name}: {numbers}"))
+        return max(told)[1] if told else None
+
+    def memory(self) -> dict[str, Floats]:
+        """What the candidate held in mind after each row of its tape."""
+        return dict(self.tape.core.memory(self._sender(), later_ns=self.later_ns))
+
+    def cwnd(self) -> Floats:
+        """Its window in bytes after each row."""
+        found: Floats = self.tape.core.play(self._sender(), later_ns=self.later_ns)[0]
+        return found
+
+    def _sender(self) -> _core.Sender:
+        return self.candidate.sender(initial_window=self.initial_window, smss=self.tape.smss)
+
+
+def replay(candidate: Candidate, tapes: Sequence[Tape], initial_window: int) -> list[Replay]:
+    """Every reading of the capture under which a candidate's law may differ."""
+    found = []
+    for tape in tapes:
+        if tape.has_handshake and not candidate.is_by_delay:
+            continue
+        sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
+        for phase_ms in candidate.phases_ms:
+            later_ns = phase_ms * 1_000_000
+            cwnd, ssthresh = tape.core.play(sender, later_ns=later_ns)
+            found.append(
+                Replay(
+                    candidate=candidate,
+                    tape=tape,
+                    initial_window=initial_window,
+                    later_ns=later_ns,
+                    misfits=misfits(tape, cwnd, ssthresh),
+                )
+            )
+    return found
+
+
+def open_of(misfit: Misfit) -> float:
+    """Segments that a law which was followed may be off."""
+    return FITS_SEGMENTS + FITS_SHARES[misfit.part] * misfit.scale
+
+
+def noise_of(replays: Sequence[Replay]) -> float:
+    """What most errors of the best candidate stay below, as a share of what is open: the capture's own noise."""
+    sizes = [float(np.quantile(each.sizes, NOISE_SHARE)) for each in replays if each.misfits]
+    return min(max(min(sizes, default=1.0), LEAST_NOISE_SEGMENTS), 1.0)
+
+
+def log_likelihood(sizes: Floats, noise: float, most: float = MOST_PER_PIECE) -> float:
+    """Of errors of these sizes."""
+    return -float(np.minimum(TAIL * np.log1p((sizes / noise) ** 2), most).sum())
+
+
+def most_per_piece(disturbed: int, pieces: int) -> float:
+    """What a single piece may say against a candidate: the odds that it is no disturbed one (Laplace's rule)."""
+    return math.log((pieces + 1) / ((disturbed + 1) * COINCIDENCE))
