@@ -169,12 +169,9 @@ def test_every_drop_is_that_of_ns2(names, seed, draws, tmp_path) -> None:
     hold(drawn(random.Random(f"{names} {seed}"), draws, names), names, tmp_path / "queues.tr")
 
 
-def test_cubic_of_linux_2_6_22_is_that_of_ns2_but_for_its_cube_root(draws, tmp_path) -> None:
-    """The module's first guesses of a cube root were refined by hand: a third of ours are a 64th apart, K up to 0.05 %.
-
-    Nine of twelve paths are equal to the last packet; on the others the windows part after the first loss at the
-    earliest, which is what K begins with.
-    """
+def test_cubic_of_linux_2_6_22_is_that_of_ns2_but_for_late_steps(draws, tmp_path) -> None:
+    """Four of these six paths are equal to the last packet, eleven of the twelve of docs/controls.md; on the others a
+    step of the window comes an ACK later after the first loss at the earliest, and the runs part from there."""
     equal = 0
     for seed in range(6):
         names = ["cubic-linux"]
@@ -189,7 +186,7 @@ def test_cubic_of_linux_2_6_22_is_that_of_ns2_but_for_its_cube_root(draws, tmp_p
         if apart:
             assert run.losses["time_ns"].iloc[0] / 1e9 < mine[apart[0]][0], seed
         equal += not apart and len(mine) == len(wanted)
-    assert equal >= 3
+    assert equal >= 4
 
 
 @pytest.mark.parametrize("seed", range(2))

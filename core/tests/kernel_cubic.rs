@@ -23,8 +23,7 @@ fn every_window_is_the_kernel_s() {
         assert_eq!(most(&off.slow_start), 0.0, "{run}: {:?}", off.slow_start);
         assert_eq!(most(&off.ssthresh), 0.0, "{run}: {:?}", off.ssthresh);
         assert_eq!(most(&off.recovered), 0.0, "{run}: {:?}", off.recovered);
-        // A packet an ACK or two earlier or later: the phase of the kernel's jiffies is not known, and the ACK that
-        // ends a recovery already counts there.
+        // A packet an ACK or two earlier or later: the phase of the kernel's jiffies is not known.
         assert_eq!(most(&off.avoidance), 1.0, "{run}");
         let equal = off.avoidance.iter().filter(|off| **off == 0.0).count();
         let share = equal as f64 / off.avoidance.len() as f64;

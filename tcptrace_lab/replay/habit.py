@@ -41,6 +41,8 @@ def recover_habit(seen: Reconstruction) -> Habit:
     if segments == 2 and quick:
         notes[0] += f", the first {quick} at once"
     receiver = Receiver(
+        # As its ACKs show, whatever host it is.
+        stack="rfc",
         delayed_ack_timer_s=_timer_s(timeline) if segments == 2 else 0.1,
         quickack_segments=quick if segments == 2 else 0,
         dsack=bool(timeline.dsacks),

@@ -102,6 +102,14 @@ def test_what_the_capture_leaves_open_is_settled_by_sending_it_again() -> None:
     assert any("westwood comes back closest" in note for note in settled.notes)
 
 
+def test_cubic_leaves_slow_start_where_the_kernel_did() -> None:
+    """Its HyStart hears the receiver's quick ACKs: no overshoot of a whole slow start (185 segments lost for 14)."""
+    run = again(read(shared("captures", "kernel", "cubic_20M.pcap.gz")))
+    comes_back(run)
+    ((then, now),) = run.outcomes
+    assert abs(now.lost_segments - then.lost_segments) <= 4
+
+
 def test_the_triple_slow_start_comes_back_at_20_and_not_at_22() -> None:
     """Barakat & Altman 1998, Figure 4, from a capture: a larger buffer, one slow start fewer, more throughput."""
     capture = read(shared("captures", "kernel", "tahoe_sat_B20.pcap.gz"))

@@ -143,8 +143,10 @@ impl Window for Illinois {
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         self.update(state, ack);
-        self.packets.count += self.acked;
-        self.acked = 1;
+        self.packets.count += match self.packets.kernel {
+            Kernel::V2_6 => std::mem::replace(&mut self.acked, 1),
+            Kernel::V6 => Packets::acked(state, ack),
+        };
         let cwnd = Packets::cwnd(state);
         let delta = (self.packets.count * self.alpha) >> ALPHA_SHIFT;
         if delta >= cwnd {

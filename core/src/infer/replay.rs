@@ -28,10 +28,12 @@ pub enum Event {
     Recovered,
     /// Only sets the window: where a slow start was seen to end.
     Set,
+    /// The ACK that has ended a recovery opens the window by what it delivered, as in Linux.
+    Opening,
 }
 
 impl Event {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ack,
         Self::Arrival,
         Self::Loss,
@@ -39,6 +41,7 @@ impl Event {
         Self::Timeout,
         Self::Recovered,
         Self::Set,
+        Self::Opening,
     ];
 
     fn is_arrival(self) -> bool {
@@ -218,7 +221,7 @@ pub fn play_watched(
             control.on_arrival(&mut state, &ack);
         }
         match row.event {
-            Event::Ack => control.on_ack(&mut state, &ack),
+            Event::Ack | Event::Opening => control.on_ack(&mut state, &ack),
             Event::Loss | Event::Restart | Event::Timeout => {
                 state.cwnd = row.agreed(state.cwnd, state.smss);
                 let loss = Loss {

@@ -162,15 +162,30 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             snd_una: offset(snd_una),
             snd_nxt: offset(now.snd_nxt),
             is_cwnd_limited: true,
-            cwnd: leaves.then_some(after.cwnd * smss),
+            cwnd: leaves.then_some(after.ssthresh * smss),
             ssthresh: leaves.then_some(after.ssthresh * smss),
             room: Room::default(),
         };
         rows.push(Told {
             row,
-            cwnd: after.cwnd,
+            cwnd: if leaves { after.ssthresh } else { after.cwnd },
             ssthresh: after.ssthresh,
         });
+        if leaves {
+            let opening = Row {
+                event: Event::Opening,
+                newly_acked: (now.arg as f64 - now.sacked_out * smss).max(0.0),
+                rtt_ns: None,
+                cwnd: None,
+                ssthresh: None,
+                ..row
+            };
+            rows.push(Told {
+                row: opening,
+                cwnd: after.cwnd,
+                ssthresh: after.ssthresh,
+            });
+        }
         if let Some(change) = enters {
             let loss = Row {
                 event: Event::Loss,
@@ -227,7 +242,7 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
         let (ours, ours_ssthresh) = (cwnd[n] / smss, ssthresh[n] / smss);
         match told.row.event {
             Event::Ack if cwnd_before < ssthresh_before => off.slow_start.push(ours - told.cwnd),
-            Event::Ack => off.avoidance.push(ours - told.cwnd),
+            Event::Ack | Event::Opening => off.avoidance.push(ours - told.cwnd),
             Event::Loss => off.ssthresh.push(ours_ssthresh - told.ssthresh),
             Event::Recovered => off.recovered.push(ours - told.cwnd),
             _ => {}
