@@ -1,0 +1,243 @@
+"""Writes docs/grids.md: grids of simulated Tahoe and Compound senders, and what `classify` says of the capture.
+
+    $ python docs/make_grids.py        # some ten minutes
+
+Each run is tapped at the sender, classified in memory, and compared with what the simulator knows of its sender.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path as FilePath
+
+import numpy as np
+from tcptrace_lab.models.compound import Compound
+
+from tcptrace_lab import classify
+from tcptrace_lab.classify.compound_regime import CLOSES_SHARE, Step, case_of, phases_of
+from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.simulate import Run, simulate
+
+HERE = FilePath(__file__).parent
+KINDS = ("right", "within bounds", "open", "wrong")
+# Barakat & Altman's ranges: rate, round trip, packets of buffer.
+RATES = (0.5e6, 2e6, 10e6)
+ROUND_TRIPS = (0.1, 0.3, 0.8)
+BUFFERS = (3, 8, 20, 40, 70)
+PROFILES = ("ns2", "rfc")
+# So many cycles, each about half of its largest window in round trips; never longer than this.
+TAHOE_CYCLES = 4
+LONGEST_S = 900.0
+# mu tau in packets, at 50 ms; the paper's gamma, and the one with which case 3 exists.
+BDPS = (60, 125)
+GAMMAS = (30.0, 90.0)
+ROUND_TRIP_S = 0.05
+PACKET_BITS = 12_000
+COMPOUNDS = ("compound", "compound-draft")
+COMPOUND_S = 150.0
+# The start-up and its recovery.
+SETTLED_S = 15.0
+# Of each case's range of buffers: one tenth from either end, and its middle.
+PLACES = (0.1, 0.5, 0.9)
+LARGEST_BUFFER = 2.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One point of a grid: where, what the simulator knows, what was said, and whether it was left open."""
+
+    point: str
+    group: str
+    truth: str
+    said: str | None
+    compatible: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        if self.said == self.truth:
+            return "right"
+        if self.truth in self.compatible:
+            return "within bounds"
+        return "open" if self.said is None else "wrong"
+
+
+def main() -> None:
+    """Runs, compares, writes."""
+    tahoe, compound = list(tahoe_grid()), sorted(compound_grid(), key=lambda answer: answer.group)
+    text = page(tahoe, compound)
+    (HERE / "grids.md").write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
+
+
+def page(tahoe: list[Answer], compound: list[Answer]) -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *_section(TAHOE, tahoe), _cycles(tahoe), *_section(COMPOUND, compound)]).rstrip() + "\n"
+
+
+HEAD = """# Grids
+
+Written by `docs/make_grids.py`: nothing here is a recording. Each point is simulated, its capture at the sender is
+classified, and the answer is compared with what the simulator knows of its own sender.
+"""
+TAHOE = """## Tahoe: slow starts per cycle
+
+0.5 to 10 Mb/s, 100 to 800 ms, 3 to 70 packets of buffer, in both profiles. Right: every whole cycle has the count that
+the simulator's has.
+"""
+COMPOUND = """## Compound: the case
+
+b over mu tau at 50 ms, within each of the model's six ranges and near their ends, for the paper's Compound and the
+draft's. Right: the case of most of the simulator's cycles, read off its own delay window and queue. Within bounds:
+another, and the verdict names this one as possible with a packet more or less in the queue. Open: no case is named.
+"""
+
+
+def _section(head: str, answers: list[Answer]) -> list[str]:
+    groups: dict[str, Counter[str]] = {}
+    for answer in answers:
+        groups.setdefault(answer.group, Counter())[answer.kind] += 1
+    rows = [f"| | points | {' | '.join(KINDS)} |", "|---" * (len(KINDS) + 2) + "|"]
+    for name, counts in [*groups.items(), ("all", sum(groups.values(), Counter()))]:
+        rows.append(f"| {name} | {counts.total()} | {' | '.join(str(counts[kind]) for kind in KINDS)} |")
+    share = sum(answer.kind == "right" for answer in answers) / len(answers)
+    rows.append(f"\nRight: {share:.1%}; within bounds or right: {sum(map(is_held, answers)) / len(answers):.1%}.\n")
+    for answer in answers:
+        if answer.kind != "right":
+            rows.append(
+                f"- {answer.kind}: {answer.point}: {answer.truth} in the simulator, {answer.said} in the capture"
+            )
+    return [head, *rows, ""]
+
+
+def is_held(answer: Answer) -> bool:
+    """Right, or another with this one named as possible."""
+    return answer.kind in ("right", "within bounds")
+
+
+def _cycles(answers: list[Answer]) -> str:
+    """Of all cycles those with the simulator's count."""
+    pairs = [(answer.truth.split(), (answer.said or "").split()) for answer in answers]
+    same = sum(one == other for truth, said in pairs for one, other in zip(truth, said, strict=False))
+    total = sum(max(len(truth), len(said)) for truth, said in pairs)
+    return f"Cycles with the simulator's count: {same} of {total} ({same / total:.2%}).\n"
+
+
+def _classified(run: Run) -> Verdict:
+    (verdict,) = classify(run.capture(tap="sender"))
+    return verdict
+
+
+# ---- Tahoe
+
+
+def tahoe_grid() -> Iterator[Answer]:
+    """A run per point and profile."""
+    for rate, rtt, buffer, profile in product(RATES, ROUND_TRIPS, BUFFERS, PROFILES):
+        run = simulate(_tahoe(rate, rtt, buffer, profile), truth=False)
+        counts = run.cycles["slow_starts"].tolist()
+        verdict = _classified(run)
+        said = list(verdict.slow_starts.per_cycle)
+        # The last cycle may end with the run.
+        truth = counts[: max(len(said), len(counts) - 1)]
+        yield Answer(
+            point=f"{profile}, {rate / 1e6:g} Mb/s, {rtt * 1e3:g} ms, B = {buffer}",
+            group=f"{rate / 1e6:g} Mb/s",
+            truth=" ".join(map(str, truth)),
+            said=" ".join(map(str, said)) if said else None,
+        )
+
+
+def _tahoe(rate: float, rtt: float, buffer: int, profile: str) -> Scenario:
+    packets = rate * rtt / PACKET_BITS + buffer
+    node = Node(rate_bps=rate, buffer=buffer, delay_s=rtt / 2)
+    return Scenario(
+        path=Path(nodes=(node,), return_delay_s=rtt / 2),
+        connections=(Connection(control=Control(recovery="tahoe", initial_window=1)),),
+        duration_s=float(np.clip(TAHOE_CYCLES * packets * rtt, 40.0, LONGEST_S)),
+        profile=profile,
+    )
+
+
+# ---- Compound
+
+
+def compound_grid() -> Iterator[Answer]:
+    """A run per point and Compound; a range of buffers that is no packet wide has no point."""
+    for bdp, gamma in product(BDPS, GAMMAS):
+        mu = bdp / ROUND_TRIP_S
+        edges = _edges(mu, bdp, gamma)
+        # With the larger gamma only what the smaller does not have.
+        wanted = [edge for edge in edges if gamma == GAMMAS[0] or edge[0] == 3]
+        for (number, low, high), place, name in product(wanted, PLACES, COMPOUNDS):
+            buffer = round(low + place * (high - low))
+            run = simulate(_compound(mu, buffer, gamma, name))
+            truth = true_case(run, bdp, gamma)
+            verdict = _classified(run)
+            case = None if verdict.compound is None else verdict.compound.case
+            if truth is not None:
+                yield Answer(
+                    point=f"{name}, gamma {gamma:g}, mu tau = {bdp}, b = {buffer} (case {number} by the model)",
+                    group=f"case {truth}",
+                    truth=str(truth),
+                    said=None if case is None else str(case),
+                    compatible=() if verdict.compound is None else tuple(map(str, verdict.compound.compatible)),
+                )
+
+
+def _edges(mu: float, bdp: float, gamma: float) -> list[tuple[int, float, float]]:
+    """The model's cases that exist on this pipe, each with its range of buffers."""
+    buffers = np.arange(3, int(LARGEST_BUFFER * max(bdp, gamma * 2)))
+    model = Compound().evaluate(buffer=buffers, mu=mu, tau=ROUND_TRIP_S, gamma=gamma, beta=0.5, per_ack=1)
+    cases = np.asarray(model["case"].value)
+    found = []
+    for number in range(1, 7):
+        own = buffers[cases == number]
+        if len(own):
+            found.append((number, float(own.min()), float(own.max())))
+    return found
+
+
+def _compound(mu: float, buffer: int, gamma: float, name: str) -> Scenario:
+    node = Node(rate_bps=mu * PACKET_BITS, buffer=buffer, delay_s=ROUND_TRIP_S / 2, counts_in_service=True)
+    control = Control(window=name, recovery="sack", initial_window=3, gamma=gamma)
+    return Scenario(
+        path=Path(nodes=(node,), return_delay_s=ROUND_TRIP_S / 2),
+        connections=(Connection(control=control),),
+        duration_s=COMPOUND_S,
+    )
+
+
+def true_case(run: Run, bdp: float, gamma: float) -> int | None:
+    """The case of most cycles, by the simulator's own delay window and queue; None: they have none."""
+    rows = run.windows
+    rows = rows[(rows["state"] == 0) & (rows["cwnd"] >= rows["ssthresh"])]
+    times, dwnd = rows["time_ns"].to_numpy(), rows["dwnd"].to_numpy()
+    cwnd = (rows["cwnd"] / rows["smss"]).to_numpy()
+    # A packet is being sent, and its ACK is on its way.
+    queued = cwnd - bdp - 1
+    moved = np.flatnonzero(np.diff(dwnd) != 0) + 1
+    steps = [
+        Step(row=row, size=float(dwnd[row] - dwnd[row - 1]), window=cwnd[row - 1], queued=queued[row - 1])
+        for row in moved.tolist()
+    ]
+    # Round trips end where each ends, the queue included.
+    rounds = np.cumsum(np.diff(times, prepend=0) / (ROUND_TRIP_S * 1e9 * np.maximum(cwnd / bdp, 1.0))).astype(np.int64)
+    losses = run.losses["time_ns"].to_numpy()
+    losses = losses[losses > SETTLED_S * 1e9]
+    found = []
+    for first, last in pairwise(losses):
+        own = np.flatnonzero((times > first) & (times < last))
+        if len(own) > 1:
+            # The first row's step is the loss itself.
+            inside = [step for step in steps if own[0] < step.row <= own[-1]]
+            found.append(phases_of(own, inside, dwnd, rounds, floor=CLOSES_SHARE * gamma))
+    return case_of(found)
+
+
+if __name__ == "__main__":
+    main()
