@@ -24,7 +24,7 @@ FRACTIONS = np.arange(16) / 16
 FEWEST_ACKS_EACH = 3
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Misfit:
     """`error`: segments by which the candidate is off (root mean square; signed where it is one number).
 
