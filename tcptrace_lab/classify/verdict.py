@@ -206,7 +206,8 @@ def _compound(identified: Identified) -> CompoundRegime | None:
     found = compound_regime(
         best.tape, memory=best.memory(), cwnd=best.cwnd(), gamma=best.candidate.parameters.get("gamma")
     )
-    return found if identified.control == "compound" else found.if_it_is()
+    # The only one left, if not followed closely enough for its name, is Compound or none of the table.
+    return found if len(identified.left) == 1 else found.if_it_is()
 
 
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
