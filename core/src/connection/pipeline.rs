@@ -19,7 +19,7 @@ const BATCHES: usize = 4;
 struct Decoded {
     time_ns: i64,
     plain: Plain,
-    /// Logs since the batch's first one; `OTHER` is set for the unusual form.
+    /// Records since the batch's first one; `OTHER` is set for the unusual form.
     record: u32,
 }
 

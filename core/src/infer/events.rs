@@ -188,7 +188,7 @@ impl Finder<'_> {
             if restarts && is_blind {
                 (restarts, sure) = (false, false);
             }
-            if !sure && !is_silent && !is_blind && self.goes_back(answered, recover, flight) {
+            if !sure && !is_silent && self.goes_back(answered, recover, flight, is_blind) {
                 (restarts, sure) = (true, true);
             }
             if detected_by == DetectedBy::DupAck && restarts && self.is_long_since(start, since) {
@@ -366,7 +366,7 @@ impl Finder<'_> {
     ///
     /// RFC 6582: a partial ACK asks for one segment, Tahoe sends two of those sent before. RFC 5681: after the last hole
     /// half the window goes on, Tahoe has two segments to send.
-    fn goes_back(&self, answered: usize, recover: i64, flight: i64) -> bool {
+    fn goes_back(&self, answered: usize, recover: i64, flight: i64, is_blind: bool) -> bool {
         let (trace, seen) = (self.trace, self.seen);
         let Some(outstanding) = self.outstanding_after(answered) else {
             return false;
@@ -383,6 +383,7 @@ impl Finder<'_> {
         }
         let has_more = sent < trace.send_ns.len();
         has_more
+            && !is_blind
             && 0 < outstanding
             && outstanding <= 2 * trace.smss
             && flight / 2 >= AFTER_RESTART.get() * trace.smss

@@ -199,7 +199,10 @@ pub fn play_watched(
             Unseen::AtMost => row.at_most(&state),
         };
         if !is_started {
-            control.start(&mut state, row.snd_una - row.newly_acked as u64);
+            control.start(
+                &mut state,
+                row.snd_una.saturating_sub(row.newly_acked as u64),
+            );
             is_started = true;
         }
         if let Some(rtt_ns) = row.rtt_ns {
