@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.classify.evidence import FRACTIONS, Misfit, outside
-from tcptrace_lab.classify.identify import Replayed, open_of
+from tcptrace_lab.classify.likelihood import Replay, open_of
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.losses import Episode
@@ -182,7 +182,7 @@ def _candidates(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
         )
 
 
-def _parted(each: Replayed, misfit: Misfit) -> tuple[int, float, float]:
+def _parted(each: Replay, misfit: Misfit) -> tuple[int, float, float]:
     """The first ACK of a piece at which the candidate is off by more than a segment, and the two windows there."""
     tape = each.tape
     for epoch in tape.epochs:

@@ -141,7 +141,8 @@ def _head(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str)
     if table == "windows":
         frame = seen.windows
         shown = frame.head(SHOWN)
-        return shown.astype(object).where(shown.notna(), None).to_dict("list"), len(frame)
+        values = shown.astype(object).where(shown.notna(), None)
+        return {str(name): column.tolist() for name, column in values.items()}, len(frame)
     columns = seen.columns(table)
     head = {name: list(column[:SHOWN]) for name, column in columns.items()}
     if table == "losses":

@@ -141,4 +141,4 @@ def _conclude(arguments: argparse.Namespace, watch: Watch, again: str | None, *,
     else:
         from tcptrace_lab.commands.classify import print_verdicts
 
-        print_verdicts(list(classify(judged, file=watch.name)))
+        print_verdicts([(verdict, {}) for verdict in classify(judged, file=watch.name)])

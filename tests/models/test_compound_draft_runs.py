@@ -12,8 +12,8 @@ from tests.conftest import ROOT
 
 
 def scenario(name: str, profile: str, control: str) -> Scenario:
-    """A shipped scenario with another control."""
-    overrides = [f"profile={profile}", f"control.name={control}", "duration_s=60"]
+    """A shipped scenario with another control, and none of the first one's parameters."""
+    overrides = [f"profile={profile}", f"control={control}", "duration_s=60"]
     return load(ROOT / "captures" / "scenarios" / f"{name}.toml", overrides=overrides)
 
 

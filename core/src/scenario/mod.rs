@@ -36,7 +36,7 @@ pub struct Scenario {
     #[schemars(length(min = 1))]
     pub connections: Vec<ConnectionSpec>,
     /// How long the run lasts.
-    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
+    #[schemars(extend("minimum" = 1e-9, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub duration_s: f64,
     /// ns2 counts packets as ns-2.35 does (no SYN, fixed packet size); rfc is a modern byte-counting stack.
     #[serde(default)]
