@@ -182,6 +182,6 @@ def test_a_host_s_jitter_delays_acks_by_no_more_and_turns_none_round():
 
 def test_an_engine_error_names_its_key():
     scenario = load(ROOT / "captures" / "scenarios" / "small_buffers_B20.toml")
-    with pytest.raises(ScenarioError, match="duration_s = 0.000000000001: must be >= 0.000000001"):
+    with pytest.raises(ScenarioError, match=r"duration_s = 0\.000000000001: must be >= 0\.000000001"):
         simulate(replace(scenario, duration_s=1e-12))
     assert math.isinf(scenario.control.initial_ssthresh)
