@@ -69,7 +69,7 @@ def test_every_shipped_scenario_reads_and_says_what_it_shows(file):
         ("seed=1.5", "seed = 1.5: must be a whole number"),
         ("taps=['node1.in']", 'taps.0 = "node1.in": must be sender, receiver, or node0.in'),
         ("conections=[]", "conections: unknown key (did you mean connections?)"),
-        ("duration_s=0", "duration_s = 0: must be > 0"),
+        ("duration_s=0", "duration_s = 0: must be >= 0.000000001"),
         ("duration_s", "--set duration_s: must be KEY=VALUE"),
     ],
 )
