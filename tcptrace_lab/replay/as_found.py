@@ -10,6 +10,7 @@ import numpy as np
 
 from tcptrace_lab import controls
 from tcptrace_lab.capture import Capture
+from tcptrace_lab.classify.candidates import BY_RATE
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Ints
@@ -130,7 +131,7 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
         or bool(verdict.seen.episodes)
         or limits.get("rwnd", 0.0) >= BOUND_SHARE
     )
-    is_paced = verdict.as_dict()["sender_tcp"]["congestion_control"] in PACED
+    is_paced = verdict.as_dict()["sender_tcp"]["congestion_control"] in BY_RATE
     written = recover(verdict.seen, heard, is_bounded=is_bounded, is_paced=is_paced)
     habit = recover_habit(verdict.seen)
     row = capture[who.connection].summary
@@ -187,9 +188,6 @@ FAMILIES: dict[str, dict[str, object]] = {
     "cubic": {"window": "cubic", "slow_start": "hystart"},
     "m_start": {"slow_start": "m-start"},
 }
-
-# Families whose segments leave by a rate, not by ACKs.
-PACED = ("bbr",)
 
 # How senders of a family differ, the commonest first: Linux's module; the documents' rules; these without HyStart.
 VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
