@@ -246,7 +246,7 @@ impl Base {
         self.control.on_ack(&mut self.state, &ack);
     }
 
-    pub fn loss(&self, now: Seconds, window: f64) -> Loss {
+    fn loss(&self, now: Seconds, window: f64) -> Loss {
         Loss {
             now_ns: now.to_ns(),
             flight_size: window,
@@ -256,24 +256,37 @@ impl Base {
 
     /// ssthresh from the window in use, rounded down and at least 2; cwnd to half of it (not rounded) or to 1.
     pub fn slow_down(&mut self, io: &mut Io, window: f64, to: CutTo, by: DetectedBy) {
-        let before = self.state.cwnd;
-        let loss = self.loss(io.now, window.min(self.max_window));
+        self.cut(io, io.now, window.min(self.max_window), by, Some(to));
+    }
+
+    /// The same with the time and the window that the control is told; without `to` cwnd is left to the caller.
+    pub fn cut(
+        &mut self,
+        io: &mut Io,
+        now: Seconds,
+        window: f64,
+        by: DetectedBy,
+        to: Option<CutTo>,
+    ) {
+        let cwnd_before = self.state.cwnd;
+        let loss = self.loss(now, window);
         if by == DetectedBy::Rto {
             self.control.on_timeout(&mut self.state, &loss);
         } else {
             self.control.on_loss(&mut self.state, &loss);
         }
-        self.state.cwnd = match to {
-            CutTo::Half => self.state.ssthresh,
-            CutTo::One => 1.0,
-        };
+        match to {
+            Some(CutTo::Half) => self.state.cwnd = self.state.ssthresh,
+            Some(CutTo::One) => self.state.cwnd = 1.0,
+            None => {}
+        }
         self.state.ssthresh = self.state.ssthresh.floor().max(2.0);
         io.recorder.loss(LossRow {
             time_ns: io.now.to_ns(),
             connection: self.connection,
             offset: (self.highest_ack + 1) as u64,
             detected_by: by,
-            cwnd_before: before,
+            cwnd_before,
             ssthresh_after: self.state.ssthresh,
         });
     }

@@ -7,7 +7,7 @@ use super::rto::Sample;
 use crate::congestion::Ack;
 use crate::network::{Instant, Seconds};
 use crate::recovery::DetectedBy;
-use crate::simulate::record::{LossRow, SenderState};
+use crate::simulate::record::SenderState;
 
 /// Packets that may leave in a burst when recovery ends.
 const MAX_BURST: i64 = 3;
@@ -116,28 +116,9 @@ impl Linux {
         base.recover = base.max_seq;
         base.last_cut = LastCut::DupAck;
         self.next_in_flight = Self::cwnd(base);
-        self.cut(base, io, DetectedBy::Sack);
+        base.cut(io, self.clock, base.state.cwnd, DetectedBy::Sack, None);
         base.state.cwnd = base.control.min_cwnd(&base.state);
         base.phase = SenderState::Recovery;
-    }
-
-    fn cut(&mut self, base: &mut Base, io: &mut Io, by: DetectedBy) {
-        let cwnd_before = base.state.cwnd;
-        let loss = base.loss(self.clock, cwnd_before);
-        if by == DetectedBy::Rto {
-            base.control.on_timeout(&mut base.state, &loss);
-        } else {
-            base.control.on_loss(&mut base.state, &loss);
-        }
-        base.state.ssthresh = base.state.ssthresh.floor().max(2.0);
-        io.recorder.loss(LossRow {
-            time_ns: io.now.to_ns(),
-            connection: base.connection,
-            offset: (base.highest_ack + 1) as u64,
-            detected_by: by,
-            cwnd_before,
-            ssthresh_after: base.state.ssthresh,
-        });
     }
 
     fn trace(&mut self, base: &Base) {
@@ -202,7 +183,7 @@ impl Agent for Linux {
         base.last_cut = LastCut::Timeout;
         let has_outstanding = base.highest_ack != base.max_seq;
         if has_outstanding {
-            self.cut(base, io, DetectedBy::Rto);
+            base.cut(io, self.clock, base.state.cwnd, DetectedBy::Rto, None);
             base.state.cwnd = 1.0;
             base.totals.timeouts += 1;
             base.recover = base.max_seq;
