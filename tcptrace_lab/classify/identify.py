@@ -61,15 +61,16 @@ class Identified:
     seen_instead: str | None = None
 
     def as_dicts(self) -> list[dict[str, Any]]:
-        """The verdict's `candidates`: the set first."""
-        out = [_row(each, 0.0) for each in self.refuted]
+        """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
+        out = [_row(each, 0.0, against=each.against) for each in self.refuted]
         if self.control == "bbr":
             row: dict[str, Any] = {"name": "bbr", "variant": "probes", "confidence": self.confidence}
             return [{**row, "residual": None, "against": None}] + [{**each, "against": BY_RATE_AGAINST} for each in out]
         if self.control == UNKNOWN:
             row = {"name": UNKNOWN, "variant": None, "confidence": round(self.confidence, 3), "residual": None}
             return [{**row, "against": self.seen_instead}, *out]
-        return [_row(each, share) for each, share in zip(self.left, self.shares, strict=True)] + out
+        left = [_row(each, share, against=None) for each, share in zip(self.left, self.shares, strict=True)]
+        return left + out
 
 
 BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
@@ -206,14 +207,14 @@ def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> 
     )
 
 
-def _row(each: Replay, confidence: float) -> dict[str, Any]:
+def _row(each: Replay, confidence: float, *, against: str | None) -> dict[str, Any]:
     residual = each.residual
     return {
         "name": each.candidate.name,
         "variant": each.candidate.variant,
         "confidence": round(confidence, 3),
         "residual": None if residual is None else round(residual, 3),
-        "against": each.against,
+        "against": against,
     }
 
 
