@@ -157,6 +157,8 @@ class Row:
             )
             if is_outside and (value is None or abs(value - truth[key]) > slack):
                 yield word, f"{_short(low)} to {_short(high)} for {truth[key]:.5g}"
+        if self.verdict.obstacles.hides_window:
+            return
         if (found.limited.median or 0) > 0.01 and abs(found.limited.bias or 0) > PART_OF_SEGMENT:
             yield "window", f"half of {found.limited.rows} ACKs more than {found.limited.median:.1%} off"
         if found.within is not None and found.within < 0.98:
@@ -268,9 +270,10 @@ def _says(row: Row, claim: str) -> bool:
         return path[names[claim]]["value"] is not None
     if claim == "losses":
         return row.score.precision is not None
+    is_seen = not row.verdict.obstacles.hides_window
     if claim == "window":
-        return row.score.limited.median is not None
-    return row.score.within is not None if claim == "bounds" else True
+        return is_seen and row.score.limited.median is not None
+    return is_seen and row.score.within is not None if claim == "bounds" else True
 
 
 def _kernel() -> Iterator[Row]:
@@ -334,6 +337,9 @@ def _windows(rows: list[Row]) -> list[str]:
     lines = ["### The window at each ACK", "", head, "|---|" + "---:|" * 9]
     for row in rows:
         found = row.score
+        if row.verdict.obstacles.hides_window:
+            lines.append(f"| {row.name} | {found.window.rows} | refused |" + " |" * 7)
+            continue
         cells = [str(found.window.rows), str(found.limited.rows), *_error(found.limited), *_error(found.window)]
         cells += [*_error(found.recovery), "" if found.within is None else f"{found.within:.1%}"]
         lines.append(f"| {row.name} | {' | '.join(cells)} |")

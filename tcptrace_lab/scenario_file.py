@@ -18,6 +18,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from tcptrace_lab import _core
+from tcptrace_lab.controls import CONTROLS, PARAMETERS, SLOW_STARTS, WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.scenario import Scenario, plain
 
@@ -78,8 +79,18 @@ def _set(node: object, words: list[str], value: object, at: str) -> object:
             raise ScenarioError(f"{here}: must be a place in a list of {len(node)} (0 to {len(node) - 1})")
         return [_set(item, rest, value, here) if i == int(word) else item for i, item in enumerate(node)]
     if isinstance(node, Mapping):
-        return {**node, word: _set(node.get(word, {}), rest, value, here)}
+        found = {**node, word: _set(node.get(word, {}), rest, value, here)}
+        is_another = at.rpartition(".")[2] == "control" and word in ("name", "slow_start", "window")
+        return _with_own_parameters(found) if is_another else found
     raise ScenarioError(f"{here}: {at} is a single value, not a table")
+
+
+def _with_own_parameters(control: Mapping[str, object]) -> dict[str, object]:
+    """A control's table without the parameters of the one that stood there before: a gamma goes with its Compound."""
+    named = {**CONTROLS.get(str(control.get("name", "")), {}), **control}
+    rows = (SLOW_STARTS.get(str(named.get("slow_start"))), WINDOWS.get(str(named.get("window"))))
+    known = {parameter.name for row in rows if row is not None for parameter in row.parameters}
+    return {key: value for key, value in control.items() if key not in PARAMETERS or key in known}
 
 
 def _built(kind: type, table: Mapping[str, Any]) -> Any:

@@ -184,3 +184,8 @@ def test_base_rtt_counts_every_transmission_of_a_packet_and_its_ack():
 def test_values_built_in_python_are_checked_as_well(make):
     with pytest.raises(ScenarioError, match="must be"):
         make()
+
+
+@pytest.mark.parametrize("override", ["control.name=reno", "control.window=reno", "control=reno"])
+def test_a_controls_parameters_go_with_it(small, override):
+    load(small, overrides=["control.name=compound", "control.gamma=10", override])

@@ -15,9 +15,13 @@ from tcptrace_lab.reconstruct.windows import RWND
 
 # A queue met by more than this share of the segments is not one at which the buffer overflows.
 OFTEN = 0.5
-# Queue lengths met at losses that lie this close together are one buffer's (packets, or share of it).
+# Queue lengths met at losses that lie this close together are one buffer's: packets, or share of it. Half of a queue of
+# few packets: any two lengths of such a queue lie within three packets.
 SPREAD_PACKETS = 3.0
 SPREAD_SHARE = 0.2
+MOST_SPREAD_SHARE = 0.5
+# A loss that met a longer queue speaks for another buffer; one in ten may have met a stall of the path besides.
+LONGER_SHARE = 0.1
 # Longest: met by the top 2 % of the segments. A stall delays a round trip's segments, more than that of a short run:
 # where several losses agree, the top tenth may be longer than they say.
 LONGEST_PERCENTILE = 98
@@ -88,7 +92,7 @@ def buffer_of(
     # The last packet that got in found B - 1 waiting and one partly sent: it waited between B - 1 and B services, or
     # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
     value = float(np.ceil(np.percentile(met, 25) - 0.05))
-    together = met[np.abs(met - np.median(met)) <= max(SPREAD_PACKETS, SPREAD_SHARE * float(np.median(met)))]
+    together = met[np.abs(met - middle) <= _spread(middle)]
     # Where the rate is a lower bound (shared), so is a queue counted in packets; likewise where the round trip is high.
     high = None
     if base_rtt.value is not None and base_rtt.low is not None and pps.high is not None:
@@ -108,7 +112,13 @@ def buffer_of(
 def are_overflows(met: Floats, queue: Floats) -> bool:
     """Whether losses happen at one queue length, the longest there is: a full buffer, not a lossy link."""
     middle = float(np.median(met))
-    spread = max(SPREAD_PACKETS, SPREAD_SHARE * middle)
+    spread = _spread(middle)
     together = float(np.mean(np.abs(met - middle) <= spread))
+    if np.mean(met > middle + spread) > LONGER_SHARE:
+        return False
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
     return together >= 0.7 and middle >= LEAST_QUEUE and middle + spread >= float(np.percentile(queue, percentile))
+
+
+def _spread(middle: float) -> float:
+    return min(max(SPREAD_PACKETS, SPREAD_SHARE * middle), MOST_SPREAD_SHARE * middle)

@@ -135,7 +135,8 @@ def _losses(
     if truth.drops is None or base is None:
         return len(ours), None, None, None, None
     timeline = seen.timeline
-    within = (truth.drop_ns >= timeline.start_ns) & (truth.drop_ns <= timeline.end_ns)
+    # Lost between the tap and the queue's end: matched by its ACKs the truth's clock is off by up to a round trip.
+    within = (truth.drop_ns >= timeline.start_ns - seen.base_rtt_ns) & (truth.drop_ns <= timeline.end_ns)
     dropped = Counter(((truth.drops[within] - base) % SEQUENCE_SPACE).tolist())
     found = Counter((ours % SEQUENCE_SPACE).tolist())
     # Not acknowledged and not sent again by the end.

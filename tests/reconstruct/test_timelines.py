@@ -228,3 +228,15 @@ def test_a_recovery_into_a_full_receivers_window_is_no_restart() -> None:
     acks += [(305.0 + number, 21 + number) for number in range(18)]
     narrow = ladder(sent, acks, rwnd=18 * SMSS)
     assert [event.restarts for event in narrow.episodes] == [False]
+
+
+def test_a_reordering_timer_at_the_end_of_the_data_is_no_timeout() -> None:
+    """RFC 8985 section 6.2: a quarter of a round trip behind the ACK; the timer of RFC 6298 is never that short."""
+    sent, acks = rounds([8, 8])
+    *acks, (before_ms, _), (last_ms, _) = acks
+    acks += [(before_ms, 14), (last_ms, 14), (last_ms + 125, 16)]
+    for wait_ms, detected_by, restarts in ((25, "sack", False), (250, "rto", True)):
+        lost = [*sent, (last_ms + wait_ms, 14)]
+        answered = [*acks[:-1], (last_ms + wait_ms + 100, 16)]
+        (event,) = ladder(lost, answered, blocks={len(acks) - 2: [(15, 16)]}).episodes
+        assert (event.detected_by, event.restarts) == (detected_by, restarts)

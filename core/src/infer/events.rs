@@ -18,6 +18,12 @@ threshold!(DUP_THRESH: usize = 3, Acks);
 // A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
 threshold!(SILENT_SHARE: f64 = 0.1, Share);
 threshold!(SILENT_FLOOR_NS: i64 = 2_000_000, Nanoseconds);
+// RFC 6298 section 2: a timer is never set to less than the smoothed round trip, and starts anew with new data
+// acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a quarter of the least round trip). Half: a round
+// trip may have become shorter.
+threshold!(EXPIRES_SHARE: f64 = 0.5, Share);
+// Linux counts from the segment's own sending where another timer was set; no stack waits for less than this.
+threshold!(LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
 // Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
 threshold!(AFTER_RESTART: i64 = 4, Segments);
 
@@ -104,12 +110,21 @@ impl Finder<'_> {
         starts
     }
 
-    /// Whether nothing had been received for long before a send.
+    /// Whether nothing had been received for long before a send, and the timer may have expired.
     fn is_silent(&self, send: usize) -> bool {
         let known = self.seen.acks_before_send[send] as usize;
         known.checked_sub(1).is_none_or(|last| {
             (self.trace.send_ns[send] - self.trace.ack_ns[last]) as f64 > self.silence
+                && self.can_expire(send, known)
         })
+    }
+
+    /// Whether the retransmission timer, started by the last ACK of new data or by the segment itself, may be over.
+    fn can_expire(&self, send: usize, known: usize) -> bool {
+        let now_ns = self.trace.send_ns[send];
+        self.seen.last_moved(known).is_none_or(|moved| {
+            (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
+        }) || now_ns - self.sent_before(send) > LEAST_RTO_NS.get()
     }
 
     fn events(&self, starts: &[usize], forced: &BTreeSet<usize>) -> Vec<LossEvent> {

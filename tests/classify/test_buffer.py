@@ -1,0 +1,34 @@
+"""The buffer, from the queues that losses met: a full one, or losses of a link that met any queue."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.classify.buffer import buffer_of
+from tcptrace_lab.reconstruct.estimate import Estimate
+
+RTT = Estimate(value=0.05, low=0.05, high=0.05, method="")
+RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
+
+
+@pytest.mark.parametrize(
+    ("met", "value"),
+    [
+        ((4.0, 4.0, 3.0, 4.0, 4.0), 4.0),
+        # A link lost one of the ten.
+        ((4.0, 4.0, 3.0, 4.0, 0.0, 4.0, 4.0, 4.0, 4.0, 4.0), 4.0),
+        # Any two queues of a few packets are near each other.
+        ((0.0, 2.0, 2.0, 0.0, 3.0, 2.0, 0.0, 1.0), None),
+        # The overshoot of the slow start met the buffer, the losses behind it did not.
+        ((10.0, 5.0, 2.0, 2.0), None),
+    ],
+)
+def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], value: float | None) -> None:
+    queue = np.concatenate((np.zeros(300), np.linspace(0.0, max(met), 100)))
+    found = buffer_of(met, queue, RTT, RATE, resolution_ns=1000)
+    assert found.value == value
+    if value is not None:
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= value <= found.high
