@@ -3,7 +3,10 @@
 mod oracle;
 
 use oracle::run;
-use tcptrace_core::congestion::{Profile, SLOW_STARTS, WINDOWS};
+use tcptrace_core::congestion::{
+    Counting, Parameters, Profile, SLOW_STARTS, WINDOWS, WindowRow, slow_start,
+};
+use tcptrace_core::network::Random;
 use tcptrace_core::simulate::Output;
 
 const RECOVERIES: [&str; 5] = ["tahoe", "reno", "newreno", "sack", "fack"];
@@ -88,6 +91,64 @@ fn no_seed_and_no_option_keeps_data_from_arriving() {
                 output.totals[0]
             );
             check_books(&output, &what);
+        }
+    }
+}
+
+fn has_a_rate(row: &WindowRow) -> bool {
+    let standard = slow_start("standard").expect("a row of the table");
+    let counting = Counting {
+        profile: Profile::Rfc,
+        segment_bytes: 1448,
+    };
+    row.profiles.contains(&Profile::Rfc)
+        && row
+            .under(standard, &Parameters::default(), counting)
+            .pacing_rate()
+            .is_some()
+}
+
+/// A bottleneck of 0.5 to 50 Mbit/s and 5 to 300 ms, a buffer of a tenth of a pipe to two, random losses on half of them.
+fn random_path(seed: u64) -> String {
+    let mut random = Random::new(seed);
+    let mut between = |low: f64, high: f64| {
+        low * (high / low).powf(random.below(1 << 20) as f64 / f64::from(1 << 20))
+    };
+    let (rate, rtt_s) = (between(5e5, 5e7), between(0.005, 0.3));
+    let pipe = rate * rtt_s / 12_000.0;
+    let buffer = (pipe * between(0.1, 2.0)).max(4.0) as u64;
+    let loss = if seed.is_multiple_of(2) {
+        0.0
+    } else {
+        between(1e-4, 3e-2)
+    };
+    let duration_s = (40.0 * rtt_s).max(2.0);
+    let half_s = rtt_s / 2.0;
+    format!(
+        r#""duration_s": {duration_s}, "seed": {seed}, "path": {{"return_delay_s": {half_s}, "nodes":
+        [{{"rate_bps": {rate}, "buffer": {buffer}, "delay_s": {half_s}, "loss": {loss}}}]}}"#
+    )
+}
+
+#[test]
+fn a_sender_by_rate_never_paces_at_nothing_while_it_has_data() {
+    let by_rate: Vec<_> = WINDOWS.iter().filter(|row| has_a_rate(row)).collect();
+    assert!(!by_rate.is_empty());
+    for row in by_rate {
+        for (seed, recovery) in (0..40).flat_map(|seed| RECOVERIES.map(|recovery| (seed, recovery)))
+        {
+            let output = run(&format!(
+                r#"{{"profile": "rfc", {}, "connections": [{{"control": {{"window": "{}", "recovery": "{recovery}"}}}}]}}"#,
+                random_path(seed),
+                row.name
+            ));
+            let columns = output.control_columns();
+            let (_, rates) = columns
+                .iter()
+                .find(|(name, _)| *name == "pacing_bps")
+                .expect("it shows its rate");
+            let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+            assert!(least > 0.0, "{} {recovery}, seed {seed}: {least}", row.name);
         }
     }
 }

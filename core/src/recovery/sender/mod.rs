@@ -309,6 +309,7 @@ impl Sender {
         if let Some(rack) = &mut self.rack {
             rack.begin_ack();
         }
+        let snd_una = self.snd_una;
         let mut hear = |start: u64, end: u64| {
             let first = self.sent.partition_point(|sent| sent.end <= start);
             let segments = self.sent.iter().skip(first);
@@ -318,7 +319,7 @@ impl Sender {
                     rack.on_delivered(now_ns, sent.at_ns, sent.end, sent.is_retransmitted);
                 }
                 if let Some(delivery) = &mut self.delivery {
-                    delivery.on_delivered(now_ns, sent.end - from, sent);
+                    delivery.on_delivered(now_ns, sent.end - from, sent, from == snd_una);
                 }
                 from = sent.end;
             }
@@ -426,6 +427,7 @@ impl Sender {
         self.recover = self.snd_max;
         self.dupacks = 0;
         self.note_lost(self.flight_size());
+        self.forget_duplicates();
         self.due = None;
         self.prr = None;
         self.limited_transmit = 0;

@@ -216,3 +216,35 @@ fn a_fork_goes_its_own_way() {
         "a hypothesis is told of other segments"
     );
 }
+
+/// Ten segments, the first and the fifth lost: eight duplicate ACKs tell of the eight others, the partial ACK, which
+/// covers four, of the first, and the last one, which covers six, of the fifth.
+#[test]
+fn without_sack_each_ack_that_fills_a_hole_delivers_the_hole() {
+    let mut sender = sender(Recovery::NewReno, "bbr");
+    sender.on_write(0, 1 << 30);
+    for number in 0..10 {
+        let start = 1 + number * SMSS;
+        let sent = Outgoing {
+            start,
+            end: start + SMSS,
+            is_retransmission: false,
+        };
+        sender.on_sent(0, sent);
+    }
+    let mut delivered = Vec::new();
+    let acks = [1; 8].into_iter().chain([1 + 4 * SMSS, 1 + 10 * SMSS]);
+    for (number, ack) in acks.enumerate() {
+        let now_ns = RTT_NS + number as i64 * 1_000_000;
+        let arrived = Arrived {
+            ack,
+            window: 1 << 20,
+            blocks: &[],
+            echo_rtt_ns: None,
+        };
+        sender.on_ack(now_ns, &arrived);
+        let told = sender.delivery.as_ref().expect("it wants rates");
+        delivered.push(told.rate.delivered() / SMSS);
+    }
+    assert_eq!(delivered, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+}
