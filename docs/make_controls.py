@@ -41,8 +41,7 @@ PROOFS = {
     "an ACK at cwnd = ssthresh is avoidance's; left out: spurious losses (MAY), ECN",
     "cubic-linux": "over the kernel's own paths: each loss at its window within a segment, the first cycle's losses "
     "equal, cycles 1.8 % apart, 9 % at a round trip of 16 ms (`core/tests/kernel.rs`). ns-2's module: its guesses of a "
-    "cube root by a formula and 20 corrections by hand; on one path of twelve here, on two of six in "
-    "`tests/test_beside_ns2.py`, single steps of the window come an ACK later (37 ms) and the runs part from there",
+    "cube root by a formula and 20 corrections by hand; its delay is that of the echoed timestamp",
     "reno-linux": "the sender of the kernel's own paths with RACK-TLP and a Linux receiver: overshoots, cycles and "
     "losses (`core/tests/kernel.rs`); the family's tests (`tests/test_beside_ns2.py`, `core/tests/family.rs`)",
     "compound": "ns-2's traces and all 75 oscillations of the oracle (`core/tests/ns2_compound.rs`)",

@@ -33,7 +33,8 @@ pub struct Cubic26 {
     /// Packets per ACK in sixteenths.
     delayed_ack: u64,
     cwnd_cnt: u64,
-    rtt_jiffies: Option<u64>,
+    /// The timestamp that the ACK at hand returns.
+    ts_ecr: Option<u64>,
     is_open: bool,
 }
 
@@ -57,7 +58,7 @@ impl Cubic26 {
             tcp_cwnd: 0,
             delayed_ack: 2 << ACK_RATIO_SHIFT,
             cwnd_cnt: 0,
-            rtt_jiffies: None,
+            ts_ecr: None,
             is_open: true,
         }
     }
@@ -72,12 +73,13 @@ impl Cubic26 {
     }
 
     fn measure_delay(&mut self, now: u64) {
-        let Some(rtt) = self.rtt_jiffies else { return };
+        let Some(ts_ecr) = self.ts_ecr else { return };
         // Nothing in the first second of an epoch: the queue of the recovery is still there.
         if (now as i64 - self.epoch_start as i64) < HZ as i64 {
             return;
         }
-        let delay = (rtt << 3).max(1);
+        // The clock is cut, a stamp is rounded.
+        let delay = (now.saturating_sub(ts_ecr) << 3).max(1);
         if self.delay_min == 0 || self.delay_min > delay {
             self.delay_min = delay;
         }
@@ -147,10 +149,13 @@ fn jiffies(now_ns: i64) -> u64 {
 }
 
 impl Window for Cubic26 {
-    fn on_rtt(&mut self, now_ns: i64, rtt_ns: i64) {
-        // The clock is cut, the echoed timestamp was rounded.
-        let echo = (now_ns - rtt_ns + 500_000) / 1_000_000;
-        self.rtt_jiffies = Some((now_ns / 1_000_000 - echo) as u64);
+    fn wants_timestamps(&self) -> bool {
+        true
+    }
+
+    /// Of a delayed ACK the first segment's stamp comes back, not that of the newest one. 0: none has.
+    fn on_timestamps(&mut self, _ts_val: u64, ts_ecr: u64) {
+        self.ts_ecr = Some(ts_ecr).filter(|&stamp| stamp > 0);
     }
 
     /// `<=`: the module's slow start goes one packet past ssthresh.
@@ -173,6 +178,11 @@ impl Window for Cubic26 {
             self.cwnd_cnt += 1;
         }
         state.cwnd = cwnd as f64 * state.smss;
+    }
+
+    /// It measures before it asks whether the window was used.
+    fn on_ack_unused(&mut self, state: &mut State, ack: &Ack) {
+        self.measure(state, ack);
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
