@@ -37,3 +37,25 @@ fn every_control_follows_the_kernel_s_acks_within_a_segment() {
         assert!(most(&off.recovered) <= 1.0, "{run}: {:?}", off.recovered);
     }
 }
+
+/// alpha and beta follow the queueing delay, measured in the kernel's microseconds by the newest segment that each ACK
+/// acknowledges or SACKs, which the capture has within a few.
+#[test]
+#[ignore = "reference data: ../shared/captures"]
+fn illinois_has_the_kernel_s_alpha_and_beta() {
+    let off = beside("illinois", "identify", "illinois");
+    let (mut same, mut farthest) = (0, 0.0_f64);
+    for (values, [alpha, beta]) in &off.memory {
+        let of = |wanted: &str| values.iter().find(|(name, _)| *name == wanted);
+        let [ours, ours_beta] = ["alpha", "beta"].map(|name| of(name).expect("it shows it").1);
+        let (alpha, beta) = (alpha / 128.0, beta / 64.0);
+        same += usize::from((ours, ours_beta) == (alpha, beta));
+        farthest = farthest
+            .max((ours / alpha - 1.0).abs())
+            .max((ours_beta - beta).abs());
+    }
+    let share = same as f64 / off.memory.len() as f64;
+    println!("MEMORY {share} {farthest}");
+    assert!(share > 0.95, "{share}");
+    assert!(farthest < 0.02, "{farthest}");
+}

@@ -117,7 +117,7 @@ fn random_path(seed: u64) -> String {
     let (rate, rtt_s) = (between(5e5, 5e7), between(0.005, 0.3));
     let pipe = rate * rtt_s / 12_000.0;
     let buffer = (pipe * between(0.1, 2.0)).max(4.0) as u64;
-    let loss = if seed.is_multiple_of(2) {
+    let loss = if seed % 2 == 0 {
         0.0
     } else {
         between(1e-4, 3e-2)

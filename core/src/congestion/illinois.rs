@@ -61,12 +61,9 @@ impl Illinois {
 
     /// Once per round trip: alpha and beta by the mean queueing delay of the round.
     fn update(&mut self, state: &State, ack: &Ack) {
-        if ack.snd_una > self.round_end {
-            self.end_round(state, ack.snd_nxt);
+        if ack.snd_una <= self.round_end {
+            return;
         }
-    }
-
-    fn end_round(&mut self, state: &State, snd_nxt: u64) {
         if Packets::cwnd(state) < WIN_THRESH {
             self.alpha = ALPHA_BASE;
             self.beta = BETA_MAX;
@@ -76,7 +73,7 @@ impl Illinois {
             self.alpha = self.alpha_at(mean, most);
             self.beta = beta_at(mean, most);
         }
-        self.begin_round(snd_nxt);
+        self.begin_round(ack.snd_nxt);
     }
 
     /// alpha_max up to d1, then kappa1 / (kappa2 + da), which is 0.3 at da = dm.
@@ -120,10 +117,9 @@ impl Window for Illinois {
     }
 
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
-        if ack.newly_acked == 0.0 {
-            return;
+        if ack.newly_acked > 0.0 {
+            self.acked = Packets::acked(state, ack);
         }
-        self.acked = Packets::acked(state, ack);
         if let Some(rtt_ns) = ack.rtt_ns {
             let rtt_us = (rtt_ns as u64 / 1000).min(RTT_MAX_US);
             self.base_rtt_us = self.base_rtt_us.min(rtt_us);
@@ -143,10 +139,8 @@ impl Window for Illinois {
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         self.update(state, ack);
-        self.packets.count += match self.packets.kernel {
-            Kernel::V2_6 => std::mem::replace(&mut self.acked, 1),
-            Kernel::V6 => Packets::acked(state, ack),
-        };
+        // All that the ACK covers: the one that ends a recovery also what was SACKed before.
+        self.packets.count += std::mem::replace(&mut self.acked, 1);
         let cwnd = Packets::cwnd(state);
         let delta = (self.packets.count * self.alpha) >> ALPHA_SHIFT;
         if delta >= cwnd {
@@ -169,13 +163,6 @@ impl Window for Illinois {
             Kernel::V6 => cwnd - share,
         };
         Packets::set_ssthresh(state, left);
-    }
-
-    /// In Linux 6 the ACK that ends recovery may open the window, and it ends a round, too.
-    fn on_recovered(&mut self, state: &mut State, _now_ns: i64, snd_nxt: u64) {
-        if self.packets.kernel == Kernel::V6 {
-            self.end_round(state, snd_nxt);
-        }
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {

@@ -1,15 +1,19 @@
 //! A control fed the ACKs that a run's kernel had (`../shared/captures`): its windows beside the kernel's own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
 use super::reference;
-use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State};
-use tcptrace_core::infer::replay::{Event, Played, Room, Row, Unseen, play};
+use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State, Values};
+use tcptrace_core::infer::replay::{Event, Played, Room, Row, Unseen, play_watched};
+use tcptrace_core::wire::SackBlocks;
 use tcptrace_core::{capture, wire};
 
 const INITIAL_WINDOW: f64 = 10.0;
+
+/// A row of the kernel's account is this much later than its ACK at most, and the next ACK is not so soon.
+const MOST_LATE_NS: i64 = 100_000;
 
 /// ca_state of the truth's rows.
 const RECOVERY: u8 = 3;
@@ -27,16 +31,43 @@ struct Truth {
     sacked_out: f64,
     ca_state: u8,
     arg: i64,
+    /// What the module holds in mind; NaN for one that does not tell.
+    memory: [f64; 2],
 }
 
-/// When each segment had last been sent before a time, and whether more than once.
+/// When each segment was sent, and the ACKs.
 #[derive(Default)]
 struct Sends {
     by_end: HashMap<u32, Vec<i64>>,
     /// Ends in order of first sending.
     ends: Vec<u32>,
+    /// When each TSval was first sent.
+    by_stamp: HashMap<u32, i64>,
+    acks: Vec<Answer>,
     /// The largest payload.
     smss: u32,
+}
+
+struct Answer {
+    time_ns: i64,
+    sack: SackBlocks,
+    ts_ecr: Option<u32>,
+}
+
+impl Sends {
+    /// Sent once before the ACK came.
+    fn sent_once(&self, end: u32, now_ns: i64) -> Option<i64> {
+        let times = &self.by_end[&end];
+        let is_once = times.iter().filter(|&&at| at < now_ns).count() == 1;
+        is_once.then(|| times[0])
+    }
+
+    /// The ACK of a row of the kernel's account, which came microseconds before it.
+    fn answer(&self, now_ns: i64) -> Option<&Answer> {
+        let after = self.acks.partition_point(|ack| ack.time_ns <= now_ns);
+        let last = self.acks[..after].last();
+        last.filter(|ack| now_ns - ack.time_ns < MOST_LATE_NS)
+    }
 }
 
 fn truth(path: &Path) -> Vec<Truth> {
@@ -63,6 +94,7 @@ fn truth(path: &Path) -> Vec<Truth> {
                 sacked_out: number(cells[9]),
                 ca_state: whole(cells[12]) as u8,
                 arg: whole(cells[14]),
+                memory: [15, 16].map(|n: usize| cells[n].parse().unwrap_or(f64::NAN)),
             }
         })
         .collect()
@@ -81,6 +113,15 @@ fn sends(path: &Path) -> Sends {
             }
             times.push(record.time_ns);
             sends.smss = sends.smss.max(segment.payload_len);
+            if let Some((ts_val, _)) = segment.options.timestamps {
+                sends.by_stamp.entry(ts_val).or_insert(record.time_ns);
+            }
+        } else {
+            sends.acks.push(Answer {
+                time_ns: record.time_ns,
+                sack: segment.options.sack,
+                ts_ecr: segment.options.timestamps.map(|(_, ts_ecr)| ts_ecr),
+            });
         }
     }
     sends
@@ -91,6 +132,7 @@ struct Told {
     row: Row,
     cwnd: f64,
     ssthresh: f64,
+    memory: [f64; 2],
 }
 
 fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
@@ -120,8 +162,10 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
         row: begin,
         cwnd: INITIAL_WINDOW,
         ssthresh: f64::INFINITY,
+        memory: truth[0].memory,
     });
     let mut next_end = 0;
+    let mut sacked = HashSet::new();
     let acks: Vec<usize> = (0..truth.len())
         .filter(|&n| truth[n].event == 'A')
         .collect();
@@ -131,13 +175,31 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             continue;
         }
         let snd_una = now.snd_una.wrapping_add(now.arg as u32);
-        let mut rtt_ns = None;
+        // Linux: the last segment SACKed now or, if nothing is, the last acknowledged, unless sent twice; else timestamps.
+        let mut newest = None;
         let mut sent_twice = false;
         while next_end < sends.ends.len() && offset(sends.ends[next_end]) <= offset(snd_una) {
-            let times = &sends.by_end[&sends.ends[next_end]];
-            sent_twice |= times.iter().filter(|&&at| at < now.time_ns).count() > 1;
-            rtt_ns = Some(now.time_ns - times[0]);
+            let end = sends.ends[next_end];
+            let at_ns = sends.sent_once(end, now.time_ns);
+            sent_twice |= at_ns.is_none();
+            if !sacked.contains(&end) {
+                newest = at_ns;
+            }
             next_end += 1;
+        }
+        newest = newest.filter(|_| !sent_twice);
+        let answer = sends.answer(now.time_ns);
+        for &(left, right) in answer.map_or(&[][..], |answer| answer.sack.as_slice()) {
+            let beyond = sends.ends[next_end..].iter();
+            for &end in beyond.take_while(|&&end| offset(end) <= offset(right)) {
+                if offset(end) > offset(left) && sacked.insert(end) {
+                    newest = sends.sent_once(end, now.time_ns).or(newest);
+                }
+            }
+        }
+        if newest.is_none() && now.arg > 0 {
+            let ts_ecr = answer.and_then(|answer| answer.ts_ecr);
+            newest = ts_ecr.and_then(|stamp| sends.by_stamp.get(&stamp).copied());
         }
         let changes = || {
             truth[pair[0]..pair[1]]
@@ -157,7 +219,7 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             now_ns: now.time_ns,
             newly_acked: now.arg as f64,
             newly_sacked: (after.sacked_out - now.sacked_out).max(0.0) * smss,
-            rtt_ns: rtt_ns.filter(|_| !sent_twice),
+            rtt_ns: newest.map(|at_ns| now.time_ns - at_ns),
             flight_size: now.packets_out * smss,
             snd_una: offset(snd_una),
             snd_nxt: offset(now.snd_nxt),
@@ -170,6 +232,7 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             row,
             cwnd: if leaves { after.ssthresh } else { after.cwnd },
             ssthresh: after.ssthresh,
+            memory: after.memory,
         });
         if leaves {
             let opening = Row {
@@ -184,6 +247,7 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
                 row: opening,
                 cwnd: after.cwnd,
                 ssthresh: after.ssthresh,
+                memory: after.memory,
             });
         }
         if let Some(change) = enters {
@@ -197,6 +261,7 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
                 row: loss,
                 cwnd: after.cwnd,
                 ssthresh: change.ssthresh,
+                memory: change.memory,
             });
         }
     }
@@ -210,6 +275,8 @@ pub struct Off {
     pub avoidance: Vec<f64>,
     pub ssthresh: Vec<f64>,
     pub recovered: Vec<f64>,
+    /// After each ACK that may open the window, the control's values and what the kernel's module holds in mind.
+    pub memory: Vec<(Values, [f64; 2])>,
 }
 
 pub fn beside(window: &str, folder: &str, run: &str) -> Off {
@@ -230,13 +297,20 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
         ssthresh: f64::INFINITY,
         smss,
     };
-    let Played { cwnd, ssthresh } = play(
+    let mut off = Off::default();
+    let mut tellers = tape.iter();
+    let Played { cwnd, ssthresh } = play_watched(
         &mut *control,
         start,
         tape.iter().map(|told| told.row),
         Unseen::AsSeen,
+        |control| {
+            let told = tellers.next().expect("one for each row");
+            if matches!(told.row.event, Event::Ack | Event::Opening) {
+                off.memory.push((control.values(), told.memory));
+            }
+        },
     );
-    let mut off = Off::default();
     let (mut cwnd_before, mut ssthresh_before) = (INITIAL_WINDOW, f64::INFINITY);
     for (n, told) in tape.iter().enumerate() {
         let (ours, ours_ssthresh) = (cwnd[n] / smss, ssthresh[n] / smss);

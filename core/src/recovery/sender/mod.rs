@@ -150,6 +150,8 @@ pub struct Sender {
     pub(super) owns_window: bool,
     pacer: Pacer,
     sent: VecDeque<Sent>,
+    /// When the newest segment was sent that the ACK at hand SACKs, of those sent once.
+    sacked_sent_ns: Option<i64>,
     last_sent_ns: i64,
 }
 
@@ -203,6 +205,7 @@ impl Sender {
             options,
             probes: false,
             sent: VecDeque::new(),
+            sacked_sent_ns: None,
             last_sent_ns: i64::MIN,
         }
     }
@@ -303,7 +306,8 @@ impl Sender {
 
     /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent.
     fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
-        if self.rack.is_none() && self.delivery.is_none() {
+        self.sacked_sent_ns = None;
+        if self.rack.is_none() && self.delivery.is_none() && !self.options.is_linux {
             return;
         }
         if let Some(rack) = &mut self.rack {
@@ -320,6 +324,9 @@ impl Sender {
                 }
                 if let Some(delivery) = &mut self.delivery {
                     delivery.on_delivered(now_ns, sent.end - from, sent, from == snd_una);
+                }
+                if sent.end > arrived.ack && !sent.is_retransmitted {
+                    self.sacked_sent_ns = self.sacked_sent_ns.max(Some(sent.at_ns));
                 }
                 from = sent.end;
             }
@@ -344,7 +351,10 @@ impl Sender {
             newest = Some(*sent);
             self.sent.pop_front();
         }
+        let of_sacked = self.sacked_sent_ns.filter(|_| self.options.is_linux);
         let sample = match newest {
+            // Linux: what is SACKed came without waiting, at a hole too.
+            _ if of_sacked.is_some() => of_sacked.map(|at_ns| now_ns - at_ns),
             // What came in behind a hole has waited at the receiver until the hole was filled: no round trip.
             Some(sent) if !(sent.is_retransmitted || fills_hole) => Some(now_ns - sent.at_ns),
             Some(_) => arrived.echo_rtt_ns,
