@@ -20,7 +20,7 @@ from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import INITIAL_WINDOW, Identified, decide, replays_of_others
 from tcptrace_lab.classify.likelihood import Replay, replay
-from tcptrace_lab.classify.tape import tapes
+from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -114,7 +114,8 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
 
 def is_alike(one: Replay, other: Replay) -> bool:
     """Whether another control would have sent the same, ACK by ACK, in every piece of the capture but one."""
-    return int(np.count_nonzero(other.errors > one.errors + ALIKE_SEGMENTS)) <= ALIKE_BUT
+    its, own = np.abs(other.misfits.error), np.abs(one.misfits.error)
+    return int(np.count_nonzero(its > own + ALIKE_SEGMENTS)) <= ALIKE_BUT
 
 
 def best_of(replays: list[Replay]) -> dict[str, Replay]:
@@ -127,12 +128,13 @@ def one(scenario: Scenario, truth: str, score: Score) -> None:
     who = sender(simulate(scenario).capture(tap="sender")[0])
     seen = Reconstruction(who.timeline)
     rtt_ns = None if who.handshake_rtt_s is None else round(who.handshake_rtt_s * 1e9)
-    written = tapes(seen, rtt_ns)
+    written = Tapes(seen, rtt_ns)
+    read = written.read()
     begins_with = initial_window(seen) or INITIAL_WINDOW
-    replays = [each for candidate in candidates() for each in replay(candidate, written, begins_with)]
+    replays = [each for candidate in candidates() for each in replay(candidate, read, begins_with)]
     others = [each for each in replays if each.candidate.name != truth]
-    every = [*replays, *replays_of_others(replays, seen, rtt_ns)]
-    found, without = decide(seen, every), decide(seen, [*others, *replays_of_others(others, seen, rtt_ns)])
+    every = [*replays, *replays_of_others(replays, written)]
+    found, without = decide(seen, every), decide(seen, [*others, *replays_of_others(others, written)])
     score.add(truth, found, without, best_of(every), len(seen.episodes))
 
 

@@ -304,16 +304,40 @@ class ControlState:
     @property
     def is_in_recovery(self) -> bool: ...
 
-class Tape:
-    """The events of one sender, to be fed to any control (core/src/python/tape.rs)."""
+# Sixteenths of a segment with which an epoch may have begun.
+FRACTIONS: list[float]
 
-    def __new__(cls, columns: dict[str, Any]) -> Tape: ...
-    def __len__(self) -> int: ...
+class Heard:
+    """What every reading of one sender has in common, an entry per ACK; the arrays are not copied."""
+
+    def __new__(cls, columns: dict[str, Any], *, first: int, zero_ns: int) -> Heard: ...
+
+class Pieces:
+    """The ACKs at which candidates are compared with what was sent (core/src/infer/evidence.rs)."""
+
+    def __new__(
+        cls, *, acks: Any, ends: Any, is_slow_start: Any, flight: Any, has_sent: Any, smss: float
+    ) -> Pieces: ...
+    @property
+    def scale(self) -> Any:
+        """What the error of each is held against, in segments."""
+
+    @property
+    def observed(self) -> Any:
+        """Segments outstanding at the end of each."""
+
+class Tape:
+    """The events of one sender, to be fed to any control (core/src/python/tape.rs): ACKs, and marks behind them."""
+
+    def __new__(cls, heard: Heard, marks: dict[str, Any]) -> Tape: ...
     def play(self, sender: Sender, *, at_most: bool = False, later_ns: int = 0) -> tuple[Any, Any]:
         """cwnd and ssthresh in bytes after each row, as the control itself has them; or the most they could be.
 
         Every time is `later_ns` later.
         """
+
+    def judge(self, sender: Sender, pieces: Pieces, rows: Any, *, later_ns: int = 0) -> tuple[Any, Any, Any, Any]:
+        """Per piece the error and the window at the end (segments); cwnd and ssthresh (bytes) after some rows."""
 
     def memory(self, sender: Sender, *, later_ns: int = 0) -> dict[str, Any]:
         """What the control holds in mind after each row, a column for each name."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.tape import Epoch, Tape
+from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
@@ -102,11 +102,11 @@ class Step:
 
 def compound_regime(tape: Tape, *, memory: Mapping[str, Floats], cwnd: Floats, gamma: float | None) -> CompoundRegime:
     """The regime of a sender identified as Compound; `memory` and `cwnd` are its replay's columns."""
-    at_work = [epoch.rows for epoch in tape.epochs if not epoch.is_slow_start]
+    at_work = [tape.rows(epoch) for epoch in tape.epochs if not epoch.is_slow_start]
     # A loss moves the delay window too: that is no phase.
     rows = set(np.concatenate(at_work).tolist()) if at_work else set()
     steps = [step for step in _steps(memory, cwnd / tape.smss) if step.row in rows]
-    cycles = _cycles(tape.epochs)
+    cycles = _cycles(tape)
     floor = 0.0 if gamma is None else CLOSES_SHARE * gamma
     found = [
         tuple(phases_of(own, steps, memory["dwnd"], tape.round_of_row, floor=floor, empty=empty) for own in cycles)
@@ -157,12 +157,12 @@ def _reasons(
         yield f"the delay window oscillates {oscillation}, as often {', '.join(tied)}"
 
 
-def _cycles(epochs: Sequence[Epoch]) -> list[Ints]:
+def _cycles(tape: Tape) -> list[Ints]:
     """The rows of each avoidance from a recovery to the next loss."""
     found = []
-    for _, parts in groupby(epochs, key=lambda epoch: epoch.number):
+    for _, parts in groupby(tape.epochs, key=lambda epoch: epoch.number):
         own = [part for part in parts if not part.is_slow_start and part.begin == "recovery" and part.ends_in_loss]
-        rows = [part.rows for part in own if len(part.rows)]
+        rows = [rows for part in own if len(rows := tape.rows(part))]
         if rows:
             found.append(np.concatenate(rows))
     return found

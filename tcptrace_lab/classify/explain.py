@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.classify.evidence import FRACTIONS, Misfit, outside
-from tcptrace_lab.classify.likelihood import Replay, open_of
+from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.losses import Episode
@@ -168,9 +168,10 @@ def _first_send(verdict: Verdict, part: Stretch) -> int:
 
 def _candidates(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
     for each in verdict.identified.refuted:
-        misfit = next((misfit for misfit in each.misfits if abs(misfit.error) > open_of(misfit)), None)
-        if misfit is None:
+        off = np.flatnonzero(each.sizes > 1.0)
+        if not len(off):
             continue
+        misfit = each.misfit(int(off[0]))
         ack, seen, expected = _parted(each, misfit)
         name = f"{each.candidate.name} ({each.candidate.variant})"
         where = misfit.part.replace("_", " ")
@@ -186,15 +187,16 @@ def _parted(each: Replay, misfit: Misfit) -> tuple[int, float, float]:
     """The first ACK of a piece at which the candidate is off by more than a segment, and the two windows there."""
     tape = each.tape
     for epoch in tape.epochs:
-        own = epoch.at_work[epoch.acks[epoch.at_work] <= misfit.ack] if len(epoch.at_work) else epoch.at_work
-        if misfit.part == "reduction" or not len(own) or int(epoch.acks[epoch.at_work][-1]) < misfit.ack:
+        at_work, acks = epoch.at_work, epoch.acks
+        own = at_work[acks[at_work] <= misfit.ack]
+        if misfit.part == "reduction" or not len(own) or int(acks[at_work[-1]]) < misfit.ack:
             continue
-        flight, window = epoch.flight[own] / tape.smss, each.cwnd()[epoch.rows[own]] / tape.smss
+        flight, window = epoch.flight[own] / tape.smss, each.cwnd()[tape.rows(epoch)[own]] / tape.smss
         errors = [outside(flight - window - begun, epoch.has_sent[own]) for begun in FRACTIONS]
         off = np.flatnonzero(np.min(errors, axis=0) > 1.0)
         if len(off):
             at = int(off[0])
-            return int(epoch.acks[own][at]), float(flight[at]), float(window[at])
+            return int(acks[own][at]), float(flight[at]), float(window[at])
         break
     return misfit.ack, misfit.observed, misfit.expected
 

@@ -18,7 +18,7 @@ import numpy as np
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, others_of
 from tcptrace_lab.classify.likelihood import FITS_SHARES, Replay, log_likelihood, most_per_piece, noise_of, replay
-from tcptrace_lab.classify.tape import tapes
+from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
@@ -88,21 +88,22 @@ def identify(
     """The controls that a capture at the sender does not refute."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
-    written = tapes(seen, handshake_rtt_ns)
-    asked = tuple(chosen) or candidates(recovery)
-    found = [each for candidate in asked for each in replay(candidate, written, initial_window or INITIAL_WINDOW)]
-    return decide(seen, [*found, *replays_of_others(found, seen, handshake_rtt_ns)])
+    written = Tapes(seen, handshake_rtt_ns)
+    asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
+    read = written.read()
+    found = [each for candidate in asked for each in replay(candidate, read, begins_with)]
+    return decide(seen, [*found, *replays_of_others(found, written)])
 
 
-def replays_of_others(found: Sequence[Replay], seen: Reconstruction, handshake_rtt_ns: int | None) -> list[Replay]:
+def replays_of_others(found: Sequence[Replay], written: Tapes) -> list[Replay]:
     """Of senders like those replayed, where none of those did what was seen: other parameters, another slow start."""
     known = list(found)
     for others, ends_itself in ((others_of, False), (other_starts, True)):
-        if not known or any(departs(each) is None for each in known):
+        if not known or any(is_followed(each) for each in known):
             break
-        written = tapes(seen, handshake_rtt_ns, ends_itself=ends_itself)
+        read = written.read(ends_itself=ends_itself)
         asked = {(other.name, other.variant): other for each in known for other in others(each.candidate)}
-        known += [each for other in asked.values() for each in replay(other, written, known[0].initial_window)]
+        known += [each for other in asked.values() for each in replay(other, read, known[0].initial_window)]
     return known[len(found) :]
 
 
@@ -117,7 +118,7 @@ def decide(seen: Reconstruction, replays: Sequence[Replay]) -> Identified:
     rate = probes_of(seen)
     if rate.is_bbr:
         return _by_rate(seen, rate, families)
-    if not families or not families[0].misfits:
+    if not families or not len(families[0].sizes):
         return Identified(
             control=None,
             confidence=0.0,
@@ -173,17 +174,30 @@ def _is_partly_followed(best: Replay) -> bool:
 
 def departs(each: Replay) -> str | None:
     """How a candidate departs from what was sent more often than a law that was followed; None: it does not."""
-    starts = each.sizes_of("slow_start") > STARTS_WITHIN
-    if not each.starts_as_seen or np.count_nonzero(starts) > max(len(starts) / 2, 1):
+    if _starts_otherwise(each):
         return "but its slow start is another"
-    slack = PER_BLUR * each.tape.blur
+    if is_followed(each):
+        return None
+    return each.against or "but it is off by a little all along: it may be another that is like it"
+
+
+def _starts_otherwise(each: Replay) -> bool:
+    starts = each.sizes_of("slow_start") > STARTS_WITHIN
+    return not each.starts_as_seen or bool(np.count_nonzero(starts) > max(len(starts) / 2, 1))
+
+
+def is_followed(each: Replay) -> bool:
+    """Whether a candidate departs from what was sent no more often than a law that was followed."""
+    if _starts_otherwise(each):
+        return False
+    slack = PER_BLUR * each.tape.compared.blur
     for part, bounds in CLOSELY[each.candidate.is_by_delay].items():
         sizes = each.sizes_of(part)
         for bound, share in bounds:
             # One odd piece is none.
             if np.count_nonzero(sizes > bound + slack) > max(share * len(sizes), 1):
-                return each.against or "but it is off by a little all along: it may be another that is like it"
-    return None
+                return False
+    return True
 
 
 def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> Identified:

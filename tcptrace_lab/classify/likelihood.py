@@ -15,9 +15,9 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.candidates import Candidate
-from tcptrace_lab.classify.evidence import Misfit, misfits
+from tcptrace_lab.classify.evidence import Misfit, Misfits, misfits
 from tcptrace_lab.classify.tape import Tape
-from tcptrace_lab.reconstruct.timeline import Floats
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Student's t with two degrees of freedom: (1 + z^2)^-1.5. Large errors count by their logarithm.
 TAIL = 1.5
@@ -46,22 +46,33 @@ class Replay:
     tape: Tape
     initial_window: int
     later_ns: int
-    misfits: tuple[Misfit, ...]
+    # The errors of its misfits in units of what is open: what is kept of a replay, of which there are hundreds.
+    sizes: Floats
 
-    @cached_property
-    def errors(self) -> Floats:
-        """In segments."""
-        return np.array([abs(each.error) for each in self.misfits])
+    @property
+    def misfits(self) -> Misfits:
+        """Everything that it is judged by, replayed once more."""
+        return misfits(self.tape, self._sender(), self.later_ns)
 
-    @cached_property
-    def sizes(self) -> Floats:
-        """The errors in units of what is open."""
-        found: Floats = self.errors / np.array([open_of(each) for each in self.misfits])
-        return found
+    def misfit(self, place: int) -> Misfit:
+        """One of them."""
+        pieces, found = self.tape.compared.pieces, self.misfits
+        return Misfit(
+            part=str(pieces.parts[place]),
+            ack=int(pieces.ack[place]),
+            error=float(found.error[place]),
+            observed=float(pieces.observed[place]),
+            expected=float(found.expected[place]),
+        )
 
     def sizes_of(self, part: str) -> Floats:
         """Those of slow starts, of growth or of reductions."""
-        return self.sizes[[each.part == part for each in self.misfits]]
+        return self.sizes[self.places_of(part)]
+
+    def places_of(self, part: str) -> Bools:
+        """Which of the misfits are of a part."""
+        found: Bools = self.tape.compared.pieces.parts == part
+        return found
 
     @property
     def explained(self) -> float:
@@ -77,7 +88,7 @@ class Replay:
     @property
     def residual(self) -> float | None:
         """The median error in units of what is open."""
-        return float(np.median(self.sizes)) if len(self.misfits) else None
+        return float(np.median(self.sizes)) if len(self.sizes) else None
 
     @cached_property
     def starts_as_seen(self) -> bool:
@@ -91,16 +102,16 @@ class Replay:
         words = {"slow_start": "slow start", "growth": "growth in avoidance", "reduction": "reduction at a loss"}
         told = []
         for part, name in words.items():
-            sizes = self.sizes_of(part)
-            own = [each for each in self.misfits if each.part == part]
+            own = np.flatnonzero(self.places_of(part))
+            sizes = self.sizes[own]
             bad = sorted(np.flatnonzero(sizes > 1.0).tolist(), key=lambda place: float(sizes[place]))
             if bad:
-                worst = own[bad[len(bad) // 2]]
-                numbers = (
-                    f"{worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({len(bad)} of {len(own)})"
-                )
-                told.append((float(sizes[bad].sum()), f"{name}: {numbers}"))
-        return max(told)[1] if told else None
+                told.append((float(sizes[bad].sum()), name, int(own[bad[len(bad) // 2]]), f"{len(bad)} of {len(own)}"))
+        if not told:
+            return None
+        _, name, place, share = max(told)
+        worst = self.misfit(place)
+        return f"{name}: {worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({share})"
 
     def memory(self) -> dict[str, Floats]:
         """What the candidate held in mind after each row of its tape."""
@@ -124,27 +135,30 @@ def replay(candidate: Candidate, tapes: Sequence[Tape], initial_window: int) -> 
         sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
         for phase_ms in candidate.phases_ms:
             later_ns = phase_ms * 1_000_000
-            cwnd, ssthresh = tape.core.play(sender, later_ns=later_ns)
             found.append(
                 Replay(
                     candidate=candidate,
                     tape=tape,
                     initial_window=initial_window,
                     later_ns=later_ns,
-                    misfits=misfits(tape, cwnd, ssthresh),
+                    sizes=np.abs(misfits(tape, sender, later_ns).error) / open_of(tape),
                 )
             )
     return found
 
 
-def open_of(misfit: Misfit) -> float:
-    """Segments that a law which was followed may be off."""
-    return FITS_SEGMENTS + FITS_SHARES[misfit.part] * misfit.scale
+def open_of(tape: Tape) -> Floats:
+    """Segments that a law which was followed may be off, per misfit."""
+    pieces = tape.compared.pieces
+    shares = np.zeros(len(pieces))
+    for part, share in FITS_SHARES.items():
+        shares[pieces.parts == part] = share
+    return FITS_SEGMENTS + shares * pieces.scale
 
 
 def noise_of(replays: Sequence[Replay]) -> float:
     """What most errors of the best candidate stay below, as a share of what is open: the capture's own noise."""
-    sizes = [float(np.quantile(each.sizes, NOISE_SHARE)) for each in replays if each.misfits]
+    sizes = [float(np.quantile(each.sizes, NOISE_SHARE)) for each in replays if len(each.sizes)]
     return min(max(min(sizes, default=1.0), LEAST_NOISE_SEGMENTS), 1.0)
 
 

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from tcptrace_lab.classify.tape import Epoch, Tape
+from tcptrace_lab.classify.heard import Epoch
+from tcptrace_lab.classify.tape import Tape
 
 # Fewer round trips, or less growth, have no shape.
 FEWEST_ROUNDS = 6
@@ -20,7 +21,7 @@ STEP_DOWN_SEGMENTS = 2.0
 
 def traits(tape: Tape, *, is_clocked: bool) -> str:
     """One sentence: segments per round trip, the exponent of growth over time, what a loss leaves, and the pace."""
-    epochs = [epoch for epoch in tape.epochs if not epoch.is_slow_start and len(epoch.rows)]
+    epochs = [epoch for epoch in tape.epochs if not epoch.is_slow_start and len(epoch.acks)]
     words = [
         _growth(tape, epochs),
         _reduction(tape),
@@ -32,10 +33,10 @@ def traits(tape: Tape, *, is_clocked: bool) -> str:
 
 def _windows(tape: Tape, epoch: Epoch) -> tuple[list[int], list[float]]:
     """The round trips of an epoch in which the flight was the window, and the most outstanding in each."""
-    rows = np.flatnonzero(epoch.is_limited)
-    rounds = tape.round_of_row[epoch.rows[rows]]
+    is_limited = epoch.is_limited
+    rounds, flight = epoch.rounds[is_limited], epoch.flight[is_limited]
     numbers = np.unique(rounds)
-    return numbers.tolist(), [float(epoch.flight[rows][rounds == number].max()) / tape.smss for number in numbers]
+    return numbers.tolist(), [float(flight[rounds == number].max()) / tape.smss for number in numbers]
 
 
 def _growth(tape: Tape, epochs: list[Epoch]) -> str | None:
@@ -57,7 +58,7 @@ def _growth(tape: Tape, epochs: list[Epoch]) -> str | None:
 
 
 def _reduction(tape: Tape) -> str | None:
-    shares = [epoch.after / epoch.before for epoch in tape.epochs if epoch.loss_row >= 0 and epoch.before > 0]
+    shares = [epoch.after / epoch.before for epoch in tape.epochs if epoch.loss >= 0 and epoch.before > 0]
     found = [share for share in shares if math.isfinite(share)]
     if not found:
         return None

@@ -201,7 +201,7 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
 def _compound(identified: Identified) -> CompoundRegime | None:
     """The regime of the sender, if it is Compound, or if it may be."""
     best = next((each for each in identified.left if each.candidate.name == "compound"), None)
-    if best is None or not best.misfits:
+    if best is None or not len(best.sizes):
         return None
     found = compound_regime(
         best.tape, memory=best.memory(), cwnd=best.cwnd(), gamma=best.candidate.parameters.get("gamma")

@@ -23,8 +23,18 @@ class Bounds:
 
 def named(echoes: Ints, stamps: Ints) -> Bounds:
     """The first and the last of the ACKs (`stamps`: their TSvals) that carry what each segment echoes."""
-    clock = np.maximum.accumulate(unwrapped(stamps))
-    echo = unwrapped(echoes) + int(signed(echoes[:1] - stamps[0])[0])
+    return among(*unwrapped_both(echoes, stamps))
+
+
+def unwrapped_both(echoes: Ints, stamps: Ints) -> tuple[Ints, Ints]:
+    """Echoes and the stamps that they name on one clock; a stamp is no less than one before it."""
+    clock, echo = unwrapped(stamps), unwrapped(echoes)
+    echo += int(signed(echoes[:1] - stamps[0])[0])
+    return echo, np.maximum.accumulate(clock, out=clock)
+
+
+def among(echo: Ints, clock: Ints) -> Bounds:
+    """As `named`, of any part of the segments."""
     last = np.searchsorted(clock, echo, side="right") - 1
     first = np.searchsorted(clock, clock[np.maximum(last, 0)], side="left")
     return Bounds(low=np.where(last >= 0, first, -1), high=last)

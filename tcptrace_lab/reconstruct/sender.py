@@ -76,12 +76,15 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     side, other = SIDES[direction], SIDES[1 - direction]
     names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
     rtt = float(row["handshake_rtt_ns"])
-    rows = connection.rows(direction)
-    tap, sent_ns, heard_ns = look(rows, row, direction)
+    segments, acks = (dict(columns) for columns in connection.rows(direction))
+    tap, sent_ns, heard_ns = look((segments, acks), row, direction)
+    for columns, name in ((segments, "packet"), (acks, "packet"), (acks, "dup_count")):
+        del columns[name]
+    rows = (segments, acks)
     timeline = _timeline(rows, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]))
     # What they take is needed for what is observed.
-    del rows
+    del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
     if where.place == "sender" and where.is_at_sender and not tap.timestamps.value:

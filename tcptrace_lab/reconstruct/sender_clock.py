@@ -43,12 +43,16 @@ def unwrapped(stamps: Ints) -> Ints:
     """A 32-bit clock without its wraps, from 0 at the first stamp; it may step back by less than half its range."""
     if not len(stamps):
         return stamps
-    return np.concatenate(([0], np.cumsum(signed(np.diff(stamps)))))
+    found = np.zeros(len(stamps), dtype=np.int64)
+    np.cumsum(signed(np.diff(stamps)), out=found[1:])
+    return found
 
 
 def signed(difference: Ints) -> Ints:
     """A difference of 32-bit numbers, between minus and plus half the range."""
-    found: Ints = (difference + WRAP // 2) % WRAP - WRAP // 2
+    found: Ints = difference + WRAP // 2
+    found %= WRAP
+    found -= WRAP // 2
     return found
 
 

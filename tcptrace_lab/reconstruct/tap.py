@@ -174,12 +174,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     """
     segments, acks = rows
     side, other = SIDES[direction], SIDES[1 - direction]
-    sent, heard = segments["packet"], acks["packet"]
-    order = np.argsort(np.concatenate((sent, heard)), kind="stable")
-    stamps = np.concatenate((segments["time_ns"], acks["time_ns"]))
-    clock = clock_of(stamps[order], segments["time_ns"], acks["time_ns"])
-    times = np.empty_like(stamps)
-    times[order] = in_order(stamps[order], clock)
+    sent_ns, heard_ns, clock = _times(segments, acks)
     shift, least = _shift(segments, acks, row, other)
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
@@ -206,8 +201,20 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         cut_acks=cut,
         acks=len(acks["time_ns"]),
     )
-    # A sender's timeline keeps the second.
-    return tap, times[: len(sent)], times[len(sent) :].copy()
+    return tap, sent_ns, heard_ns
+
+
+def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
+    """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
+    sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
+    is_sent = np.zeros(len(sent_ns) + len(heard_ns), dtype=bool)
+    # Both rise, and no packet is in both.
+    is_sent[np.searchsorted(acks["packet"], segments["packet"]) + np.arange(len(sent_ns))] = True
+    stamps = np.empty(len(is_sent), dtype=np.int64)
+    stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
+    clock = clock_of(stamps, sent_ns, heard_ns)
+    times = in_order(stamps, clock)
+    return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
 
 
 def _one_packet(lengths: Ints) -> int:
@@ -228,11 +235,14 @@ def _never_captured(segments: Any, acks: Any) -> int:
     if not len(offsets) or not len(acks["time_ns"]):
         return 0
     order = np.argsort(offsets, kind="stable")
-    starts, ends = offsets[order], (offsets + segments["length"])[order]
-    covered = np.maximum.accumulate(ends)
-    acked = int(acks["ack_offset"].max())
-    holes = np.minimum(starts[1:], acked) - np.minimum(covered[:-1], acked)
-    return int(np.maximum(holes, 0).sum())
+    ends = (offsets + segments["length"])[order]
+    starts = offsets[order]
+    del order
+    # In place: of each of these a long connection has some megabytes.
+    covered = np.minimum(np.maximum.accumulate(ends, out=ends), int(acks["ack_offset"].max()), out=ends)
+    starts = np.minimum(starts, int(acks["ack_offset"].max()), out=starts)
+    holes = np.subtract(starts[1:], covered[:-1], out=starts[1:])
+    return int(np.maximum(holes, 0, out=holes).sum())
 
 
 def _syns(row: Any) -> Fact:

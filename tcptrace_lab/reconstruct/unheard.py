@@ -32,11 +32,16 @@ def unheard_by_echo(segments: Any, acks: Any) -> int | None:
     stamps, echoes = acks["ts_val"], segments["ts_ecr"][segments["length"] > 0]
     if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
         return None
-    known = unwrapped(stamps)
-    named = np.unique(unwrapped(echoes) + int(signed(echoes[:1] - stamps[0])[0]))
+    known = _ticks(unwrapped(stamps))
+    named = np.unique(_ticks(unwrapped(echoes)) + int(signed(echoes[:1] - stamps[0])[0]))
     # What was heard before the capture began is no loss.
     named = named[named > known[0]]
     return int(np.count_nonzero(~np.isin(named, known)))
+
+
+def _ticks(clock: Ints) -> Ints:
+    """Without what repeats the one before it."""
+    return clock[np.concatenate(([True], clock[1:] != clock[:-1]))]
 
 
 def unheard_by_window(timeline: Timeline) -> int:

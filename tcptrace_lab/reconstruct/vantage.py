@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.echoes import named, turns
+from tcptrace_lab.reconstruct.echoes import among, turns, unwrapped_both
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
@@ -30,6 +30,8 @@ MOST_HOPS = 31
 FAR_HOPS = 3
 # One or two holes may be the tap's own losses, one or two repeats needless.
 FEW_LOSSES = 3
+# Segments looked at in one go: what is held of each meanwhile stays small.
+AT_ONCE = 1 << 16
 # A sender that goes back over everything repeats far more than was lost.
 HOLES_SHARE = 0.1
 
@@ -159,9 +161,14 @@ def _echo_turn(timeline: Timeline, rows: Any) -> int | None:
     if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
         return None
     times = segments["time_ns"][sent]
-    found = turns(times, timeline.ack_ns, named(echoes, stamps))
-    found = found[found >= 0]
-    return int(found.min()) if len(found) else None
+    echo, clock = unwrapped_both(echoes, stamps)
+    least = []
+    for first in range(0, len(echo), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        found = turns(times[part], timeline.ack_ns, among(echo[part], clock))
+        if (found >= 0).any():
+            least.append(int(found[found >= 0].min()))
+    return min(least, default=None)
 
 
 def _least(*values: int | None) -> int | None:

@@ -6,6 +6,7 @@ mod cause;
 mod cycles;
 mod duplicate;
 mod events;
+pub mod evidence;
 mod flight;
 mod limits;
 mod lost;
@@ -16,6 +17,7 @@ mod rtt;
 mod scoreboard;
 mod sequence;
 mod stretches;
+pub mod tape;
 mod trace;
 mod windows;
 

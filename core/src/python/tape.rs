@@ -1,107 +1,222 @@
-//! Candidates replayed for Python: a tape of columns in, the window after each row out.
+//! Candidates replayed for Python: a tape of columns in, the window after each row and what it is judged by out.
 
 use std::collections::BTreeMap;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use crate::infer::replay::{self, Event, Room, Row, Unseen};
+use crate::infer::evidence;
+use crate::infer::replay::{self, Event, Room, Unseen};
+use crate::infer::tape::{self, Mark};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
-/// The events of one sender as equal columns; bytes and nanoseconds, NaN and -1 for "not observed".
+/// What every reading of one sender has in common: numpy arrays that stay Python's, an entry per ACK.
 #[pyclass(frozen)]
-struct Tape {
-    rows: Vec<Row>,
+struct Heard {
+    now_ns: Py<PyArray1<i64>>,
+    una: Py<PyArray1<i64>>,
+    nxt: Py<PyArray1<i64>>,
+    flight_size: Py<PyArray1<i64>>,
+    newly_acked: Py<PyArray1<i64>>,
+    newly_sacked: Py<PyArray1<i64>>,
+    rtt_ns: Py<PyArray1<i64>>,
+    event: Py<PyArray1<u8>>,
+    is_cwnd_limited: Py<PyArray1<bool>>,
+    most_after: Py<PyArray1<f64>>,
+    flight: Py<PyArray1<i64>>,
+    is_shown: Py<PyArray1<bool>>,
+    first: usize,
+    zero_ns: i64,
 }
 
-impl Tape {
-    fn rows_later(&self, later_ns: i64) -> impl Iterator<Item = Row> + '_ {
-        self.rows.iter().map(move |row| Row {
-            now_ns: row.now_ns + later_ns,
-            ..*row
-        })
+/// Calls with the columns borrowed as one `tape::Heard`.
+macro_rules! with_columns {
+    ($heard:expr, $py:expr, $use:expr) => {{
+        let heard = $heard;
+        let now_ns = heard.now_ns.bind($py).try_readonly()?;
+        let una = heard.una.bind($py).try_readonly()?;
+        let nxt = heard.nxt.bind($py).try_readonly()?;
+        let flight_size = heard.flight_size.bind($py).try_readonly()?;
+        let newly_acked = heard.newly_acked.bind($py).try_readonly()?;
+        let newly_sacked = heard.newly_sacked.bind($py).try_readonly()?;
+        let rtt_ns = heard.rtt_ns.bind($py).try_readonly()?;
+        let event = heard.event.bind($py).try_readonly()?;
+        let is_cwnd_limited = heard.is_cwnd_limited.bind($py).try_readonly()?;
+        let most_after = heard.most_after.bind($py).try_readonly()?;
+        let flight = heard.flight.bind($py).try_readonly()?;
+        let is_shown = heard.is_shown.bind($py).try_readonly()?;
+        let columns = tape::Heard {
+            now_ns: now_ns.as_slice()?,
+            una: una.as_slice()?,
+            nxt: nxt.as_slice()?,
+            flight_size: flight_size.as_slice()?,
+            newly_acked: newly_acked.as_slice()?,
+            newly_sacked: newly_sacked.as_slice()?,
+            rtt_ns: rtt_ns.as_slice()?,
+            event: event.as_slice()?,
+            is_cwnd_limited: is_cwnd_limited.as_slice()?,
+            most_after: most_after.as_slice()?,
+            flight: flight.as_slice()?,
+            is_shown: is_shown.as_slice()?,
+            first: heard.first,
+            zero_ns: heard.zero_ns,
+        };
+        $use(columns)
+    }};
+}
+
+#[pymethods]
+impl Heard {
+    #[new]
+    #[pyo3(signature = (columns, *, first, zero_ns))]
+    fn new(columns: &Bound<'_, PyDict>, first: usize, zero_ns: i64) -> PyResult<Self> {
+        let found = Self {
+            now_ns: array(columns, "now_ns")?,
+            una: array(columns, "una")?,
+            nxt: array(columns, "nxt")?,
+            flight_size: array(columns, "flight_size")?,
+            newly_acked: array(columns, "newly_acked")?,
+            newly_sacked: array(columns, "newly_sacked")?,
+            rtt_ns: array(columns, "rtt_ns")?,
+            event: array(columns, "event")?,
+            is_cwnd_limited: array(columns, "is_cwnd_limited")?,
+            most_after: array(columns, "most_after")?,
+            flight: array(columns, "flight")?,
+            is_shown: array(columns, "is_shown")?,
+            first,
+            zero_ns,
+        };
+        let py = columns.py();
+        with_columns!(&found, py, |heard: tape::Heard<'_>| heard
+            .checked()
+            .map_err(|error| PyValueError::new_err(error.to_string())))?;
+        Ok(found)
+    }
+}
+
+/// The events of one sender: the columns, and what stands between the ACKs; bytes and nanoseconds, NaN and -1 for "not
+/// observed".
+#[pyclass(frozen)]
+struct Tape {
+    heard: Py<Heard>,
+    marks: Vec<Mark>,
+}
+
+/// The ACKs at which candidates are compared (core/src/infer/evidence.rs).
+#[pyclass(frozen)]
+struct Pieces {
+    inner: evidence::Pieces,
+    smss: f64,
+}
+
+#[pymethods]
+impl Pieces {
+    /// `ends`: where in `acks` each ends; `flight` (bytes) and `has_sent` are columns of all ACKs.
+    #[new]
+    #[pyo3(signature = (*, acks, ends, is_slow_start, flight, has_sent, smss))]
+    fn new(
+        acks: PyReadonlyArray1<'_, i64>,
+        ends: PyReadonlyArray1<'_, i64>,
+        is_slow_start: PyReadonlyArray1<'_, bool>,
+        flight: PyReadonlyArray1<'_, i64>,
+        has_sent: PyReadonlyArray1<'_, bool>,
+        smss: f64,
+    ) -> PyResult<Self> {
+        let (flight, has_sent) = (flight.as_slice()?, has_sent.as_slice()?);
+        let inner = evidence::Pieces::new(
+            acks.as_slice()?,
+            ends.as_slice()?,
+            is_slow_start.as_slice()?,
+            |ack| {
+                let (&flight, &has_sent) = flight.get(ack).zip(has_sent.get(ack))?;
+                Some((flight as f64 / smss, has_sent))
+            },
+        )
+        .ok_or_else(|| PyValueError::new_err("pieces that are no runs of ACKs"))?;
+        Ok(Self { inner, smss })
+    }
+
+    /// What the error of each is held against, in segments.
+    #[getter]
+    fn scale<'py>(&self, py: Python<'py>) -> Column<'py> {
+        self.inner.scales().into_pyarray(py)
+    }
+
+    /// Segments outstanding at the end of each.
+    #[getter]
+    fn observed<'py>(&self, py: Python<'py>) -> Column<'py> {
+        self.inner.observed().into_pyarray(py)
     }
 }
 
 #[pymethods]
 impl Tape {
     #[new]
-    fn new(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let event = column::<u8>(columns, "event")?;
-        let now_ns = column::<i64>(columns, "now_ns")?;
-        let rtt_ns = column::<i64>(columns, "rtt_ns")?;
-        let snd_una = column::<i64>(columns, "snd_una")?;
-        let snd_nxt = column::<i64>(columns, "snd_nxt")?;
-        let newly_acked = column::<f64>(columns, "newly_acked")?;
-        let newly_sacked = column::<f64>(columns, "newly_sacked")?;
-        let flight_size = column::<f64>(columns, "flight_size")?;
-        let cwnd = column::<f64>(columns, "cwnd")?;
-        let ssthresh = column::<f64>(columns, "ssthresh")?;
-        let more = column::<f64>(columns, "more")?;
-        let more_flight = column::<f64>(columns, "more_flight")?;
-        let less = column::<f64>(columns, "less")?;
-        let most_after = column::<f64>(columns, "most_after")?;
-        let is_limited = column::<bool>(columns, "is_cwnd_limited")?;
+    fn new(heard: &Bound<'_, Heard>, marks: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let ack = column::<i64>(marks, "ack")?;
+        let event = column::<u8>(marks, "event")?;
+        let now_ns = column::<i64>(marks, "now_ns")?;
+        let rtt_ns = column::<i64>(marks, "rtt_ns")?;
+        let newly_acked = column::<f64>(marks, "newly_acked")?;
+        let flight_size = column::<f64>(marks, "flight_size")?;
+        let cwnd = column::<f64>(marks, "cwnd")?;
+        let ssthresh = column::<f64>(marks, "ssthresh")?;
+        let more = column::<f64>(marks, "more")?;
+        let more_flight = column::<f64>(marks, "more_flight")?;
+        let less = column::<f64>(marks, "less")?;
         let lengths = [
+            event.len(),
             now_ns.len(),
             rtt_ns.len(),
-            snd_una.len(),
-            snd_nxt.len(),
             newly_acked.len(),
-            newly_sacked.len(),
             flight_size.len(),
             cwnd.len(),
             ssthresh.len(),
             more.len(),
             more_flight.len(),
             less.len(),
-            most_after.len(),
-            is_limited.len(),
         ];
-        if lengths.iter().any(|length| *length != event.len()) {
+        if lengths.iter().any(|length| *length != ack.len()) {
             return Err(PyValueError::new_err(
-                "a tape's columns are of equal length",
+                "a tape's marks are columns of equal length",
             ));
         }
-        let mut rows = Vec::with_capacity(event.len());
-        let (mut now, mut una, mut nxt) = (0, 0, 0);
-        for i in 0..event.len() {
+        let acks = heard.get().now_ns.bind(heard.py()).len()? as i64;
+        let is_sorted = ack.windows(2).all(|pair| pair[0] <= pair[1]);
+        if !is_sorted || ack.iter().any(|&ack| !(-1..acks).contains(&ack)) {
+            return Err(PyValueError::new_err(
+                "a tape's marks stand behind ACKs, in their order",
+            ));
+        }
+        let each = (0..ack.len()).map(|i| {
             let kind = Event::ALL.get(usize::from(event[i]));
-            // A control counts on a clock and on numbers that never go back.
-            now = now_ns[i].max(now);
-            una = snd_una[i].max(una);
-            nxt = snd_nxt[i].max(una).max(nxt);
-            rows.push(Row {
+            Ok(Mark {
+                ack: ack[i],
                 event: *kind.ok_or_else(|| PyValueError::new_err("an event without a name"))?,
-                now_ns: now,
+                now_ns: now_ns[i],
+                rtt_ns: rtt_ns[i],
                 newly_acked: newly_acked[i],
-                newly_sacked: newly_sacked[i],
-                rtt_ns: (rtt_ns[i] > 0).then(|| rtt_ns[i].min(now)),
                 flight_size: flight_size[i],
-                snd_una: una as u64,
-                snd_nxt: nxt as u64,
-                is_cwnd_limited: is_limited[i],
                 cwnd: Some(cwnd[i]).filter(|value| value.is_finite()),
                 ssthresh: Some(ssthresh[i]).filter(|value| !value.is_nan()),
                 room: Room {
                     more: more[i].max(0.0),
                     flight: more_flight[i].max(0.0),
                     less: less[i].max(0.0),
-                    most_after: most_after[i],
+                    ..Room::default()
                 },
-            });
-        }
-        Ok(Self { rows })
-    }
-
-    fn __len__(&self) -> usize {
-        self.rows.len()
+            })
+        });
+        Ok(Self {
+            heard: heard.clone().unbind(),
+            marks: each.collect::<PyResult<_>>()?,
+        })
     }
 
     /// The window and the threshold after each row, as this control has them; `at_most`: the largest that it could have
@@ -113,19 +228,64 @@ impl Tape {
         sender: &Sender,
         at_most: bool,
         later_ns: i64,
-    ) -> (Column<'py>, Column<'py>) {
-        let (mut control, start) = (sender.control(), sender.start);
-        let rows = self.rows_later(later_ns);
+    ) -> PyResult<(Column<'py>, Column<'py>)> {
         let unseen = if at_most {
             Unseen::AtMost
         } else {
             Unseen::AsSeen
         };
-        let played = py.detach(|| replay::play(control.as_mut(), start, rows, unseen));
-        (
+        let played = with_columns!(self.heard.get(), py, |heard| {
+            py.detach(|| self.played(heard, sender, later_ns, unseen))
+        });
+        Ok((
             played.cwnd.into_pyarray(py),
             played.ssthresh.into_pyarray(py),
-        )
+        ))
+    }
+
+    /// What a candidate is judged by: per piece its error and its window at the end (segments), and its window and its
+    /// threshold (bytes) after some rows.
+    #[pyo3(signature = (sender, pieces, rows, *, later_ns = 0))]
+    fn judge<'py>(
+        &self,
+        py: Python<'py>,
+        sender: &Sender,
+        pieces: &Pieces,
+        rows: PyReadonlyArray1<'py, i64>,
+        later_ns: i64,
+    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>, Column<'py>)> {
+        let rows = rows.as_slice()?;
+        let (judged, played) = with_columns!(self.heard.get(), py, |heard: tape::Heard<'_>| {
+            py.detach(|| {
+                let played = self.played(heard, sender, later_ns, Unseen::AsSeen);
+                let tape = tape::Tape {
+                    heard,
+                    marks: &self.marks,
+                };
+                let mut place = tape.places();
+                let judged = pieces
+                    .inner
+                    .errors(|ack| place(ack).map_or(0.0, |row| played.cwnd[row] / pieces.smss));
+                (judged, played)
+            })
+        });
+        let at = |column: &[f64]| -> PyResult<Vec<f64>> {
+            let each = rows.iter().map(|&row| {
+                let found = usize::try_from(row).ok().and_then(|row| column.get(row));
+                found
+                    .copied()
+                    .ok_or_else(|| PyValueError::new_err(format!("a tape without row {row}")))
+            });
+            each.collect()
+        };
+        let (cwnd, ssthresh) = (at(&played.cwnd)?, at(&played.ssthresh)?);
+        let (errors, expected): (Vec<f64>, Vec<f64>) = judged.into_iter().unzip();
+        Ok((
+            errors.into_pyarray(py),
+            expected.into_pyarray(py),
+            cwnd.into_pyarray(py),
+            ssthresh.into_pyarray(py),
+        ))
     }
 
     /// What the control holds in mind after each row, by name.
@@ -138,23 +298,46 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut control = sender.control();
         let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
-        let mut columns = vec![Vec::with_capacity(self.rows.len()); names.len()];
-        replay::play_watched(
-            control.as_mut(),
-            sender.start,
-            self.rows_later(later_ns),
-            Unseen::AsSeen,
-            |control| {
-                for (column, (_, value)) in columns.iter_mut().zip(control.values()) {
-                    column.push(value);
-                }
-            },
-        );
+        let mut columns = vec![Vec::new(); names.len()];
+        with_columns!(self.heard.get(), py, |heard| {
+            let tape = tape::Tape {
+                heard,
+                marks: &self.marks,
+            };
+            replay::play_watched(
+                control.as_mut(),
+                sender.start,
+                tape.rows(later_ns),
+                Unseen::AsSeen,
+                |control| {
+                    for (column, (_, value)) in columns.iter_mut().zip(control.values()) {
+                        column.push(value);
+                    }
+                },
+            )
+        });
         let found = PyDict::new(py);
         for (name, column) in names.into_iter().zip(columns) {
             found.set_item(name, column.into_pyarray(py))?;
         }
         Ok(found)
+    }
+}
+
+impl Tape {
+    fn played(
+        &self,
+        heard: tape::Heard<'_>,
+        sender: &Sender,
+        later_ns: i64,
+        unseen: Unseen,
+    ) -> replay::Played {
+        let tape = tape::Tape {
+            heard,
+            marks: &self.marks,
+        };
+        let (mut control, start) = (sender.control(), sender.start);
+        replay::play(control.as_mut(), start, tape.rows(later_ns), unseen)
     }
 }
 
@@ -207,6 +390,18 @@ impl Sender {
     }
 }
 
+fn array<'py, T: numpy::Element>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Py<PyArray1<T>>> {
+    let found = columns
+        .get_item(name)?
+        .ok_or_else(|| PyValueError::new_err(format!("a tape without {name}")))?;
+    let wrong = |_| PyTypeError::new_err(format!("{name}: not an array of its type"));
+    let array: Bound<'py, PyArray1<T>> = found.extract().map_err(wrong)?;
+    Ok(array.unbind())
+}
+
 fn column<'py, T: numpy::Element + Copy>(
     columns: &Bound<'py, PyDict>,
     name: &str,
@@ -220,5 +415,8 @@ fn column<'py, T: numpy::Element + Copy>(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sender>()?;
-    module.add_class::<Tape>()
+    module.add_class::<Tape>()?;
+    module.add_class::<Heard>()?;
+    module.add_class::<Pieces>()?;
+    module.add("FRACTIONS", evidence::FRACTIONS.to_vec())
 }

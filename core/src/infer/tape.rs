@@ -1,0 +1,193 @@
+//! A tape's rows, from columns that every reading of a capture shares and the marks of one: nothing is copied per tape.
+
+use super::replay::{Event, Room, Row};
+
+/// What a control heard, an entry per ACK; bytes and nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    pub now_ns: &'a [i64],
+    pub una: &'a [i64],
+    pub nxt: &'a [i64],
+    /// Outstanding before each.
+    pub flight_size: &'a [i64],
+    pub newly_acked: &'a [i64],
+    pub newly_sacked: &'a [i64],
+    /// Not above 0: it tells none.
+    pub rtt_ns: &'a [i64],
+    /// Places in `Event::ALL`.
+    pub event: &'a [u8],
+    pub is_cwnd_limited: &'a [bool],
+    pub most_after: &'a [f64],
+    /// Outstanding after each, and where that is taken over as the window.
+    pub flight: &'a [i64],
+    pub is_shown: &'a [bool],
+    /// Those before it no control heard of.
+    pub first: usize,
+    /// The control's time 0.
+    pub zero_ns: i64,
+}
+
+/// What happened between two ACKs: behind ACK `ack` (-1: before the first), or a second answer to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub ack: i64,
+    pub event: Event,
+    pub now_ns: i64,
+    pub rtt_ns: i64,
+    pub newly_acked: f64,
+    pub flight_size: f64,
+    pub cwnd: Option<f64>,
+    pub ssthresh: Option<f64>,
+    pub room: Room,
+}
+
+/// Columns of one tape that do not fit each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TapeError {
+    #[error("a tape's columns are of equal length")]
+    Length,
+    #[error("an event without a name")]
+    Event,
+}
+
+impl Heard<'_> {
+    pub fn checked(&self) -> Result<(), TapeError> {
+        let wanted = self.now_ns.len();
+        let lengths = [
+            self.una.len(),
+            self.nxt.len(),
+            self.flight_size.len(),
+            self.newly_acked.len(),
+            self.newly_sacked.len(),
+            self.rtt_ns.len(),
+            self.event.len(),
+            self.is_cwnd_limited.len(),
+            self.most_after.len(),
+            self.flight.len(),
+            self.is_shown.len(),
+        ];
+        if self.first > wanted || lengths.iter().any(|&length| length != wanted) {
+            return Err(TapeError::Length);
+        }
+        let known = |&event: &u8| usize::from(event) < Event::ALL.len();
+        if !self.event.iter().all(known) {
+            return Err(TapeError::Event);
+        }
+        Ok(())
+    }
+}
+
+/// One reading. `marks` in the order of their ACKs.
+#[derive(Clone, Copy, Debug)]
+pub struct Tape<'a> {
+    pub heard: Heard<'a>,
+    pub marks: &'a [Mark],
+}
+
+impl<'a> Tape<'a> {
+    pub fn len(&self) -> usize {
+        self.heard.now_ns.len() - self.heard.first + self.marks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Rows in order of time, each `later_ns` later. A control counts on a clock and on numbers that never go back.
+    pub fn rows(self, later_ns: i64) -> impl Iterator<Item = Row> + 'a {
+        let heard = self.heard;
+        let (mut ack, mut mark) = (heard.first, 0);
+        let (mut now, mut una, mut nxt) = (0, 0, 0);
+        std::iter::from_fn(move || {
+            let marked = self.marks.get(mark).filter(|next| next.ack < ack as i64);
+            let mut row = match marked {
+                Some(next) => {
+                    mark += 1;
+                    heard.marked(next)
+                }
+                None if ack < heard.now_ns.len() => {
+                    ack += 1;
+                    heard.row(ack - 1)
+                }
+                None => return None,
+            };
+            now = row.now_ns.saturating_sub(heard.zero_ns).max(now);
+            una = row.snd_una.max(una);
+            nxt = row.snd_nxt.max(una).max(nxt);
+            row.rtt_ns = row.rtt_ns.map(|rtt_ns| rtt_ns.min(now));
+            row.now_ns = now.saturating_add(later_ns);
+            (row.snd_una, row.snd_nxt) = (una, nxt);
+            Some(row)
+        })
+    }
+}
+
+impl Tape<'_> {
+    /// The row of each ACK asked for, in their order; None: no control heard of it. ACKs behind the one asked for
+    /// before are found without a search.
+    pub fn places(&self) -> impl FnMut(usize) -> Option<usize> + '_ {
+        let (mut mark, mut last) = (0, 0);
+        move |ack| {
+            if ack < last {
+                mark = 0;
+            }
+            last = ack;
+            while self
+                .marks
+                .get(mark)
+                .is_some_and(|next| next.ack < ack as i64)
+            {
+                mark += 1;
+            }
+            Some(ack.checked_sub(self.heard.first)? + mark)
+        }
+    }
+}
+
+impl Heard<'_> {
+    fn row(&self, ack: usize) -> Row {
+        Row {
+            event: Event::ALL[usize::from(self.event[ack])],
+            now_ns: self.now_ns[ack],
+            newly_acked: self.newly_acked[ack] as f64,
+            newly_sacked: self.newly_sacked[ack] as f64,
+            rtt_ns: Some(self.rtt_ns[ack]).filter(|&rtt_ns| rtt_ns > 0),
+            flight_size: self.flight_size[ack] as f64,
+            snd_una: number(self.una[ack]),
+            snd_nxt: number(self.nxt[ack]),
+            is_cwnd_limited: self.is_cwnd_limited[ack],
+            cwnd: self.is_shown[ack].then(|| self.flight[ack] as f64),
+            ssthresh: None,
+            room: Room {
+                most_after: self.most_after[ack],
+                ..Room::default()
+            },
+        }
+    }
+
+    fn marked(&self, mark: &Mark) -> Row {
+        let at = usize::try_from(mark.ack).ok();
+        Row {
+            event: mark.event,
+            now_ns: mark.now_ns,
+            newly_acked: mark.newly_acked,
+            newly_sacked: 0.0,
+            rtt_ns: Some(mark.rtt_ns).filter(|&rtt_ns| rtt_ns > 0),
+            flight_size: mark.flight_size,
+            snd_una: number(at.map_or(0, |ack| self.una[ack])),
+            snd_nxt: number(at.map_or(0, |ack| self.nxt[ack])),
+            is_cwnd_limited: self
+                .is_cwnd_limited
+                .get(at.unwrap_or(0))
+                .is_some_and(|&is_limited| is_limited),
+            cwnd: mark.cwnd,
+            ssthresh: mark.ssthresh,
+            room: mark.room,
+        }
+    }
+}
+
+/// An offset as a control has it: the first byte is number 1.
+fn number(offset: i64) -> u64 {
+    offset.max(0) as u64 + 1
+}

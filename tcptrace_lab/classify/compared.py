@@ -1,0 +1,141 @@
+"""Where candidates are compared with what was sent, the same on every tape: pieces of epochs, and reductions.
+
+Slow start, growth (per loss cycle) and reduction (per loss event) are judged apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.heard import FEWEST_ACKS, Epoch, Heard
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
+
+Part = Literal["slow_start", "growth", "reduction"]
+# A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
+SLOW_START_PIECES = 4
+FEWEST_ACKS_EACH = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reductions:
+    """Per loss event whose answer is seen: the mark to read the candidate's own from, and what was observed (segments).
+
+    `is_threshold`: by the threshold kept at the loss, seen to a segment either way; else by the window left, of which
+    whole segments are seen.
+    """
+
+    place: Ints
+    mark: Ints
+    observed: Floats
+    is_threshold: Ints
+
+
+class Compared:
+    """The epochs, and everything in them that one replay is judged by, in order of time.
+
+    Of each: its part, the (last) ACK where it is seen, what was observed there, and the `scale` that an error is held
+    against: the window reached, the growth within the epoch, the window before the loss; in segments.
+    """
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self.smss = heard.timeline.smss
+        self.epochs: tuple[Epoch, ...] = tuple(heard.epochs())
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        return Pieces(self)
+
+    @cached_property
+    def blur(self) -> float:
+        """Segments by which the flight jumps to and fro from one ACK to the next, root mean square: no window does."""
+        found = []
+        for epoch in self.epochs:
+            if epoch.is_slow_start:
+                continue
+            at_work = epoch.at_work
+            chosen = at_work[epoch.has_sent[at_work]]
+            if len(chosen) < FEWEST_ACKS:
+                continue
+            flight = epoch.flight[chosen] / self.smss
+            around = np.stack((flight[:-2], flight[1:-1], flight[2:]))
+            found.append(around[1] - np.median(around, axis=0))
+        return float(np.sqrt(np.mean(np.concatenate(found) ** 2))) if found else 0.0
+
+
+class Pieces:
+    """The pieces and reductions as columns; `core` has the ACKs of the pieces, `followed` their places among all."""
+
+    def __init__(self, compared: Compared) -> None:
+        heard, smss = compared.heard, compared.smss
+        acks: list[Ints] = []
+        parts: list[Part] = []
+        ack: list[int] = []
+        reduced: list[tuple[int, int, float, float, bool]] = []
+        for epoch in compared.epochs:
+            if not epoch.is_slow_start or epoch.begin == "restart":
+                mark = _seen_reduction(epoch)
+                if mark is not None:
+                    is_threshold = epoch.settled < 0
+                    reduced.append((len(parts), mark, epoch.after / smss, epoch.before / smss, is_threshold))
+                    parts.append("reduction")
+                    ack.append(heard.marks.ack[epoch.loss])
+            for rows in _pieces(epoch):
+                parts.append("slow_start" if epoch.is_slow_start else "growth")
+                ack.append(int(rows[-1]))
+                acks.append(rows)
+        self.parts = np.array(parts, dtype="U10")
+        self.ack = np.array(ack, dtype=np.int64)
+        self.followed = np.flatnonzero(self.parts != "reduction")
+        self.core = _core.Pieces(
+            acks=np.concatenate(acks) if acks else np.zeros(0, dtype=np.int64),
+            ends=np.cumsum([len(each) for each in acks], dtype=np.int64),
+            is_slow_start=self.parts[self.followed] == "slow_start",
+            flight=heard.flight,
+            has_sent=heard.has_sent,
+            smss=float(smss),
+        )
+        rows_of = [np.array(column) for column in zip(*reduced, strict=True)] or [np.zeros(0)] * 5
+        self.reductions = Reductions(
+            place=rows_of[0].astype(np.int64),
+            mark=rows_of[1].astype(np.int64),
+            observed=rows_of[2],
+            is_threshold=rows_of[4].astype(bool),
+        )
+        self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
+        self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
+        self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+def _seen_reduction(epoch: Epoch) -> int | None:
+    """The mark at which the window left by a recovery is seen, or the loss that set the threshold of a restart."""
+    if epoch.loss < 0 or not (np.isfinite(epoch.after) and np.isfinite(epoch.before)):
+        return None
+    if epoch.settled >= 0:
+        return epoch.settled
+    return epoch.loss if epoch.begin == "restart" else None
+
+
+def _pieces(epoch: Epoch) -> list[Ints]:
+    """The ACKs at work: a slow start is several pieces of evidence, an epoch of avoidance (a path of growth) is one."""
+    if epoch.begin in ("idle", "lost") or (
+        epoch.begin == "connection" and not (epoch.is_slow_start or epoch.had_slow_start)
+    ):
+        # The window with which it begins is not seen.
+        return []
+    if epoch.is_slow_start and epoch.begin != "connection":
+        # After a restart the receiver still holds data from before: an ACK may cover any amount.
+        return []
+    acks = epoch.acks[epoch.at_work]
+    if len(acks) < FEWEST_ACKS:
+        return []
+    parts = min(SLOW_START_PIECES, len(acks) // FEWEST_ACKS_EACH) if epoch.is_slow_start else 1
+    return list(np.array_split(acks, parts))

@@ -1,0 +1,429 @@
+"""What a sender's congestion control heard, ACK by ACK, and the marks between: the same for every reading of a capture.
+
+Rows are ACKs, round trips, losses, timeouts, ends of recovery. At each loss, each end of a recovery and each end of a
+slow start the window observed is taken over, so that what is compared within an epoch (the ACKs between a recovery and
+the next loss) depends on that epoch and on what the control remembers. Assumes the sender's own view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import Literal
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.phases import Stretch
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+
+# The events of core/src/infer/replay.rs, in its order.
+ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET = range(7)
+# Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
+CLOCK_ZERO_NS = 1_000_000_000_000
+SETTLES_ACKS = 6
+# Less than this share of the least round trip of a segment sent once is none.
+SHORTEST_SHARE = 0.5
+# An avoidance longer than this is judged in pieces, each from the window observed at its beginning: what a delay
+# changes once does not count against the round trips behind it. Long enough for a delay window to come round.
+PIECE_ROUNDS = 16
+# HyStart++ (RFC 9406) goes on at a quarter of the pace for five round trips where it has seen delay rise: no avoidance
+# yet. The round trip in which that was seen is the sixth.
+CONSERVATIVE_ROUNDS = 6
+MOST_PIECES = 6
+# Fewer ACKs than this are no growth.
+FEWEST_ACKS = 8
+# Within an epoch, so many ACKs in a row (or a tenth of those before) may find the sender not held back by its window;
+# after more than that its window is not what was replayed.
+UNLIMITED_ACKS = 8
+UNLIMITED_SHARE = 0.1
+
+
+# Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
+# which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in
+# which it ends its slow start itself, or where it was seen to end.
+When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """The ACKs of one stretch in which the window moved by the control's own rule.
+
+    `flight` is what was observed after each of `acks`, in bytes; `is_limited` where it is the window, `has_sent` where
+    the ACK released something: elsewhere more may be outstanding than the window allows. `loss` and `settled` (-1:
+    none) are the marks of the loss event before it and of where the window it left is seen, `before` and `after` the
+    windows observed there.
+    """
+
+    heard: Heard
+    number: int
+    first: int
+    last: int
+    is_slow_start: bool
+    had_slow_start: bool
+    begin: str
+    loss: int
+    settled: int
+    before: float
+    after: float
+    ends_in_loss: bool
+
+    @property
+    def acks(self) -> Ints:
+        return self.first + 1 + np.flatnonzero(self.heard.kind[self.first + 1 : self.last + 1] == ACK)
+
+    @property
+    def flight(self) -> Floats:
+        return self.heard.flight[self.acks].astype(float)
+
+    @property
+    def is_limited(self) -> Bools:
+        return self.heard.limited[self.acks]
+
+    @property
+    def has_sent(self) -> Bools:
+        return self.heard.has_sent[self.acks]
+
+    @property
+    def rounds(self) -> Ints:
+        """The number of the round trip of each."""
+        return self.heard.round[self.acks]
+
+    @property
+    def at_work(self) -> Ints:
+        """Places of the ACKs at which the flight is the window, up to where something else has held the sender back
+        for long."""
+        is_limited = self.is_limited
+        idle = np.cumsum(~is_limited)
+        over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(idle)))
+        found = np.flatnonzero(is_limited)
+        return found[found < over[0]] if len(over) else found
+
+
+@dataclass
+class Marks:
+    """What stands between the ACKs' rows; `ack` is the last ACK before or at it, `when` the readings that have it."""
+
+    ack: list[int] = field(default_factory=list)
+    when: list[When] = field(default_factory=list)
+    event: list[int] = field(default_factory=list)
+    time_ns: list[int] = field(default_factory=list)
+    rtt_ns: list[int] = field(default_factory=list)
+    flight: list[float] = field(default_factory=list)
+    cwnd: list[float] = field(default_factory=list)
+    ssthresh: list[float] = field(default_factory=list)
+    more: list[float] = field(default_factory=list)
+    less: list[float] = field(default_factory=list)
+    acked: list[float] = field(default_factory=list)
+
+    def add(
+        self,
+        ack: int,
+        event: int,
+        *,
+        time_ns: int,
+        when: When = "always",
+        rtt_ns: int = -1,
+        flight: float = 0.0,
+        cwnd: float = np.nan,
+        ssthresh: float = np.nan,
+        more: float = 0.0,
+        less: float = 0.0,
+        acked: float = 0.0,
+    ) -> int:
+        """The mark's number."""
+        self.ack.append(ack)
+        self.when.append(when)
+        self.event.append(event)
+        self.time_ns.append(time_ns)
+        self.rtt_ns.append(rtt_ns)
+        self.flight.append(flight)
+        self.cwnd.append(cwnd)
+        self.ssthresh.append(ssthresh)
+        self.more.append(more)
+        self.less.append(less)
+        self.acked.append(acked)
+        return len(self.ack) - 1
+
+
+class Heard:
+    """A column per ACK, and the marks; `follows`: the window observed is taken over wherever it shows, not only where
+    an epoch begins."""
+
+    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None, *, follows: bool = False) -> None:
+        self.seen = seen
+        self.timeline = timeline = seen.timeline
+        self.handshake_rtt_ns = handshake_rtt_ns
+        self.follows = follows
+        self.flight = seen.flight
+        sent = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+        first = timeline.first_offset
+        top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
+        self.una = np.maximum(timeline.snd_una - first, 0)
+        self.nxt = np.maximum(top - first, self.una)
+        self.before = np.maximum(top - first - np.concatenate(([0], self.una[:-1])), 0)
+        self.kind = np.where(timeline.newly_acked > 0, ACK, ARRIVAL).astype(np.uint8)
+        # SACKed for the first time: told where the ACK number stands still.
+        grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
+        self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
+        # With SACK blocks about, what is outstanding is not what is on the path.
+        limited, is_bound = self._limited()
+        self.limited = limited & (timeline.sacked == 0)
+        self.has_sent = timeline.sends_before_next_ack > sent
+        # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
+        self.sends_in_order = self.has_sent & (timeline.sacked == 0)
+        self.sends_by_window = self.has_sent & self.limited
+        self.shown = self.sends_by_window & is_bound
+        # What comes before any data, no control hears of.
+        self.first = int(np.searchsorted(sent, 0, side="right"))
+        self.round = _rounds(self.una, self.nxt)
+        self.most_after = np.full(len(timeline.ack_ns), np.inf)
+        self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
+        self.cuts = [self._cuts(part) for part in seen.stretches]
+        self.marks = Marks()
+        self.loss_mark: dict[int, int] = {}
+        self.settled_mark: dict[int, int] = {}
+        self._mark()
+
+    def round_trips(self, handshake_rtt_ns: int | None) -> Ints:
+        """What each ACK told of the round trip, to a sender that was told the handshake's or not."""
+        return _round_trips(self.timeline, handshake_rtt_ns)
+
+    def _limited(self) -> tuple[Bools, Bools]:
+        """Whether the window was the limit at each ACK, and whether what is outstanding bounds it from above."""
+        table = self.seen.window_columns
+        # A row per ACK, and one per restart behind its ACK's.
+        at = np.searchsorted(table["time_ns"], self.timeline.ack_ns, side="left")
+        rows = np.minimum(at, len(table["time_ns"]) - 1)
+        return table["limited_by"][rows] == 0, table["cwnd_high"][rows] >= 0
+
+    def _mark(self) -> None:
+        if self.handshake_rtt_ns is not None:
+            start_ns = self.timeline.start_ns
+            self.marks.add(-1, ARRIVAL, time_ns=start_ns, when="handshake", rtt_ns=self.handshake_rtt_ns)
+        for number, episode in enumerate(self.seen.episodes):
+            if episode.detected_by != "tlp":
+                self._loss(number, episode)
+        for number, part in enumerate(self.seen.stretches):
+            self._begin(number, part)
+
+    def _loss(self, number: int, episode: Episode) -> None:
+        """The loss noticed, and the ACK that ends its recovery."""
+        timeline, episodes = self.timeline, self.seen.episodes
+        known = int(timeline.acks_before_send[episode.first_send])
+        # What this ACK says has arrived behind the hole may have been made up for by new segments, or not.
+        moved = _last_move(timeline, known)
+        more = float(min(timeline.sacked[moved], episode.window_before))
+        flight = episode.window_before - more
+        # Where it released nothing, the window may have become smaller than what is outstanding.
+        less = 0.0 if self.has_sent[moved] else flight
+        before = np.nan if id(episode) in self.unsettled else flight
+        event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
+        self.loss_mark[id(episode)] = self.marks.add(
+            known - 1, event, time_ns=episode.time_ns, cwnd=before, flight=flight, more=more, less=less
+        )
+        over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), known)
+        following = next((later for later in islice(episodes, number + 1, None) if later.detected_by != "tlp"), None)
+        bound = len(timeline.ack_ns) if following is None else int(timeline.acks_before_send[following.first_send])
+        if event == LOSS:
+            upto = min(over, bound)
+            self.kind[known:upto] = np.where(self.kind[known:upto] == ACK, ARRIVAL, self.kind[known:upto])
+        if over < bound:
+            if event == LOSS:
+                self.kind[over] = RECOVERED
+                self.most_after[over] = self._most_after(over)
+                self._opens(over)
+            else:
+                self.marks.add(over, RECOVERED, time_ns=int(timeline.ack_ns[over]))
+
+    def _opens(self, over: int) -> None:
+        """What the last ACK of a recovery tells to have arrived; without SACK all that it covers, or the hole alone."""
+        timeline = self.timeline
+        newly, flight, time_ns = int(timeline.newly_acked[over]), float(self.before[over]), int(timeline.ack_ns[over])
+        told = timeline.smss if not timeline.has_sack else newly - int(timeline.sacked[max(over - 1, 0)])
+        acked = float(max(told, timeline.smss))
+        self.marks.add(over, ACK, time_ns=time_ns, when="new", flight=flight, acked=acked)
+        if not timeline.has_sack:
+            self.marks.add(over, ACK, time_ns=time_ns, when="all", flight=flight, acked=float(newly))
+
+    def _most_after(self, over: int) -> float:
+        """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding."""
+        most = float(self.nxt[over] - self.una[over] + self.timeline.smss)
+        return np.inf if self.timeline.has_sack or self.flight[over] > most else most
+
+    def _begin(self, number: int, part: Stretch) -> None:
+        """The windows that a stretch is seen to begin with and to end its slow start at."""
+        if part.first >= len(self.timeline.ack_ns):
+            return
+        first_ns = int(self.timeline.ack_ns[part.first])
+        threshold = float(part.grown_to) if part.has_threshold else np.nan
+        if part.begin in ("restart", "lost") and part.started_by is not None:
+            self.marks.ssthresh[self.loss_mark[id(part.started_by)]] = threshold
+        elif part.begin == "recovery":
+            at, after = self.settles(part), self.after(part)
+            is_told = at is not None and (self.shown[at] or not self.follows)
+            if at is not None and at != part.peak and is_told:
+                # Left with less than ssthresh, which is then not seen: slow start goes on up to it.
+                kept = np.nan if np.isfinite(self.most_after[part.first : at + 1]).any() else after
+                at_ns = int(self.timeline.ack_ns[at])
+                self.settled_mark[id(part)] = self.marks.add(at, SET, time_ns=at_ns, cwnd=after, ssthresh=kept)
+        elif part.begin in ("idle", "capture"):
+            flight = float(self.flight[part.first])
+            begun = np.nan if self.follows else flight
+            self.marks.add(
+                part.first, SET, time_ns=first_ns, cwnd=flight, ssthresh=threshold if part.peak is not None else begun
+            )
+        begins = self._avoids_from(part)
+        is_late = begins is not None and part.peak is not None and begins > part.peak
+        for at in ([begins] if begins is not None and is_late else []) + self.cuts[number]:
+            cwnd, at_ns = float(self.flight[at]), int(self.timeline.ack_ns[at])
+            if part.begin == "connection" and at == begins:
+                self.marks.add(at, SET, time_ns=at_ns, when="ends itself", cwnd=cwnd, ssthresh=cwnd)
+                self.marks.add(at, SET, time_ns=at_ns, when="ends as seen", cwnd=cwnd)
+            else:
+                self.marks.add(at, SET, time_ns=at_ns, cwnd=cwnd)
+        if part.peak is not None and part.has_threshold:
+            when: When = "ends as seen" if part.begin == "connection" else "always"
+            peak_ns = int(self.timeline.ack_ns[part.peak])
+            mark = self.marks.add(part.peak, SET, time_ns=peak_ns, when=when, cwnd=threshold, ssthresh=threshold)
+            if part.begin == "recovery":
+                self.settled_mark[id(part)] = mark
+
+    def _is_unsettled(self, part: Stretch) -> bool:
+        """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""
+        went = int(self.una[part.last] - self.una[part.first])
+        return part.begin == "recovery" and part.episode is not None and 2 * went < int(self.flight[part.first])
+
+    def settles(self, part: Stretch) -> int | None:
+        """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""
+        if part.peak is not None and part.has_threshold:
+            return part.peak
+        if self._is_unsettled(part):
+            return None
+        upto = min(part.last, part.first + max(int(self.flight[part.first]) // self.timeline.smss, SETTLES_ACKS)) + 1
+        found = np.flatnonzero(self.sends_in_order[part.first : upto])
+        return part.first + int(found[0]) if len(found) else None
+
+    def after(self, part: Stretch) -> float:
+        """The window with which a recovery was left; NaN where it is not seen."""
+        at = self.settles(part)
+        if at is None:
+            return np.nan
+        if at == part.peak:
+            return float(part.grown_to)
+        # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
+        first = float(self.flight[at])
+        settled = float(np.median(self.flight[at : min(at + SETTLES_ACKS, part.last + 1)]))
+        return first if abs(first - settled) <= 2 * self.timeline.smss else settled
+
+    def _left(self, part: Stretch) -> float:
+        """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""
+        if part.begin == "recovery":
+            return self.after(part)
+        # A timer that expires within a recovery, or again, keeps the threshold of the first loss; duplicate ACKs tell.
+        by_acks = part.begin == "restart" and part.started_by is not None and part.started_by.detected_by != "rto"
+        return float(part.grown_to) if by_acks and part.has_threshold else np.nan
+
+    def _spans(self, number: int, part: Stretch) -> list[tuple[bool, int, int]]:
+        """Slow start, and the pieces of avoidance, each from the ACK at which the window is known to the last."""
+        spans = [] if part.peak is None else [(True, part.first, part.peak)]
+        begins = self._avoids_from(part)
+        if begins is not None:
+            edges = [begins, *self.cuts[number], part.last]
+            spans += [(False, first, last) for first, last in pairwise(edges)]
+        return spans
+
+    def _avoids_from(self, part: Stretch) -> int | None:
+        if part.peak is not None and part.begin == "connection" and part.has_threshold:
+            begins = int(np.searchsorted(self.round, self.round[part.peak] + CONSERVATIVE_ROUNDS))
+            told = np.flatnonzero((self.has_sent & self.limited)[begins : part.last])
+            return begins + int(told[0]) if len(told) else None
+        if part.peak is not None:
+            return part.peak if part.has_threshold else None
+        return self.settles(part) if part.begin == "recovery" else part.first
+
+    def _cuts(self, part: Stretch) -> list[int]:
+        """ACKs within a long avoidance at which the window observed is taken over again: some round trips apart."""
+        begins = self._avoids_from(part)
+        if begins is None:
+            return []
+        rounds = self.round[begins : part.last + 1] - self.round[begins]
+        pieces = min(int(rounds[-1]) // PIECE_ROUNDS, MOST_PIECES)
+        told = np.flatnonzero(self.sends_by_window[begins : part.last + 1])
+        found: list[int] = []
+        for number in range(1, pieces):
+            at = int(np.searchsorted(rounds, number * int(rounds[-1]) // pieces, side="left"))
+            behind = int(np.searchsorted(told, at, side="left"))
+            if behind < len(told) and begins + int(told[behind]) > (found[-1] if found else begins):
+                found.append(begins + int(told[behind]))
+        return found
+
+    def epochs(self) -> Iterator[Epoch]:
+        """The stretches in which the window moved by the control's own rule, in order of time."""
+        for number, part in enumerate(self.seen.stretches):
+            loss = self.loss_mark.get(id(part.started_by), -1) if part.started_by is not None else -1
+            for place, (is_slow_start, first, last) in enumerate(self._spans(number, part)):
+                yield Epoch(
+                    heard=self,
+                    number=number,
+                    first=first,
+                    last=last,
+                    is_slow_start=is_slow_start,
+                    had_slow_start=part.peak is not None,
+                    begin=part.begin,
+                    loss=loss if place == 0 else -1,
+                    settled=self.settled_mark.get(id(part), -1),
+                    before=self.marks.cwnd[loss] if loss >= 0 else np.nan,
+                    after=self._left(part),
+                    ends_in_loss=part.episode is not None,
+                )
+
+
+def _last_move(timeline: Timeline, known: int) -> int:
+    """The last ACK that moved `snd_una` among the first `known`."""
+    return max(int(timeline.last_moved[max(known, 1) - 1]), 0)
+
+
+def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
+    """What each ACK told its sender of the round trip; -1: nothing.
+
+    As senders read it: of the last segment covered; where anything covered was sent more than once, of the copy that
+    filled the hole, which only timestamps tell (RFC 7323 section 4.3 echoes the one that moved the left edge).
+    """
+    before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
+    again = np.flatnonzero(timeline.is_retransmission)
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    last = np.searchsorted(timeline.send_end[fresh], timeline.snd_una, side="right") - 1
+    newest = fresh[np.maximum(last, 0)]
+    told = (timeline.newly_acked > 0) & (last >= 0) & (timeline.send_end[newest] > before)
+    told &= timeline.send_ns[newest] <= timeline.ack_ns
+    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
+    covering = np.searchsorted(timeline.snd_una, timeline.send_offset[again], side="right")
+    answered = covering < len(found)
+    answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]
+    again, covering = again[answered], covering[answered]
+    found[covering] = -1
+    if not timeline.has_timestamps:
+        return found
+    fills = timeline.send_offset[again] <= before[covering]
+    # In order of time: the last copy stands, unless no round trip is that short: then an earlier one was answered. One
+    # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
+    least = SHORTEST_SHARE * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
+    for send, ack in zip(again[fills].tolist(), covering[fills].tolist(), strict=True):
+        rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
+        if rtt_ns >= least:
+            found[ack] = rtt_ns
+    return found
+
+
+def _rounds(una: Ints, nxt: Ints) -> Ints:
+    """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
+    found = np.zeros(len(una), dtype=np.int64)
+    at, number = 0, 0
+    while at < len(una):
+        following = max(int(np.searchsorted(una, nxt[at], side="left")), at + 1)
+        found[at:following] = number
+        at, number = following, number + 1
+    return found
