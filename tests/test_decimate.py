@@ -10,7 +10,8 @@ def test_envelope_keeps_every_extreme() -> None:
     x = np.arange(1_000_000, dtype=np.float64)
     y = np.sin(x / 5e4)
     y[123_456], y[654_321] = 9.0, -9.0
-    few_x, few_y = envelope(x, y, bins=500)
+    kept = envelope(x, y, bins=500)
+    few_x, few_y = x[kept], y[kept]
     assert len(few_x) <= 4 * 500
     assert few_y.max() == 9.0
     assert few_y.min() == -9.0
@@ -19,9 +20,9 @@ def test_envelope_keeps_every_extreme() -> None:
 
 
 def test_few_points_are_left_alone() -> None:
-    """Nothing to gain: the arrays themselves."""
+    """Nothing to gain: all of them."""
     x = np.arange(10, dtype=np.float64)
-    assert envelope(x, x, bins=500)[0] is x
+    assert envelope(x, x, bins=500).tolist() == list(range(10))
 
 
 def test_cells_keep_one_mark_of_those_that_hide_each_other() -> None:

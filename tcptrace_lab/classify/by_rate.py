@@ -39,6 +39,9 @@ CYCLE_HALVES = (15, 20)
 FEWEST_CYCLED = 3
 # A sender that has not shown it by then will not.
 MOST_HALVES = 100_000
+# Segments, and halves, looked at in one go: what is held of each meanwhile stays small.
+AT_ONCE = 1 << 16
+HALVES_AT_ONCE = 1 << 12
 # One probe of the round trip may be chance (an application's pause, a stall); two ten seconds apart are not.
 CONFIDENCE = {0: 0.0, 1: 0.9}
 SURE = 0.99
@@ -114,11 +117,15 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     halves = min(int(timeline.send_ns[-1] - begin_ns) // half_ns, MOST_HALVES)
     if not base_rtt_ns or halves < USUAL_HALVES:
         return ()
-    half = (timeline.send_ns - begin_ns) // half_ns
-    sizes = (timeline.send_end - timeline.send_offset).astype(float)
-    pace = np.bincount(half[half < halves], weights=sizes[half < halves], minlength=halves)
+    pace = np.zeros(halves)
+    upto = int(np.searchsorted(timeline.send_ns, begin_ns + halves * half_ns, side="left"))
+    for first in range(0, upto, AT_ONCE):
+        part = slice(first, min(first + AT_ONCE, upto))
+        sizes = timeline.send_end[part] - timeline.send_offset[part]
+        pace += np.bincount((timeline.send_ns[part] - begin_ns) // half_ns, weights=sizes, minlength=halves)
     around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES // 2, mode="edge"), USUAL_HALVES)
-    usual = np.median(around, axis=1)
+    # A median copies what it is of.
+    usual = np.concatenate([np.median(part, axis=1) for part in np.array_split(around, 1 + halves // HALVES_AT_ONCE)])
     is_fine = usual >= FEWEST_SEGMENTS * timeline.smss
     at = _gains(np.where(is_fine, pace / np.maximum(usual, 1.0), 0.0))
     at = [place for place in at if is_fine[place]]

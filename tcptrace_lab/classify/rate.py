@@ -18,7 +18,7 @@ from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.self_clocking import delivered
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
@@ -56,6 +56,8 @@ STEADY_SHARE = 0.6
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
 SECOND_NS = 1_000_000_000
+# Runs looked at in one go: what is held of each meanwhile stays small.
+AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,46 +190,75 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
     flows = [_moves(flow, packet_bytes) for flow in (seen, *others)]
-    order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
-    times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
+    times, packets, jumped = flows[0]
+    if others:
+        order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
+        times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
     none = np.zeros(0)
     if not len(times):
         flags = np.zeros(0, dtype=bool)
         return Runs(rates=none, spans_ns=none, delay_ns=none, least_ns=none, base_ns=0, slowed=flags, compressed=flags)
     acked = np.cumsum(packets)
+    # An ACK that jumps answers a filled hole: the run across it is no rate.
+    jumps = np.concatenate(([0], np.cumsum(jumped, dtype=np.int32)))
+    # A long connection has megabytes of each of these: none is held longer than it is used.
+    del flows, packets, jumped
     # A run goes from the end of a batch to the end of another: within one, the host set the distances.
     is_end = np.append(np.diff(times) > BATCH_NS, True)
-    batch = np.cumsum(is_end) - is_end
-    ends = np.flatnonzero(is_end)
-    begin = ends
-    after = np.searchsorted(acked[ends], acked[begin] + segments - 1e-6, side="left")
-    valid = after < len(ends)
-    begin, end = begin[valid], ends[after[valid]]
-    # An ACK that jumps answers a filled hole: the run across it is no rate.
-    jumps = np.concatenate(([0], np.cumsum(jumped)))
+    batch = np.cumsum(is_end, dtype=np.int32) - is_end
+    begin, end = _runs(acked, np.flatnonzero(is_end), segments)
     spans = (times[end] - times[begin]).astype(np.float64)
     calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= BATCHES)
     for flow in (seen, *others):
         calm &= ~touches(times[begin], times[end], flow.episodes)
     begin, end, spans = begin[calm], end[calm], spans[calm]
-    rows, samples = timeline.rtt
-    if len(samples):
-        heard = timeline.ack_ns[rows]
-        delay = np.interp(times[end], heard, samples - samples.min())
+    rates = (acked[end] - acked[begin]) / (spans / 1e9)
+    begin, end = times[begin], times[end]
+    del times, acked, is_end, batch, jumps, calm
+    samples = timeline.rtt[1]
+    delay, least = np.zeros(len(end)), np.zeros(len(end))
+    slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
+    for first in range(0, len(end), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
         # Sent when acknowledged, less the round trip then.
-        sent = spans - (np.interp(times[end], heard, samples) - np.interp(times[begin], heard, samples))
-        least = np.minimum(delay, _least_between(heard, samples - samples.min(), times[begin], times[end]))
-    else:
-        delay, least, sent = np.zeros(len(end)), np.zeros(len(end)), spans
+        sent = spans[part]
+        if len(samples):
+            delay[part], least[part], longer = _met(timeline, begin[part], end[part])
+            sent = sent - longer
+        slowed[part] = spans[part] > SLOWED * np.maximum(sent, 0.0)
+        compressed[part] = spans[part] < COMPRESSED * sent
     return Runs(
-        rates=(acked[end] - acked[begin]) / (spans / 1e9),
+        rates=rates,
         spans_ns=spans,
         delay_ns=delay,
         least_ns=least,
         base_ns=int(samples.min()) if len(samples) else 0,
-        slowed=spans > SLOWED * np.maximum(sent, 0.0),
-        compressed=spans < COMPRESSED * sent,
+        slowed=slowed,
+        compressed=compressed,
     )
+
+
+def _met(timeline: Timeline, begin: Ints, end: Ints) -> tuple[Floats, Floats, Floats]:
+    """Of runs: the queueing delay at the end, the shortest within, and by how much the round trip grew."""
+    rows, samples = timeline.rtt
+    # From the last one before the first run to the first behind the last.
+    heard = timeline.ack_ns[rows]
+    around = slice(
+        max(int(np.searchsorted(heard, begin.min(), side="left")) - 1, 0),
+        int(np.searchsorted(heard, end.max(), side="right")) + 1,
+    )
+    base, heard, samples = int(samples.min()), heard[around], samples[around]
+    delay = np.interp(end, heard, samples - base)
+    longer = np.interp(end, heard, samples) - np.interp(begin, heard, samples)
+    return delay, np.minimum(delay, _least_between(heard, samples - base, begin, end)), longer
+
+
+def _runs(acked: Floats, ends: Ints, segments: int) -> tuple[Ints, Ints]:
+    """From the end of each batch to that of the first by which so many segments more are acknowledged."""
+    reached = acked[ends]
+    after = np.searchsorted(reached, reached + segments - 1e-6, side="left")
+    valid = after < len(ends)
+    return ends[valid], ends[after[valid]]
 
 
 def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
@@ -240,7 +271,7 @@ def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
     return found
 
 
-def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Ints]:
+def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools]:
     """Each ACK of new data: when, of how many packets of the given size, and whether it jumps.
 
     One that fills a hole acknowledges what had come before as well: counted is what each says has arrived.
@@ -251,7 +282,7 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Ints]
     newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
     jumped = newly > _jump(flow) if len(newly) else newly
-    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(np.int64)
+    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
 
 
 def _jump(seen: Reconstruction) -> int:

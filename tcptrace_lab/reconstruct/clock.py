@@ -26,6 +26,8 @@ PACKETS_PER_STEP = 500
 # Of the stamps, so many in a hundred equal the one before: packets were stamped together, by tick or by interrupt.
 EQUAL_SHARE = 0.1
 ENOUGH_STAMPS = 16
+# Stamps looked at in one go: what is held of each meanwhile stays small.
+AT_ONCE = 1 << 16
 # So many stamps, taken evenly, tell of a tick as well as millions.
 TICK_SAMPLE = 20_000
 
@@ -67,6 +69,7 @@ def clock_of(stamps: Ints, *ways: Ints) -> Clock:
     tick = _tick(stamps)
     gaps = np.diff(stamps)
     back = -gaps[gaps < 0]
+    del gaps
     steps, jitter, stepped = 0, 0, 0
     if len(back) * PACKETS_PER_STEP > len(stamps) and len(back) > 2:
         jitter = int(back.max())
@@ -104,8 +107,12 @@ def _is_among(stamps: Ints, others: Ints) -> NDArray[np.bool_]:
     """np.isin, for stamps that are in order or nearly so: without a hash of each."""
     if not len(others):
         return np.zeros(len(stamps), dtype=bool)
-    others = np.sort(others, kind="stable")
-    found: NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, stamps), len(others) - 1)] == stamps
+    if (others[1:] < others[:-1]).any():
+        others = np.sort(others, kind="stable")
+    found = np.empty(len(stamps), dtype=bool)
+    for first in range(0, len(stamps), AT_ONCE):
+        part = stamps[first : first + AT_ONCE]
+        found[first : first + AT_ONCE] = others[np.minimum(np.searchsorted(others, part), len(others) - 1)] == part
     return found
 
 

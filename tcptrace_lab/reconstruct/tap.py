@@ -272,10 +272,10 @@ def _shift(segments: Any, acks: Any, row: Any, other: str) -> tuple[Fact, int]:
 def _least_shift(segments: Any, acks: Any) -> int:
     """By how much the windows in the table must at least be scaled for what was sent to fit."""
     lengths = segments["length"]
-    fresh = (lengths > 1) & ~segments["is_retransmission"]
+    heard = np.searchsorted(acks["packet"], segments["packet"])
+    fresh = (lengths > 1) & ~segments["is_retransmission"] & (heard > 0)
+    heard = heard[fresh]
     ends = (segments["offset"] + lengths)[fresh]
-    heard = np.searchsorted(acks["packet"], segments["packet"][fresh])
-    ends, heard = ends[heard > 0], heard[heard > 0]
     if not len(ends):
         return 0
     # Merged segments are cut to fit a window like any other.
@@ -284,7 +284,8 @@ def _least_shift(segments: Any, acks: Any) -> int:
     scaled = (acks["flags"] & SYN) == 0
     for shift in range(LARGEST_SHIFT):
         offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
-        if np.mean(ends > offered[heard - 1] + slack) <= BEYOND_SHARE:
+        offered += slack
+        if np.mean(ends > offered[heard - 1]) <= BEYOND_SHARE:
             return shift
     return LARGEST_SHIFT
 

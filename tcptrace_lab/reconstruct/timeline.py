@@ -88,7 +88,11 @@ class Timeline:
     @cached_property
     def newly_acked(self) -> Ints:
         """Bytes by which each ACK moves `snd_una`."""
-        return self._column("newly_acked")
+        una = self.snd_una
+        found = np.diff(una, prepend=una[:1])
+        if len(una):
+            found[0] = una[0] - min(self.first_offset, int(una[0]))
+        return found
 
     @cached_property
     def last_moved(self) -> Ints:

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.reconstruct.windows import UNKNOWN
-from tcptrace_lab.report.decimate import cells, corners, envelope
+from tcptrace_lab.report.decimate import Floats, Ints, cells, corners, envelope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,42 +88,51 @@ def _legend(axes: Axes, handles: list[Any]) -> None:
     )
 
 
-def _within(seconds: np.ndarray[Any, Any], span: Span) -> np.ndarray[Any, Any]:
-    return (seconds >= span.start_s) & (seconds <= span.end_s)
+def _within(times_ns: Ints, seen: Reconstruction, span: Span) -> slice:
+    """The rows of a column of times in the span: a view of each column, no copy."""
+    bounds = [seen.timeline.start_ns + round(edge * 1e9) for edge in (span.start_s, span.end_s)]
+    return slice(
+        int(np.searchsorted(times_ns, bounds[0], side="left")), int(np.searchsorted(times_ns, bounds[1], side="right"))
+    )
+
+
+def _line(seen: Reconstruction, times_ns: Ints, values: Ints, unit: float) -> tuple[Floats, Floats]:
+    """A line of a panel: seconds, and values in units of so many."""
+    kept = envelope(times_ns, values, bins=BINS)
+    return (times_ns[kept] - seen.timeline.start_ns) / 1e9, values[kept] / unit
 
 
 def _sequence(axes: Axes, seen: Reconstruction, span: Span) -> None:
     timeline = seen.timeline
-    sent_s = (timeline.send_ns - timeline.start_ns) / 1e9
-    heard_s = (timeline.ack_ns - timeline.start_ns) / 1e9
-    drawn, heard = _within(sent_s, span), _within(heard_s, span)
-    fresh, again = drawn & ~timeline.is_retransmission, drawn & timeline.is_retransmission
+    drawn, heard = _within(timeline.send_ns, seen, span), _within(timeline.ack_ns, seen, span)
+    is_again = timeline.is_retransmission[drawn]
+    again = drawn.start + np.flatnonzero(is_again)
     handles: list[Any] = []
-    few = int(fresh.sum()) <= 2 * BINS
-    if few:
+    if len(is_again) - len(again) <= 2 * BINS:
         # Each segment as the range of bytes it carries.
-        axes.vlines(
-            sent_s[fresh], timeline.send_offset[fresh] / 1e6, timeline.send_end[fresh] / 1e6, BLUE, linewidth=1.1
-        )
-    elif fresh.any():
-        axes.plot(*envelope(sent_s[fresh], timeline.send_end[fresh] / 1e6, bins=BINS), color=BLUE, **STYLE)
+        fresh = drawn.start + np.flatnonzero(~is_again)
+        sent_s = (timeline.send_ns[fresh] - timeline.start_ns) / 1e9
+        axes.vlines(sent_s, timeline.send_offset[fresh] / 1e6, timeline.send_end[fresh] / 1e6, BLUE, linewidth=1.1)
+    else:
+        axes.plot(*_line(seen, timeline.send_ns[drawn], timeline.snd_max[drawn], 1e6), color=BLUE, **STYLE)
     handles.append(Line2D([], [], color=BLUE, label="segments sent"))
-    if heard.any():
-        acked = envelope(heard_s[heard], timeline.snd_una[heard] / 1e6, bins=BINS)
+    if heard.start < heard.stop:
+        acked = _line(seen, timeline.ack_ns[heard], timeline.snd_una[heard], 1e6)
         axes.step(*acked, where="post", color=GREEN, **STYLE)
         handles.append(Line2D([], [], color=GREEN, label="acknowledged"))
-        handles.extend(_receiver_window(axes, seen, heard_s, heard, top=timeline.send_end[drawn].max(initial=0)))
-        handles.extend(_sacks(axes, seen, heard_s, heard))
-    if again.any():
-        kept = np.flatnonzero(again)[cells(sent_s[again], timeline.send_offset[again].astype(float), bins=BINS // 8)]
-        axes.plot(sent_s[kept], timeline.send_offset[kept] / 1e6, "D", color=RED, markersize=3.2, markeredgewidth=0)
-        label = f"retransmitted ({int(again.sum())})"
+        handles.extend(_receiver_window(axes, seen, heard, top=timeline.send_end[drawn].max(initial=0)))
+        handles.extend(_sacks(axes, seen, heard))
+    if len(again):
+        kept = again[cells(timeline.send_ns[again], timeline.send_offset[again], bins=BINS // 8)]
+        sent_s = (timeline.send_ns[kept] - timeline.start_ns) / 1e9
+        axes.plot(sent_s, timeline.send_offset[kept] / 1e6, "D", color=RED, markersize=3.2, markeredgewidth=0)
+        label = f"retransmitted ({len(again)})"
         handles.append(Line2D([], [], color=RED, marker="D", linestyle="", markersize=4, label=label))
     axes.set_ylabel("sequence offset (MB)")
     _legend(axes, handles)
 
 
-def _receiver_window(axes: Axes, seen: Reconstruction, heard_s: Any, heard: Any, *, top: int) -> list[Any]:
+def _receiver_window(axes: Axes, seen: Reconstruction, heard: slice, *, top: int) -> list[Any]:
     timeline = seen.timeline
     edge = timeline.snd_una[heard] + timeline.rwnd[heard]
     low, high = int(timeline.snd_una[heard].min()), max(int(top), int(timeline.snd_una[heard].max()))
@@ -131,17 +140,18 @@ def _receiver_window(axes: Axes, seen: Reconstruction, heard_s: Any, heard: Any,
     axes.set_ylim(low / 1e6 - (high - low) * 0.02 / 1e6, min(frame, max(int(edge.max()), high) * 1.02 + 1) / 1e6)
     if not (edge < frame).any():
         return [Line2D([], [], color=ORANGE, linestyle=":", label="receiver's window: above the frame")]
-    axes.step(*envelope(heard_s[heard], edge / 1e6, bins=BINS), where="post", color=ORANGE, **STYLE)
+    axes.step(*_line(seen, timeline.ack_ns[heard], edge, 1e6), where="post", color=ORANGE, **STYLE)
     return [Line2D([], [], color=ORANGE, label="receiver's window")]
 
 
-def _sacks(axes: Axes, seen: Reconstruction, heard_s: Any, heard: Any) -> list[Any]:
+def _sacks(axes: Axes, seen: Reconstruction, heard: slice) -> list[Any]:
     timeline = seen.timeline
-    index = np.flatnonzero(heard & (timeline.sacked > 0))
+    index = heard.start + np.flatnonzero(timeline.sacked[heard] > 0)
     if not len(index):
         return []
-    index = index[cells(heard_s[index], timeline.sack_high[index].astype(float), bins=BINS // 4)]
-    axes.plot(heard_s[index], timeline.sack_high[index] / 1e6, "|", color=PURPLE, markersize=4, markeredgewidth=0.9)
+    index = index[cells(timeline.ack_ns[index], timeline.sack_high[index], bins=BINS // 4)]
+    heard_s = (timeline.ack_ns[index] - timeline.start_ns) / 1e9
+    axes.plot(heard_s, timeline.sack_high[index] / 1e6, "|", color=PURPLE, markersize=4, markeredgewidth=0.9)
     return [Line2D([], [], color=PURPLE, marker="|", linestyle="", label="highest byte SACKed")]
 
 
@@ -159,11 +169,10 @@ def _no_window(axes: Axes, seen: Reconstruction, span: Span, hidden: Obstacles) 
     axes.text(
         0.01, 0.5, "\n".join(f"no window: {why}" for why in hidden.hides_window), transform=axes.transAxes, fontsize=8
     )
-    seconds = (timeline.ack_ns - timeline.start_ns) / 1e9
-    drawn = _within(seconds, span)
-    if hidden.hides_flight or not drawn.any():
+    drawn = _within(timeline.ack_ns, seen, span)
+    if hidden.hides_flight or drawn.start >= drawn.stop:
         return
-    x, y = envelope(seconds[drawn], seen.flight[drawn] / timeline.smss, bins=BINS)
+    x, y = _line(seen, timeline.ack_ns[drawn], seen.flight[drawn], timeline.smss)
     axes.fill_between(x, y, step="post", facecolor="none", edgecolor="#aaaaaa", hatch="////", linewidth=0.3)
     _legend(
         axes, [Patch(facecolor="none", edgecolor="#aaaaaa", hatch="////", label="outstanding: no window's measure")]
@@ -173,33 +182,31 @@ def _no_window(axes: Axes, seen: Reconstruction, span: Span, hidden: Obstacles) 
 def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) -> None:
     timeline, table = seen.timeline, seen.window_columns
     smss = timeline.smss
-    seconds = (table["time_ns"] - timeline.start_ns) / 1e9
-    drawn = _within(seconds, span)
+    drawn = _within(table["time_ns"], seen, span)
     handles: list[Any] = []
-    if not drawn.any():
+    if drawn.start >= drawn.stop:
         return
-    x = seconds[drawn]
-    cwnd = table["cwnd"][drawn] / smss
-    flight = table["cwnd_low"][drawn] / smss
-    top = float(cwnd.max())
+    times_ns, cwnd, flight = table["time_ns"][drawn], table["cwnd"][drawn], table["cwnd_low"][drawn]
+    top = float(cwnd.max()) / smss
     handles.extend(_slow_starts(axes, seen, span, top, doubt=doubt))
-    axes.plot(*envelope(x, cwnd, bins=BINS), color=BLUE, drawstyle="steps-post", **STYLE)
+    axes.plot(*_line(seen, times_ns, cwnd, smss), color=BLUE, drawstyle="steps-post", **STYLE)
     handles.insert(0, Line2D([], [], color=BLUE, label="cwnd, estimated"))
     if np.mean(flight < cwnd) > 0.01:
-        axes.plot(*envelope(x, flight, bins=BINS), color=SKY, linewidth=0.7, drawstyle="steps-post")
+        axes.plot(*_line(seen, times_ns, flight, smss), color=SKY, linewidth=0.7, drawstyle="steps-post")
         handles.insert(1, Line2D([], [], color=SKY, label="flight, where less"))
     threshold = table["ssthresh"][drawn]
-    threshold = np.where(threshold == UNKNOWN, np.nan, threshold / smss)
-    if np.isfinite(threshold).any():
+    if (threshold != UNKNOWN).any():
         at = corners(threshold)
-        axes.plot(x[at], threshold[at], color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
+        steps = np.where(threshold[at] == UNKNOWN, np.nan, threshold[at] / smss)
+        seconds = (times_ns[at] - timeline.start_ns) / 1e9
+        axes.plot(seconds, steps, color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
         handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh, where seen"))
-    heard = np.maximum(np.searchsorted(timeline.ack_ns, table["time_ns"][drawn], side="right") - 1, 0)
-    rwnd = timeline.rwnd[heard] / smss
-    if np.mean(rwnd < FRAME * top) > 0.02:
+    heard = _within(timeline.ack_ns, seen, span)
+    rwnd = timeline.rwnd[heard]
+    if np.mean(rwnd < FRAME * top * smss) > 0.02:
         # More than one ACK (the SYN's window is not scaled) told of a window that could limit.
-        shown = np.minimum(rwnd, 4 * top)
-        axes.plot(*envelope(x, shown, bins=BINS), color=ORANGE, linewidth=0.8, drawstyle="steps-post")
+        seconds, windows = _line(seen, timeline.ack_ns[heard], rwnd, smss)
+        axes.plot(seconds, np.minimum(windows, 4 * top), color=ORANGE, linewidth=0.8, drawstyle="steps-post")
         handles.append(Line2D([], [], color=ORANGE, label="receiver's window"))
     handles.extend(_events(axes, seen, span, top))
     # What has nothing in flight (no ACK fits a segment) has a frame too.
@@ -255,13 +262,19 @@ def _events(axes: Axes, seen: Reconstruction, span: Span, top: float) -> list[An
 def _round_trip(axes: Axes, seen: Reconstruction, span: Span) -> None:
     timeline = seen.timeline
     rows, samples = timeline.rtt
-    seconds = (timeline.ack_ns[rows] - timeline.start_ns) / 1e9
-    drawn = _within(seconds, span)
+    times_ns = timeline.ack_ns[rows]
+    drawn = _within(times_ns, seen, span)
     axes.set_ylabel("RTT (ms)")
-    if not drawn.any():
+    if drawn.start >= drawn.stop:
         return
-    x, y = envelope(seconds[drawn], samples[drawn] / 1e6, bins=BINS)
-    axes.plot(x, y, ".", color=INK, markersize=1.6, markeredgewidth=0, rasterized=True)
+    axes.plot(
+        *_line(seen, times_ns[drawn], samples[drawn], 1e6),
+        ".",
+        color=INK,
+        markersize=1.6,
+        markeredgewidth=0,
+        rasterized=True,
+    )
     # A few answers that waited for a recovery must not flatten the rest.
     low, high = float(samples[drawn].min()) / 1e6, float(np.percentile(samples[drawn], 99.5)) / 1e6
     axes.set_ylim(low - 0.08 * (high - low + 0.1), high + 0.15 * (high - low + 0.1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from tcptrace_lab.report.connection_figure import BINS, BLUE, ORANGE, RED
@@ -73,7 +72,10 @@ def _draw(window: Axes, data: Axes, seen: Reconstruction, colour: str, label: st
     timeline = seen.timeline
     if not len(timeline.ack_ns) or not len(timeline.send_ns):
         return
-    seconds = (timeline.ack_ns - timeline.send_ns[0]) / 1e9
-    window.plot(*envelope(seconds, seen.flight / timeline.smss, bins=BINS), color=colour, linewidth=0.8, label=label)
-    acked = (timeline.snd_una - timeline.first_offset) / 1e6
-    data.plot(*envelope(seconds, np.asarray(acked), bins=BINS), color=colour, linewidth=0.9)
+    for axes, values, zero, unit in (
+        (window, seen.flight, 0, timeline.smss),
+        (data, timeline.snd_una, timeline.first_offset, 1e6),
+    ):
+        kept = envelope(timeline.ack_ns, values, bins=BINS)
+        seconds = (timeline.ack_ns[kept] - timeline.send_ns[0]) / 1e9
+        axes.plot(seconds, (values[kept] - zero) / unit, color=colour, linewidth=0.9, label=label)

@@ -109,6 +109,11 @@ impl Sequence {
             .is_duplicate(&trace.answer(before), is_bare, self.snd_una[ack], top)
     }
 
+    /// The last ACK up to each that moved `snd_una`, and all the rest.
+    pub fn into_moved(mut self) -> (Vec<u32>, Self) {
+        (std::mem::take(&mut self.moved), self)
+    }
+
     /// Bytes by which an ACK moves `snd_una`.
     pub fn newly_acked(&self, ack: usize) -> i64 {
         let una = self.snd_una[ack];

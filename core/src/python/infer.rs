@@ -188,8 +188,12 @@ fn slow_starts_per_cycle(
 /// What a trace shows of its sender (core/src/infer/observer.rs): each table a dict of numpy columns.
 #[pyclass(frozen, module = "tcptrace_lab._core")]
 pub struct Observed {
+    /// Without what is as long as the trace: that is moved out.
     inner: infer::Observed,
-    /// Moved out: as large as all the rest.
+    /// Per loss event, the windows around it.
+    around: Vec<(i64, Option<i64>)>,
+    first_offset: i64,
+    columns: Py<PyDict>,
     windows: Py<PyDict>,
 }
 
@@ -198,8 +202,53 @@ pub struct Observed {
 fn observe(py: Python<'_>, timeline: Columns<'_>) -> PyResult<Observed> {
     let trace = timeline.trace()?;
     let mut inner = py.detach(|| infer::observe(&trace));
+    let events = inner.events.iter();
+    let around = events.map(|event| (inner.window_before(event), inner.window_after(event)));
+    let around = around.collect();
     let windows = window_arrays(py, std::mem::take(&mut inner.windows))?.unbind();
-    Ok(Observed { inner, windows })
+    let first_offset = inner.sequence.first_offset;
+    let columns = sequence_arrays(py, &mut inner)?.unbind();
+    Ok(Observed {
+        inner,
+        around,
+        first_offset,
+        columns,
+        windows,
+    })
+}
+
+/// What is as long as the trace, handed over: places and counts of rows in 32 bits.
+fn sequence_arrays<'py>(
+    py: Python<'py>,
+    inner: &mut infer::Observed,
+) -> PyResult<Bound<'py, PyDict>> {
+    let seen = std::mem::take(&mut inner.sequence);
+    let mut is_retransmission = vec![false; seen.snd_max.len()];
+    for &send in &seen.again {
+        is_retransmission[send as usize] = true;
+    }
+    let acks = 0..seen.snd_una.len();
+    let is_dupack: Vec<bool> = acks.map(|ack| seen.is_dup(ack)).collect();
+    let rtt = std::mem::take(&mut inner.rtt);
+    (inner.rtt.base_ns, inner.rtt.median_ns) = (rtt.base_ns, rtt.median_ns);
+    let (moved, seen) = seen.into_moved();
+    table!(py,
+        "snd_max" => seen.snd_max,
+        "is_retransmission" => is_retransmission,
+        "acks_before_send" => places(seen.acks_before_send),
+        "snd_una" => seen.snd_una,
+        "is_dupack" => is_dupack,
+        "last_moved" => places(moved),
+        "sends_before_next_ack" => places(seen.sends_before_next_ack),
+        "flight" => std::mem::take(&mut inner.flight),
+        "rtt_ack" => places(rtt.ack),
+        "rtt_ns" => rtt.rtt_ns,
+    )
+}
+
+/// As numpy counts backwards too; no place: -1.
+fn places(values: Vec<u32>) -> Vec<i32> {
+    values.into_iter().map(|value| value as i32).collect()
 }
 
 fn window_arrays(py: Python<'_>, windows: infer::Windows) -> PyResult<Bound<'_, PyDict>> {
@@ -218,38 +267,14 @@ fn window_arrays(py: Python<'_>, windows: infer::Windows) -> PyResult<Bound<'_, 
 impl Observed {
     #[getter]
     fn first_offset(&self) -> i64 {
-        self.inner.sequence.first_offset
+        self.first_offset
     }
 
-    /// Per send: snd_max, is_retransmission, acks_before_send. Per ACK: snd_una, newly_acked, is_dupack, last_moved (-1:
-    /// none yet), sends_before_next_ack, flight. Per round trip: rtt_ack (the ACK's index), rtt_ns.
+    /// Per send: snd_max, is_retransmission, acks_before_send. Per ACK: snd_una, is_dupack, last_moved (-1: none yet),
+    /// sends_before_next_ack, flight. Per round trip: rtt_ack (the ACK's index), rtt_ns. The same arrays each time.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let seen = &self.inner.sequence;
-        let acks = 0..seen.snd_una.len();
-        let ints: Vec<i64> = match name {
-            "snd_max" => seen.snd_max.clone(),
-            "acks_before_send" => wide(&seen.acks_before_send),
-            "snd_una" => seen.snd_una.clone(),
-            "newly_acked" => acks.map(|ack| seen.newly_acked(ack)).collect(),
-            "last_moved" => acks.map(|ack| index(seen.last_moved(ack + 1))).collect(),
-            "sends_before_next_ack" => wide(&seen.sends_before_next_ack),
-            "flight" => self.inner.flight.clone(),
-            "rtt_ack" => wide(&self.inner.rtt.ack),
-            "rtt_ns" => self.inner.rtt.rtt_ns.clone(),
-            "is_dupack" => {
-                let flags: Vec<bool> = acks.map(|ack| seen.is_dup(ack)).collect();
-                return Ok(flags.into_pyarray(py).into_any());
-            }
-            "is_retransmission" => {
-                let mut flags = vec![false; seen.snd_max.len()];
-                for &send in &seen.again {
-                    flags[send as usize] = true;
-                }
-                return Ok(flags.into_pyarray(py).into_any());
-            }
-            _ => return Err(PyKeyError::new_err(name.to_owned())),
-        };
-        Ok(ints.into_pyarray(py).into_any())
+        let found = self.columns.bind(py).get_item(name)?;
+        found.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 
     /// (smallest, median) round trip; 0 without any.
@@ -277,9 +302,8 @@ impl Observed {
             "lost_sent_ns" => each(|event| event.lost_sent_ns),
             "retransmitted" => each(|event| event.retransmitted as i64),
             "round_trip_sends" => each(|event| event.round_trip_sends as i64),
-            "window_before" => events.iter().map(|event| self.inner.window_before(event)).collect::<Vec<_>>(),
-            "window_after" => events.iter().map(|event| self.inner.window_after(event).unwrap_or(-1))
-                .collect::<Vec<_>>(),
+            "window_before" => self.around.iter().map(|around| around.0).collect::<Vec<_>>(),
+            "window_after" => self.around.iter().map(|around| around.1.unwrap_or(-1)).collect::<Vec<_>>(),
         )
     }
 
@@ -337,10 +361,6 @@ impl Observed {
     fn starved(&self) -> f64 {
         self.inner.starved
     }
-}
-
-fn wide(values: &[u32]) -> Vec<i64> {
-    values.iter().map(|&value| i64::from(value)).collect()
 }
 
 fn index(value: Option<usize>) -> i64 {
