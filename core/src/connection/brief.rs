@@ -12,7 +12,7 @@ pub const MOST: usize = 3;
 
 /// A packet without SACK blocks, and what its options told of the connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
+pub struct KeptPacket {
     time: i64,
     index: u64,
     seq: u32,
@@ -33,7 +33,7 @@ pub struct Kept {
     from: bool,
 }
 
-impl Kept {
+impl KeptPacket {
     pub fn new(from: usize, packet: &Packet<'_>, options: Option<&TcpOptions>) -> Self {
         Self {
             time: packet.time,

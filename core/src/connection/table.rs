@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::brief::{self, Kept};
+use super::brief::{self, KeptPacket};
 use super::connection::{Connection, End};
 use super::detail::Keep;
 use super::flow::Flow;
@@ -71,7 +71,7 @@ const NOBODY: u32 = u32::MAX;
 /// How much of a connection is kept.
 #[derive(Clone, Debug)]
 enum State {
-    Brief(Vec<Kept>),
+    Brief(Vec<KeptPacket>),
     /// Its place in `begun`.
     Begun(u32),
     Left,
@@ -339,7 +339,7 @@ impl Table {
         slot.networks[from].get_or_insert(network);
         match &mut slot.state {
             State::Brief(kept) if kept.len() < brief::MOST && packet.sack.is_none() => {
-                kept.push(Kept::new(from, packet, options));
+                kept.push(KeptPacket::new(from, packet, options));
             }
             _ => self.begin(id).push(from, packet, options),
         }
@@ -498,7 +498,12 @@ impl Table {
 }
 
 /// A connection from the packets kept of it.
-fn follow_again(id: usize, ends: [Endpoint; 2], kept: &[Kept], wanted: [Keep; 2]) -> Connection {
+fn follow_again(
+    id: usize,
+    ends: [Endpoint; 2],
+    kept: &[KeptPacket],
+    wanted: [Keep; 2],
+) -> Connection {
     let mut connection = Connection::new(id, ends, wanted);
     for packet in kept {
         packet.push_to(&mut connection);

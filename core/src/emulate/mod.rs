@@ -25,7 +25,7 @@ pub use lane::{Lane, Way};
 #[cfg(target_os = "linux")]
 pub use own_device::{Sent, send};
 pub use own_sender::{NotSendable, OwnSender};
-pub use own_truth::{Event, Row, Truth};
+pub use own_truth::{KernelRow, RowKind, Truth};
 pub use packet::{Label, LabelledPacket};
 #[cfg(target_os = "linux")]
 pub use tunnel::{Carried, Report, Tunnel};

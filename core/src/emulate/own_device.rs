@@ -11,7 +11,7 @@ use super::device::{
     wall_minus_monotonic,
 };
 use super::own_sender::OwnSender;
-use super::own_truth::Row;
+use super::own_truth::KernelRow;
 use crate::wire::{decode, encode};
 
 const LINKTYPE_RAW: u16 = 101;
@@ -24,7 +24,7 @@ const STALL_NS: i64 = 500_000;
 #[derive(Debug)]
 pub struct Sent {
     /// On the captures' clock.
-    pub rows: Vec<Row>,
+    pub rows: Vec<KernelRow>,
     pub acknowledged: u64,
     pub has_ended: bool,
     pub is_reset: bool,
@@ -90,7 +90,7 @@ pub fn send(
             break;
         }
     }
-    let on_the_wall = |row: &Row| Row {
+    let on_the_wall = |row: &KernelRow| KernelRow {
         time_ns: row.time_ns + wall,
         ..*row
     };

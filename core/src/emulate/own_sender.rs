@@ -3,7 +3,7 @@
 //! The kernel has no Tahoe and no Compound. Here `recovery::Sender` writes real segments and is given the real ACKs;
 //! the simulator drives the same code. No clock and no device: segments and times in, segments out.
 
-use super::own_truth::{Row, Truth};
+use super::own_truth::{KernelRow, Truth};
 use crate::congestion::{Control, Counting, State};
 use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
 use crate::scenario::{Application, Scenario};
@@ -350,7 +350,7 @@ impl OwnSender {
     }
 
     /// What the sender knew, row by row.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[KernelRow] {
         self.truth.rows()
     }
 }

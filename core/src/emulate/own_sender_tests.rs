@@ -107,13 +107,16 @@ fn run(sender: &mut OwnSender, lose: &[usize]) -> Receiver {
 
 /// (event, ca_state, cwnd, ssthresh) of the state changes.
 fn states(sender: &OwnSender) -> Vec<(u8, u32, Option<u32>)> {
-    let changes = sender.rows().iter().filter(|row| row.event == Event::State);
+    let changes = sender
+        .rows()
+        .iter()
+        .filter(|row| row.event == RowKind::State);
     changes
         .map(|row| (row.ca_state, row.cwnd, row.ssthresh))
         .collect()
 }
 
-use super::super::own_truth::Event;
+use super::super::own_truth::RowKind;
 
 #[test]
 fn all_bytes_arrive_and_both_sides_close() {
@@ -153,7 +156,7 @@ fn newreno_halves_its_window() {
     let again = sender
         .rows()
         .iter()
-        .filter(|row| row.event == Event::Retransmission);
+        .filter(|row| row.event == RowKind::Retransmission);
     assert_eq!(again.count(), 1);
 }
 

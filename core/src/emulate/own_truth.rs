@@ -10,7 +10,7 @@ const LOSS: u8 = 4;
 
 /// What a row tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RowKind {
     /// An ACK has come; the state before it is processed.
     Ack,
     /// Window, threshold or state have changed; the state after.
@@ -20,7 +20,7 @@ pub enum Event {
     State,
 }
 
-impl Event {
+impl RowKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ack => "A",
@@ -33,9 +33,9 @@ impl Event {
 
 /// One row; windows in segments, sequence numbers as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub struct KernelRow {
     pub time_ns: i64,
-    pub event: Event,
+    pub event: RowKind,
     pub cwnd: u32,
     /// `None`: never set.
     pub ssthresh: Option<u32>,
@@ -53,7 +53,7 @@ pub struct Row {
 #[derive(Debug)]
 pub struct Truth {
     smss: f64,
-    rows: Vec<Row>,
+    rows: Vec<KernelRow>,
     state: u8,
     shown: (u32, Option<u32>),
 }
@@ -69,11 +69,11 @@ impl Truth {
     }
 
     pub fn ack(&mut self, now_ns: i64, sender: &Sender, isn: u32, newly_acked: i64) {
-        self.push(now_ns, Event::Ack, sender, isn, newly_acked);
+        self.push(now_ns, RowKind::Ack, sender, isn, newly_acked);
     }
 
     pub fn retransmission(&mut self, now_ns: i64, sender: &Sender, isn: u32, seq: u32) {
-        self.push(now_ns, Event::Retransmission, sender, isn, i64::from(seq));
+        self.push(now_ns, RowKind::Retransmission, sender, isn, i64::from(seq));
     }
 
     /// After everything that an event has brought: reductions, another phase, another window.
@@ -86,7 +86,7 @@ impl Truth {
                 // Linux's CWR for an instant: the state afterwards is what it was.
                 DetectedBy::Tlp => continue,
             };
-            self.push(now_ns, Event::State, sender, isn, 0);
+            self.push(now_ns, RowKind::State, sender, isn, 0);
         }
         let now = match sender.phase() {
             Phase::Open => OPEN,
@@ -96,18 +96,18 @@ impl Truth {
         };
         if now != self.state {
             self.state = now;
-            self.push(now_ns, Event::State, sender, isn, 0);
+            self.push(now_ns, RowKind::State, sender, isn, 0);
         }
         let shown = (self.segments(sender.state().cwnd), self.ssthresh(sender));
         if shown != self.shown {
             self.shown = shown;
-            self.push(now_ns, Event::Changed, sender, isn, 0);
+            self.push(now_ns, RowKind::Changed, sender, isn, 0);
         }
     }
 
-    fn push(&mut self, time_ns: i64, event: Event, sender: &Sender, isn: u32, arg: i64) {
+    fn push(&mut self, time_ns: i64, event: RowKind, sender: &Sender, isn: u32, arg: i64) {
         let flight_size = sender.flight_size();
-        self.rows.push(Row {
+        self.rows.push(KernelRow {
             time_ns,
             event,
             cwnd: self.segments(sender.state().cwnd),
@@ -131,7 +131,7 @@ impl Truth {
         ssthresh.is_finite().then(|| self.segments(ssthresh))
     }
 
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[KernelRow] {
         &self.rows
     }
 }

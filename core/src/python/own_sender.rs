@@ -11,7 +11,7 @@ mod linux {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
-    use crate::emulate::{OwnSender as Core, Row, Sent, Stop, send};
+    use crate::emulate::{KernelRow, OwnSender as Core, Sent, Stop, send};
     use crate::python::scenario::scenario_of;
     use crate::wire::Endpoint;
 
@@ -90,7 +90,7 @@ mod linux {
         Ok(result)
     }
 
-    fn column<V>(sent: &Sent, value: impl Fn(&Row) -> V) -> Vec<V> {
+    fn column<V>(sent: &Sent, value: impl Fn(&KernelRow) -> V) -> Vec<V> {
         sent.rows.iter().map(value).collect()
     }
 }
