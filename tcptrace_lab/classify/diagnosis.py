@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
+from tcptrace_lab.classify.obstacles import FEW_SEGMENTS
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -69,9 +70,11 @@ class Course:
 
     `loss_times_s`: when its loss events were noticed; `stopped_s`: the longest time with a closed window (0: none worth
     telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
-    `grows_throughout`: in slow start to the end.
+    `grows_throughout`: in slow start to the end. `new_bytes`: sent, each once; `smss`: of a full segment.
     """
 
+    new_bytes: int
+    smss: int
     loss_times_s: tuple[float, ...]
     stopped_s: float
     is_full: bool | None
@@ -95,6 +98,8 @@ def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
         and end_ns - int(timeline.ack_ns[only.peak]) <= seen.typical_rtt_ns
     )
     return Course(
+        new_bytes=int(timeline.snd_max[-1]) - timeline.first_offset if len(timeline.snd_max) else 0,
+        smss=timeline.smss,
         loss_times_s=tuple(times),
         stopped_s=longest if is_told else 0.0,
         is_full=_is_full(seen, path),
@@ -119,11 +124,11 @@ def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     losses = _losses(verdict, course.loss_times_s, names_buffer=names_buffer)
     parts = [limit, _stopped(course), losses, _slow_starts(verdict), _share_of_law(verdict)]
     said = [part for part in parts if part]
-    sentence = ", ".join([_who(verdict), *said[:1]])
+    sentence = ", ".join([_who(verdict, course), *said[:1]])
     return f"{sentence}: {', '.join(said[1:])}" if len(said) > 1 else sentence
 
 
-def _who(verdict: Mapping[str, Any]) -> str:
+def _who(verdict: Mapping[str, Any], course: Course) -> str:
     tcp = verdict["sender_tcp"]
     name, recovery = tcp["congestion_control"], tcp["recovery"]
     if recovery == "tahoe" and name in (None, "reno"):
@@ -133,7 +138,12 @@ def _who(verdict: Mapping[str, Any]) -> str:
     left = [row["name"] for row in tcp["candidates"] if row["confidence"] > 0]
     if 1 < len(left) <= NAMED:
         return " or ".join(SPELT.get(each, each) for each in left)
-    return "A sender whose control is not decided"
+    if course.new_bytes < FEW_SEGMENTS * course.smss:
+        return f"{_bytes(course.new_bytes)} sent, too few to show a congestion control"
+    if len(left) == 1:
+        return f"{SPELT.get(left[0], left[0])} or one like it"
+    is_alike = verdict["losses"]["total"] == 0 and bool(left)
+    return f"A sender whose control {'does not show' if is_alike else 'is not decided'}"
 
 
 def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
@@ -185,6 +195,10 @@ def _bits(rate_bps: float) -> str:
         if rate_bps >= factor:
             return f"{rate_bps / factor:.3g} {unit}"
     return f"{rate_bps:.3g} bit/s"
+
+
+def _bytes(count: int) -> str:
+    return f"{count} bytes" if count < 10_000 else f"{count / 1e3:.3g} kB"
 
 
 def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, names_buffer: bool) -> str | None:

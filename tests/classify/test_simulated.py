@@ -141,3 +141,12 @@ def test_m_start_is_detected_and_standard_slow_start_is_not() -> None:
     assert fast["m_start"] == {"detected": True, "step_cycle": list(range(10, 0, -1))}
     plain = verdict(run(path, Control(recovery="sack"), duration_s=5.0)).as_dict()
     assert plain["m_start"] == {"detected": False, "step_cycle": None}
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [(3000, "3000 bytes sent, too few to show a congestion control"), (60_000, "A sender whose control does not show")],
+)
+def test_a_short_transfer_is_said_to_be_one(sent: int, words: str) -> None:
+    done = run(WIDE, Control(), profile="rfc", application=Application(kind="bytes", bytes=sent))
+    assert verdict(done).as_dict()["diagnosis"].startswith(words)
