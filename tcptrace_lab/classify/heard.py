@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, RWND
 
 # The events of core/src/infer/replay.rs, in its order.
 ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET = range(7)
@@ -43,8 +44,9 @@ UNLIMITED_SHARE = 0.1
 
 # Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
 # which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in
-# which it ends its slow start itself, or where it was seen to end.
-When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen"]
+# which it ends its slow start itself, or where it was seen to end; in which a timer that expires within a recovery leaves
+# the threshold of that (Linux), or reduces the window again (RFC 5681 equation (4)).
+When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,7 @@ class Marks:
     cwnd: list[float] = field(default_factory=list)
     ssthresh: list[float] = field(default_factory=list)
     more: list[float] = field(default_factory=list)
+    more_flight: list[float] = field(default_factory=list)
     less: list[float] = field(default_factory=list)
     acked: list[float] = field(default_factory=list)
 
@@ -130,6 +133,7 @@ class Marks:
         cwnd: float = np.nan,
         ssthresh: float = np.nan,
         more: float = 0.0,
+        more_flight: float = 0.0,
         less: float = 0.0,
         acked: float = 0.0,
     ) -> int:
@@ -143,6 +147,7 @@ class Marks:
         self.cwnd.append(cwnd)
         self.ssthresh.append(ssthresh)
         self.more.append(more)
+        self.more_flight.append(more_flight)
         self.less.append(less)
         self.acked.append(acked)
         return len(self.ack) - 1
@@ -169,8 +174,12 @@ class Heard:
         grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
         # With SACK blocks about, what is outstanding is not what is on the path.
-        limited, is_bound = self._limited()
-        self.limited = limited & (timeline.sacked == 0)
+        limited_by, is_bound = self._limited()
+        self.limited = (limited_by == CWND) & (timeline.sacked == 0)
+        # Before a recovery: what held the sender back last.
+        told = np.where(limited_by == RECOVERY, -1, np.arange(len(limited_by)))
+        last = limited_by[np.maximum(np.maximum.accumulate(told), 0)]
+        self.is_held_back = (last == RWND) | (last == APPLICATION)
         self.has_sent = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)
@@ -179,11 +188,15 @@ class Heard:
         # What comes before any data, no control hears of.
         self.first = int(np.searchsorted(sent, 0, side="right"))
         self.round = _rounds(self.una, self.nxt)
+        # Without and with the window opened by the ACK that ends the recovery.
         self.most_after = np.full(len(timeline.ack_ns), np.inf)
+        self.most_after_opening = np.full(len(timeline.ack_ns), np.inf)
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
         self.cuts = [self._cuts(part) for part in seen.stretches]
         self.marks = Marks()
         self.loss_mark: dict[int, int] = {}
+        # Where a timer has expired within a recovery: the mark of those who reduce again.
+        self.again_mark: dict[int, int] = {}
         self.settled_mark: dict[int, int] = {}
         self._mark()
 
@@ -191,41 +204,32 @@ class Heard:
         """What each ACK told of the round trip, to a sender that was told the handshake's or not."""
         return _round_trips(self.timeline, handshake_rtt_ns)
 
-    def _limited(self) -> tuple[Bools, Bools]:
-        """Whether the window was the limit at each ACK, and whether what is outstanding bounds it from above."""
+    def _limited(self) -> tuple[Ints, Bools]:
+        """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
         table = self.seen.window_columns
         # A row per ACK, and one per restart behind its ACK's.
         at = np.searchsorted(table["time_ns"], self.timeline.ack_ns, side="left")
         rows = np.minimum(at, len(table["time_ns"]) - 1)
-        return table["limited_by"][rows] == 0, table["cwnd_high"][rows] >= 0
+        return table["limited_by"][rows], table["cwnd_high"][rows] >= 0
 
     def _mark(self) -> None:
         if self.handshake_rtt_ns is not None:
             start_ns = self.timeline.start_ns
             self.marks.add(-1, ARRIVAL, time_ns=start_ns, when="handshake", rtt_ns=self.handshake_rtt_ns)
-        for number, episode in enumerate(self.seen.episodes):
-            if episode.detected_by != "tlp":
-                self._loss(number, episode)
+        # A tail loss probe is no loss that a control hears of.
+        events = [episode for episode in self.seen.episodes if episode.detected_by != "tlp"]
+        for before, episode, following in zip([None, *events], events, [*events[1:], None], strict=False):
+            self._loss(before, episode, following)
         for number, part in enumerate(self.seen.stretches):
             self._begin(number, part)
 
-    def _loss(self, number: int, episode: Episode) -> None:
+    def _loss(self, before: Episode | None, episode: Episode, following: Episode | None) -> None:
         """The loss noticed, and the ACK that ends its recovery."""
-        timeline, episodes = self.timeline, self.seen.episodes
+        timeline = self.timeline
         known = int(timeline.acks_before_send[episode.first_send])
-        # What this ACK says has arrived behind the hole may have been made up for by new segments, or not.
-        moved = _last_move(timeline, known)
-        more = float(min(timeline.sacked[moved], episode.window_before))
-        flight = episode.window_before - more
-        # Where it released nothing, the window may have become smaller than what is outstanding.
-        less = 0.0 if self.has_sent[moved] else flight
-        before = np.nan if id(episode) in self.unsettled else flight
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
-        self.loss_mark[id(episode)] = self.marks.add(
-            known - 1, event, time_ns=episode.time_ns, cwnd=before, flight=flight, more=more, less=less
-        )
+        self._mark_loss(episode, known, event, is_within=before is not None and _expires_within(before, episode))
         over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), known)
-        following = next((later for later in islice(episodes, number + 1, None) if later.detected_by != "tlp"), None)
         bound = len(timeline.ack_ns) if following is None else int(timeline.acks_before_send[following.first_send])
         if event == LOSS:
             upto = min(over, bound)
@@ -233,10 +237,42 @@ class Heard:
         if over < bound:
             if event == LOSS:
                 self.kind[over] = RECOVERED
-                self.most_after[over] = self._most_after(over)
+                self._leaves(over)
                 self._opens(over)
             else:
                 self.marks.add(over, RECOVERED, time_ns=int(timeline.ack_ns[over]))
+
+    def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
+        """What a control is told of a loss; `is_within`: a timer has expired before the recovery was over."""
+        timeline = self.timeline
+        # What this ACK says has arrived behind the hole may have been made up for by new segments, or not.
+        moved = _last_move(timeline, known)
+        sacked = float(min(timeline.sacked[moved], episode.window_before))
+        window = flight = episode.window_before - sacked
+        # Where something else held the sender back, its window may have been any larger one.
+        more = np.inf if self.is_held_back[moved] else sacked
+        # Where it released nothing, the window may have become smaller than what is outstanding.
+        less = 0.0 if self.has_sent[moved] else window
+        if sacked > 0.0 and timeline.sacked[moved] > timeline.sacked[max(moved - 1, 0)]:
+            # RFC 6675 section 2: the first duplicate, though it moved the left edge. What it released is not counted.
+            flight = min(flight, float(self.nxt[moved] - self.una[moved]))
+        self.loss_mark[id(episode)] = self.marks.add(
+            known - 1,
+            event,
+            time_ns=episode.time_ns,
+            when="reduces once" if is_within else "always",
+            cwnd=np.nan if id(episode) in self.unsettled else window,
+            flight=flight,
+            more=more,
+            more_flight=max(window + more - flight, 0.0),
+            less=less,
+        )
+        if is_within:
+            # The window is what the recovery has made of it.
+            flight = float(episode.flight)
+            self.again_mark[id(episode)] = self.marks.add(
+                known - 1, event, time_ns=episode.time_ns, when="reduces again", flight=flight, more=more, less=less
+            )
 
     def _opens(self, over: int) -> None:
         """What the last ACK of a recovery tells to have arrived; without SACK all that it covers, or the hole alone."""
@@ -248,10 +284,16 @@ class Heard:
         if not timeline.has_sack:
             self.marks.add(over, ACK, time_ns=time_ns, when="all", flight=flight, acked=float(newly))
 
-    def _most_after(self, over: int) -> float:
+    def _leaves(self, over: int) -> None:
         """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding."""
-        most = float(self.nxt[over] - self.una[over] + self.timeline.smss)
-        return np.inf if self.timeline.has_sack or self.flight[over] > most else most
+        if self.timeline.has_sack:
+            return
+        smss, flight = self.timeline.smss, self.flight[over]
+        most = float(max(self.nxt[over] - self.una[over], smss) + smss)
+        if flight <= most:
+            self.most_after[over] = most
+        if flight <= most + self.timeline.newly_acked[over]:
+            self.most_after_opening[over] = most
 
     def _begin(self, number: int, part: Stretch) -> None:
         """The windows that a stretch is seen to begin with and to end its slow start at."""
@@ -260,13 +302,15 @@ class Heard:
         first_ns = int(self.timeline.ack_ns[part.first])
         threshold = float(part.grown_to) if part.has_threshold else np.nan
         if part.begin in ("restart", "lost") and part.started_by is not None:
-            self.marks.ssthresh[self.loss_mark[id(part.started_by)]] = threshold
+            for marks in (self.loss_mark, self.again_mark):
+                if id(part.started_by) in marks:
+                    self.marks.ssthresh[marks[id(part.started_by)]] = threshold
         elif part.begin == "recovery":
             at, after = self.settles(part), self.after(part)
             is_told = at is not None and (self.shown[at] or not self.follows)
             if at is not None and at != part.peak and is_told:
                 # Left with less than ssthresh, which is then not seen: slow start goes on up to it.
-                kept = np.nan if np.isfinite(self.most_after[part.first : at + 1]).any() else after
+                kept = np.nan if self._is_left_below(part, at) else after
                 at_ns = int(self.timeline.ack_ns[at])
                 self.settled_mark[id(part)] = self.marks.add(at, SET, time_ns=at_ns, cwnd=after, ssthresh=kept)
         elif part.begin in ("idle", "capture"):
@@ -313,10 +357,17 @@ class Heard:
             return np.nan
         if at == part.peak:
             return float(part.grown_to)
-        # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
         first = float(self.flight[at])
+        if self._is_left_below(part, at):
+            # Slow start from here on.
+            return first
+        # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
         settled = float(np.median(self.flight[at : min(at + SETTLES_ACKS, part.last + 1)]))
         return first if abs(first - settled) <= 2 * self.timeline.smss else settled
+
+    def _is_left_below(self, part: Stretch, at: int) -> bool:
+        """Whether a recovery may have been left with less than ssthresh."""
+        return bool(np.isfinite(self.most_after_opening[part.first : at + 1]).any())
 
     def _left(self, part: Stretch) -> float:
         """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""
@@ -379,6 +430,12 @@ class Heard:
                     after=self._left(part),
                     ends_in_loss=part.episode is not None,
                 )
+
+
+def _expires_within(before: Episode, episode: Episode) -> bool:
+    """Whether a timer expires before the recovery that the loss before began is over."""
+    is_timeout = episode.restarts and episode.detected_by == "rto"
+    return is_timeout and not before.restarts and episode.una < before.recover
 
 
 def _last_move(timeline: Timeline, known: int) -> int:

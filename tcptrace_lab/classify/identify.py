@@ -21,6 +21,7 @@ from tcptrace_lab.classify.likelihood import FITS_SHARES, Replay, log_likelihood
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats
 
 UNKNOWN = "unknown"
 # RFC 6928, where the beginning is not in the capture: the first window seen is taken over anyway.
@@ -36,10 +37,15 @@ EXPLAINED = 0.5
 FEWEST_UNFIT = 3
 # A law that was followed is followed to the ACK. Of its errors (in units of what is open) at most these shares are
 # beyond each bound: growth that hangs on a clock or on round trips is read at the tap, not where the control reads it.
+# A reduction that is off by half of what is open and more is another's: one of twenty may be disturbed.
 CLOSELY: Mapping[bool, Mapping[str, tuple[tuple[float, float], ...]]] = {
-    False: {"growth": ((0.02, 0.8), (0.1, 0.3), (0.2, 0.1)), "reduction": ((0.1, 0.1),)},
-    True: {"growth": ((0.02, 0.8), (0.1, 0.5), (0.3, 0.2)), "reduction": ((0.1, 0.25),)},
+    False: {"growth": ((0.02, 0.8), (0.1, 0.3), (0.2, 0.1)), "reduction": ((0.1, 0.1), (0.5, 0.05))},
+    True: {"growth": ((0.02, 0.8), (0.1, 0.5), (0.3, 0.2)), "reduction": ((0.1, 0.25), (0.5, 0.05))},
 }
+# A law that grows as no other does needs less: half of its growth to the ACK, most of it and every cut within what is
+# open. It grows so where it alone is within, three times at least: two may be one disturbance and its echo.
+OWN_GROWTH = ((0.05, 0.5), (1.0, 0.2))
+FEWEST_OWN_PIECES = 3
 # The same of the quarters of a slow start, which burst: half of them.
 STARTS_WITHIN = 0.3
 # Where the flight itself jumps to and fro, so much more.
@@ -99,7 +105,7 @@ def replays_of_others(found: Sequence[Replay], written: Tapes) -> list[Replay]:
     """Of senders like those replayed, where none of those did what was seen: other parameters, another slow start."""
     known = list(found)
     for others, ends_itself in ((others_of, False), (other_starts, True)):
-        if not known or any(is_followed(each) for each in known):
+        if not known or any(is_followed(each) and not each.unfit for each in known):
             break
         read = written.read(ends_itself=ends_itself)
         asked = {(other.name, other.variant): other for each in known for other in others(each.candidate)}
@@ -174,30 +180,50 @@ def _is_partly_followed(best: Replay) -> bool:
 
 def departs(each: Replay) -> str | None:
     """How a candidate departs from what was sent more often than a law that was followed; None: it does not."""
-    if _starts_otherwise(each):
+    if not _starts_closely(each):
         return "but its slow start is another"
     if is_followed(each):
         return None
     return each.against or "but it is off by a little all along: it may be another that is like it"
 
 
-def _starts_otherwise(each: Replay) -> bool:
-    starts = each.sizes_of("slow_start") > STARTS_WITHIN
-    return not each.starts_as_seen or bool(np.count_nonzero(starts) > max(len(starts) / 2, 1))
-
-
 def is_followed(each: Replay) -> bool:
     """Whether a candidate departs from what was sent no more often than a law that was followed."""
-    if _starts_otherwise(each):
-        return False
+    bounds = CLOSELY[each.candidate.is_by_delay]
+    return (
+        _starts_closely(each)
+        and _stays_within(each, each.sizes_of("growth"), bounds["growth"])
+        and _stays_within(each, _cuts(each), bounds["reduction"])
+    )
+
+
+def _grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
+    """Whether it is followed if not to the ACK, and no other grows like it: nothing near it can be meant."""
+    own = each.places_of("growth") & (each.sizes <= 1.0)
+    for rival in rivals:
+        own &= rival.sizes > 1.0
+    return (
+        bool(np.count_nonzero(own) >= FEWEST_OWN_PIECES)
+        and _starts_closely(each)
+        and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
+        and bool((_cuts(each) <= 1.0).all())
+    )
+
+
+def _starts_closely(each: Replay) -> bool:
+    starts = each.sizes_of("slow_start") > STARTS_WITHIN
+    return each.starts_as_seen and bool(np.count_nonzero(starts) <= max(len(starts) / 2, 1))
+
+
+def _cuts(each: Replay) -> Floats:
+    """The reductions but the first: that follows a slow start that overshot, at which some reduce more than once."""
+    return each.sizes_of("reduction")[1:]
+
+
+def _stays_within(each: Replay, sizes: Floats, bounds: Sequence[tuple[float, float]]) -> bool:
+    """Whether no more than each share of the errors, or one odd piece, is beyond each bound."""
     slack = PER_BLUR * each.tape.compared.blur
-    for part, bounds in CLOSELY[each.candidate.is_by_delay].items():
-        sizes = each.sizes_of(part)
-        for bound, share in bounds:
-            # One odd piece is none.
-            if np.count_nonzero(sizes > bound + slack) > max(share * len(sizes), 1):
-                return False
-    return True
+    return all(np.count_nonzero(sizes > bound + slack) <= max(share * len(sizes), 1) for bound, share in bounds)
 
 
 def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> Identified:
@@ -253,7 +279,7 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
     control = None
     if len(left) > 1:
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
-    elif reason := departs(best):
+    elif (reason := departs(best)) and not _grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
     else:
         control = name

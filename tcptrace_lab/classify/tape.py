@@ -69,7 +69,7 @@ def tape(seen: Reconstruction, *, follows: bool = False) -> Tape:
     `follows`: the window observed is taken over wherever it shows, not only where an epoch begins.
     """
     heard = Heard(seen, None, follows=follows)
-    return _tape(Compared(heard), _core_columns(heard), when=("always", "ends as seen"))
+    return _tape(Compared(heard), _core_columns(heard), when=("always", "ends as seen", "reduces once"))
 
 
 class Tapes:
@@ -79,27 +79,40 @@ class Tapes:
         heard = Heard(seen, handshake_rtt_ns)
         self._compared = Compared(heard)
         told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
-        self._columns = {each: _core_columns(heard, each) for each in told}
+        self._columns = {
+            (each, opens): _core_columns(heard, each, opens=opens) for each in told for opens in (False, True)
+        }
 
     def read(self, *, ends_itself: bool = False) -> list[Tape]:
         """`ends_itself`: but not where its slow start ended.
 
         Some stacks open the window on the ACK that ends a recovery (Linux's), others do not. Some take the handshake
-        for the first round trip, others do not: SYNs are shorter than segments.
+        for the first round trip, others do not: SYNs are shorter than segments. A timer that expires within a recovery
+        reduces the window again (RFC 5681 equation (4)), or not (Linux).
         """
         ends: When = "ends itself" if ends_itself else "ends as seen"
+        heard = self._compared.heard
         opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
-        if self._compared.heard.timeline.has_sack:
+        if heard.timeline.has_sack:
             opens = opens[:2]
+        reduces: tuple[When, ...] = ("reduces once", "reduces again")
         return [
-            _tape(self._compared, columns, when=("always", ends, *each, *(() if told is None else ("handshake",))))
-            for told, columns in self._columns.items()
+            _tape(
+                self._compared,
+                self._columns[told, bool(each)],
+                when=("always", ends, again, *each, *(() if told is None else ("handshake",))),
+            )
+            for told in dict.fromkeys(told for told, _ in self._columns)
             for each in opens
+            for again in reduces[: 1 + bool(heard.again_mark)]
         ]
 
 
-def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None) -> _core.Heard:
-    """The columns that the core reads, one entry per ACK; they are not copied."""
+def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False) -> _core.Heard:
+    """The columns that the core reads, one entry per ACK; they are not copied.
+
+    `opens`: for a sender that opens its window on the ACK that ends a recovery.
+    """
     return _core.Heard(
         {
             "now_ns": heard.timeline.ack_ns,
@@ -111,7 +124,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None) -> _core.He
             "rtt_ns": heard.round_trips(handshake_rtt_ns),
             "event": heard.kind,
             "is_cwnd_limited": heard.limited,
-            "most_after": heard.most_after,
+            "most_after": heard.most_after_opening if opens else heard.most_after,
             "flight": heard.flight,
             # Where the flight is taken for the window.
             "is_shown": heard.shown & (heard.kind == ACK) & heard.follows,
@@ -130,7 +143,6 @@ def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -
     mark_ack = ack[order]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
     row_of_mark[order] = np.maximum(mark_ack + 1 - compared.heard.first, 0) + np.arange(len(order))
-    more = np.array(marks.more, dtype=float)[order]
     core = _core.Tape(
         columns,
         {
@@ -143,9 +155,11 @@ def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -
             "flight_size": np.array(marks.flight, dtype=float)[order],
             "cwnd": np.array(marks.cwnd, dtype=float)[order],
             "ssthresh": np.array(marks.ssthresh, dtype=float)[order],
-            "more": more,
+            "more": np.array(marks.more, dtype=float)[order],
             # Who opens its window on the last ACK of a recovery goes by cwnd at a loss, not by FlightSize.
-            "more_flight": more * bool({"new", "all"} & set(when)),
+            "more_flight": np.array(marks.more_flight, dtype=float)[order]
+            if {"new", "all"} & set(when)
+            else np.zeros(len(order)),
             "less": np.array(marks.less, dtype=float)[order],
         },
     )

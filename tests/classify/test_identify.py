@@ -12,6 +12,8 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.likelihood import replay
+from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
@@ -56,6 +58,45 @@ def test_a_sender_is_named_by_its_packets(control: Control, family: str) -> None
     found = named(control, duration_s=6.0 if family == "bbr" else 40.0)
     assert found.control == family, found.reasons
     assert found.confidence > 0.9
+
+
+# What a sender does besides its control's law, of which the packets tell only in part.
+OWN: dict[str, tuple[Control, Path, float | None, tuple[str, str]]] = {
+    "a timer that expires within a recovery, SACKs on an ACK that moves the left edge, losses found by time": (
+        Control(window="cubic", recovery="sack", delayed_ack_segments=2, limited_transmit=True, rack=True),
+        Path(nodes=(Node(rate_bps=1.1e6, buffer=13, delay_s=0.0463),), return_delay_s=0.0463),
+        0.054,
+        ("cubic", "counts ACKs"),
+    ),
+    "a window that the receiver's kept from being used when the loss came": (
+        Control(window="compound", recovery="sack", rack=True),
+        Path(nodes=(Node(rate_bps=1.76e6, buffer=42, delay_s=0.074),), return_delay_s=0.074),
+        None,
+        ("compound", "gamma 30"),
+    ),
+    "a full acknowledgment that leaves less than ssthresh, and opens the window": (
+        Control(window="reno-linux", recovery="newreno", initial_window=3, delayed_ack_segments=2, timestamps=True),
+        Path(nodes=(Node(rate_bps=2.48e6, buffer=6, delay_s=0.0081),), return_delay_s=0.0081),
+        3.08,
+        ("reno", "reno-linux"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("control", "path", "other_starts_s", "which"), OWN.values(), ids=OWN)
+def test_a_senders_own_law_replays_as_it_was_sent(
+    control: Control, path: Path, other_starts_s: float | None, which: tuple[str, str]
+) -> None:
+    """Every loss cycle and every cut, to a tenth of what is open."""
+    connections = [Connection(control=control)]
+    if other_starts_s is not None:
+        connections += [Connection(control=Control(recovery="sack", initial_window=10), start_s=other_starts_s)]
+    done = simulate(Scenario(path=path, connections=tuple(connections), duration_s=25.0, profile="rfc"))
+    seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
+    chosen = [each for each in candidates() if each.name == which[0] and which[1] in each.variant]
+    found = [each for one in chosen for each in replay(one, Tapes(seen, None).read(), initial_window(seen) or 0)]
+    assert min(float(each.sizes.max()) for each in found) < 0.1
+    assert len(seen.episodes) > 2
 
 
 def test_a_run_without_a_loss_tells_no_control_from_another() -> None:

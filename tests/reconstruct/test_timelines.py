@@ -55,6 +55,18 @@ def test_third_duplicate_ack_retransmits_and_half_the_window_goes_on() -> None:
     assert seen.losses["offset"].tolist() == [2 * SMSS]
 
 
+def test_a_retransmission_sooner_than_a_round_trip_after_new_data_is_no_timeout() -> None:
+    """RFC 6298 (5.3): the timer has begun again; with SACKs there it is RACK's, for what may have been reordered."""
+    flight = [(0.1 * number, number) for number in range(5)]
+    # One SACK at 101 ms, and a quarter of a round trip later (RFC 8985 section 6.2 step 4) the hole.
+    heard = [(100.0, 1), (101.0, 2), (127.0, 2), (128.0, 2), (226.1, 5)]
+    blocks = {1: [(3, 4)], 2: [(3, 4)], 3: [(3, 5)]}
+    for late_ms, detected_by in ((126.0, "sack"), (226.0, "rto")):
+        acks = [(time + late_ms - 126.0 if index > 1 else time, ack) for index, (time, ack) in enumerate(heard)]
+        seen = ladder([*flight, (late_ms, 2)], acks, blocks=blocks)
+        assert [event.detected_by for event in seen.episodes] == [detected_by]
+
+
 def test_one_segment_after_many_duplicates_is_a_restart() -> None:
     """Tahoe: fast retransmit, then a window of one segment whatever the duplicates say."""
     flight = [(0.1 * number, number) for number in range(20)]
