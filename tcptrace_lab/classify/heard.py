@@ -44,8 +44,8 @@ UNLIMITED_SHARE = 0.1
 
 # Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
 # which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in
-# which it ends its slow start itself, or where it was seen to end; in which a timer that expires within a recovery leaves
-# the threshold of that (Linux), or reduces the window again (RFC 5681 equation (4)).
+# which it ends its slow start itself, or where it was seen to end; in which a timer that expires within a recovery
+# leaves the threshold of that (Linux), or reduces the window again (RFC 5681 equation (4)).
 When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
 
 
