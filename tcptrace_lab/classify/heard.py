@@ -175,7 +175,7 @@ class Heard:
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
         # With SACK blocks about, what is outstanding is not what is on the path.
         limited_by, is_bound = self._limited()
-        self.limited = (limited_by == CWND) & (timeline.sacked == 0)
+        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0)
         # Before a recovery: what held the sender back last.
         told = np.where(limited_by == RECOVERY, -1, np.arange(len(limited_by)))
         last = limited_by[np.maximum(np.maximum.accumulate(told), 0)]
