@@ -7,6 +7,7 @@ import functools
 import gzip
 import io
 import itertools
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from tcptrace_lab import read
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.reconstruct.timeline import Timeline, build
 from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Scenario
 from tcptrace_lab.scenario import Path as Way
@@ -245,3 +247,52 @@ def test_an_override_sets_one_key_and_no_other(seed: int, rate: float, buffer: i
         overrides=[f"seed={table['seed']}", "path.nodes.0.rate_bps=10e6", "path.nodes.0.buffer=40"],
     )
     assert back == parse(table)
+
+
+# What a capture has, what 64 bits end at, and what the core's door (core/src/infer/trace.rs) lets in at the most.
+EXTREMES = st.one_of(
+    st.integers(0, 10**9), st.sampled_from([-(2**63), 2**63 - 1, -(2**61), 2**62, -(2**58), 2**58, -1, 2**58 + 1])
+)
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> Timeline:
+    """Columns of any numbers, mostly in the order of time."""
+    sends, acks = draw(st.integers(0, 12)), draw(st.integers(0, 12))
+
+    def column(rows: int, *, rises: bool = False) -> list[int]:
+        values = draw(st.lists(EXTREMES, min_size=rows, max_size=rows))
+        return sorted(values) if rises and draw(st.integers(0, 7)) else values
+
+    offsets = column(sends)
+    return build(
+        {
+            "send_ns": column(sends, rises=True),
+            "send_offset": offsets,
+            "send_end": [min(offset + draw(st.integers(0, 3000)), 2**63 - 1) for offset in offsets],
+            "ack_ns": column(acks, rises=True),
+            "ack_offset": column(acks),
+            "rwnd": column(acks),
+            "sack_high": column(acks),
+            "sacked": column(acks),
+        },
+        smss=draw(st.sampled_from([1, 536, 1448, 2**24])),
+        has_start=draw(st.booleans()),
+        has_sack=draw(st.booleans()),
+    )
+
+
+@MANY
+@given(timeline=timelines())
+def test_columns_of_any_numbers_are_refused_or_worked_through(timeline: Timeline) -> None:
+    """Nothing wraps on the way: what is outstanding is never less than nothing, nor more than was sent."""
+    try:
+        seen = timeline.observed
+    except LabError as error:
+        assert re.search("must not fall|is beyond what a trace has|segments that end", str(error))  # noqa: PT017
+        return
+    flight, sent = seen.column("flight"), sum((timeline.send_end - timeline.send_offset).tolist())
+    assert len(flight) == len(timeline.ack_ns)
+    span = max(timeline.send_end.tolist(), default=0) - min(timeline.send_offset.tolist(), default=0)
+    assert all(0 <= each <= max(span, sent) for each in flight.tolist())
+    assert (timeline.rtt[1] >= 0).all()

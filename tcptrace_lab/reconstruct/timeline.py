@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
+from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.scoreboard import Scoreboard
 
 Ints = NDArray[np.int64]
@@ -56,8 +57,11 @@ class Timeline:
 
     @cached_property
     def observed(self) -> _core.Observed:
-        """What the core makes of it."""
-        return _core.observe(self)
+        """What the core makes of it; a LabError where the columns are no capture's (core/src/infer/trace.rs)."""
+        try:
+            return _core.observe(self)
+        except ValueError as error:
+            raise LabError(f"nothing can be inferred from this flow: {error}") from None
 
     @cached_property
     def snd_max(self) -> Ints:

@@ -6,6 +6,8 @@ use super::{Ack, Loss, State, Values, Window};
 /// alpha and beta in 128ths.
 const SHIFT: u32 = 7;
 const ALPHA_BASE: u64 = 1 << SHIFT;
+// The kernel holds alpha in 32 bits.
+const MOST_FACTOR: u64 = u32::MAX as u64;
 const BETA_MIN: u64 = 1 << (SHIFT - 1);
 /// 0.8.
 const BETA_MAX: u64 = 102;
@@ -144,8 +146,10 @@ impl Htcp {
         let mut factor = 1;
         let time = now - self.last_congestion;
         if time > hz {
-            let beyond = time - hz;
-            factor = 1 + (10 * beyond + (beyond / 2) * (beyond / 2) / hz) / hz;
+            // A square of microseconds: more than 64 bits after two hours.
+            let (beyond, hz) = (u128::from(time - hz), u128::from(hz));
+            let grown = 1 + (10 * beyond + (beyond / 2) * (beyond / 2) / hz) / hz;
+            factor = u64::try_from(grown).map_or(MOST_FACTOR, |grown| grown.min(MOST_FACTOR));
         }
         if self.min_rtt > 0 {
             // 100 ms over RTTmin in eighths, 0.5 to 10.
@@ -188,7 +192,7 @@ impl Window for Htcp {
             self.measure_srtt(state, ack);
         }
         let cwnd = Packets::cwnd(state);
-        if (self.packets.count * self.alpha) >> SHIFT >= cwnd {
+        if self.packets.count.saturating_mul(self.alpha) >> SHIFT >= cwnd {
             Packets::set_cwnd(state, cwnd + 1);
             self.packets.count = 0;
             self.update_alpha(self.ticks(ack.now_ns));

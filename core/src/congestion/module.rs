@@ -35,6 +35,11 @@ impl Kernel {
     }
 }
 
+/// A kernel counts packets in 32 bits.
+fn counted(packets: f64) -> u64 {
+    (packets as u64).min(u32::MAX.into())
+}
+
 /// The window in packets and Linux's `snd_cwnd_cnt`.
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
@@ -55,7 +60,7 @@ impl Packets {
     }
 
     pub fn cwnd(state: &State) -> u64 {
-        (state.cwnd / state.smss) as u64
+        counted(state.cwnd / state.smss)
     }
 
     pub fn set_cwnd(state: &mut State, packets: u64) {
@@ -77,7 +82,7 @@ impl Packets {
 
     /// Packets acknowledged by this ACK.
     pub fn acked(state: &State, ack: &Ack) -> u64 {
-        (ack.newly_acked / state.smss).round() as u64
+        counted((ack.newly_acked / state.smss).round())
     }
 
     /// Every ACK, in any state.

@@ -94,11 +94,13 @@ impl Westwood {
     /// Bandwidth times the least round trip, in packets.
     fn pipe(&self, state: &State) -> u64 {
         let per_packet = self.segment_bytes(state);
+        // A burst read at one stamp over a round trip of days: more than 64 bits.
+        let product = u128::from(self.bandwidth) * u128::from(self.min_rtt);
         let bytes = match self.packets.kernel {
-            Kernel::V2_6 => self.bandwidth * self.min_rtt,
-            Kernel::V6 => (self.bandwidth * self.min_rtt / 1000) >> 4,
+            Kernel::V2_6 => product,
+            Kernel::V6 => (product / 1000) >> 4,
         };
-        (bytes / per_packet).max(2)
+        u64::try_from(bytes / u128::from(per_packet)).map_or(u64::MAX, |packets| packets.max(2))
     }
 
     fn segment_bytes(&self, state: &State) -> u64 {

@@ -47,7 +47,9 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
     // behind it one that does not follow in the burst: no ACK released it.
     let mut told = vec![0_u8; count];
     let mut before = 0;
-    let burst_ns = (BURST_GAPS.get() * closest_ns(trace)).max(HOST_NS.get() / 4);
+    let burst_ns = closest_ns(trace)
+        .saturating_mul(BURST_GAPS.get())
+        .max(HOST_NS.get() / 4);
     for (send, &known) in seen.acks_before_send.iter().enumerate() {
         let known = known as usize;
         if known > 0 && known < count {

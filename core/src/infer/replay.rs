@@ -247,8 +247,10 @@ pub fn play_watched(
                 };
             }
             Event::Recovered => {
-                if !has_restarted {
-                    state.cwnd = state.ssthresh.min(row.room.most_after);
+                // Infinite: of no loss that the tape tells of.
+                let left = state.ssthresh.min(row.room.most_after);
+                if !has_restarted && left.is_finite() {
+                    state.cwnd = left;
                 }
                 control.on_recovered(&mut state, row.now_ns, row.snd_nxt);
             }

@@ -48,7 +48,17 @@ pub enum TapeError {
     Length,
     #[error("an event without a name")]
     Event,
+    #[error("{0} is beyond what a trace has")]
+    Range(&'static str),
 }
+
+// A kernel's 32 bits of milliseconds go round after 50 days, and the squares of times that H-TCP takes do not fit far
+// beyond: a control's clock stands still from then on.
+const CLOCK_ENDS_NS: i64 = 1 << 52;
+// As at the trace's door (trace.rs): differences fit.
+const MOST_NS: i64 = 1 << 62;
+// 256 TB. Controls count bytes in sixteenths and thousandths, in 64 bits.
+const MOST_BYTES: i64 = 1 << 48;
 
 impl Heard<'_> {
     pub fn checked(&self) -> Result<(), TapeError> {
@@ -72,6 +82,24 @@ impl Heard<'_> {
         let known = |&event: &u8| usize::from(event) < Event::ALL.len();
         if !self.event.iter().all(known) {
             return Err(TapeError::Event);
+        }
+        for (name, column, most) in [
+            ("now_ns", self.now_ns, MOST_NS),
+            ("zero_ns", &[self.zero_ns], MOST_NS),
+            ("rtt_ns", self.rtt_ns, MOST_NS),
+            ("una", self.una, MOST_BYTES),
+            ("nxt", self.nxt, MOST_BYTES),
+            ("flight_size", self.flight_size, MOST_BYTES),
+            ("newly_acked", self.newly_acked, MOST_BYTES),
+            ("newly_sacked", self.newly_sacked, MOST_BYTES),
+            ("flight", self.flight, MOST_BYTES),
+        ] {
+            if column.iter().any(|value| !(-most..=most).contains(value)) {
+                return Err(TapeError::Range(name));
+            }
+        }
+        if self.most_after.iter().any(|most| most.is_nan()) {
+            return Err(TapeError::Range("most_after"));
         }
         Ok(())
     }
@@ -111,10 +139,12 @@ impl<'a> Tape<'a> {
                 }
                 None => return None,
             };
-            now = row.now_ns.saturating_sub(heard.zero_ns).max(now);
+            let heard_ns = row.now_ns.saturating_sub(heard.zero_ns);
+            now = heard_ns.clamp(now, CLOCK_ENDS_NS);
             una = row.snd_una.max(una);
             nxt = row.snd_nxt.max(una).max(nxt);
-            row.rtt_ns = row.rtt_ns.map(|rtt_ns| rtt_ns.min(now));
+            let rtt_ns = row.rtt_ns.map(|rtt_ns| rtt_ns.min(now));
+            row.rtt_ns = rtt_ns.filter(|&rtt_ns| rtt_ns > 0);
             row.now_ns = now.saturating_add(later_ns);
             (row.snd_una, row.snd_nxt) = (una, nxt);
             Some(row)

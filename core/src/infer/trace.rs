@@ -6,6 +6,17 @@
 use super::duplicate::{Answer, received_twice};
 use crate::recovery::DetectedBy;
 
+// What no capture has, and what every sum and product behind the door fits `i64` for. Two times differ by less than
+// 2^61 + 2^62, so a difference, and the whole of a run as a sum of its parts, fit.
+const EARLIEST_NS: i64 = -(1 << 61);
+const LATEST_NS: i64 = 1 << 62;
+// Two offsets differ by less than 2^59: eight times a flight, or a flight and eight full segments, fit.
+const MOST_BYTES: i64 = 1 << 58;
+// A full segment times any number of rows (2^31) is below 2^55.
+const LARGEST_SEGMENT: i64 = 1 << 24;
+// A place is also counted backwards, in 32 bits.
+const MOST_ROWS: usize = i32::MAX as usize;
+
 /// One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trace<'a> {
@@ -44,12 +55,22 @@ pub enum TraceError {
         found: usize,
         wanted: usize,
     },
-    #[error("sack_first must not fall")]
-    Order,
+    #[error("{name} must not fall")]
+    Order { name: &'static str },
+    #[error("{name}: {found} is beyond what a trace has ({least} to {most})")]
+    Range {
+        name: &'static str,
+        found: i64,
+        least: i64,
+        most: i64,
+    },
+    #[error("segments that end before they begin, or of more bytes than a sender has")]
+    Sizes,
 }
 
 impl Trace<'_> {
-    /// The columns belong together: every later step indexes one by another.
+    /// The columns belong together, and are in the order of time: every later step indexes one by another. Their values
+    /// are such that no step wraps.
     pub fn checked(self) -> Result<Self, TraceError> {
         let (sends, acks) = (self.send_ns.len(), self.ack_ns.len());
         let blocks = if self.sack_first.is_empty() {
@@ -81,9 +102,59 @@ impl Trace<'_> {
                 });
             }
         }
-        let rises = self.sack_first.windows(2).all(|pair| pair[0] <= pair[1]);
-        if !rises || self.sack_first.first().is_some_and(|&first| first < 0) {
-            return Err(TraceError::Order);
+        for (name, column) in [
+            ("send_ns", self.send_ns),
+            ("ack_ns", self.ack_ns),
+            ("sack_first", self.sack_first),
+        ] {
+            if column.windows(2).any(|pair| pair[0] > pair[1]) {
+                return Err(TraceError::Order { name });
+            }
+        }
+        self.in_range()
+    }
+
+    /// Nothing is beyond what the steps behind the door count with.
+    fn in_range(self) -> Result<Self, TraceError> {
+        let (times, offsets) = ((EARLIEST_NS, LATEST_NS), (-MOST_BYTES, MOST_BYTES));
+        let (sizes, rows) = ((0, MOST_BYTES), (0, MOST_ROWS as i64));
+        let dsacks: Vec<i64> = self.dsacks.iter().flat_map(|&(l, r)| [l, r]).collect();
+        for (name, column, (least, most)) in [
+            ("send_ns", self.send_ns, times),
+            ("ack_ns", self.ack_ns, times),
+            ("send_offset", self.send_offset, offsets),
+            ("send_end", self.send_end, offsets),
+            ("ack_offset", self.ack_offset, offsets),
+            ("rwnd", self.rwnd, sizes),
+            ("sack_high", self.sack_high, offsets),
+            ("sacked", self.sacked, sizes),
+            ("sack_first", self.sack_first, rows),
+            ("sack_edges", self.sack_edges, offsets),
+            ("dsacks", &dsacks, offsets),
+            ("smss", &[self.smss], (1, LARGEST_SEGMENT)),
+            (
+                "rows",
+                &[self.send_ns.len() as i64, self.ack_ns.len() as i64],
+                rows,
+            ),
+        ] {
+            let within = least..=most;
+            if let Some(&found) = column.iter().find(|&value| !within.contains(value)) {
+                return Err(TraceError::Range {
+                    name,
+                    found,
+                    least,
+                    most,
+                });
+            }
+        }
+        let mut total = 0_i64;
+        for (&offset, &end) in self.send_offset.iter().zip(self.send_end) {
+            // Both are in range: their difference is.
+            total = total.saturating_add(end - offset);
+            if end < offset || total > MOST_BYTES {
+                return Err(TraceError::Sizes);
+            }
         }
         Ok(self)
     }

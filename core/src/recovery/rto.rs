@@ -49,7 +49,8 @@ impl Rto {
         };
         self.srtt_ns = Some(srtt_ns);
         // (2.4): RTO = SRTT + max(G, K * RTTVAR), K = 4.
-        let rto_ns = srtt_ns + self.granularity_ns.max(4 * self.rttvar_ns);
+        let more_ns = self.granularity_ns.max(self.rttvar_ns.saturating_mul(4));
+        let rto_ns = srtt_ns.saturating_add(more_ns);
         self.rto_ns = rto_ns.clamp(self.min_ns, self.max_ns);
         self.backoff = 0;
     }
