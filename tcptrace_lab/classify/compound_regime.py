@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
+# Phases after which none can come that would change the case: the queue does not fall below gamma again.
+SETTLED = frozenset({3, 4})
 # A loss may end a cycle before its phase 4.
 CASE_OF_PHASES = {phases: case for case, phases in PHASES_OF_CASE.items()} | {(1, 2, 3): 4, (2, 3): 5}
 # A queue of fewer packets than this is no queue: two are a delayed ACK's pair, and the base round trip may be one off.
@@ -28,10 +30,16 @@ EMPTY_PACKETS = 2.0
 LINEAR_ROUNDS = 2
 # A recovery drains the queue for a round trip, whatever comes after it.
 DRAINED_STEPS = 1
+# A loss is noticed a round trip after the overflow: a delay window that closes then has prevented nothing. Round trips
+# of the cycle that must follow; where in its round trip the overflow fell is not seen.
+NOTICED_ROUNDS = 0.5
 # One oscillation must be the most frequent of at least so many, to be named.
 FEWEST_OSCILLATIONS = 3
-# The queue that a step met is known to within a packet: one is in service, and an ACK may stand for two.
+# The queue that a step met is known to within a packet: one is in service, and an ACK may stand for two; and when a
+# phase begins, to within a round trip.
 QUEUE_SLACK = 1.0
+# For so much of the time, if not most of it, the cycles have the phases of a case: it is possible.
+OFTEN_SHARE = 0.25
 # A delay window that closes over less than this share of gamma was cut by a loss, not by delay.
 CLOSES_SHARE = 0.5
 # Counts of oscillations scatter by their square roots: what lies within two of them is tied.
@@ -44,8 +52,8 @@ OPEN_KEYS = ("compatible", "oscillation_tied")
 class CompoundRegime:
     """`case` None: the cycles disagree, or none is whole. Windows in packets; `gamma` the replayed candidate's.
 
-    `compatible`: the cases if every queue were a packet more or less; `oscillation_tied`: those as frequent as the one
-    named, as far as their number tells.
+    `compatible`: the cases if every queue were a packet, every phase a round trip more or less; `oscillation_tied`:
+    those as frequent as the one named, as far as their number tells.
     """
 
     case: int | None
@@ -100,40 +108,84 @@ class Step:
     queued: float
 
 
-def compound_regime(tape: Tape, *, memory: Mapping[str, Floats], cwnd: Floats, gamma: float | None) -> CompoundRegime:
-    """The regime of a sender identified as Compound; `memory` and `cwnd` are its replay's columns."""
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Where a phase is taken to begin: what counts as an empty queue, as its draining, as noticed too late."""
+
+    empty: float = EMPTY_PACKETS
+    drained: int = DRAINED_STEPS
+    noticed: float = NOTICED_ROUNDS
+
+
+AS_SEEN = Reading()
+# A packet or a round trip more or less.
+OTHER_READINGS = (
+    Reading(empty=EMPTY_PACKETS - QUEUE_SLACK),
+    Reading(empty=EMPTY_PACKETS + QUEUE_SLACK),
+    Reading(drained=DRAINED_STEPS - 1),
+    Reading(drained=DRAINED_STEPS + 1),
+    Reading(noticed=0.0),
+    Reading(noticed=2 * NOTICED_ROUNDS),
+)
+
+
+def compound_regime(
+    tape: Tape, *, memory: Mapping[str, Floats], cwnd: Floats, gamma: float | None, pipe: float | None = None
+) -> CompoundRegime:
+    """The regime of a sender identified as Compound; `memory` and `cwnd` are its replay's columns, `pipe` its mu tau.
+
+    Without `pipe` (in packets) the queue is the one that the delay window went by, which is a round trip old.
+    """
     at_work = [tape.rows(epoch) for epoch in tape.epochs if not epoch.is_slow_start]
     # A loss moves the delay window too: that is no phase.
     rows = set(np.concatenate(at_work).tolist()) if at_work else set()
-    steps = [step for step in _steps(memory, cwnd / tape.smss) if step.row in rows]
-    cycles = _cycles(tape)
+    window = _window(tape, cwnd)
+    steps = [step for step in _steps(memory, window, pipe) if step.row in rows]
+    cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
     floor = 0.0 if gamma is None else CLOSES_SHARE * gamma
-    found = [
-        tuple(phases_of(own, steps, memory["dwnd"], tape.round_of_row, floor=floor, empty=empty) for own in cycles)
-        for empty in (EMPTY_PACKETS, EMPTY_PACKETS - QUEUE_SLACK, EMPTY_PACKETS + QUEUE_SLACK)
+    readings = [
+        [phases_of(own, steps, memory["dwnd"], rounds, floor=floor, reading=each) for own, _ in cycles]
+        for each in (AS_SEEN, *OTHER_READINGS)
     ]
-    case, *others = (case_of(phases) for phases in found)
-    compatible = tuple(sorted({each for each in (case, *others) if each is not None}))
-    oscillation, tied, theta_max, theta_min = _oscillation(steps, cwnd / tape.smss)
+    # What the capture's end cuts short is told by what it cannot lose any more.
+    told = [ends or not SETTLED.isdisjoint(phases) for (_, ends), phases in zip(cycles, readings[0], strict=True)]
+    lengths = [int(tape.round_of_row[own[-1]] - tape.round_of_row[own[0]]) for own, _ in compress(cycles, told)]
+    found, *others = (tuple(compress(phases, told)) for phases in readings)
+    case = case_of(found, lengths)
+    compatible = tuple(sorted({each for phases in (found, *others) for each in _often(phases, lengths)}))
+    oscillation, tied, theta_max, theta_min = _oscillation(steps)
     return CompoundRegime(
         case=case,
         compatible=compatible,
-        phases_per_cycle=found[0],
+        phases_per_cycle=found,
         oscillation=oscillation,
         oscillation_tied=tied,
         theta_max=theta_max,
         theta_min=theta_min,
         gamma=gamma,
-        reasons=tuple(_reasons(case, compatible, found[0], oscillation, tied)),
+        reasons=tuple(_reasons(case, compatible, found, oscillation, tied)),
     )
 
 
-def case_of(cycles: Sequence[tuple[int, ...]]) -> int | None:
-    """The case that more than half of the cycles have the phases of."""
-    cases = [CASE_OF_PHASES.get(phases) for phases in cycles]
-    counted = Counter(case for case in cases if case is not None)
-    best = counted.most_common(1)
-    return best[0][0] if best and best[0][1] * 2 > len(cases) else None
+def case_of(cycles: Sequence[tuple[int, ...]], lengths: Sequence[float]) -> int | None:
+    """The case of cycles that last for more than half of the time; `lengths` in round trips."""
+    found = [case for case, rounds in _cases(cycles, lengths).items() if rounds * 2 > sum(lengths)]
+    return found[0] if found else None
+
+
+def _often(cycles: Sequence[tuple[int, ...]], lengths: Sequence[float]) -> list[int]:
+    """The cases of cycles that last for a good part of the time."""
+    return [case for case, rounds in _cases(cycles, lengths).items() if rounds >= OFTEN_SHARE * sum(lengths)]
+
+
+def _cases(cycles: Sequence[tuple[int, ...]], lengths: Sequence[float]) -> dict[int, float]:
+    """The round trips of the cycles of each case."""
+    counted: dict[int, float] = {}
+    for phases, rounds in zip(cycles, lengths, strict=True):
+        if phases in CASE_OF_PHASES:
+            case = CASE_OF_PHASES[phases]
+            counted[case] = counted.get(case, 0.0) + rounds
+    return counted
 
 
 def _reasons(
@@ -146,62 +198,92 @@ def _reasons(
     if not cycles:
         yield "no whole cycle of avoidance: Compound's case is not seen"
     elif case is None:
-        yield "Compound's cycles do not agree on a case"
+        counted = Counter(CASE_OF_PHASES[phases] for phases in cycles if phases in CASE_OF_PHASES)
+        often = ", ".join(f"case {each} in {count}" for each, count in counted.most_common())
+        yield f"Compound's {len(cycles)} cycles do not agree on a case: {often or 'they have none of the six'}"
     else:
         own = sum(CASE_OF_PHASES.get(phases) == case for phases in cycles)
         yield f"{own} of {len(cycles)} cycles have the phases of Compound's case {case}"
     others = [other for other in compatible if other != case]
     if others:
-        yield f"with a packet more or less in the queue it is Compound's case {' or '.join(map(str, others))}"
+        yield f"with a packet or a round trip more or less it is Compound's case {' or '.join(map(str, others))}"
     if tied:
         yield f"the delay window oscillates {oscillation}, as often {', '.join(tied)}"
 
 
-def _cycles(tape: Tape) -> list[Ints]:
-    """The rows of each avoidance from a recovery to the next loss."""
-    found = []
-    for _, parts in groupby(tape.epochs, key=lambda epoch: epoch.number):
-        own = [part for part in parts if not part.is_slow_start and part.begin == "recovery" and part.ends_in_loss]
-        rows = [rows for part in own if len(rows := tape.rows(part))]
-        if rows:
-            found.append(np.concatenate(rows))
+def _window(tape: Tape, cwnd: Floats) -> Floats:
+    """In packets: the replay's, where what is outstanding shows it to within a segment of that."""
+    window = cwnd / tape.smss
+    for epoch in tape.epochs:
+        at_work = epoch.at_work
+        shown = at_work[epoch.has_sent[at_work]]
+        rows, flight = tape.rows(epoch)[shown], epoch.flight[shown] / tape.smss
+        window[rows] = np.clip(window[rows], flight, flight + 1)
+    return window
+
+
+def _rounds(round_of_row: Ints) -> Floats:
+    """Round trips up to each row, with the part of its own that is over."""
+    starts = np.flatnonzero(np.diff(round_of_row, prepend=-1))
+    ends = np.append(starts, len(round_of_row))
+    found: Floats = np.interp(np.arange(len(round_of_row)), ends, np.append(round_of_row[starts], round_of_row[-1] + 1))
     return found
 
 
-def _steps(memory: Mapping[str, Floats], window: Floats) -> list[Step]:
-    """Where the delay window moved; the queue is Delta = w (1 - base RTT / least RTT of the round)."""
+def _cycles(tape: Tape) -> list[tuple[Ints, bool]]:
+    """The rows of each avoidance from a recovery on, and whether it lasts to the next loss: the last may not."""
+    found = []
+    for number, parts in groupby(tape.epochs, key=lambda epoch: epoch.number):
+        own = [part for part in parts if not part.is_slow_start and part.begin == "recovery"]
+        ends = any(part.ends_in_loss for part in own)
+        rows = np.concatenate([tape.rows(part) for part in own]) if own else np.zeros(0, dtype=np.int64)
+        if len(rows) and (ends or number == tape.epochs[-1].number):
+            found.append((rows, ends))
+    return found
+
+
+def _steps(memory: Mapping[str, Floats], window: Floats, pipe: float | None) -> list[Step]:
+    """Where the delay window moved, and the queue then: what is above `pipe`, or w (1 - base RTT / least RTT)."""
     dwnd = memory["dwnd"]
     moved = np.flatnonzero(np.diff(dwnd) != 0) + 1
     steps = []
     for row in moved.tolist():
         base, least = memory["base_rtt_ns"][row - 1], memory["round_min_rtt_ns"][row - 1]
-        queued = float(window[row - 1] * (1 - base / least)) if least > 0 else float("nan")
-        steps.append(Step(row=row, size=float(dwnd[row] - dwnd[row - 1]), window=float(window[row - 1]), queued=queued))
+        before = float(window[row - 1])
+        told = before * (1 - base / least) if least > 0 else float("nan")
+        queued = told if pipe is None else before - pipe
+        steps.append(Step(row=row, size=float(dwnd[row] - dwnd[row - 1]), window=before, queued=float(queued)))
     return steps
 
 
 def phases_of(
-    rows: Ints, steps: Sequence[Step], dwnd: Floats, round_of_row: Ints, *, floor: float, empty: float = EMPTY_PACKETS
+    rows: Ints,
+    steps: Sequence[Step],
+    dwnd: Floats,
+    rounds: Floats,
+    *,
+    floor: float,
+    reading: Reading = AS_SEEN,
 ) -> tuple[int, ...]:
-    """The phases of one cycle, from its rows of a replay, or of a simulator's truth.
+    """The phases of one cycle, from its rows of a replay, or of a simulator's truth; `rounds`: round trips up to each.
 
-    Over a queue of less than `floor` packets nothing closes the window, below `empty` there is none.
+    Over a queue of less than `floor` packets nothing closes the window.
     """
     own = [step for step in steps if rows[0] <= step.row <= rows[-1]]
     opened = [step for step in own if step.size > 0]
-    closed = [step for step in own if step.size < 0 and step.queued >= floor]
+    over = rounds[rows[-1]] - reading.noticed
+    closed = [step for step in own if step.size < 0 and step.queued >= floor and rounds[step.row] <= over]
     before_closing = [step for step in opened if not closed or step.row < closed[0].row]
     shut = rows[dwnd[rows] == 0]
     after = shut[shut > closed[-1].row] if closed else shut if not opened else shut[:0]
-    rounds = int(round_of_row[after[-1]] - round_of_row[after[0]]) if len(after) else 0
     found = []
-    if sum(step.queued < empty for step in before_closing) > DRAINED_STEPS:
+    if sum(step.queued < reading.empty for step in before_closing) > reading.drained:
         found.append(1)
-    if any(step.queued >= empty for step in before_closing):
+    if any(step.queued >= reading.empty for step in before_closing):
         found.append(2)
     if closed:
         found.append(3)
-    if rounds >= LINEAR_ROUNDS:
+    if len(after) and rounds[after[-1]] - rounds[after[0]] >= LINEAR_ROUNDS:
         found.append(4)
     # Section 3: once the delay window has given way, phase 2 was passed, however short, and phase 4 follows.
     if closed:
@@ -210,7 +292,7 @@ def phases_of(
 
 
 def _oscillation(
-    steps: Sequence[Step], window: Floats
+    steps: Sequence[Step],
 ) -> tuple[str | None, tuple[str, ...], float | None, float | None]:
     """m:n, the most frequent run of openings and the closings after; what is tied with it; the windows at its ends."""
     found: Counter[str] = Counter()
@@ -222,7 +304,8 @@ def _oscillation(
             name = f"{len(up)}:{len(down)}"
             found[name] += 1
             tops.setdefault(name, []).append(down[0].window)
-            lows.setdefault(name, []).append(float(window[down[-1].row]))
+            # What is outstanding takes a round trip to fall to the window left.
+            lows.setdefault(name, []).append(down[0].window + sum(step.size for step in down))
     if not found or found.most_common(1)[0][1] < FEWEST_OSCILLATIONS:
         return None, (), None, None
     (name, most), *rest = found.most_common()

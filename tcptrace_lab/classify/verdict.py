@@ -198,13 +198,18 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
     )
 
 
-def _compound(identified: Identified) -> CompoundRegime | None:
+def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | None:
     """The regime of the sender, if it is Compound, or if it may be."""
     best = next((each for each in identified.left if each.candidate.name == "compound"), None)
     if best is None or not len(best.sizes):
         return None
     found = compound_regime(
-        best.tape, memory=best.memory(), cwnd=best.cwnd(), gamma=best.candidate.parameters.get("gamma")
+        best.tape,
+        memory=best.memory(),
+        cwnd=best.cwnd(),
+        gamma=best.candidate.parameters.get("gamma"),
+        # With others on the path the rate found is this flow's share, which changes.
+        pipe=None if path.bottleneck_pps.high is None else path.bdp_packets.value,
     )
     # The only one left, if not followed closely enough for its name, is Compound or none of the table.
     return found if len(identified.left) == 1 else found.if_it_is()
@@ -230,7 +235,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     identified = NOT_IDENTIFIED if hidden else identify_sender(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
-    compound = _compound(identified)
+    compound = _compound(identified, path)
     if obstacles.hides_window:
         expectation = not_asked("the window is not visible in this capture: no model is asked")
     else:

@@ -18,7 +18,10 @@ RUNS = (
     ("kernel", "ctcp_case2_50M", 2, 30.0, None),
     ("kernel", "ctcp_case3_g90", 3, 90.0, None),
     ("kernel", "ctcp_case4_20M", 4, 30.0, "7:1"),
-    ("kernel", "ctcp_osc42_96M", None, 30.0, "4:2"),
+    ("kernel", "ctcp_case5_20M", 5, 30.0, None),
+    # Neither ends its only steady cycle: it has oscillated for most of the run.
+    ("kernel", "ctcp_osc31_100M", 4, 30.0, "3:1"),
+    ("kernel", "ctcp_osc42_96M", 4, 30.0, "4:2"),
 )
 
 

@@ -26,13 +26,14 @@ PATHS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
 def test_what_a_row_of_the_table_says(row: dict[str, Any]) -> None:
-    """Regime, case and control."""
+    """Regime, case, oscillation and control."""
     (verdict,) = classify(capture_of(row))
     found = verdict.as_dict()
     seen = {
         "regime": found["slow_starts"]["regime"],
         "case": found["compound"]["case"],
         "control": found["sender_tcp"]["congestion_control"],
+        "oscillation": found["compound"]["oscillation"],
     }
     expected = dict(row["expect"])
     if "compatible" in expected:

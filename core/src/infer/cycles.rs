@@ -193,11 +193,11 @@ pub fn places(
             of_part.push(cycles.cycles.len() - 1);
         }
         if let Some((una, nxt)) = variables(seen, ack) {
-            let end = of_part.len().checked_sub(1).and_then(|part| ends[part]);
+            let part = of_part.len().checked_sub(1);
             cycles.window(Moment {
                 snd_una: una,
                 snd_nxt: nxt,
-                is_slow_start: end.is_some_and(|end| ack <= end),
+                is_slow_start: part.is_some_and(|part| is_below(&parts[part], ends[part], ack)),
                 has_restarted: restarts,
             });
         }
@@ -232,6 +232,12 @@ fn variables(seen: &Sequence, ack: usize) -> Option<(u64, u64)> {
     let top = sent.checked_sub(1).map_or(una, |last| seen.snd_max[last]);
     let from_first = |number: i64| number.max(seen.first_offset).abs_diff(seen.first_offset);
     Some((from_first(una), from_first(top.max(una))))
+}
+
+/// Whether `cwnd` is below `ssthresh` after an ACK: the one with which slow start ended has reached it.
+fn is_below(part: &Stretch, end: Option<usize>, ack: usize) -> bool {
+    let reached = part.peak.filter(|_| part.has_threshold);
+    end.is_some_and(|end| ack <= end && reached != Some(ack))
 }
 
 fn slow_start_end(seen: &Sequence, part: &Stretch, flight: &[i64]) -> Option<usize> {

@@ -282,19 +282,23 @@ impl Finder<'_> {
                 && self.is_repeated_since(rank, event.first_send)
                 && trace.send_offset[send] <= seen.una_at(send)
         });
-        if !trace.has_sack {
+        // With SACK two may be one recovery's.
+        let few = match (trace.has_sack, event.restarts) {
             // RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
-            return repeated.map(|rank| seen.again[rank] as usize).collect();
-        }
-        let few = if event.restarts { 1 } else { 2 };
+            (false, _) => usize::MAX,
+            (true, true) => 1,
+            (true, false) => 2,
+        };
         let mut expired: Vec<usize> = Vec::new();
         for rank in repeated {
             let send = seen.again[rank] as usize;
             // Once the timer has expired the sender goes through what is lost from its window of one segment on: only
-            // what has been sent again since then, and is sent once more, is a second expiry.
+            // what has been sent again since then, and is sent once more, is a second expiry. Without SACK it may have
+            // sent again what had arrived: then silence tells as well.
             let goes_on = expired
                 .last()
-                .is_some_and(|&last| !self.is_repeated_since(rank, last));
+                .is_some_and(|&last| !self.is_repeated_since(rank, last))
+                && (trace.has_sack || !self.is_silent(send));
             if !goes_on && self.sends_until_answer(send) <= few {
                 expired.push(send);
             }

@@ -108,7 +108,7 @@ pub fn stretches(
             peak,
             grown_from: flight[cut.first..until].iter().copied().min().unwrap_or(0),
             grown_to: flight[cut.first..=upto].iter().copied().max().unwrap_or(0),
-            has_threshold: peak.is_some_and(|peak| turns(trace, flight, peak, last)),
+            has_threshold: peak.is_some_and(|peak| turns(trace, seen, flight, peak, last)),
             started_by: cut.event,
             ended_by,
         });
@@ -216,17 +216,20 @@ fn growth_end(
 }
 
 /// Whether the flight stayed where slow start had ended, with room left in the receiver's window.
-fn turns(trace: &Trace, flight: &[i64], peak: usize, last: usize) -> bool {
+fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usize) -> bool {
     // A round trip of ACKs: as many as there were segments outstanding, or half as many.
     let round = (flight[peak] / (2 * trace.smss.max(1))).max(2) as usize;
-    let rows = peak + 1..last.min(peak.saturating_add(round)) + 1;
+    // A duplicate ACK moves nothing, whatever the window is.
+    let rows: Vec<usize> = (peak + 1..last.min(peak.saturating_add(round)) + 1)
+        .filter(|&ack| seen.newly_acked(ack) > 0)
+        .collect();
     if rows.len() < 2 {
         return false;
     }
     let floor = flight[peak] as f64 * (1.0 - FALL.get());
     let stays = rows
-        .clone()
-        .filter(|&ack| flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor)
+        .iter()
+        .filter(|&&ack| flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor)
         .count();
     stays * 2 > rows.len()
 }
