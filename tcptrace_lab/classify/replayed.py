@@ -2,9 +2,11 @@
 
 A sender held back by the receiver's window or by its application shows only that its window is not smaller than what
 is outstanding. Its control goes on from the window last seen: without growth, or with as much as every ACK allows.
-Between the two lies what it had, whatever its stack makes of a window that is not used (RFC 2861, 5681 section 4.1,
-7661): the lower bound stays what is outstanding, the upper one is finite. Where the threshold was never met, it is the
-one that the control set at the last loss. Errs upwards: the upper bound of a long pause in slow start is far away.
+Between the two lies what it had, whatever its stack makes of a window that is not used; the value is the first, which
+is what Linux does (RFC 7661). The lower bound is the window last seen, for as long as no stack takes an unused one back
+(RFC 2861, RFC 5681 section 4.1): after that it is what is outstanding. Where the threshold was never met,
+it is the one that the control set at the last loss. Errs upwards: the upper bound of a long pause in slow start is far
+away.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
+# RFC 2861 and 5681 section 4.1 take an unused window back after a retransmission timeout: no stack's is shorter.
+KEPT_NS = 200_000_000
+# Bounds that are no farther apart are those of a window at work (core/src/infer/windows.rs), which is seen.
+SEEN_SEGMENTS = 3.0
 # Thresholds that controls agree on: to within a segment, as the window itself is seen.
 AGREED_SEGMENTS = 1.0
 
@@ -71,17 +77,30 @@ def with_replay(seen: Reconstruction, identified: Identified) -> pd.DataFrame:
     table = seen.envelope
     if not identified.left or not len(table):
         return table
-    hidden = table["cwnd_high"].isna().to_numpy() & (table["limited_by"] != "recovery").to_numpy()
+    hidden = _is_hidden(seen, table)
     unmet = table["ssthresh"].isna().to_numpy()
     if not (hidden.any() or unmet.any()):
         return table
     written = tape(seen, follows=True)
-    rows = _rows(seen, written, table)
-    high, ssthresh = _bounds(seen, identified, written, rows)
+    had = _had(seen, identified, written, _rows(seen, written, table))
+    wanted = hidden & _is_anchored(seen, table)
+    high = _high(table, had.most, wanted, seen.timeline.smss)
+    low = _low(table, had.least, wanted, seen.timeline.smss)
+    most = high.to_numpy(dtype=np.int64, na_value=LARGEST)
+    value = np.clip(np.round(had.value), low, most).astype(np.int64)
     return table.assign(
-        cwnd_high=_high(table, high, hidden & _is_anchored(seen, table), seen.timeline.smss),
-        ssthresh=_filled(table["ssthresh"], ssthresh, unmet & ~_backs_off(seen, table)),
+        cwnd=np.where(wanted, value, table["cwnd"]),
+        cwnd_low=low,
+        cwnd_high=high,
+        ssthresh=_filled(table["ssthresh"], had.ssthresh, unmet & ~_backs_off(seen, table)),
     )
+
+
+def _is_hidden(seen: Reconstruction, table: pd.DataFrame) -> Bools:
+    """Outside recoveries, where the bounds are not those of a window at work."""
+    apart = table["cwnd_high"].to_numpy(dtype=float, na_value=np.inf) - table["cwnd_low"].to_numpy()
+    found: Bools = (apart > SEEN_SEGMENTS * seen.timeline.smss) & (table["limited_by"] != "recovery").to_numpy()
+    return found
 
 
 def _rows(seen: Reconstruction, written: Tape, table: pd.DataFrame) -> Ints:
@@ -92,18 +111,32 @@ def _rows(seen: Reconstruction, written: Tape, table: pd.DataFrame) -> Ints:
     return found
 
 
-def _bounds(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints) -> tuple[Floats, Floats]:
-    """The largest window of any candidate at each row, and the threshold where they agree (NaN: they do not)."""
-    high = np.zeros(len(rows))
-    least, most = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
-    for each in identified.left:
-        for at_most in (False, True):
-            cwnd, ssthresh = _played(each, written, at_most=at_most)
-            high = np.maximum(high, cwnd[rows])
-            least, most = np.minimum(least, ssthresh[rows]), np.maximum(most, ssthresh[rows])
-    smss = seen.timeline.smss
-    agreed = np.isfinite(most) & (np.where(np.isfinite(most), most, 0.0) - least <= AGREED_SEGMENTS * smss)
-    return high, np.where(agreed, least, np.nan)
+@dataclass(frozen=True, kw_only=True)
+class Had:
+    """At each row: the windows of all candidates that do not grow unused, `least` of them and the likeliest's `value`;
+    the `most` of any; the threshold where they agree (NaN: they do not)."""
+
+    value: Floats
+    least: Floats
+    most: Floats
+    ssthresh: Floats
+
+
+def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints) -> Had:
+    found = [(_played(each, written, at_most=False), _played(each, written, at_most=True)) for each in identified.left]
+    kept = np.stack([cwnd[rows] for (cwnd, _), _ in found])
+    grown = np.stack([cwnd[rows] for _, (cwnd, _) in found])
+    thresholds = np.stack([ssthresh[rows] for both in found for _, ssthresh in both])
+    least, most = thresholds.min(axis=0), thresholds.max(axis=0)
+    agreed = np.isfinite(most) & (
+        np.where(np.isfinite(most), most, 0.0) - least <= AGREED_SEGMENTS * seen.timeline.smss
+    )
+    return Had(
+        value=kept[0],
+        least=kept.min(axis=0),
+        most=np.maximum(kept, grown).max(axis=0),
+        ssthresh=np.where(agreed, least, np.nan),
+    )
 
 
 def _played(each: Replay, written: Tape, *, at_most: bool) -> tuple[Floats, Floats]:
@@ -137,13 +170,27 @@ def _backs_off(seen: Reconstruction, table: pd.DataFrame) -> Bools:
     return found
 
 
-def _high(table: pd.DataFrame, high: Floats, wanted: Bools, smss: int) -> pd.arrays.IntegerArray:
+def _high(table: pd.DataFrame, most: Floats, wanted: Bools, smss: int) -> pd.arrays.IntegerArray:
     before = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=-1)
     # A sender leaves less than a segment of its window unused.
     least = table["cwnd"].to_numpy() + smss
-    is_known = wanted & (high < LARGEST)
-    values = np.where(is_known, np.maximum(np.ceil(np.minimum(high, LARGEST)).astype(np.int64), least), before)
+    is_known = wanted & (before < 0) & (most < LARGEST)
+    values = np.where(is_known, np.maximum(np.ceil(np.minimum(most, LARGEST)).astype(np.int64), least), before)
     return nullable(values)
+
+
+def _low(table: pd.DataFrame, least: Floats, wanted: Bools, smss: int) -> Ints:
+    """Until it may have been taken back an unused window is not smaller than when it was last seen at work.
+
+    Delay may have closed it since; that it grew on nobody can know: a threshold may have been met unseen.
+    """
+    before, times = table["cwnd_low"].to_numpy(), table["time_ns"].to_numpy()
+    last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times))))
+    by_window = (table["limited_by"] == "cwnd").to_numpy()
+    is_kept = wanted & (last >= 0) & by_window[last] & (times - times[last] < KEPT_NS)
+    kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, before[last])
+    found: Ints = np.where(is_kept, np.maximum(before, kept), before)
+    return found
 
 
 def _filled(column: pd.Series[int], values: Floats, wanted: Bools) -> pd.arrays.IntegerArray:

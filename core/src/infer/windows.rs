@@ -86,6 +86,7 @@ impl Windows {
         let mut restarts = restarts.peekable();
         let thresholds = thresholds(flight.len(), parts, &exhausted);
         let mut at_work: Option<usize> = None;
+        let mut shown = Shown::default();
         for (ack, &now) in flight.iter().enumerate() {
             let limit = limited[ack];
             let is_idle =
@@ -100,11 +101,19 @@ impl Windows {
             let cwnd = last.map_or(now, |last| flight[last].max(now));
             // The last segments before a pause may have been fewer than the window allowed.
             let is_bound = matches!(limit, Limit::Cwnd | Limit::Recovery) && !exhausted[ack];
+            let high = match limit {
+                _ if !is_bound => UNKNOWN,
+                Limit::Cwnd => shown.high(seen, ack, now + room),
+                _ => now + room,
+            };
+            if limit != Limit::Cwnd || !is_bound {
+                shown.last = None;
+            }
             let row = Row {
                 time_ns: trace.ack_ns[ack],
                 cwnd: cwnd.min(drained[ack]),
                 cwnd_low: now.min(drained[ack]),
-                cwnd_high: if is_bound { now + room } else { UNKNOWN },
+                cwnd_high: high,
                 ssthresh: thresholds[ack],
                 limited_by: limit,
                 is_starved: limit == Limit::Application && starved[ack],
@@ -159,6 +168,38 @@ struct Row {
     ssthresh: i64,
     limited_by: Limit,
     is_starved: bool,
+}
+
+/// The window's upper bound since it was last seen at work.
+#[derive(Default)]
+struct Shown {
+    last: Option<i64>,
+    /// Whether the last ACK that moved `snd_una` was answered.
+    is_answered: bool,
+}
+
+impl Shown {
+    /// A window at work answers each ACK with new segments: where one released nothing, the sender had nothing to send,
+    /// and its window is what it was, or larger by what was acknowledged (RFC 5681 section 3.1).
+    fn high(&mut self, seen: &Sequence, ack: usize, at_work: i64) -> i64 {
+        let sent = seen.sends_before_next_ack[ack];
+        let before = ack
+            .checked_sub(1)
+            .map_or(0, |last| seen.sends_before_next_ack[last]);
+        let newly_acked = seen.newly_acked(ack);
+        if sent > before {
+            self.is_answered = true;
+        } else if newly_acked > 0 {
+            self.is_answered = false;
+        }
+        let high = match self.last {
+            _ if self.is_answered => at_work,
+            Some(last) => at_work.max(last + newly_acked),
+            None => return UNKNOWN,
+        };
+        self.last = Some(high);
+        high
+    }
 }
 
 /// What speaks for a sender that had nothing to send, per ACK.
