@@ -212,9 +212,10 @@ def _end(address: str, port: int) -> str:
 
 
 def _observed(found: Reconstruction, before: Seen | None) -> Seen | None:
-    if not len(found.windows):
+    # What the packets show: a replay of the last packets alone knows little of the window, and takes long.
+    if not len(found.envelope):
         return None
-    last = found.windows.iloc[-1]
+    last = found.envelope.iloc[-1]
     known = {name: None if pd.isna(last[name]) or last[name] < 0 else int(last[name]) for name in WINDOW_COLUMNS}
     # A threshold stands until the next loss, which would be among the last packets.
     ssthresh = known["ssthresh"] if known["ssthresh"] is not None or before is None else before.ssthresh
