@@ -15,6 +15,11 @@ impl Sender {
         self.limited_transmit = 0;
         match self.phase {
             Phase::Recovery if self.snd_una < self.recover => self.on_partial_ack(now_ns, ack),
+            // Linux, without SACK: until something above is acknowledged, so that duplicates of what was sent again for
+            // nothing begin no recovery (RFC 6582 section 3.2 (2)).
+            Phase::Recovery if self.snd_una == self.recover && self.recovers_by_duplicates() => {
+                self.restart_timer(now_ns);
+            }
             Phase::Recovery => {
                 self.exit_recovery(now_ns);
                 if self.options.is_linux && ack.newly_acked > 0.0 {
@@ -54,7 +59,7 @@ impl Sender {
                 let end = (self.snd_una + self.options.smss).min(self.snd_max);
                 self.due = Some((self.snd_una, end));
                 self.note_lost(end - self.snd_una);
-                if !self.owns_window {
+                if !self.owns_window && !self.recovers_by_duplicates() {
                     self.state.cwnd -= ack.newly_acked;
                     if ack.newly_acked >= self.state.smss {
                         self.state.cwnd += self.state.smss;
@@ -81,8 +86,8 @@ impl Sender {
         }
         self.prr = None;
         let cwnd = match self.options.recovery {
-            // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst.
-            Recovery::NewReno => {
+            // RFC 6582 section 3.2 (3), full acknowledgment, option (1): no burst. Linux takes option (2).
+            Recovery::NewReno if !self.options.is_linux => {
                 let flight_size = self.flight_size() as f64;
                 self.state
                     .ssthresh
@@ -103,7 +108,7 @@ impl Sender {
         }
         match self.phase {
             Phase::Recovery => {
-                if matches!(self.options.recovery, Recovery::Reno | Recovery::NewReno) {
+                if self.inflates() {
                     // RFC 5681 section 3.2 (4): a segment has left, another may follow.
                     self.set_cwnd(self.state.cwnd + self.state.smss);
                 }
@@ -155,7 +160,11 @@ impl Sender {
         if delivered == 0 {
             return;
         }
-        let may_send = prr.on_ack(delivered, pipe, ssthresh, smss, is_safe);
+        let mut may_send = prr.on_ack(delivered, pipe, ssthresh, smss, is_safe);
+        if self.options.is_linux {
+            // It counts whole segments, and rounds up.
+            may_send = may_send.next_multiple_of(smss);
+        }
         // The fast retransmission goes out whatever the proportion says.
         self.state.cwnd = (pipe + may_send).max(smss) as f64;
     }
@@ -183,8 +192,8 @@ impl Sender {
             return;
         }
         self.phase = Phase::Recovery;
-        self.prr = (self.has_pipe() && self.options.has_prr && !self.owns_window)
-            .then(|| Prr::new(prr_from));
+        let has_prr = (self.has_pipe() && self.options.has_prr) || self.recovers_by_duplicates();
+        self.prr = (has_prr && !self.owns_window).then(|| Prr::new(prr_from));
         self.tail.probe_at_ns = None;
         self.board.begin(self.snd_una);
         if self.rack.is_none() {
@@ -199,15 +208,20 @@ impl Sender {
             Some((start, end.min(next_sacked)))
         };
         self.note_lost(self.due.map_or(0, |(start, end)| end - start));
-        let cwnd = match self.options.recovery {
+        let cwnd = if self.inflates() {
             // RFC 5681 section 3.2 (3): three segments have left.
-            Recovery::Reno | Recovery::NewReno => {
-                self.state.ssthresh + f64::from(DUP_THRESH) * self.state.smss
-            }
-            _ => self.state.ssthresh,
+            self.state.ssthresh + f64::from(DUP_THRESH) * self.state.smss
+        } else {
+            self.state.ssthresh
         };
         self.set_cwnd(cwnd);
         self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
+    }
+
+    /// RFC 5681 section 3.2 (3) and (4): cwnd stands for what has left the path, where nothing counts that.
+    fn inflates(&self) -> bool {
+        matches!(self.options.recovery, Recovery::Reno | Recovery::NewReno)
+            && !self.recovers_by_duplicates()
     }
 
     /// Recovery's cwnd, unless the control sets it in recovery as well.

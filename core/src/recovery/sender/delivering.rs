@@ -13,8 +13,6 @@ pub struct Delivering {
     min_rtt_ns: i64,
     /// The round trip of the newest segment that the ACK at hand delivers: when it was sent, how long it took.
     newest_rtt: Option<(i64, i64)>,
-    /// Without SACK: what duplicate ACKs have told of, until the hole is filled.
-    by_duplicates: u64,
 }
 
 impl Default for Delivering {
@@ -25,24 +23,15 @@ impl Default for Delivering {
             told_lost: 0,
             min_rtt_ns: i64::MAX,
             newest_rtt: None,
-            by_duplicates: 0,
         }
     }
 }
 
 impl Delivering {
-    /// `fills_hole`: the segment at the cumulative point, of which no duplicate ACK can have told.
-    pub(super) fn on_delivered(&mut self, now_ns: i64, bytes: u64, sent: &Sent, fills_hole: bool) {
-        // What lies behind the hole has been counted when its duplicate ACKs came. As in Linux: the hole itself arrives
-        // now, so no ACK of new data delivers nothing, and no sample of one is a rate of 0.
-        let counted = if fills_hole {
-            0
-        } else {
-            self.by_duplicates.min(bytes)
-        };
-        self.by_duplicates -= counted;
+    /// `bytes`: those of the segment that no duplicate ACK had told of.
+    pub(super) fn on_delivered(&mut self, now_ns: i64, bytes: u64, sent: &Sent) {
         self.rate
-            .on_delivered(bytes - counted, sent.at_ns, sent.end, sent.stamp);
+            .on_delivered(bytes, sent.at_ns, sent.end, sent.stamp);
         let is_newer = self.newest_rtt.is_none_or(|(at_ns, _)| sent.at_ns >= at_ns);
         if !sent.is_retransmitted && is_newer {
             let rtt_ns = now_ns - sent.at_ns;
@@ -61,26 +50,6 @@ impl Sender {
         }
     }
 
-    /// Without SACK: bytes that duplicate ACKs say have left the path, for a control whose window counts the path.
-    pub(super) fn arrived_by_duplicates(&self) -> u64 {
-        let delivery = self.delivery.as_ref().filter(|_| self.owns_window);
-        delivery.map_or(0, |delivery| delivery.by_duplicates)
-    }
-
-    /// Without SACK: what duplicate ACKs tell of from here on is another flight's, or a second copy's.
-    pub(super) fn forget_duplicates(&mut self) {
-        if let Some(delivery) = &mut self.delivery {
-            delivery.by_duplicates = 0;
-        }
-    }
-
-    /// Whether a duplicate ACK tells of a segment that arrived. Linux: after a timeout everything goes out again, and
-    /// only what was never sent before makes news; and one segment of the flight is the hole.
-    fn has_arrived(&self, by_duplicates: u64) -> bool {
-        let is_news = self.phase != Phase::Loss || self.snd_nxt > self.recover;
-        is_news && by_duplicates + 2 * self.options.smss <= self.flight_size()
-    }
-
     /// The application writes: whether all it wrote before had been sent although more was allowed.
     pub(super) fn note_application_limit(&mut self) {
         let pipe = self.pipe();
@@ -92,29 +61,25 @@ impl Sender {
         }
     }
 
-    /// The ACK is through with everything else: `prior_in_flight` is the pipe before it came.
+    /// The ACK is through with everything else: `prior_in_flight` is the pipe before it came; `is_arrival`: a duplicate
+    /// ACK told of a segment.
     pub(super) fn tell_delivery(
         &mut self,
         now_ns: i64,
         newly_acked: u64,
-        is_dup: bool,
+        is_arrival: bool,
         prior_in_flight: u64,
     ) {
         let (in_flight, has_board) = (self.pipe(), self.has_pipe());
         let board_lost = self.board.declared_lost();
         let srtt_ns = self.rto.srtt_ns();
-        let told_by_duplicates = self.delivery.as_ref().map(|told| told.by_duplicates);
-        let is_arrival = is_dup && told_by_duplicates.is_some_and(|told| self.has_arrived(told));
         let Some(delivery) = &mut self.delivery else {
             return;
         };
         if has_board {
             delivery.lost = board_lost;
         } else if is_arrival {
-            delivery.by_duplicates += self.options.smss;
             delivery.rate.on_duplicate(self.options.smss);
-        } else if newly_acked > 0 && self.phase != Phase::Recovery {
-            delivery.by_duplicates = 0;
         }
         let (newly_delivered, sample) = delivery.rate.take(now_ns, delivery.min_rtt_ns);
         let told = Delivery {

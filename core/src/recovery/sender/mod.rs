@@ -6,6 +6,7 @@
 //! NewReno, SACK and FACK stands in `fast.rs`; the timer in `rto.rs`; growth and reduction in `congestion`.
 
 mod delivering;
+mod duplicates;
 mod next;
 mod pacer;
 mod tail;
@@ -146,6 +147,8 @@ pub struct Sender {
     /// A probe of a closed window may go out.
     probes: bool,
     pub(super) delivery: Option<Delivering>,
+    /// Without SACK: what duplicate ACKs have told of, until the hole is filled.
+    by_duplicates: u64,
     /// The control sets cwnd in recovery too.
     pub(super) owns_window: bool,
     pacer: Pacer,
@@ -204,6 +207,7 @@ impl Sender {
             limited_from: first,
             options,
             probes: false,
+            by_duplicates: 0,
             sent: VecDeque::new(),
             sacked_sent_ns: None,
             last_sent_ns: i64::MIN,
@@ -219,9 +223,13 @@ impl Sender {
     pub fn pipe(&self) -> u64 {
         match self.options.recovery {
             Recovery::Sack | Recovery::Fack => self.board.pipe(self.flight_size()),
-            _ => self
-                .flight_size()
-                .saturating_sub(self.arrived_by_duplicates()),
+            _ => {
+                let arrived = self.arrived_by_duplicates();
+                // The hole found last has left the path, and is not on it again yet.
+                let lost = self.due.filter(|_| self.recovers_by_duplicates());
+                let lost = lost.map_or(0, |(start, end)| end - start);
+                self.flight_size().saturating_sub(arrived + lost)
+            }
         }
     }
 
@@ -245,7 +253,13 @@ impl Sender {
         let newly_acked = arrived.ack - self.snd_una;
         let sacked_before = self.board.sacked_bytes();
         let lost_before = self.board.declared_lost();
-        self.hear_of_arrivals(now_ns, arrived);
+        let has_board = self.has_pipe();
+        let unheard = if has_board {
+            newly_acked
+        } else {
+            self.take_counted(newly_acked)
+        };
+        self.hear_of_arrivals(now_ns, arrived, newly_acked - unheard);
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
         // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
@@ -264,7 +278,7 @@ impl Sender {
         self.control.on_arrival(&mut self.state, &ack);
         // DeliveredData (RFC 9937 section 5): what the ACK covers had partly been delivered when it was SACKed.
         let sacked_now = self.board.sacked_bytes();
-        let delivered = (newly_acked + sacked_now)
+        let mut delivered = (unheard + sacked_now)
             .saturating_sub(sacked_before)
             .max(newly_sacked);
         if newly_acked > 0 {
@@ -288,6 +302,13 @@ impl Sender {
         if is_dup {
             self.on_dup_ack(now_ns);
         }
+        let is_arrival = is_dup && !has_board && self.count_duplicate();
+        if is_arrival {
+            delivered += self.options.smss;
+        }
+        if newly_acked > 0 && self.phase != Phase::Recovery {
+            self.by_duplicates = 0;
+        }
         if self.rack.is_some() {
             let has_dsack = self.hear_of_dsack(arrived);
             self.hear_of_probe(now_ns, arrived, newly_acked, has_dsack);
@@ -299,13 +320,15 @@ impl Sender {
         } else {
             self.check_sack_recovery(now_ns, newly_sacked);
         }
-        let has_lost = self.board.declared_lost() > lost_before;
+        let finds_hole = self.recovers_by_duplicates() && self.due.is_some();
+        let has_lost = finds_hole || self.board.declared_lost() > lost_before;
         self.reduce_in_proportion(delivered, newly_acked > 0 && !has_lost);
-        self.tell_delivery(now_ns, newly_acked, is_dup, pipe);
+        self.tell_delivery(now_ns, newly_acked, is_arrival, pipe);
     }
 
-    /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent.
-    fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
+    /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent. `counted`: of the bytes
+    /// acknowledged, those that duplicate ACKs had told of.
+    fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>, mut counted: u64) {
         self.sacked_sent_ns = None;
         if self.rack.is_none() && self.delivery.is_none() && !self.options.is_linux {
             return;
@@ -323,7 +346,14 @@ impl Sender {
                     rack.on_delivered(now_ns, sent.at_ns, sent.end, sent.is_retransmitted);
                 }
                 if let Some(delivery) = &mut self.delivery {
-                    delivery.on_delivered(now_ns, sent.end - from, sent, from == snd_una);
+                    let bytes = sent.end - from;
+                    let heard = if from == snd_una {
+                        0
+                    } else {
+                        counted.min(bytes)
+                    };
+                    counted -= heard;
+                    delivery.on_delivered(now_ns, bytes - heard, sent);
                 }
                 if sent.end > arrived.ack && !sent.is_retransmitted {
                     self.sacked_sent_ns = self.sacked_sent_ns.max(Some(sent.at_ns));
@@ -437,7 +467,7 @@ impl Sender {
         self.recover = self.snd_max;
         self.dupacks = 0;
         self.note_lost(self.flight_size());
-        self.forget_duplicates();
+        self.by_duplicates = 0;
         self.due = None;
         self.prr = None;
         self.limited_transmit = 0;

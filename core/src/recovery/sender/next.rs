@@ -40,14 +40,16 @@ impl Sender {
             return self.may_send_by_pipe();
         }
         let (start, end) = self.next_segment()?;
-        let (outstanding, window) =
-            if self.owns_window || (self.has_pipe() && self.options.limited_transmit) {
-                // RFC 6675 section 5 (3): what is SACKed has left the path.
-                (self.pipe(), self.cwnd())
-            } else {
-                // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
-                (self.flight_size(), self.cwnd() + self.limited_transmit)
-            };
+        let (outstanding, window) = if self.owns_window
+            || self.recovers_by_duplicates()
+            || (self.has_pipe() && self.options.limited_transmit)
+        {
+            // RFC 6675 section 5 (3): what is SACKed has left the path.
+            (self.pipe(), self.cwnd())
+        } else {
+            // RFC 3042 section 2: outstanding data stays within cwnd plus two segments.
+            (self.flight_size(), self.cwnd() + self.limited_transmit)
+        };
         if outstanding + (end - start) > window || end > self.right_edge() {
             return None;
         }

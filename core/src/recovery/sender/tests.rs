@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Arrived, Options, Outgoing, Recovery, Sender};
+use super::{Arrived, Options, Outgoing, Phase, Recovery, Sender};
 use crate::congestion::{self, Counting, Parameters, Profile, State, WINDOWS};
 use crate::recovery::Rto;
 
@@ -247,4 +247,44 @@ fn without_sack_each_ack_that_fills_a_hole_delivers_the_hole() {
         delivered.push(told.rate.delivered() / SMSS);
     }
     assert_eq!(delivered, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+}
+
+/// Linux without SACK: of 20 segments outstanding at a window of 20 the first and the ninth are lost. The first two
+/// duplicates release a segment each, the third the hole; then ssthresh is 10, so of n arrivals ceil(n / 2) go out, the
+/// hole among them. The partial ACK releases the next hole; nothing is inflated. Recovery lasts until something above
+/// what was outstanding is acknowledged, and the window ends at ssthresh.
+#[test]
+fn linux_without_sack_reduces_in_proportion_to_what_duplicates_tell() {
+    let mut linux = sender(Recovery::NewReno, "reno-linux");
+    linux.options.is_linux = true;
+    linux.state.cwnd = 20.0 * SMSS as f64;
+    linux.on_write(0, 1 << 30);
+    while linux.next_send(0).is_some() {}
+    let mut hear = |ack: u64, at_ms: i64| {
+        let arrived = Arrived {
+            ack: 1 + ack * SMSS,
+            window: 1 << 20,
+            blocks: &[],
+            echo_rtt_ns: None,
+        };
+        let now_ns = RTT_NS + at_ms * 1_000_000;
+        linux.on_ack(now_ns, &arrived);
+        let mut sent = Vec::new();
+        while let Some(out) = linux.next_send(now_ns) {
+            sent.push((out.start / SMSS, out.is_retransmission));
+        }
+        (sent, linux.phase(), linux.cwnd() / SMSS)
+    };
+    let duplicates: Vec<_> = (0..20).map(|at_ms| hear(0, at_ms).0).collect();
+    let new = |number| vec![(number, false)];
+    assert_eq!(duplicates[..3], [new(20), new(21), vec![(0, true)]]);
+    for (number, pair) in (22..).zip(duplicates[3..17].chunks(2)) {
+        assert_eq!(pair, [vec![], new(number)]);
+    }
+    let (sent, ..) = hear(8, 50);
+    assert_eq!(sent[0], (8, true));
+    let (_, phase, _) = hear(22, 90);
+    assert_eq!(phase, Phase::Recovery);
+    let (_, phase, cwnd) = hear(23, 91);
+    assert_eq!((phase, cwnd), (Phase::Open, 10));
 }
