@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 
 from tcptrace_lab.controls import SLOW_STARTS, WINDOWS, Window
+from tcptrace_lab.scenario import Connection, Control, Node, Scenario
+from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.simulate import simulate
 from tests import test_beside_ns2 as beside
 
@@ -76,8 +78,31 @@ def main() -> None:
     lines += [f"- `{row.name}`: {proof_of(row)}" for row in WINDOWS.values()]
     lines += ["", "| slow start | source | held by |", "|---|---|---|"]
     lines += [f"| {row.name} | {row.source} | {SLOW_START_PROOFS[row.name]} |" for row in SLOW_STARTS.values()]
+    own = [name for name in WINDOWS if keeps_its_slow_start(name)]
+    names = ", ".join(f"`{name}`" for name in own)
+    lines += [
+        "",
+        f"Every slow start goes with every window, M-Start too, but for {names}: their windows grow by a slow",
+    ]
+    lines.append(
+        "start of their own, which `slow_start` does not change. M-Start over Compound (paper 002) is `compound-draft`"
+    )
+    lines.append('or `compound-packets` with `slow_start = "m-start"`.')
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"wrote {PAGE}")
+
+
+def keeps_its_slow_start(name: str) -> bool:
+    """Whether its first windows are the same under M-Start as under the standard slow start."""
+    if "rfc" not in WINDOWS[name].profiles:
+        return False
+    path = Way(nodes=(Node(rate_bps=1e8, delay_s=0.05, buffer=5000),), return_delay_s=0.05)
+    grown = []
+    for slow_start in ("standard", "m-start"):
+        sender = Connection(control=Control(window=name, slow_start=slow_start, recovery="sack", initial_window=4))
+        run = simulate(Scenario(path=path, connections=(sender,), duration_s=0.5, taps=()))
+        grown.append(run.windows["cwnd"].tolist())
+    return bool(grown[0] == grown[1])
 
 
 def proof_of(row: Window) -> str:

@@ -24,11 +24,11 @@ LEAST_RTO_NS = 200_000_000
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
-    """The verdict's `losses`: total, by_cause (overflow, random, unknown), possible_unseen."""
+    """The verdict's `losses`: total, by_cause (overflow, codel, random, unknown), possible_unseen."""
     lost = seen.timeline.observed.lost()
     is_lost = ~lost["spurious"]
     events, lengths = lost["event"][is_lost], lost["length"][is_lost]
-    by_event = [_cause(queue, path) for queue in path.queue_at_loss]
+    by_event = _by_event(path)
     # Packets on the wire: a super-segment sent again is as many as it was cut into. After a restart it goes over what
     # had arrived too: there at least one of its packets was lost.
     packets = np.maximum(np.round(lengths / seen.timeline.smss).astype(np.int64), 1)
@@ -129,8 +129,16 @@ def with_causes(seen: Reconstruction, path: PathEstimate) -> pd.DataFrame:
 
 def causes(path: PathEstimate, events: list[int]) -> list[str]:
     """The cause of each of some loss events, by their numbers."""
-    by_event = [_cause(queue, path) for queue in path.queue_at_loss]
+    by_event = _by_event(path)
     return [by_event[event] for event in events]
+
+
+def _by_event(path: PathEstimate) -> list[str]:
+    by_codel = path.by_codel or (False,) * len(path.queue_at_loss)
+    return [
+        "codel" if is_codel else _cause(queue, path)
+        for queue, is_codel in zip(path.queue_at_loss, by_codel, strict=True)
+    ]
 
 
 def _cause(queue: float, path: PathEstimate) -> str:

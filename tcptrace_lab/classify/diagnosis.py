@@ -209,6 +209,8 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
         return "no losses"
     overflows = causes.get("overflow", 0) > MOSTLY * total
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
+    if causes.get("codel", 0) > MOSTLY * total:
+        verb = "loses packets to CoDel"
     if len(loss_times_s) < 3:
         times = {1: "once", 2: "twice"}.get(len(loss_times_s))
         return f"{verb} {times}" if times else None

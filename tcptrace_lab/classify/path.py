@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.buffer import buffer_of, longest_queue, queues
+from tcptrace_lab.classify.managed import losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -42,6 +43,13 @@ class PathEstimate:
     packet_bytes: int
     queue_at_loss: tuple[float, ...]
     queue_max: float
+    # Of each loss event: whether a managed queue (CoDel) lost it.
+    by_codel: tuple[bool, ...] = ()
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the bottleneck's queue is CoDel's, so that its losses say nothing of its length."""
+        return any(self.by_codel)
 
     def as_dict(self) -> dict[str, Any]:
         names = ("base_rtt_s", "bottleneck_bps", "bottleneck_pps", "bdp_packets", "buffer_packets")
@@ -86,15 +94,24 @@ def infer_path(
     else:
         standing_ns = 0
     at_loss, queue = queues(seen, pps.value, standing_ns)
+    by_codel = losses_of_codel(seen, pps.value)
+    if any(by_codel):
+        met = [length for length in at_loss if not np.isnan(length)]
+        words = "CoDel's losses, 100 ms after waits rose above 5 ms, met"
+        words += f" queues of {min(met):.0f} to {max(met):.0f} packets" if met else " unknown queues"
+        buffer = unknown(f"{words}: it holds at least that", low=float(np.floor(max(met, default=0.0))))
+    else:
+        buffer = buffer_of(at_loss, queue, base, pps, clock.resolution_ns)
     return PathEstimate(
         base_rtt_s=base,
         bottleneck_bps=_scaled(pps, 8 * packet_bytes),
         bottleneck_pps=pps,
         bdp_packets=_product(base, pps),
-        buffer_packets=buffer_of(at_loss, queue, base, pps, clock.resolution_ns),
+        buffer_packets=buffer,
         packet_bytes=packet_bytes,
         queue_at_loss=at_loss,
         queue_max=longest_queue(queue),
+        by_codel=by_codel,
     )
 
 

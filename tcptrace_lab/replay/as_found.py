@@ -252,14 +252,18 @@ def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[s
         notes.append(f"bottleneck not seen ({estimate.bottleneck_pps.method}): links without limit")
     rate_bps = 8 * packet_bytes * pps if pps else math.inf
     buffer = estimate.buffer_packets.value
-    if buffer is None and pps is not None:
+    is_managed = estimate.is_managed
+    if is_managed:
+        notes.append("CoDel at the bottleneck, by when its losses came: managed again, with RFC 8289's times")
+    elif buffer is None and pps is not None:
         notes.append(f"buffer not seen ({estimate.buffer_packets.method}): without limit")
     delay_s = max(base_s - (1 / pps if pps else 0.0), 0.0) / 2
     node = Node(
         rate_bps=rate_bps,
         buffer=max(buffer, 1.0) if buffer is not None and pps else math.inf,
         delay_s=delay_s,
-        drop_packets=_losses_by_number(found, buffer is not None and pps is not None),
+        queue="codel" if is_managed else "drop_tail",
+        drop_packets=_losses_by_number(found, is_managed or (buffer is not None and pps is not None)),
     )
     if node.drop_packets:
         notes.append(f"{len(node.drop_packets)} packets lost though the queue had room: the same ones are lost again")
@@ -276,7 +280,7 @@ def _losses_by_number(found: Sequence[Found], has_buffer: bool) -> tuple[int, ..
     for one in found:
         table = with_causes(one.verdict.seen, one.verdict.path)
         table = table[~table["spurious"].astype(bool)]
-        # Where the buffer is known, what speaks for nothing else will overflow it again.
+        # Where the queue is known, what speaks for nothing else will overflow it, or be CoDel's, again.
         full = (table["cause"] != "random") if has_buffer else np.zeros(len(table), dtype=bool)
         lost += table.loc[~full, "time_ns"].tolist()
         overflowed += table.loc[full, "time_ns"].tolist()

@@ -1,0 +1,66 @@
+"""A managed queue loses by another law than a full buffer: what the verdict says of CoDel's losses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.replay.closed_loop import again
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.simulate import Run, simulate
+
+ENDLESS = Application()
+
+
+def run(
+    window: str, rate_bps: float, one_way_s: float, seed: int, application: Application = ENDLESS, **node: object
+) -> Run:
+    """Twenty seconds of one sender with delayed ACKs."""
+    control = Control(window=window, recovery="sack", initial_window=10, timestamps=True, delayed_ack_segments=2)
+    queue = Node(rate_bps=rate_bps, delay_s=one_way_s, **node)  # type: ignore[arg-type]
+    scenario = Scenario(
+        path=Path(nodes=(queue,), return_delay_s=one_way_s),
+        connections=(Connection(control=control, application=application),),
+        duration_s=20.0,
+        seed=seed,
+    )
+    return simulate(scenario)
+
+
+def judged(done: Run) -> Verdict:
+    return next(iter(classify(done.capture())))
+
+
+@pytest.mark.parametrize("window", ["reno-linux", "cubic-linux", "highspeed"])
+@pytest.mark.parametrize(("rate_bps", "one_way_s"), [(1.2e7, 0.025), (4e7, 0.015)])
+def test_codel_s_losses_are_codel_s(window: str, rate_bps: float, one_way_s: float) -> None:
+    """RFC 8289: the first comes 100 ms after waits rose above 5 ms, in a slow start's queue; the buffer is not seen."""
+    done = run(window, rate_bps, one_way_s, 5, queue="codel", buffer=1000)
+    assert set(done.drops["reason"]) == {"codel"}
+    verdict = judged(done)
+    assert verdict.as_dict()["losses"]["by_cause"] == {"codel": len(done.drops)}
+    buffer = verdict.path.buffer_packets
+    assert buffer.value is None
+    assert buffer.low is not None
+    assert buffer.low < 1000
+    assert "loses packets to CoDel" in verdict.as_dict()["diagnosis"]
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.0005, 0.005])
+@pytest.mark.parametrize("pipes", [0.3, 1.0, 3.0])
+def test_no_full_buffer_and_no_lossy_link_is_taken_for_codel(loss: float, pipes: float) -> None:
+    """Short and long queues, with random losses and without."""
+    rate_bps, one_way_s = 1.2e7, 0.025
+    buffer = round(pipes * rate_bps * 2 * one_way_s / 12_000)
+    done = run("reno-linux", rate_bps, one_way_s, 5, buffer=buffer, loss=loss)
+    assert "codel" not in judged(done).as_dict()["losses"]["by_cause"]
+
+
+def test_a_capture_behind_codel_comes_back_through_codel() -> None:
+    """As found, the bottleneck is managed again: the same time and loss events."""
+    upload = Application(kind="bytes", bytes=20_000_000)
+    loop = again(run("cubic-linux", 1.2e7, 0.025, 5, upload, queue="codel", buffer=1000).capture())
+    assert loop.scenario.path.nodes[0].queue == "codel"
+    ((then, now),) = loop.outcomes
+    assert now.completion_s == pytest.approx(then.completion_s, rel=0.05)
+    assert abs(now.loss_events - then.loss_events) <= max(1, 0.1 * then.loss_events)
