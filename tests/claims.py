@@ -112,12 +112,16 @@ def _controls(name: str) -> frozenset[str]:
     return frozenset((plain,)) if plain else frozenset()
 
 
-def main_verdict(path: Path) -> Verdict | None:
-    """Of the connection with most data; None where none carries any."""
+def main_verdict(path: Path, *, without: frozenset[int] = frozenset()) -> Verdict | None:
+    """Of the connection with most data, those with a port of `without` apart; None where none carries any."""
     capture = read(path)
-    found = list(classify(capture, file=path.name))
+    found = [each for each in classify(capture, file=path.name) if not without & _ports(each)]
     sizes = capture.connections["bytes"]
     return max(found, key=lambda verdict: sizes.iloc[verdict.who.connection], default=None)
+
+
+def _ports(verdict: Verdict) -> frozenset[int]:
+    return frozenset(int(end.rpartition(":")[2]) for end in (verdict.who.sender, verdict.who.receiver))
 
 
 @dataclass(frozen=True, kw_only=True)

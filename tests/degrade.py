@@ -18,7 +18,7 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 ETHERNET, RAW = 1, 101
 # What is added to a run answers later than any of its own round trips.
-ANSWER_NS = 800 * MS
+ANSWER_NS = 2 * SECOND
 END_OF_OPTIONS, NOP, MSS, WSCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
@@ -247,13 +247,13 @@ def idle_tail(packets: Packets, rng: random.Random) -> Packets:
 
 
 def zero_window_stall(packets: Packets, rng: random.Random) -> Packets:
-    """At the end the receiver stops reading: twenty seconds of a closed window and probes, then it is open again."""
+    """All has arrived, and the receiver stops reading: twenty seconds of a closed window, probes, then it opens."""
     own, body = sender_of(packets), [packet for packet in packets if not packet.flags & (FIN | RST)]
     sent = max((packet for packet in body if packet.source == own and packet.is_bare), key=lambda one: one.time_ns)
-    answer = [packet for packet in body if packet.source != own][-1]
     full = [packet for packet in body if packet.source == own and packet.payload > 0][-1]
+    answer = _all_told(body, own)
     closed = answer.with_bytes(answer.tcp + 14, b"\0\0")
-    body.append(replace(closed, time_ns=body[-1].time_ns + MS))
+    body.append(replace(closed, time_ns=body[-1].time_ns + ANSWER_NS))
     probe = sent.with_bytes(sent.tcp + 4, ((answer.ack - 1) % (1 << 32)).to_bytes(4))
     wait = SECOND
     for _ in range(4):
@@ -266,6 +266,15 @@ def zero_window_stall(packets: Packets, rng: random.Random) -> Packets:
     body += (replace(answer, time_ns=now), replace(again, time_ns=now + MS // 10))
     body.append(replace(told, time_ns=now + ANSWER_NS + MS))
     return body
+
+
+def _all_told(packets: Packets, own: bytes) -> Packet:
+    """The last ACK, as it would be once all data has arrived: windows close behind it."""
+    last = _without([packet for packet in packets if packet.source != own][-1], SACK)
+    data = [packet for packet in packets if packet.source == own and packet.payload > 0]
+    ends = [(packet.seq + packet.payload - last.ack) % (1 << 32) for packet in data]
+    ahead = max((end for end in ends if end < 1 << 31), default=0)
+    return last.with_bytes(last.tcp + 8, ((last.ack + ahead) % (1 << 32)).to_bytes(4))
 
 
 # --- offload
@@ -522,7 +531,20 @@ KINDS: dict[str, Degradation] = {
 }
 
 
+def chosen(kind: str) -> Degradation:
+    """A kind by its name; any two at once by theirs, with " + " between."""
+    if kind in KINDS:
+        return KINDS[kind]
+    first, second = kind.split(" + ")
+    return _two(ONES[first], ONES[second])
+
+
+def keeps_of(kind: str) -> str:
+    """What of the run is left."""
+    return chosen(kind).keeps
+
+
 def degrade(link: int, packets: Packets, *, kind: str, seed: int) -> tuple[int, Packets]:
     """A capture's packets by one kind: link type and packets."""
-    chosen = KINDS[kind]
-    return chosen.link or link, chosen.change(packets, random.Random(f"{kind} {seed}"))
+    by = chosen(kind)
+    return by.link or link, by.change(packets, random.Random(f"{kind} {seed}"))

@@ -33,13 +33,18 @@ PACKET_BITS = 12_000
 
 @dataclass(frozen=True, kw_only=True)
 class Tapped:
-    """One run's captures by place, and what is true of its main connection; `limits`: shares of the time."""
+    """One run's captures by place, and what is true of its main connection.
+
+    `limits`: shares of the time (empty: not known); `losses`: how many of its segments were dropped and sent again, and
+    how many dropped at all (the end of a run may leave some unnoticed); `others`: the other senders' ports.
+    """
 
     run: Run
     scenario: Scenario
     places: dict[str, Path]
+    others: frozenset[int]
     limits: dict[str, float]
-    initial_window: int
+    losses: tuple[int, int]
 
 
 def _between(rng: random.Random, low: float, high: float) -> float:
@@ -139,19 +144,32 @@ def tapped(seed: int, folder: Path) -> Tapped | None:
         run=run,
         scenario=scenario,
         places=places,
+        others=frozenset(sender for sender, _ in done.ports[1:]),
         limits=_limits(done),
-        initial_window=control.initial_window,
+        losses=_losses(done),
     )
 
 
+def _losses(done: Simulated) -> tuple[int, int]:
+    drops = done.drops.query("connection == 0 and is_data and not is_reverse")
+    sent = done.packets(tap="sender").query("connection == 0 and is_from_sender and payload_len > 0")
+    last = sent.groupby("seq")["time_ns"].max()
+    # A drop at the sender's own queue comes at the time of the sending itself.
+    again = last.reindex(drops["tcp_seq"]).fillna(-1).to_numpy() > drops["time_ns"].to_numpy()
+    return int(again.sum()), len(drops)
+
+
 def _limits(done: Simulated) -> dict[str, float]:
-    """Shares of the time, by the sender's own variables, to the last segment that it sent for the first time."""
-    table = done.windows
-    port = done.ports[0][0]
-    table = table[table["port"] == port] if "port" in table else table
+    """Shares of the time, by the sender's own variables, to the last segment that it sent for the first time.
+
+    A row is a change: without one the last stands, which is so of windows, and not of an application that pauses.
+    """
+    if done.scenario.connections[0].application.kind not in ("bulk", "bytes"):
+        return {}
+    table = done.windows.query("connection == 0")
+    sent = done.packets(tap="sender").query("connection == 0 and is_from_sender and payload_len > 0")
+    last = int(sent.drop_duplicates("seq")["time_ns"].max()) if len(sent) else 0
     times = table["time_ns"].to_numpy()
-    top = np.maximum.accumulate(table["snd_nxt"].to_numpy())
-    last = int(times[np.searchsorted(top, top[-1], side="left")]) if len(top) else 0
     spans = np.diff(np.minimum(np.append(times, last), last)).astype(np.float64)
     total = max(float(spans.sum()), 1.0)
     names = table["limited_by"].to_numpy()

@@ -58,6 +58,8 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     if who.vantage == "receiver" and who.put_back is not None:
         # Every loss lies before the tap: as many as were put back. A flight lost to its end leaves no hole.
         if total > who.put_back:
+            # What the view sends again beyond that may be the second loss of one segment.
+            merged += total - who.put_back
             total, causes = who.put_back, Counter({"unknown": who.put_back} if who.put_back else {})
         largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
         merged += timeouts_unseen(seen) * max(largest, 1)
@@ -114,7 +116,8 @@ def first_flight_lost(seen: Reconstruction) -> bool:
     top = int(
         timeline.snd_max[max(int(np.searchsorted(timeline.send_ns, timeline.ack_ns[moved[0]], side="left")) - 1, 0)]
     )
-    lost = any(episode.una < top for episode in seen.episodes)
+    # Where the end of it was lost, the hole begins behind what arrived, and it may have been put among the next flight.
+    lost = any(episode.una <= 2 * top - timeline.first_offset for episode in seen.episodes)
     # The second flight begins at once, or the rest of the first was lost.
     after = np.searchsorted(timeline.send_ns, timeline.ack_ns[moved[0]], side="left")
     is_late = after < len(timeline.send_ns) and timeline.send_ns[after] - timeline.ack_ns[moved[0]] > LEAST_RTO_NS

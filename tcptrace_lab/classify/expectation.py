@@ -207,16 +207,24 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
 
 
 def initial_window(seen: Reconstruction) -> int | None:
-    """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture."""
+    """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
+
+    None too where the receiver's window had no room for more: then it is that.
+    """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
         return None
-    moved = np.flatnonzero(timeline.newly_acked > 0)
-    until = timeline.ack_ns[moved[0]] if len(moved) else np.iinfo(np.int64).max
+    # Duplicates answer data too: the first may have been lost.
+    answers = np.flatnonzero((timeline.newly_acked > 0) | timeline.is_dupack)
+    until = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
     if seen.base_rtt_ns:
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
         until = min(until, timeline.send_ns[0] + seen.base_rtt_ns)
     first = timeline.send_ns < until
     if not first.any():
         return None
-    return int(-(-(int(timeline.snd_max[first].max()) - timeline.first_offset) // timeline.smss))
+    sent = int(timeline.snd_max[first].max()) - timeline.first_offset
+    offered = timeline.rwnd[timeline.ack_ns < until]
+    if len(offered) and sent + timeline.smss > int(offered.max()):
+        return None
+    return -(-sent // timeline.smss)

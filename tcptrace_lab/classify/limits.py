@@ -22,6 +22,8 @@ CAUGHT_UP_ROUNDS = 4
 STEADY_ROUNDS = 32
 STEADY_SHARE = 0.1
 UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
+# A rebuilt flight that is open by more than this part does not tell which window it fills.
+OPEN_SHARE = 0.05
 # Nearer to the offered window it may be that.
 WITHIN_RWND = 0.7
 
@@ -52,6 +54,14 @@ def limits_told(
         open_share = shares.get("cwnd", 0.0) + shares.get("rwnd", 0.0) - closed
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + open_share, 4)
         shares["cwnd"], shares["rwnd"] = 0.0, closed
+    for name, share in _unsure(seen).items() if not is_blurred else ():
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + min(share, shares[name]), 4)
+        shares[name] = round(shares[name] - min(share, shares[name]), 4)
+    if tap.tap_lost_bytes and shares.get("recovery", 0.0) > 0:
+        # What the tap lost hides whether the sender recovered with a window at work or began anew with one segment.
+        share = min(_recovering_unsure(seen), shares["recovery"])
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + share, 4)
+        shares["recovery"] = round(shares["recovery"] - share, 4)
     if tap.shift.value is None and shares.get("rwnd", 0.0) > 0:
         # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits
         # it: it is the receiver's window if that is the scale, the congestion window if it is more.
@@ -62,6 +72,32 @@ def limits_told(
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get("cwnd", 0.0), 4)
         shares["cwnd"] = 0.0
     return shares
+
+
+def _unsure(seen: Reconstruction) -> dict[str, float]:
+    """Of a rebuilt flight: the time in which it may be so much more or less that either window may be the limit."""
+    timeline = seen.timeline
+    if not len(timeline.slack) or len(timeline.send_ns) < 2:
+        return {}
+    is_open = timeline.slack > np.maximum(timeline.smss, OPEN_SHARE * seen.flight)
+    until = int(timeline.send_ns[-1])
+    spans = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
+    columns = timeline.observed.windows()
+    at = np.maximum(np.searchsorted(columns["time_ns"], timeline.ack_ns, side="right") - 1, 0)
+    limited, whole = columns["limited_by"][at], until - timeline.start_ns
+    return {
+        name: float(spans[is_open & (limited == LIMITS.index(name))].sum()) / whole
+        for name in ("cwnd", "rwnd")
+        if whole > 0
+    }
+
+
+def _recovering_unsure(seen: Reconstruction) -> float:
+    """Share of the time in recoveries of which it is not sure that they were none of a restarted sender."""
+    timeline = seen.timeline
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
+    spans = [each.end_ns - each.time_ns for each in seen.episodes if not (each.sure or each.restarts)]
+    return sum(spans) / whole if whole > 0 else 0.0
 
 
 def stalls_ns(timeline: Timeline, tap: Tap) -> Ints:

@@ -72,6 +72,8 @@ def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None, wh
         ]
     if vantage == "middle":
         return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
+    if who.view is None and who.where is not None and not who.where.is_at_sender:
+        return ["captured behind a queue that stands between the sender and the tap: what left when is not seen"]
     # One handshake may have waited for a host: only what no host's answer takes shows a path. Where the sender's own
     # part of it was short, the host was the other.
     to_sender_ns = None if who.where is None else who.where.to_sender_ns

@@ -65,9 +65,11 @@ def infer_path(
     beside: Callable[[], Sequence[Reconstruction]] = tuple,
     by_rhythm: bool = False,
     by_reader: bool = False,
+    before_ns: int = 0,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
+    `before_ns`: what a full segment takes from the sender to a tap near it.
     `by_rhythm`: the sends' times were inferred from their rhythm, so no round trip bounds the path's.
     `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the
     capture's other flows. Those whose round trips rise and fall with this one's share its queue.
@@ -83,7 +85,7 @@ def infer_path(
     others = [other for other in beside() if _shares_queue(seen, other)] if len(timeline.rtt[0]) else []
     if pps.value is not None and pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
-    base = _base_rtt(seen, handshake_rtt_s, pps, clock)
+    base = _later(_base_rtt(seen, handshake_rtt_s, pps, clock), before_ns)
     if by_rhythm and base.value is not None:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
@@ -159,6 +161,16 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
         low = min(least, handshake_rtt_s or least) - blur
         return Estimate(value=least, low=max(low, 0.0), high=least + blur, method=method)
     return Estimate(value=least, high=least + blur, method=f"{method}; the queue may never have been empty")
+
+
+def _later(base: Estimate, before_ns: int) -> Estimate:
+    """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
+    if not before_ns or base.value is None:
+        return base
+    before = before_ns / 1e9
+    high = None if base.high is None else base.high + before
+    method = f"{base.method}; and {before * 1e3:.3g} ms from the sender to the tap"
+    return Estimate(value=base.value + before, low=base.low, high=high, method=method)
 
 
 def _was_empty(seen: Reconstruction, pps: Estimate) -> bool:

@@ -41,6 +41,10 @@ MODE_SHARE = 0.04
 MODE_RUNS = 4
 BIN = 0.02
 ENOUGH_RUNS = 8
+# One ACK in a hundred stamped early (out of order, held back on its way) makes three runs too fast, by up to the third
+# that one ACK of a run is. Beside a mode so many times as frequent they are its strays.
+STRAY_FACTOR = 10
+STRAY_SHARE = 0.3
 # Pressed: acknowledged at least this much slower than sent (an ACK clock alone keeps the pace).
 SLOWED = 1.25
 # ... or met a queue, and was not pushed together on the way back (ACK compression).
@@ -182,7 +186,11 @@ def _highest_mode(rates: Floats, blur: float) -> float | None:
     smooth = np.convolve(mass, np.ones(width), mode="same") if len(mass) >= width else np.full(len(mass), mass.sum())
     least = max(MODE_SHARE * len(rates), MODE_RUNS)
     peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= least))
-    return float(np.exp((origin + int(peaks[-1]) + 0.5) * BIN)) if len(peaks) else None
+    if not len(peaks):
+        return None
+    beside = peaks[(peaks > peaks[-1] - STRAY_SHARE / BIN) & (smooth[peaks] >= STRAY_FACTOR * smooth[peaks[-1]])]
+    peak = int(beside[-1]) if len(beside) else int(peaks[-1])
+    return float(np.exp((origin + peak + 0.5) * BIN))
 
 
 def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
@@ -282,6 +290,9 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
     jumped = newly > _jump(flow) if len(newly) else newly
+    # One that was overtaken by its successor leaves that one too early.
+    follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
+    jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
     return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
 
 

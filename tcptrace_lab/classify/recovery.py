@@ -12,6 +12,9 @@ from tcptrace_lab.reconstruct.tap import Tap
 
 # RFC 5681 section 3.2.
 DUP_THRESH = 3
+# The coarsest tick that timestamps have in use (Linux 1 ms, 10 ms before; RFC 7323 section 5.4 allows more): where they
+# tell which ACK released a segment, ACKs within a tick are not told apart.
+STAMP_TICK_NS = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +30,12 @@ class SenderTcp:
 HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
 
-def identify_recovery(seen: Reconstruction, tap: Tap, *, is_blurred: bool = False) -> SenderTcp:
+def identify_recovery(
+    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False
+) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it.
 
-    `is_blurred`: which ACK released a segment was inferred, and is open.
+    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells.
     """
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     restarted = [
@@ -39,6 +44,8 @@ def identify_recovery(seen: Reconstruction, tap: Tap, *, is_blurred: bool = Fals
         if episode.restarts and episode.dupacks >= 3 and not _expires_within(before, episode)
     ]
     reasons: list[str] = []
+    if by_rhythm:
+        restarted = [episode for episode in restarted if episode.sure]
     if not told and not restarted:
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
@@ -55,7 +62,8 @@ def identify_recovery(seen: Reconstruction, tap: Tap, *, is_blurred: bool = Fals
     if refused:
         reasons.append(f"the recovery is not named: {refused}")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    name = "sack" if tap.sack.value == "used" else None if is_blurred else _without_sack(seen)
+    blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
+    name = "sack" if tap.sack.value == "used" else None if by_rhythm else _without_sack(seen, blur_ns)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
         return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
@@ -72,11 +80,11 @@ def _expires_within(before: Episode | None, episode: Episode) -> bool:
     return episode.detected_by == "rto" and before is not None and episode.una < before.recover
 
 
-def _without_sack(seen: Reconstruction) -> str | None:
+def _without_sack(seen: Reconstruction, blur_ns: int) -> str | None:
     """What a sender did about the second hole of a window; None: no event shows it.
 
     NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
-    again (RFC 5681), or for its timer.
+    again (RFC 5681), or for its timer. `blur_ns`: within it ACKs are not told apart.
     """
     timeline = seen.timeline
     again = np.flatnonzero(timeline.is_retransmission)
@@ -92,7 +100,11 @@ def _without_sack(seen: Reconstruction) -> str | None:
             moved = int(timeline.last_moved[known - 1]) if known else -1
             dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
             partial += dupacks == 0
-            anew += dupacks >= DUP_THRESH
+            # Neither the ACK before nor one behind may have been the partial one.
+            left_ns = timeline.send_ns[send]
+            soon = slice(known, int(np.searchsorted(timeline.ack_ns, left_ns + blur_ns, side="right")))
+            is_told = left_ns - timeline.ack_ns[max(moved, 0)] > blur_ns and not timeline.newly_acked[soon].any()
+            anew += dupacks >= DUP_THRESH and bool(is_told)
     if partial == anew:
         return None
     return "newreno" if partial > anew else "reno"

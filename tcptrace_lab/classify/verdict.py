@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
@@ -18,7 +20,7 @@ from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
-from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
+from tcptrace_lab.classify.recovery import DUP_THRESH, HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 # A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
 TICKS_PER_ROUND = 8
+# From an ACK to the segment that it releases a host takes less, at least once; longer each time, it was on a slow line.
+SLOW_LINE_NS = 300_000
 # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
 LATE_DUPACKS = 9
 # With the scale unknown, a flight that fits the least windows for so much of the time may be the receiver's.
@@ -89,7 +93,9 @@ class Verdict:
 
     def _control(self) -> str | None:
         # That none of the known controls fits is said of what was seen whole, and captured at the sender, only.
-        if self.identified.control == "unknown" and (self.who.tap.hides_details or self.who.view is not None):
+        tap = self.who.tap
+        is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
+        if self.identified.control == "unknown" and not is_whole:
             return None
         return self.identified.control
 
@@ -155,7 +161,7 @@ def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
 
 def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     """Where what followed a loss was inferred, not captured, and not well enough to tell a restart."""
-    if who.is_blurred and any(each.detected_by == "rto" and each.dupacks > LATE_DUPACKS for each in seen.episodes):
+    if who.is_blurred and any(each.dupacks > LATE_DUPACKS for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
     if told and 2 * sum(each.sure for each in told) <= len(told):
@@ -175,6 +181,18 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     return _without_counts(count_slow_starts(seen, obstacles), seen, who)
 
 
+def _is_untouched(seen: Reconstruction) -> bool:
+    """Whether what the tap lost lies beside every loss event, and each that duplicate ACKs tell of was seen."""
+    timeline = seen.timeline
+    told, counts = np.unique(timeline.snd_una[timeline.is_dupack], return_counts=True)
+    begun = np.array([each.una for each in seen.episodes], dtype=np.int64)
+    over = np.array([each.recover for each in seen.episodes], dtype=np.int64)
+    asked = told[counts >= DUP_THRESH]
+    at = np.searchsorted(begun, asked, side="right") - 1
+    is_seen = (at >= 0) & (asked < np.maximum.accumulate(over)[at]) if len(begun) else asked < 0
+    return bool(is_seen.all()) and all(each.sure for each in seen.episodes)
+
+
 def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> SlowStarts:
     """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one."""
     # A sender that restarts after each loss shows its cycles even where its times were inferred.
@@ -182,9 +200,14 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     is_inferred = who.view is not None and who.view.how != "timestamps" and 2 * restarted <= len(seen.episodes)
     if not starts.per_cycle or not seen.episodes:
         return starts
-    if not (is_inferred or who.tap.tap_lost_bytes or who.tap.tap_lost_acks):
+    clock = who.tap.clock
+    is_missing = who.tap.tap_lost_bytes or who.tap.tap_lost_acks
+    if is_inferred or (is_missing and not _is_untouched(seen)):
+        why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
+    elif clock.stepped_ns > seen.base_rtt_ns:
+        why = "the clock was set back by more than a round trip: what happened then is not told"
+    else:
         return starts
-    why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     return replace(starts, per_cycle=(), initial=None, cycles=(), reasons=(*starts.reasons, why))
 
 
@@ -215,6 +238,17 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
     return found if len(identified.left) == 1 else found.if_it_is()
 
 
+def _before_tap(who: Sender) -> int:
+    """What a full segment takes from the sender to the tap beyond a host's own time: a slow line lies between."""
+    taken = None if who.where is None else who.where.segment_turn_ns
+    return taken if taken is not None and taken > SLOW_LINE_NS else 0
+
+
+def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
+    by_rhythm = who.view is not None and who.view.how != "timestamps"
+    return identify_recovery(seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=who.view is not None)
+
+
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
@@ -228,10 +262,11 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         clock=who.tap.clock,
         beside=beside,
         by_rhythm=who.view is not None and who.view.how != "timestamps",
+        before_ns=_before_tap(who) if place == "sender" and who.view is None else 0,
         by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
     )
     hidden = obstacles.hides_window
-    tcp = HIDDEN if hidden else identify_recovery(seen, who.tap, is_blurred=who.is_blurred)
+    tcp = HIDDEN if hidden else _recovery(seen, who)
     identified = NOT_IDENTIFIED if hidden else identify_sender(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)

@@ -28,6 +28,10 @@ EQUAL_SHARE = 0.1
 ENOUGH_STAMPS = 16
 # Stamps looked at in one go: what is held of each meanwhile stays small.
 AT_ONCE = 1 << 16
+# An answer leaves so soon after what prompted it, and so large a share of what leaves is answers: what arrives comes at
+# the path's times, a round trip or a bottleneck's spacing after what it answers.
+AT_ONCE_NS = 20_000
+AT_ONCE_SHARE = 0.5
 # So many stamps, taken evenly, tell of a tick as well as millions.
 TICK_SAMPLE = 20_000
 
@@ -99,8 +103,22 @@ def _batches(stamps: Ints, ways: tuple[Ints, ...]) -> list[int]:
     """The interrupts of each way; what is stamped as a packet of the other way is its answer, however many at once."""
     if len(ways) != 2:
         return [_batch(way, way) for way in (stamps, *ways)]
-    first, second = ways
-    return [_batch(way[~_is_among(way, other)], way) for way, other in ((first, second), (second, first))]
+    return [_of_way(way, other) for way, other in (ways, ways[::-1])]
+
+
+def _of_way(way: Ints, other: Ints) -> int:
+    """Where most of what is stamped follows the other way's at once it leaves here, and no interrupt has stamped it."""
+    apart = _batch(way[~_is_among(way, other)], way)
+    return 0 if apart and _is_prompt(way, other) else apart
+
+
+def _is_prompt(way: Ints, other: Ints) -> bool:
+    if not len(other):
+        return False
+    times = np.unique(way[:: 1 + len(way) // TICK_SAMPLE])
+    heard = np.sort(other)
+    waited = times - heard[np.maximum(np.searchsorted(heard, times, side="right") - 1, 0)]
+    return bool(np.mean((waited >= 0) & (waited <= AT_ONCE_NS)) > AT_ONCE_SHARE)
 
 
 def _is_among(stamps: Ints, others: Ints) -> NDArray[np.bool_]:
@@ -119,10 +137,10 @@ def _is_among(stamps: Ints, others: Ints) -> NDArray[np.bool_]:
 def _batch(unprompted: Ints, way: Ints) -> int:
     """How far apart stamps are at least where many are equal: an interrupt stamps what has come since the last one."""
     gaps = np.diff(unprompted)
-    apart = gaps[gaps > 0]
-    if len(gaps) < ENOUGH_STAMPS or len(apart) < ENOUGH_STAMPS:
+    if len(gaps) < ENOUGH_STAMPS or np.count_nonzero(gaps == 0) < EQUAL_SHARE * (len(way) - 1):
         return 0
-    if np.count_nonzero(gaps == 0) < EQUAL_SHARE * (len(way) - 1):
+    apart = np.diff(np.unique(way))
+    if len(apart) < ENOUGH_STAMPS:
         return 0
     return int(np.percentile(apart, 5))
 

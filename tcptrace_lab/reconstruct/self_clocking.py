@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends
+from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -42,11 +42,15 @@ MOST_BEND = 0.385
 
 @dataclass(frozen=True, kw_only=True)
 class Rhythm:
-    """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application)."""
+    """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application).
+
+    `is_measured`: the turn is that of full segments, not of a handshake's small packets.
+    """
 
     turn_ns: int
     spacing_ns: int
     is_clocked: bool
+    is_measured: bool = False
 
 
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | None:
@@ -81,7 +85,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     share = len(chosen) / len(times)
     if share < CLOCKED_SHARE:
         return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=False)
-    return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True)
+    return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True, is_measured=True)
 
 
 def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:
@@ -122,8 +126,11 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         lead, heard = lead[together | paused], heard[together | paused]
     again, asked = _asked_for(timeline, left, free)
     kept = asked <= latest[again]
-    places = np.concatenate((lead, again[kept]))
-    acks = np.concatenate((heard, asked[kept]))
+    # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
+    known = np.append(timeline.snd_una, np.iinfo(np.int64).min)[latest]
+    alone = np.flatnonzero(~left.is_put_back & (reached(left.offset, left.end) <= known) & found.is_measured)
+    places = np.concatenate((lead, again[kept], alone))
+    acks = np.concatenate((heard, asked[kept], latest[alone]))
     order = np.argsort(places, kind="stable")
     places, acks = places[order], acks[order]
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
@@ -142,8 +149,8 @@ def _met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
 
 def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
     """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
-    reached = np.concatenate((left.offset[:1], np.maximum.accumulate(left.end)[:-1]))
-    again = np.flatnonzero((left.offset < reached) & ~free)
+    top = reached(left.offset, left.end)
+    again = np.flatnonzero((left.offset < top) & ~free)
     una, above = timeline.snd_una, delivered(timeline) - timeline.snd_una
     told = np.flatnonzero(above >= DUP_THRESH * timeline.smss)
     places: list[int] = []
@@ -152,7 +159,7 @@ def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints
     for place, offset in zip(again.tolist(), left.offset[again].tolist(), strict=True):
         if offset < recover:
             continue
-        recover = int(reached[place])
+        recover = int(top[place])
         first = int(np.searchsorted(una, offset, side="left"))
         number = int(np.searchsorted(told, first, side="left"))
         if number < len(told) and una[told[number]] <= offset:
@@ -190,8 +197,7 @@ def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: 
     index = np.arange(len(within))
     after = np.searchsorted(certain, index, side="left")
     before, following = certain[np.maximum(after - 1, 0)], certain[np.minimum(after, len(certain) - 1)]
-    reached = np.concatenate((left.offset[:1], np.maximum.accumulate(left.end)[:-1]))
-    again = np.concatenate(([0], np.cumsum(left.offset < reached)))
+    again = np.concatenate(([0], np.cumsum(left.offset < reached(left.offset, left.end))))
     sent = np.searchsorted(release, index, side="right")
     grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
     even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)

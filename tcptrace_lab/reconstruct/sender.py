@@ -82,7 +82,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         del columns[name]
     rows = (segments, acks)
     timeline = _timeline(rows, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
-    passed = passing(timeline, rows, from_start=bool(row["from_start"]))
+    passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
     # What they take is needed for what is observed.
     del rows, segments, acks
     put_back = None

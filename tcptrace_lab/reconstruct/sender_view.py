@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals
+from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, gives_back, in_order, named, turns
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
@@ -150,7 +150,10 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: str, hint_ns: int | No
     release, open_bytes = released_by(timeline, left, bounds)
     begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
-    times = begins if found.is_clocked else np.where(left.is_put_back, begins, np.maximum(begins, seen_at))
+    # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
+    is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
+    waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
+    times = np.where(waits, np.maximum(begins, seen_at), begins)
     slack = between_anchors(timeline, left, release, open_bytes)
     kind = _Kind(place=place, how="the rhythm of its ACKs", turn_ns=found.turn_ns, slack=slack)
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)

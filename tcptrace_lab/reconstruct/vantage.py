@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.echoes import among, turns, unwrapped_both
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
@@ -34,6 +36,9 @@ FEW_LOSSES = 3
 AT_ONCE = 1 << 16
 # A sender that goes back over everything repeats far more than was lost.
 HOLES_SHARE = 0.1
+# A segment that echoes an older ACK than the last that passed the tap had left before that one came: it waited between
+# the sender and the tap. At a sender none does (36 captures); behind a queue that stands, most do.
+WAITED_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +46,8 @@ class Vantage:
     """`to_sender_ns`, `to_receiver_ns`: from the tap there and back, host time included, at the least (None: unknown).
 
     `lost_before`: whether losses of the data lie between the sender and the tap (also when the tap is near the sender:
-    behind the queue of its own host). `why`: one sentence.
+    behind the queue of its own host), `queued_before`: whether it waited there. `segment_turn_ns`: from an ACK to the
+    full segment that it released, the least (None: no timestamps). `why`: one sentence.
     """
 
     place: Place
@@ -49,11 +55,22 @@ class Vantage:
     to_receiver_ns: int | None
     lost_before: bool
     why: str
+    queued_before: bool = False
+    segment_turn_ns: int | None = None
 
     @property
     def is_at_sender(self) -> bool:
         """Whether segments passed the tap as they left; where that is not known it is taken to be so."""
-        return self.place in ("sender", "unknown") and not self.lost_before
+        return self.place in ("sender", "unknown") and not (self.lost_before or self.queued_before)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Echoes:
+    """From an ACK to the data, and to the full segment, that echoes it, the least; the share that waited to pass."""
+
+    turn_ns: int
+    segment_turn_ns: int
+    waited_share: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +81,19 @@ class Passing:
     only where it must be told which had passed before.
     """
 
-    echo_turn_ns: int | None
+    echoes: Echoes | None
     fills: Bools
     time_ns: Ints
     end: Ints
 
 
-def passing(timeline: Timeline, rows: Any, *, from_start: bool) -> Passing:
-    """`rows`: columns of the segments sent and of the ACKs received."""
+def passing(timeline: Timeline, rows: Any, *, from_start: bool, resolution_ns: int) -> Passing:
+    """`rows`: columns of the segments sent and of the ACKs received; `resolution_ns`: the clock's."""
     segments = rows[0]
     fills = segments["cause"] == _core.CAUSES.index("lost_before_tap")
     kept = slice(0, None if fills.any() and not from_start else 0)
     return Passing(
-        echo_turn_ns=_echo_turn(timeline, rows),
+        echoes=_echoes(timeline, rows, HOST_NS + 2 * resolution_ns),
         fills=fills,
         time_ns=segments["time_ns"][kept],
         end=segments["offset"][kept] + segments["length"][kept],
@@ -85,7 +102,8 @@ def passing(timeline: Timeline, rows: Any, *, from_start: bool) -> Passing:
 
 def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: str) -> Vantage:
     """`row`: the connection's; `side`: who sends, `other`: who answers (client, server)."""
-    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), passed.echo_turn_ns)
+    echoes = passed.echoes
+    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), None if echoes is None else echoes.turn_ns)
     _, samples = timeline.rtt
     to_receiver = _least(_number(row[f"handshake_rtt_ns_{side}"]), int(samples.min()) if len(samples) else None)
     holes = _holes(timeline, passed)
@@ -105,7 +123,15 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
         why = (
             f"{holes} segments were lost before the tap, none behind it, and data is answered {_ms(to_receiver)} later"
         )
-    return Vantage(place=place, to_sender_ns=to_sender, to_receiver_ns=to_receiver, lost_before=lost_before, why=why)
+    return Vantage(
+        place=place,
+        to_sender_ns=to_sender,
+        to_receiver_ns=to_receiver,
+        lost_before=lost_before,
+        queued_before=place == "sender" and echoes is not None and echoes.waited_share > WAITED_SHARE,
+        segment_turn_ns=None if echoes is None else echoes.segment_turn_ns,
+        why=why,
+    )
 
 
 def _holes(timeline: Timeline, passed: Passing) -> int:
@@ -152,23 +178,32 @@ def _hops(ttl: float) -> int | None:
     return hops if hops <= MOST_HOPS else None
 
 
-def _echo_turn(timeline: Timeline, rows: Any) -> int | None:
-    """From an ACK to the data that echoes it, the least."""
+def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
+    """What the timestamps of the segments tell of the way from the sender to the tap; None without them."""
     segments, acks = rows
     stamps = acks["ts_val"]
     sent = segments["length"] > 0
     echoes = segments["ts_ecr"][sent]
     if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
         return None
-    times = segments["time_ns"][sent]
+    times, full = segments["time_ns"][sent], segments["length"][sent] >= timeline.smss
     echo, clock = unwrapped_both(echoes, stamps)
-    least = []
+    # Behind the last ACK none is newer.
+    passed = np.append(timeline.ack_ns, np.iinfo(np.int64).max)
+    least, least_full, waited = [], [], 0
     for first in range(0, len(echo), AT_ONCE):
         part = slice(first, first + AT_ONCE)
-        found = turns(times[part], timeline.ack_ns, among(echo[part], clock))
-        if (found >= 0).any():
-            least.append(int(found[found >= 0].min()))
-    return min(least, default=None)
+        echoed = among(echo[part], clock)
+        found = turns(times[part], timeline.ack_ns, echoed)
+        least += [int(each.min()) for each in (found[found >= 0],) if len(each)]
+        least_full += [int(each.min()) for each in (found[(found >= 0) & full[part]],) if len(each)]
+        # The first ACK that it could not name yet.
+        newer = passed[echoed.high + 1]
+        late = (echoed.high >= 0) & (times[part] > newer)
+        waited += int(np.count_nonzero(late & (times[part] - np.where(late, newer, 0) > long_ns)))
+    if not least:
+        return None
+    return Echoes(turn_ns=min(least), segment_turn_ns=min(least_full or least), waited_share=waited / len(echo))
 
 
 def _least(*values: int | None) -> int | None:

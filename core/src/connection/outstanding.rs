@@ -37,6 +37,8 @@ impl Sent {
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     ring: VecDeque<Sent>,
+    /// The last that left it.
+    gone: Option<Sent>,
 }
 
 impl Outstanding {
@@ -64,7 +66,14 @@ impl Outstanding {
 
     #[inline]
     pub fn pop(&mut self) -> Option<Sent> {
-        self.ring.pop_front()
+        let front = self.ring.pop_front();
+        self.gone = front.or(self.gone);
+        front
+    }
+
+    /// The last segment sent, if it has been acknowledged already.
+    pub fn answered(&self) -> Option<&Sent> {
+        self.gone.as_ref().filter(|_| self.ring.is_empty())
     }
 
     pub fn last(&self) -> Option<&Sent> {

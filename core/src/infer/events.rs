@@ -101,13 +101,34 @@ impl Finder<'_> {
                     && trace.send_offset[send] <= una
                     && trace.send_ns[send] > last_ns
             };
-            if una >= recover || forced.contains(&send) || expires() {
+            if una >= recover && self.ends_late(send, recover) {
+                recover = trace.send_end[send];
+            } else if una >= recover || forced.contains(&send) || expires() {
                 starts.push(send);
                 recover = seen.snd_max[send - 1];
                 last_ns = trace.send_ns[send];
             }
         }
         starts
+    }
+
+    /// Whether a recovery goes on at the ACK that seems to end it: nothing but a partial ACK asks for a segment at once.
+    ///
+    /// What was last sent before the recovery was not captured then, or its place is open.
+    fn ends_late(&self, send: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let known = seen.acks_before_send[send] as usize;
+        let Some(moved) = seen.last_moved(known) else {
+            return false;
+        };
+        let before = moved
+            .checked_sub(1)
+            .map_or(i64::MIN, |ack| seen.snd_una[ack]);
+        before < recover
+            && trace.sacked[moved] == 0
+            && trace.send_offset[send] == seen.snd_una[moved]
+            && seen.dupacks(moved + 1, known) == 0
+            && !self.is_silent(send)
     }
 
     /// Whether nothing had been received for long before a send, and the timer may have expired.
@@ -161,7 +182,17 @@ impl Finder<'_> {
         let flight = recover - una;
         let next_ns = trace.send_ns.get(bound).copied().unwrap_or(self.end_ns);
         let end_ns = self.ack_time(seen.acked_at(known, recover)).min(next_ns);
-        let answered = self.answer(start);
+        let since = seen.last_moved(known).map_or(0, |moved| moved + 1);
+        let dupacks = seen.dupacks(since, known);
+        let has_sack = known > 0 && trace.sacked[known - 1] > 0;
+        // Nothing had told of a loss, or long before: the timer did it, and whatever is acknowledged next, be it the first
+        // copy, opens the window of one segment.
+        let is_timer = (is_silent && dupacks == 0) || self.is_long_since(start, since);
+        let answered = if is_timer && !has_sack {
+            seen.acked_at(known, una + 1)
+        } else {
+            self.answer(start)
+        };
         // What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
         let until_ns = self.ack_time(answered).min(next_ns);
         let until = trace
@@ -173,10 +204,7 @@ impl Finder<'_> {
             .filter(|&rank| self.is_repeated_since(rank, start))
             .count();
         let sends = until - start - repeated;
-        let since = seen.last_moved(known).map_or(0, |moved| moved + 1);
-        let dupacks = seen.dupacks(since, known);
         let during = seen.dupacks(known, answered);
-        let has_sack = known > 0 && trace.sacked[known - 1] > 0;
         let mut detected_by = detected_by(
             is_silent,
             dupacks,
@@ -199,7 +227,7 @@ impl Finder<'_> {
             }
             // It had no new data to send, or nowhere to: by what others of its events show.
             let is_blind = !is_silent
-                && (self.ran_out(answered, recover) || self.is_shut(start, answered, recover));
+                && (self.ran_out(known, recover) || self.is_shut(start, answered, recover));
             if restarts && is_blind {
                 (restarts, sure) = (false, false);
             }
@@ -209,6 +237,10 @@ impl Finder<'_> {
             if detected_by == DetectedBy::DupAck && restarts && self.is_long_since(start, since) {
                 // The duplicate ACK that asks for it had come long before: the timer sent it.
                 detected_by = DetectedBy::Rto;
+            }
+            if detected_by == DetectedBy::Reordering && restarts {
+                // A window falls for a loss: one duplicate ACK was not captured, or its place is open.
+                detected_by = DetectedBy::DupAck;
             }
             if detected_by == DetectedBy::Rto && !restarts && dupacks > 0 {
                 // More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled
@@ -350,19 +382,25 @@ impl Finder<'_> {
     }
 
     /// Whether nothing followed the ACK of everything for long: no data was left when the loss was repaired.
-    fn ran_out(&self, answered: usize, recover: i64) -> bool {
-        if self
-            .seen
-            .snd_una
-            .get(answered)
-            .is_none_or(|&una| una < recover)
-        {
+    ///
+    /// A short segment may have waited for that ACK (RFC 9293 section 3.7.4), and is the end of what there was.
+    fn ran_out(&self, known: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let over = seen.acked_at(known, recover);
+        let Some(&heard_ns) = trace.ack_ns.get(over) else {
+            return false;
+        };
+        let next = trace.send_ns.partition_point(|&time| time < heard_ns);
+        if next > 0 && seen.snd_max[next - 1] > recover {
             return false;
         }
-        let heard_ns = self.trace.ack_ns[answered];
-        let next = self.trace.send_ns.partition_point(|&time| time < heard_ns);
         let is_late = |&time: &i64| (time - heard_ns) as f64 > self.silence;
-        self.trace.send_ns.get(next).is_none_or(is_late)
+        let is_short = next < trace.send_ns.len()
+            && trace.send_end[next] - trace.send_offset[next] < trace.smss;
+        trace
+            .send_ns
+            .get(next + usize::from(is_short))
+            .is_none_or(is_late)
     }
 
     /// Whether the receiver's window had no room for another segment from a retransmission to its answer.

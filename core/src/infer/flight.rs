@@ -15,6 +15,7 @@ pub fn outstanding(
     seen: &Sequence,
     repeats: &[Option<u32>],
     events: &[LossEvent],
+    board: &Scoreboard,
 ) -> Vec<i64> {
     let mut flight: Vec<i64> = seen
         .snd_una
@@ -30,7 +31,19 @@ pub fn outstanding(
         })
         .collect();
     let mut is_told = vec![false; flight.len()];
-    tell_events(trace, seen, repeats, events, &mut flight, &mut is_told);
+    let highest = if events.is_empty() {
+        Vec::new()
+    } else {
+        highest_sacked(trace)
+    };
+    let view = View {
+        trace,
+        seen,
+        repeats,
+        board,
+        highest: &highest,
+    };
+    tell_events(&view, events, &mut flight, &mut is_told);
     for (ack, is_told) in is_told.into_iter().enumerate() {
         // Reordering: what is SACKed has left the network (RFC 6675 `pipe`).
         if !is_told && trace.sacked[ack] > 0 {
@@ -41,26 +54,8 @@ pub fn outstanding(
 }
 
 /// The flight within the loss events; notes which ACKs those are.
-fn tell_events(
-    trace: &Trace,
-    seen: &Sequence,
-    repeats: &[Option<u32>],
-    events: &[LossEvent],
-    flight: &mut [i64],
-    is_told: &mut [bool],
-) {
-    if events.is_empty() {
-        return;
-    }
-    let board = Scoreboard::new(trace);
-    let highest = highest_sacked(trace);
-    let view = View {
-        trace,
-        seen,
-        repeats,
-        board: &board,
-        highest: &highest,
-    };
+fn tell_events(view: &View, events: &[LossEvent], flight: &mut [i64], is_told: &mut [bool]) {
+    let (trace, seen) = (view.trace, view.seen);
     for (number, event) in events.iter().enumerate() {
         let following = events.get(number + 1).map(|event| event.first_send);
         let part = acks_of(seen, event, following);

@@ -5,8 +5,16 @@
 //! arrived. Errs low where a receiver delays ACKs while holes are being filled (RFC 5681 section 4.2 asks for an ACK at
 //! once).
 
+use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
+use crate::threshold::threshold;
+
+// What is answered later than this part of the least round trip answers itself: stamps and small ACKs leave a little.
+threshold!(OWN_ANSWER: f64 = 0.95, Share);
+
+// Two queues of a card hand over packets of one burst in either order.
+threshold!(SWAPPED_NS: i64 = 500_000, Nanoseconds);
 
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +43,7 @@ pub fn lost(
     seen: &Sequence,
     repeats: &[Option<u32>],
     events: &[LossEvent],
+    board: &Scoreboard,
     base_rtt_ns: i64,
 ) -> Losses {
     let mut found = Losses::default();
@@ -77,11 +86,35 @@ pub fn lost(
                 continue;
             }
             let copy = repeats[rank].map_or(send, |copy| copy as usize);
-            let is_spurious = trace.ack_ns.get(answer).is_some_and(|&heard_ns| {
-                // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's.
-                heard_ns - trace.send_ns[send] < base_rtt_ns / 2
-                    || answered_before(trace, seen, &again, send, seen.snd_una[answer], last_una)
-            });
+            // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's. That of the first byte
+            // tells where a short segment and new data behind it went together.
+            let took = |ack: usize| Some(trace.ack_ns.get(ack)? - trace.send_ns[send]);
+            let is_early = |ack: usize| took(ack).is_some_and(|ns| ns < base_rtt_ns / 2);
+            // Sooner than any round trip that was measured, not than any that there may be: either copy's.
+            let is_sooner = |ack: usize| {
+                took(ack).is_some_and(|ns| (ns as f64) < OWN_ANSWER.get() * base_rtt_ns as f64)
+            };
+            let is_open = event.restarts && !trace.has_sack && offset != event.una;
+            if is_open && !is_early(answer) && is_sooner(answer) {
+                found.possible += 1;
+                continue;
+            }
+            let begun = seen.acked_at(first, offset + 1);
+            let is_one = end - offset <= trace.smss;
+            let is_told_early = board.since(offset, end).is_some_and(is_early);
+            let is_spurious = is_told_early
+                || (is_one && is_early(begun))
+                || trace.ack_ns.get(answer).is_some_and(|_| {
+                    is_early(answer)
+                        || answered_before(
+                            trace,
+                            seen,
+                            &again,
+                            send,
+                            seen.snd_una[answer],
+                            last_una,
+                        )
+                });
             found.rows.push(Lost {
                 time_ns: trace.send_ns[copy],
                 offset,
@@ -113,7 +146,10 @@ fn answered_before(
     }
     // `snd_max` passes it at its first transmission.
     let holder = seen.snd_max.partition_point(|&top| top <= missing);
-    holder < send && trace.send_offset[holder] <= missing
+    // A tap with several queues may write what left together in another order.
+    holder < send
+        && trace.send_offset[holder] <= missing
+        && trace.send_ns[send] - trace.send_ns[holder] > SWAPPED_NS.get()
 }
 
 /// Ranges in order of their left edges, with the farthest right edge up to each.

@@ -7,6 +7,7 @@ use super::limits::shares;
 use super::lost::{Losses, lost};
 use super::resent::repeats;
 use super::rtt::RoundTrips;
+use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::stretches::{Stretch, stretches};
 use super::trace::{LossEvent, Trace};
@@ -39,8 +40,14 @@ pub fn observe(trace: &Trace) -> Observed {
     let rtt = RoundTrips::new(trace, &sequence);
     let repeats = repeats(trace, &sequence);
     let events = loss_events(trace, &sequence, &rtt, &repeats);
-    let flight = outstanding(trace, &sequence, &repeats, &events);
-    let lost = lost(trace, &sequence, &repeats, &events, rtt.base_ns);
+    let board = if events.is_empty() {
+        Scoreboard::default()
+    } else {
+        Scoreboard::new(trace)
+    };
+    let flight = outstanding(trace, &sequence, &repeats, &events, &board);
+    let lost = lost(trace, &sequence, &repeats, &events, &board, rtt.base_ns);
+    drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight);
     let places = places(&sequence, &events, &stretches, &flight);
     let windows = Windows::new(trace, &sequence, &rtt, &events, &stretches, &flight);

@@ -36,14 +36,24 @@ impl Scoreboard {
         &self.rows
     }
 
-    /// The ACK that reported a whole segment; None where none did, or only a part of it.
+    /// The ACK by which a whole segment was reported, in pieces or at once; None where a part of it never was.
     pub fn since(&self, offset: i64, end: i64) -> Option<usize> {
         let at = self
             .rows
             .partition_point(|row| row.0 <= offset)
             .checked_sub(1)?;
-        let (_, right, ack) = self.rows[at];
-        (right >= end).then_some(ack as usize)
+        let (mut reached, mut last) = (offset, 0);
+        for &(left, right, ack) in &self.rows[at..] {
+            if left > reached {
+                return None;
+            }
+            reached = reached.max(right);
+            last = last.max(ack);
+            if reached >= end {
+                return Some(last as usize);
+            }
+        }
+        None
     }
 }
 
