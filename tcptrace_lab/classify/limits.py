@@ -54,14 +54,15 @@ def limits_told(
         open_share = shares.get("cwnd", 0.0) + shares.get("rwnd", 0.0) - closed
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + open_share, 4)
         shares["cwnd"], shares["rwnd"] = 0.0, closed
-    for name, share in _unsure(seen).items() if not is_blurred else ():
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + min(share, shares[name]), 4)
-        shares[name] = round(shares[name] - min(share, shares[name]), 4)
-    if tap.tap_lost_bytes and shares.get("recovery", 0.0) > 0:
+    opened = {} if is_blurred else _unsure(seen)
+    if tap.tap_lost_bytes:
         # What the tap lost hides whether the sender recovered with a window at work or began anew with one segment.
-        share = min(_recovering_unsure(seen), shares["recovery"])
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + share, 4)
-        shares["recovery"] = round(shares["recovery"] - share, 4)
+        opened["recovery"] = _recovering_unsure(seen)
+    for name, most in opened.items():
+        share = round(min(most, shares[name]), 4)
+        if share > 0:
+            shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + share, 4)
+            shares[name] = round(shares[name] - share, 4)
     if tap.shift.value is None and shares.get("rwnd", 0.0) > 0:
         # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits
         # it: it is the receiver's window if that is the scale, the congestion window if it is more.
