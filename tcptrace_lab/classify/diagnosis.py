@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab.classify.identify import UNKNOWN as UNKNOWN_CONTROL
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS
 from tcptrace_lab.classify.path import PathEstimate
@@ -135,7 +136,7 @@ def _who(verdict: Mapping[str, Any], course: Course) -> str:
         return "Tahoe"
     if name is not None:
         return SPELT.get(str(name), str(name))
-    left = [row["name"] for row in tcp["candidates"] if row["confidence"] > 0]
+    left = [row["name"] for row in tcp["candidates"] if row["confidence"] > 0 and row["name"] != UNKNOWN_CONTROL]
     if 1 < len(left) <= NAMED:
         return " or ".join(SPELT.get(each, each) for each in left)
     if course.new_bytes < FEW_SEGMENTS * course.smss:
