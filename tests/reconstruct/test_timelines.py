@@ -252,3 +252,15 @@ def test_a_reordering_timer_at_the_end_of_the_data_is_no_timeout() -> None:
         answered = [*acks[:-1], (last_ms + wait_ms + 100, 16)]
         (event,) = ladder(lost, answered, blocks={len(acks) - 2: [(15, 16)]}).episodes
         assert (event.detected_by, event.restarts) == (detected_by, restarts)
+
+
+def test_data_that_ends_before_a_loss_bounds_no_window() -> None:
+    """What drains behind the last new segment is not the window, though a retransmission follows."""
+    sent, acks = rounds([8, 8, 8])
+    *acks, (last_ms, _) = acks
+    found = ladder([*sent, (last_ms + 250, 23)], [*acks, (last_ms + 350, 24)]).windows
+    drained = found[(found["time_ns"] > sent[-1][0] * 1e6) & (found["limited_by"] != "recovery")]
+    assert len(drained) >= 6
+    assert set(drained["limited_by"].iloc[:-1]) == {"application"}
+    assert drained["cwnd_high"].isna().all()
+    assert (drained["cwnd"].iloc[:-1] >= 7 * 1000).all()

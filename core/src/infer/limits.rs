@@ -142,7 +142,7 @@ pub fn starved(trace: &Trace, seen: &Sequence, parts: &[Stretch], flight: &[i64]
     found
 }
 
-/// The ACKs after the last segment before a pause, or before the end: no data was left for them to release.
+/// The ACKs after the last new segment before a pause, or before the end: no data was left for them to release.
 pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> {
     // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
     let wait = if rtt.rtt_ns.is_empty() {
@@ -160,9 +160,13 @@ pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> 
             .map_or(seen.first_offset, |before| seen.snd_max[before]);
         seen.una_at(send) >= before && trace.send_ns[send] - heard > wait
     };
+    // What is only sent again behind it was no new data to release.
+    let last_new = seen
+        .snd_max
+        .partition_point(|&top| Some(&top) < seen.snd_max.last());
     let rows = seen.sends_before_next_ack.iter().map(|&sent| {
         let sent = sent as usize;
-        sent >= trace.send_ns.len() || resumes(sent)
+        sent > last_new || sent >= trace.send_ns.len() || resumes(sent)
     });
     rows.collect()
 }
