@@ -33,6 +33,8 @@ BLURRED_SHARE = 0.25
 LOST_ACKS_SHARE = 0.1
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
+# Of a connection's own bytes: with so many of others beside them the time between its segments is theirs too.
+BESIDE_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +100,14 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             timeline, stamps = with_unheard(timeline, segments, stamps)
         is_alone = _numbers_alone(connection, str(row[side]))
         timeline, view = away_from_sender(
-            timeline, flow, where, stamps, has_start=has_start, sent_ns=sent_ns, is_alone=is_alone
+            timeline,
+            flow,
+            where,
+            stamps,
+            has_start=has_start,
+            sent_ns=sent_ns,
+            is_alone=is_alone,
+            shares_path=_shares_path(connection),
         )
         put_back = len(timeline.send_ns) - captured if view is None else int(np.count_nonzero(view.is_put_back))
     number = float(row[f"first_seq_{side}"])
@@ -125,11 +134,25 @@ def _numbers_alone(connection: Connection, host: str) -> bool:
     """Whether no other connection of the capture may have taken some of a host's IP identifications meanwhile."""
     if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
         return len(connection.capture) == 1
-    table, row = connection.capture.connections, connection.row
+    table = connection.capture.connections
     of_host = (table["client"] == host) | (table["server"] == host)
+    return int((of_host & _meanwhile(connection)).sum()) <= 1
+
+
+def _shares_path(connection: Connection) -> bool:
+    """Whether other connections carried so much past the tap meanwhile that this one's spacing is not its own."""
+    if len(connection.capture) == 1:
+        return False
+    if len(connection.capture) > MANY_CONNECTIONS:
+        return True
+    carried = connection.capture.connections["bytes"][_meanwhile(connection)].sum()
+    return bool(carried > (1 + BESIDE_SHARE) * connection.row["bytes"])
+
+
+def _meanwhile(connection: Connection) -> Any:
+    table, row = connection.capture.connections, connection.row
     ends = table["start_ns"] + table["duration_ns"]
-    meanwhile = (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
-    return int((of_host & meanwhile).sum()) <= 1
+    return (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
 
 
 def _truncated(connection: Connection) -> str | None:

@@ -29,6 +29,9 @@ from tcptrace_lab.reconstruct.vantage import Vantage
 UNSURE_SHARE = 0.05
 # A view in which half of the flights are open by more than this share shows losses, and no window.
 MOST_OPEN = 0.25
+# Behind a pause the application releases what it writes, all at once, and the queue alone spaces it: with more of the
+# segments there than this share, ACKs that would have released them tell nothing of the window.
+WRITTEN_SHARE = 0.1
 # Fewer segments with an echo than this show no pattern.
 FEW_ECHOES = 8
 # Of the segments around one, the share that left at once when ACKs release them (the times of a pacer or an application
@@ -82,13 +85,15 @@ def away_from_sender(
     has_start: bool,
     sent_ns: Ints,
     is_alone: bool = True,
+    shares_path: bool = False,
 ) -> tuple[Timeline, SenderView | None]:
     """The timeline to work with where the tap was not at the sender, and the view that it comes from.
 
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
     `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`:
     the ACKs' TSvals; `sent_ns`: the segments' times, steps of the tap's clock taken out as from the timeline's.
-    `is_alone`: no other connection of the sender's host took some of its IP identifications.
+    `is_alone`: no other connection of the sender's host took some of its IP identifications; `shares_path`: others'
+    segments stand between its own.
     """
     place = WORDS[where.place]
     # In a handshake the turn is that of small packets; without one it has to be found.
@@ -100,7 +105,8 @@ def away_from_sender(
     view = sender_view(whole, segments, stamps, place=place, hint_ns=hint_ns)
     if view is None:
         return timeline, None
-    return view.timeline, view if view.shows_window else None
+    is_told = view.shows_window and not (shares_path and view.how != "timestamps")
+    return view.timeline, view if is_told else None
 
 
 def sender_view(
@@ -155,18 +161,28 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: str, hint_ns: int | No
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     times = np.where(waits, np.maximum(begins, seen_at), begins)
     slack = between_anchors(timeline, left, release, open_bytes)
-    kind = _Kind(place=place, how="the rhythm of its ACKs", turn_ns=found.turn_ns, slack=slack)
+    pauses = (
+        is_first & ~left.is_put_back & (seen_at > begins + found.turn_ns / 2) & (left.offset > timeline.first_offset)
+    )
+    kind = _Kind(
+        place=place,
+        how="the rhythm of its ACKs",
+        turn_ns=found.turn_ns,
+        slack=slack,
+        written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
+    )
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """What a view rests on."""
+    """What a view rests on. `written`: the share of the sends behind a pause of the application."""
 
     place: str
     how: str
     turn_ns: int
     slack: Ints
+    written: float = 0.0
 
 
 def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView | None:
@@ -187,7 +203,7 @@ def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Ki
         unsure=unsure,
         turn_ns=kind.turn_ns,
         how=kind.how,
-        shows_window=bool(np.median(share) <= MOST_OPEN),
+        shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= WRITTEN_SHARE,
     )
 
 

@@ -82,6 +82,23 @@ def test_midway_between_two_bottlenecks_is_midway(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        # What an application writes after a pause leaves all at once: no ACK released it.
+        ("application.kind=schedule", f"application.writes={[[0.8 * k, 300_000] for k in range(1, 9)]}"),
+        # Another's segments between them.
+        ("connections=[{start_s=0}, {start_s=1}]",),
+    ],
+)
+def test_without_timestamps_no_rhythm_shows_the_window_of_an_application_or_of_one_of_two(
+    change: tuple[str, ...], tmp_path: Path
+) -> None:
+    fixed = ("control.timestamps=false", "path.nodes.0.buffer=10", "duration_s=8")
+    (_, at_receiver) = taps("reno_10M", tmp_path, *fixed, *change)
+    assert at_receiver.who.view is None
+
+
+@pytest.mark.parametrize(
     ("name", "change"),
     [("tahoe_small", ()), ("reno_10M", ("path.nodes.0.buffer=10",)), ("cubic_20M", ("path.nodes.0.buffer=20",))],
 )
