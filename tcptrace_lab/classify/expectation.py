@@ -42,6 +42,8 @@ WINDOW_PACKETS = 2.0
 MATHIS_LOSS = 0.02
 # Held back otherwise for longer than this, a sender's throughput is not its control's.
 HELD_BACK = 0.1
+# RFC 8985 section 7.2: a probe leaves two round trips after the flight; what is paced leaves within one.
+PROBE_FACTOR = 1.5
 DECISIVE = ("throughput", "throughput_cycle")
 NOT_APPLICABLE = "not_applicable"
 
@@ -206,10 +208,11 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
     return "disagrees" if any(name in DECISIVE for name, _ in off) else UNDECIDED, words
 
 
-def initial_window(seen: Reconstruction) -> int | None:
+def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
-    None too where the receiver's window had no room for more: then it is that.
+    None too where the receiver's window had no room for more: then it is that. A probe (RFC 8985 section 7.2: new data
+    after twice the round trip of the handshake) is none of them.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -220,6 +223,8 @@ def initial_window(seen: Reconstruction) -> int | None:
     if seen.base_rtt_ns:
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
         until = min(until, timeline.send_ns[0] + seen.base_rtt_ns)
+    if handshake_rtt_s is not None:
+        until = min(until, timeline.send_ns[0] + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
     first = timeline.send_ns < until
     if not first.any():
         return None

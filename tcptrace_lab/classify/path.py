@@ -65,11 +65,11 @@ def infer_path(
     beside: Callable[[], Sequence[Reconstruction]] = tuple,
     by_rhythm: bool = False,
     by_reader: bool = False,
-    before_ns: int = 0,
+    before_ns: int | None = 0,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
-    `before_ns`: what a full segment takes from the sender to a tap near it.
+    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known).
     `by_rhythm`: the sends' times were inferred from their rhythm, so no round trip bounds the path's.
     `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the
     capture's other flows. Those whose round trips rise and fall with this one's share its queue.
@@ -163,10 +163,13 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
     return Estimate(value=least, high=least + blur, method=f"{method}; the queue may never have been empty")
 
 
-def _later(base: Estimate, before_ns: int) -> Estimate:
+def _later(base: Estimate, before_ns: int | None) -> Estimate:
     """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
-    if not before_ns or base.value is None:
+    if before_ns == 0 or base.value is None:
         return base
+    if before_ns is None:
+        method = f"{base.method}; and what a full segment takes to a tap that is behind a line of the sender's"
+        return Estimate(value=base.value, low=base.low, high=None, method=method)
     before = before_ns / 1e9
     high = None if base.high is None else base.high + before
     method = f"{base.method}; and {before * 1e3:.3g} ms from the sender to the tap"

@@ -66,7 +66,7 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
     rtt_s = who.handshake_rtt_s
     return identify(
         seen,
-        initial_window=None if who.tap.refuses("initial_window") else initial_window(seen),
+        initial_window=None if who.tap.refuses("initial_window") else initial_window(seen, who.handshake_rtt_s),
         recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
     )

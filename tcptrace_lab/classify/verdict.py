@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TICKS_PER_ROUND = 8
 # From an ACK to the segment that it releases a host takes less, at least once; longer each time, it was on a slow line.
 SLOW_LINE_NS = 300_000
+PROMPT_PERCENTILE = 10
 # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
 LATE_DUPACKS = 9
 # With the scale unknown, a flight that fits the least windows for so much of the time may be the receiver's.
@@ -104,7 +105,7 @@ class Verdict:
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
-        return initial_window(self.seen)
+        return initial_window(self.seen, self.who.handshake_rtt_s)
 
     def as_dict(self) -> dict[str, Any]:
         found = self._found()
@@ -198,11 +199,13 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     # A sender that restarts after each loss shows its cycles even where its times were inferred.
     restarted = sum(each.restarts for each in seen.episodes)
     is_inferred = who.view is not None and who.view.how != "timestamps" and 2 * restarted <= len(seen.episodes)
-    if not starts.per_cycle or not seen.episodes:
+    if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
         return starts
+    # Without SACK a hole more or less makes two recoveries of one.
+    is_open = who.view is not None and who.tap.sack.value != "used" and not all(each.sure for each in seen.episodes)
     clock = who.tap.clock
     is_missing = who.tap.tap_lost_bytes or who.tap.tap_lost_acks
-    if is_inferred or (is_missing and not _is_untouched(seen)):
+    if is_inferred or is_open or (is_missing and not (seen.episodes and _is_untouched(seen))):
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
@@ -238,10 +241,21 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
     return found if len(identified.left) == 1 else found.if_it_is()
 
 
-def _before_tap(who: Sender) -> int:
-    """What a full segment takes from the sender to the tap beyond a host's own time: a slow line lies between."""
-    taken = None if who.where is None else who.where.segment_turn_ns
-    return taken if taken is not None and taken > SLOW_LINE_NS else 0
+def _before_tap(who: Sender, seen: Reconstruction) -> int | None:
+    """What a full segment takes from the sender to the tap beyond a host's own time; None: how long is not known.
+
+    Without timestamps by what passes after an ACK: at a sender much follows at once, behind a slow line as it comes.
+    """
+    if who.where is None:
+        return 0
+    taken = who.where.segment_turn_ns
+    if taken is not None:
+        return taken if taken > SLOW_LINE_NS else 0
+    timeline = seen.timeline
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+    waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+    return None if len(waits) and np.percentile(waits, PROMPT_PERCENTILE) > SLOW_LINE_NS else 0
 
 
 def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
@@ -262,7 +276,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         clock=who.tap.clock,
         beside=beside,
         by_rhythm=who.view is not None and who.view.how != "timestamps",
-        before_ns=_before_tap(who) if place == "sender" and who.view is None else 0,
+        before_ns=_before_tap(who, seen) if place == "sender" and who.view is None else 0,
         by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
     )
     hidden = obstacles.hides_window
