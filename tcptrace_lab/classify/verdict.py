@@ -196,16 +196,16 @@ def _is_untouched(seen: Reconstruction) -> bool:
 
 def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> SlowStarts:
     """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one."""
-    # A sender that restarts after each loss shows its cycles even where its times were inferred.
-    restarted = sum(each.restarts for each in seen.episodes)
-    is_inferred = who.view is not None and who.view.how != "timestamps" and 2 * restarted <= len(seen.episodes)
     if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
         return starts
-    # Without SACK a hole more or less makes two recoveries of one.
-    is_open = who.view is not None and who.tap.sack.value != "used" and not all(each.sure for each in seen.episodes)
+    # A sender that restarts after each loss shows its cycles even where its times were inferred; without SACK a hole
+    # more or less makes two recoveries of one.
+    view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
+    has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
+    is_inferred = view is not None and goes_on and (view.how != "timestamps" or not has_sack)
     clock = who.tap.clock
     is_missing = who.tap.tap_lost_bytes or who.tap.tap_lost_acks
-    if is_inferred or is_open or (is_missing and not (seen.episodes and _is_untouched(seen))):
+    if is_inferred or (is_missing and not (seen.episodes and _is_untouched(seen))):
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
