@@ -135,12 +135,16 @@ def _catches_up(seen: Reconstruction) -> bool:
     fresh = np.flatnonzero(~timeline.is_retransmission)
     if len(fresh) < 2 or not seen.typical_rtt_ns:
         return False
-    left, known = timeline.send_ns[fresh], timeline.acks_before_send[fresh]
-    sizes = (timeline.send_end - timeline.send_offset)[fresh]
-    heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], left)
-    later_ns = LATER_SHARE * seen.typical_rtt_ns
-    is_end = (sizes[:-1] < timeline.smss) & (left[1:] - np.maximum(left[:-1], heard[1:]) > later_ns)
-    rounds = float(left[-1] - left[0]) / seen.typical_rtt_ns
+    first, last = (int(timeline.send_ns[fresh[place]]) for place in (0, -1))
+    # Of the segments short of full only: most are full.
+    is_short = timeline.send_end - timeline.send_offset < timeline.smss
+    short = np.flatnonzero(is_short[fresh[:-1]])
+    left, following = timeline.send_ns[fresh[short]], fresh[short + 1]
+    del fresh, is_short
+    known, next_ns = timeline.acks_before_send[following], timeline.send_ns[following]
+    heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], next_ns)
+    is_end = next_ns - np.maximum(left, heard) > LATER_SHARE * seen.typical_rtt_ns
+    rounds = float(last - first) / seen.typical_rtt_ns
     return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= max(rounds, 1.0))
 
 

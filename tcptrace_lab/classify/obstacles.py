@@ -116,11 +116,13 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
     """A sender behind a shaper of its own host, or one that waits for its application, sends into an empty network."""
     timeline = seen.timeline
     empty = empty_share(seen)
+    if empty <= EMPTY_SHARE:
+        return []
     rtt_s = seen.typical_rtt_ns / 1e9
     fresh = timeline.send_ns[~timeline.is_retransmission]
     pauses = np.diff(fresh)
     pauses = pauses[pauses > max(rtt_s * 1e9, 1.0)]
-    if empty <= EMPTY_SHARE or not len(pauses):
+    if not len(pauses):
         return []
     # Bursts of more than two round trips are a window at work between pauses: its slow start is visible.
     alone = _sent_alone_share(seen)

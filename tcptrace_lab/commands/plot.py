@@ -7,6 +7,10 @@ $ tcptrace-lab plot captures/tahoe_small_buffer.pcap.gz --from 33 --to 40 -o sec
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -25,12 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw, and write the picture whole or not at all."""
-    from tcptrace_lab.commands.reconstruct import chosen
-    from tcptrace_lab.errors import LabError
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.tables import replacing
 
     check_picture(arguments.output)
+    # Rendering takes 50 MB: what was drawn from is no longer held.
+    figure = _figure(arguments)
+    with replacing(arguments.output) as temporary:
+        figure.savefig(temporary, format=arguments.output.rpartition(".")[2], dpi=arguments.dpi)
+    return 0
+
+
+def _figure(arguments: argparse.Namespace) -> Figure:
+    from tcptrace_lab.commands.reconstruct import chosen
+    from tcptrace_lab.errors import LabError
+    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+
     _, who = chosen(arguments.capture, arguments.connection)
     seen = Reconstruction(who.timeline)
     if not len(seen.timeline.send_ns):
@@ -46,10 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     # matplotlib takes 40 MB: not beside what is needed only until the timeline stands.
     from tcptrace_lab.report.connection_figure import connection_figure
 
-    figure = connection_figure(seen, who, title=title, start_s=start, end_s=end)
-    with replacing(arguments.output) as temporary:
-        figure.savefig(temporary, format=arguments.output.rpartition(".")[2], dpi=arguments.dpi)
-    return 0
+    return connection_figure(seen, who, title=title, start_s=start, end_s=end)
 
 
 def check_picture(path: str) -> None:

@@ -189,7 +189,11 @@ pub fn play_watched(
     mut watch: impl FnMut(&dyn Control),
 ) -> Played {
     let mut state = start;
-    let mut played = Played::default();
+    let expected = rows.size_hint().0;
+    let mut played = Played {
+        cwnd: Vec::with_capacity(expected),
+        ssthresh: Vec::with_capacity(expected),
+    };
     // Only srtt is wanted: no timer runs here.
     let mut rto = Rto::new(1_000_000_000, 1, i64::MAX, 1, false);
     let (mut is_started, mut has_restarted) = (false, false);

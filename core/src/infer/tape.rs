@@ -122,22 +122,21 @@ impl<'a> Tape<'a> {
     }
 
     /// Rows in order of time, each `later_ns` later. A control counts on a clock and on numbers that never go back.
-    pub fn rows(self, later_ns: i64) -> impl Iterator<Item = Row> + 'a {
+    pub fn rows(self, later_ns: i64) -> impl ExactSizeIterator<Item = Row> + 'a {
         let heard = self.heard;
         let (mut ack, mut mark) = (heard.first, 0);
         let (mut now, mut una, mut nxt) = (0, 0, 0);
-        std::iter::from_fn(move || {
+        (0..self.len()).map(move |_| {
             let marked = self.marks.get(mark).filter(|next| next.ack < ack as i64);
             let mut row = match marked {
                 Some(next) => {
                     mark += 1;
                     heard.marked(next)
                 }
-                None if ack < heard.now_ns.len() => {
+                None => {
                     ack += 1;
                     heard.row(ack - 1)
                 }
-                None => return None,
             };
             let heard_ns = row.now_ns.saturating_sub(heard.zero_ns);
             now = heard_ns.clamp(now, CLOCK_ENDS_NS);
@@ -147,7 +146,7 @@ impl<'a> Tape<'a> {
             row.rtt_ns = rtt_ns.filter(|&rtt_ns| rtt_ns > 0);
             row.now_ns = now.saturating_add(later_ns);
             (row.snd_una, row.snd_nxt) = (una, nxt);
-            Some(row)
+            row
         })
     }
 }

@@ -205,7 +205,14 @@ fn observe(py: Python<'_>, timeline: Columns<'_>) -> PyResult<Observed> {
     let events = inner.events.iter();
     let around = events.map(|event| (inner.window_before(event), inner.window_after(event)));
     let around = around.collect();
-    let windows = window_arrays(py, std::mem::take(&mut inner.windows))?.unbind();
+    let windows = std::mem::take(&mut inner.windows);
+    let is_ack_ns = windows.time_ns == trace.ack_ns;
+    let windows = window_arrays(py, windows)?;
+    if is_ack_ns {
+        // Without a restart there is a row per ACK: one column is enough.
+        windows.set_item("time_ns", timeline.ack_ns.as_any())?;
+    }
+    let windows = windows.unbind();
     let first_offset = inner.sequence.first_offset;
     let columns = sequence_arrays(py, &mut inner)?.unbind();
     Ok(Observed {
