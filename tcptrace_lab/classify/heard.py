@@ -188,17 +188,27 @@ class Heard:
         # What comes before any data, no control hears of.
         self.first = int(np.searchsorted(sent, 0, side="right"))
         self.round = _rounds(self.una, self.nxt)
-        # Without and with the window opened by the ACK that ends the recovery.
-        self.most_after = np.full(len(timeline.ack_ns), np.inf)
-        self.most_after_opening = np.full(len(timeline.ack_ns), np.inf)
+        # Without and with the window opened by the ACK that ends the recovery; with SACK nothing bounds it.
+        bounded = 0 if timeline.has_sack else len(timeline.ack_ns)
+        self.most_after = np.full(bounded, np.inf)
+        self.most_after_opening = np.full(bounded, np.inf)
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
         self.cuts = [self._cuts(part) for part in seen.stretches]
+        self._shared: list[Ints] = []
         self.marks = Marks()
         self.loss_mark: dict[int, int] = {}
         # Where a timer has expired within a recovery: the mark of those who reduce again.
         self.again_mark: dict[int, int] = {}
         self.settled_mark: dict[int, int] = {}
         self._mark()
+
+    def shared(self, column: Ints) -> Ints:
+        """One array for all readings that agree in it."""
+        for known in self._shared:
+            if np.array_equal(known, column):
+                return known
+        self._shared.append(column)
+        return column
 
     def round_trips(self, handshake_rtt_ns: int | None) -> Ints:
         """What each ACK told of the round trip, to a sender that was told the handshake's or not."""
@@ -477,7 +487,7 @@ def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
 
 def _rounds(una: Ints, nxt: Ints) -> Ints:
     """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
-    found = np.zeros(len(una), dtype=np.int64)
+    found = np.zeros(len(una), dtype=np.int32)
     at, number = 0, 0
     while at < len(una):
         following = max(int(np.searchsorted(una, nxt[at], side="left")), at + 1)

@@ -18,6 +18,8 @@ APPLICATION_SHARE = 0.3
 RECOVERY_SHARE = 0.5
 # Fewer segments than this cannot show growth over two round trips.
 FEW_SEGMENTS = 12
+# ACKs looked at in one go: what is held of each meanwhile stays small.
+AT_ONCE = 1 << 16
 # A flight of so few super-segments is too coarse to show a window.
 FEW_SUPER_SEGMENTS = 4
 
@@ -138,13 +140,15 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
 def empty_share(seen: Reconstruction) -> float:
     """Share of the time from the first to the last segment in which everything sent was acknowledged."""
     timeline = seen.timeline
-    at_arrival = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-    known = (at_arrival > 0) & (at_arrival < len(timeline.send_ns)) & (timeline.newly_acked > 0)
-    index = np.flatnonzero(known)
-    done = timeline.snd_max[at_arrival[index] - 1] <= timeline.snd_una[index]
-    waits = (timeline.send_ns[at_arrival[index]] - timeline.ack_ns[index])[done]
-    whole = int(timeline.send_ns[-1] - timeline.send_ns[0])
-    return float(waits.sum() / whole) if whole > 0 else 0.0
+    whole, waited = int(timeline.send_ns[-1] - timeline.send_ns[0]), 0
+    for first in range(0, len(timeline.ack_ns), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        following = np.searchsorted(timeline.send_ns, timeline.ack_ns[part], side="left")
+        known = (following > 0) & (following < len(timeline.send_ns)) & (timeline.newly_acked[part] > 0)
+        at = following[known]
+        done = timeline.snd_max[at - 1] <= timeline.snd_una[part][known]
+        waited += int((timeline.send_ns[at] - timeline.ack_ns[part][known])[done].sum())
+    return waited / whole if whole > 0 else 0.0
 
 
 def _sent_alone_share(seen: Reconstruction) -> float:

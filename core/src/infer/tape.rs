@@ -17,6 +17,7 @@ pub struct Heard<'a> {
     /// Places in `Event::ALL`.
     pub event: &'a [u8],
     pub is_cwnd_limited: &'a [bool],
+    /// Empty: infinite.
     pub most_after: &'a [f64],
     /// Outstanding after each, and where that is taken over as the window.
     pub flight: &'a [i64],
@@ -72,10 +73,13 @@ impl Heard<'_> {
             self.rtt_ns.len(),
             self.event.len(),
             self.is_cwnd_limited.len(),
-            self.most_after.len(),
             self.flight.len(),
             self.is_shown.len(),
         ];
+        let bounded = self.most_after.len();
+        if bounded > 0 && bounded != wanted {
+            return Err(TapeError::Length);
+        }
         if self.first > wanted || lengths.iter().any(|&length| length != wanted) {
             return Err(TapeError::Length);
         }
@@ -188,7 +192,7 @@ impl Heard<'_> {
             cwnd: self.is_shown[ack].then(|| self.flight[ack] as f64),
             ssthresh: None,
             room: Room {
-                most_after: self.most_after[ack],
+                most_after: self.most_after.get(ack).copied().unwrap_or(f64::INFINITY),
                 ..Room::default()
             },
         }
