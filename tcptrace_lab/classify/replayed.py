@@ -187,7 +187,9 @@ def _low(table: pd.DataFrame, least: Floats, wanted: Bools, smss: int) -> Ints:
     before, times = table["cwnd_low"].to_numpy(), table["time_ns"].to_numpy()
     last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times))))
     by_window = (table["limited_by"] == "cwnd").to_numpy()
-    is_kept = wanted & (last >= 0) & by_window[last] & (times - times[last] < KEPT_NS)
+    # A row is in force up to the next.
+    until = np.append(times[1:], times[-1:])
+    is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < KEPT_NS)
     kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, before[last])
     found: Ints = np.where(is_kept, np.maximum(before, kept), before)
     return found

@@ -27,6 +27,11 @@ threshold!(LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
 // Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
 threshold!(AFTER_RESTART: i64 = 4, Segments);
 
+/// What leaves so many nanoseconds after an ACK was not released by it.
+pub(super) fn silence(base_ns: i64) -> f64 {
+    (SILENT_SHARE.get() * base_ns as f64).max(SILENT_FLOOR_NS.get() as f64)
+}
+
 /// Every loss event in order of time. `repeats`: for each retransmission the earlier send that it repeats.
 pub fn loss_events(
     trace: &Trace,
@@ -43,7 +48,7 @@ pub fn loss_events(
         seen,
         repeats,
         base,
-        silence: (SILENT_SHARE.get() * base as f64).max(SILENT_FLOOR_NS.get() as f64),
+        silence: silence(base),
         end_ns: trace.end_ns(),
     };
     let mut found = finder.merged(&BTreeSet::new());
@@ -222,7 +227,10 @@ impl Finder<'_> {
                 dupacks + during,
                 is_silent,
             );
-            if restarts && !is_silent && self.goes_on(answered, recover) {
+            if restarts
+                && !is_silent
+                && (self.goes_on(answered, recover) || self.mends_one(answered, recover))
+            {
                 (restarts, sure) = (false, true);
             }
             // It had no new data to send, or nowhere to: by what others of its events show.
@@ -401,6 +409,23 @@ impl Finder<'_> {
             .send_ns
             .get(next + usize::from(is_short))
             .is_none_or(is_late)
+    }
+
+    /// Whether a partial ACK released the next hole and nothing else: RFC 6582 section 3.2 (5), with no data left.
+    ///
+    /// A sender that has gone back to one segment sends two then.
+    fn mends_one(&self, answered: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let Some(&una) = seen.snd_una.get(answered).filter(|_| !trace.has_sack) else {
+            return false;
+        };
+        let heard_ns = trace.ack_ns[answered];
+        let before = trace.send_ns.partition_point(|&time| time < heard_ns);
+        let sent = seen.sends_before_next_ack[answered] as usize;
+        una + trace.smss < recover
+            && sent == before + 1
+            && seen.again_within(before, sent).len() == 1
+            && trace.send_offset[before] == una
     }
 
     /// Whether the receiver's window had no room for another segment from a retransmission to its answer.

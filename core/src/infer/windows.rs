@@ -4,6 +4,7 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
+use super::events::silence;
 use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
@@ -27,6 +28,9 @@ threshold!(HUGS_SEGMENTS: i64 = 5, Segments);
 threshold!(HUGS_PART: i64 = 8, Count);
 // Growth by two doublings: an application's bursts do not follow the window's steps by chance for so long.
 threshold!(DOUBLED_TWICE: i64 = 4, Count);
+
+// An application that writes answers the ACK that it happens to write behind; a window at work answers ACK after ACK.
+threshold!(ANSWERS: i64 = 8, Acks);
 
 /// A row per ACK and per restart; bytes.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +90,7 @@ impl Windows {
         let mut restarts = restarts.peekable();
         let thresholds = thresholds(flight.len(), parts, &exhausted);
         let mut at_work: Option<usize> = None;
-        let mut shown = Shown::default();
+        let mut shown = Shown::new(silence(rtt.base_ns));
         for (ack, &now) in flight.iter().enumerate() {
             let limit = limited[ack];
             let is_idle =
@@ -103,7 +107,9 @@ impl Windows {
             let is_bound = matches!(limit, Limit::Cwnd | Limit::Recovery) && !exhausted[ack];
             let high = match limit {
                 _ if !is_bound => UNKNOWN,
-                Limit::Cwnd => shown.high(seen, ack, now + room),
+                Limit::Cwnd => {
+                    shown.high(trace, seen, ack, now, room, now + slack >= idle.held[ack])
+                }
                 _ => now + room,
             };
             if limit != Limit::Cwnd || !is_bound {
@@ -171,30 +177,57 @@ struct Row {
 }
 
 /// The window's upper bound since it was last seen at work.
-#[derive(Default)]
 struct Shown {
     last: Option<i64>,
-    /// Whether the last ACK that moved `snd_una` was answered.
-    is_answered: bool,
+    is_at_work: bool,
+    /// ACKs in a row that were answered.
+    answers: i64,
+    silence: f64,
 }
 
 impl Shown {
+    fn new(silence: f64) -> Self {
+        Self {
+            last: None,
+            is_at_work: true,
+            answers: 0,
+            silence,
+        }
+    }
+
     /// A window at work answers each ACK with new segments: where one released nothing, the sender had nothing to send,
     /// and its window is what it was, or larger by what was acknowledged (RFC 5681 section 3.1).
-    fn high(&mut self, seen: &Sequence, ack: usize, at_work: i64) -> i64 {
-        let sent = seen.sends_before_next_ack[ack];
+    ///
+    /// `is_filled`: as much is outstanding as the window was seen to allow.
+    fn high(
+        &mut self,
+        trace: &Trace,
+        seen: &Sequence,
+        ack: usize,
+        now: i64,
+        room: i64,
+        is_filled: bool,
+    ) -> i64 {
+        let sent = seen.sends_before_next_ack[ack] as usize;
         let before = ack
             .checked_sub(1)
-            .map_or(0, |last| seen.sends_before_next_ack[last]);
+            .map_or(0, |last| seen.sends_before_next_ack[last] as usize);
         let newly_acked = seen.newly_acked(ack);
         if sent > before {
-            self.is_answered = true;
+            let waited = trace.send_ns[before] - trace.ack_ns[ack];
+            if waited as f64 > self.silence {
+                // It was the application that sent: what it had, not what the window is.
+                (self.last, self.is_at_work, self.answers) = (None, false, 0);
+                return UNKNOWN;
+            }
+            self.answers += 1;
+            self.is_at_work |= is_filled || self.answers >= ANSWERS.get();
         } else if newly_acked > 0 {
-            self.is_answered = false;
+            (self.is_at_work, self.answers) = (false, 0);
         }
         let high = match self.last {
-            _ if self.is_answered => at_work,
-            Some(last) => at_work.max(last + newly_acked),
+            _ if self.is_at_work => now + room,
+            Some(last) => (now + room).max(last + newly_acked),
             None => return UNKNOWN,
         };
         self.last = Some(high);
