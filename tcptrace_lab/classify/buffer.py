@@ -22,6 +22,8 @@ SPREAD_SHARE = 0.2
 MOST_SPREAD_SHARE = 0.5
 # A loss that met a longer queue speaks for another buffer; one in ten may have met a stall of the path besides.
 LONGER_SHARE = 0.1
+# One of few as well, where all the others agree within a packet: no lossy link's losses do.
+AGREED_PACKETS = 1.0
 # Longest: met by the top 2 % of the segments. A stall delays a round trip's segments, more than that of a short run:
 # where several losses agree, the top tenth may be longer than they say.
 LONGEST_PERCENTILE = 98
@@ -114,7 +116,14 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
     middle = float(np.median(met))
     spread = _spread(middle)
     together = float(np.mean(np.abs(met - middle) <= spread))
-    if np.mean(met > middle + spread) > LONGER_SHARE:
+    longer = met > middle + spread
+    others = met[~longer]
+    is_stall = (
+        np.count_nonzero(longer) == 1
+        and len(others) >= AGREEING_LOSSES
+        and bool(np.all(np.abs(others - middle) <= AGREED_PACKETS))
+    )
+    if np.mean(longer) > LONGER_SHARE and not is_stall:
         return False
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
     return together >= 0.7 and middle >= LEAST_QUEUE and middle + spread >= float(np.percentile(queue, percentile))

@@ -41,6 +41,8 @@ class Found:
     control: Control
     control_name: str
     open_controls: tuple[tuple[str, Control], ...]
+    # Where no control is named and segments leave at times of their own: a sender by a rate, whose data was all there.
+    paced: tuple[str, Control, Written] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +150,20 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
 
     controls_left = tuple((name, as_seen(chosen)) for name, chosen in _controls(capture.name, verdict, control))
     name, chosen = controls_left[0]
+    paced = None
+    if control is None and not is_paced and is_bounded and written.application.kind == "schedule":
+        by_rate = recover(verdict.seen, heard, is_bounded=is_bounded, is_paced=True)
+        if by_rate.application.kind != "schedule":
+            (sender, *_) = _of_kin(PACED, verdict.as_dict()["sender_tcp"]["recovery"] or "sack")
+            paced = (PACED, as_seen(sender), by_rate)
     return Found(
-        verdict=verdict, written=written, habit=habit, control=chosen, control_name=name, open_controls=controls_left
+        verdict=verdict,
+        written=written,
+        habit=habit,
+        control=chosen,
+        control_name=name,
+        open_controls=controls_left,
+        paced=paced,
     )
 
 
@@ -178,6 +192,8 @@ MODERN: dict[str, object] = {"limited_transmit": True, "byte_counting": True, "r
 LARGEST_INITIAL_WINDOW = 10
 # As many of the controls that a capture leaves open are tried.
 MOST_CONTROLS = 6
+# The sender by a rate that a short transfer, which shows none of its probes, may have had.
+PACED = "bbr"
 # Where the verdict names no control: RFC 5681's own.
 ASSUMED = "reno (assumed: the capture does not tell)"
 
@@ -193,6 +209,7 @@ FAMILIES: dict[str, dict[str, object]] = {
 VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
     "cubic": ({"window": "cubic-linux"}, FAMILIES["cubic"], {"window": "cubic"}),
     "reno": ({"window": "reno"}, {"window": "reno-linux"}),
+    "m_start": (FAMILIES["m_start"], {**FAMILIES["m_start"], "stack": "linux"}),
     # The draft's gamma, and others that users set; above the buffer all are alike.
     "compound": tuple({"window": "compound", "gamma": gamma} for gamma in (30.0, 15.0, 60.0, 120.0)),
 }

@@ -51,7 +51,7 @@ def closest(found: AsFound) -> AsFound:
     then = [outcome(one.verdict) for one in found.connections]
     left = min(MOST_TRIALS, EVENTS_TRIED // found.most_events)
     best = _tried(found, then)
-    for open_to in (_with_controls, _with_buffers):
+    for open_to in (_with_pace, _with_controls, _with_buffers):
         others = list(itertools.islice(open_to(best.found), left))
         left -= len(others)
         best = _best(best, others, then)
@@ -69,6 +69,14 @@ def _best(likeliest: Trial, others: Iterable[AsFound], then: Sequence[Outcome]) 
     return best if best.distance < likeliest.distance - BETTER else likeliest
 
 
+def _with_pace(found: AsFound) -> Iterable[AsFound]:
+    """What seems written piece by piece, and may have left by a rate."""
+    for place, one in enumerate(found.connections):
+        if one.paced is not None:
+            name, control, written = one.paced
+            yield _with(found, place, replace(one, control=control, control_name=name, written=written, paced=None))
+
+
 def _with_controls(found: AsFound) -> Iterable[AsFound]:
     """One connection's control changed at a time, all others as they are; the busiest first."""
     busiest = sorted(enumerate(found.connections), key=lambda row: -row[1].written.bytes)
@@ -81,7 +89,7 @@ def _with(found: AsFound, place: int, one: Found) -> AsFound:
     connections = list(found.connections)
     rows = list(found.scenario.connections)
     connections[place] = one
-    rows[place] = replace(rows[place], control=one.control)
+    rows[place] = replace(rows[place], control=one.control, application=one.written.application)
     scenario = replace(found.scenario, connections=tuple(rows))
     return replace(found, scenario=scenario, connections=tuple(connections))
 
@@ -161,7 +169,13 @@ def _chosen(before: AsFound, after: AsFound) -> list[str]:
     """What was taken that is not the likeliest."""
     words = []
     for one, now in zip(before.connections, after.connections, strict=True):
-        if len({name for name, _ in one.open_controls}) > 1:
+        if now.control_name not in {name for name, _ in one.open_controls}:
+            writes = len(one.written.application.writes)
+            words.append(
+                f"{writes} writes at times of their own, or one write paced by {now.control_name}: sent again, the"
+                " latter comes back closest"
+            )
+        elif len({name for name, _ in one.open_controls}) > 1:
             names = ", ".join(dict.fromkeys(name for name, _ in one.open_controls))
             words.append(f"the capture leaves {names} open: sent again, {now.control_name} comes back closest")
     old, new = (one.scenario.path.nodes[0].buffer for one in (before, after))
