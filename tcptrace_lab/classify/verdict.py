@@ -12,7 +12,7 @@ import numpy as np
 from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
-from tcptrace_lab.classify.expectation import Expectation, expect, initial_window, not_asked
+from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, initial_window, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified
@@ -24,7 +24,7 @@ from tcptrace_lab.classify.recovery import DUP_THRESH, HIDDEN, SenderTcp, identi
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.sender import Sender, senders
+from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, SIDES, Sender, senders
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -102,6 +102,10 @@ class Verdict:
 
     def _initial_window(self, hidden: bool) -> int | None:
         if self.who.tap.refuses("initial_window") or (hidden and self.who.vantage != "sender"):
+            return None
+        receiver = SIDES[1 - self.who.direction]
+        if self.who.tap.shift.value is None and self.who.tap.syns.value not in ("both", receiver):
+            # The window offered in the receiver's SYN may have been all that was sent.
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
@@ -224,6 +228,13 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
     )
 
 
+def _is_vague(seen: Reconstruction, who: Sender) -> bool:
+    """Whether answers at once and an application's own times cannot be told apart well enough for a window."""
+    view = who.view
+    is_open = view is not None and (view.how != "timestamps" or view.unsure > BLURRED_SHARE)
+    return is_open and seen.limits.get("application", 0.0) > HELD_BACK
+
+
 def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | None:
     """The regime of the sender, if it is Compound, or if it may be."""
     best = next((each for each in identified.left if each.candidate.name == "compound"), None)
@@ -281,7 +292,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     )
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
-    identified = NOT_IDENTIFIED if hidden else identify_sender(seen, who, tcp.recovery)
+    identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery)
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     compound = _compound(identified, path)
