@@ -21,7 +21,7 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, RWND
 
 # The events of core/src/infer/replay.rs, in its order.
-ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET = range(7)
+ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING = range(8)
 # Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
 CLOCK_ZERO_NS = 1_000_000_000_000
 SETTLES_ACKS = 6
@@ -210,9 +210,16 @@ class Heard:
         self._shared.append(column)
         return column
 
-    def round_trips(self, handshake_rtt_ns: int | None) -> Ints:
-        """What each ACK told of the round trip, to a sender that was told the handshake's or not."""
-        return _round_trips(self.timeline, handshake_rtt_ns)
+    def round_trips(self, handshake_rtt_ns: int | None, *, of_sacked: bool) -> Ints:
+        """What each ACK told of the round trip, to a sender that was told the handshake's or not.
+
+        `of_sacked`: and takes one of what is SACKed (Linux), at a hole too.
+        """
+        found = _round_trips(self.timeline, handshake_rtt_ns)
+        if not of_sacked or not self.timeline.has_sack:
+            return found
+        sacked = _round_trips_of_sacked(self.timeline)
+        return np.where(sacked >= 0, sacked, found)
 
     def _limited(self) -> tuple[Ints, Bools]:
         """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
@@ -290,9 +297,9 @@ class Heard:
         newly, flight, time_ns = int(timeline.newly_acked[over]), float(self.before[over]), int(timeline.ack_ns[over])
         told = timeline.smss if not timeline.has_sack else newly - int(timeline.sacked[max(over - 1, 0)])
         acked = float(max(told, timeline.smss))
-        self.marks.add(over, ACK, time_ns=time_ns, when="new", flight=flight, acked=acked)
+        self.marks.add(over, OPENING, time_ns=time_ns, when="new", flight=flight, acked=acked)
         if not timeline.has_sack:
-            self.marks.add(over, ACK, time_ns=time_ns, when="all", flight=flight, acked=float(newly))
+            self.marks.add(over, OPENING, time_ns=time_ns, when="all", flight=flight, acked=float(newly))
 
     def _leaves(self, over: int) -> None:
         """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding."""
@@ -482,6 +489,26 @@ def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
         rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
         if rtt_ns >= least:
             found[ack] = rtt_ns
+    return found
+
+
+def _round_trips_of_sacked(timeline: Timeline) -> Ints:
+    """Of the highest segment that each ACK SACKs for the first time and that was sent once; -1: none."""
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    high = timeline.sack_high
+    before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
+    place = np.searchsorted(timeline.send_end[fresh], high, side="left")
+    newest = fresh[np.minimum(place, len(fresh) - 1)]
+    told = (high > before) & (high > timeline.snd_una) & (timeline.send_end[newest] == high)
+    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
+    # The first copy of what has been sent again since.
+    again = np.flatnonzero(timeline.is_retransmission)
+    order = again[np.argsort(timeline.send_offset[again], kind="stable")]
+    at = np.searchsorted(timeline.send_offset[order], timeline.send_offset[newest], side="left")
+    is_again = (at < len(order)) & told
+    is_again[is_again] = timeline.send_offset[order[at[is_again]]] == timeline.send_offset[newest[is_again]]
+    is_again[is_again] = timeline.send_ns[order[at[is_again]]] <= timeline.ack_ns[is_again]
+    found[is_again] = -1
     return found
 
 

@@ -111,7 +111,7 @@ class Tapes:
 def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False) -> _core.Heard:
     """The columns that the core reads, one entry per ACK; they are not copied.
 
-    `opens`: for a sender that opens its window on the ACK that ends a recovery.
+    `opens`: for a sender that opens its window on the ACK that ends a recovery, and times what is SACKed (Linux).
     """
     return _core.Heard(
         {
@@ -121,7 +121,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "flight_size": heard.before,
             "newly_acked": heard.timeline.newly_acked,
             "newly_sacked": heard.newly_sacked,
-            "rtt_ns": heard.shared(heard.round_trips(handshake_rtt_ns)),
+            "rtt_ns": heard.shared(heard.round_trips(handshake_rtt_ns, of_sacked=opens)),
             "event": heard.kind,
             "is_cwnd_limited": heard.limited,
             "most_after": heard.most_after_opening if opens else heard.most_after,

@@ -80,6 +80,12 @@ OWN: dict[str, tuple[Control, Path, float | None, tuple[str, str]]] = {
         3.08,
         ("reno", "reno-linux"),
     ),
+    "round trips of what is SACKed at a hole": (
+        Control(window="illinois", recovery="sack", initial_window=3, timestamps=True),
+        Path(nodes=(Node(rate_bps=11.6e6, buffer=3, delay_s=0.011),), return_delay_s=0.011),
+        None,
+        ("illinois", "illinois"),
+    ),
 }
 
 
