@@ -18,7 +18,7 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, RWND
+from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
 
 # The events of core/src/infer/replay.rs, in its order.
 ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING = range(8)
@@ -179,7 +179,7 @@ class Heard:
         # Before a recovery: what held the sender back last.
         told = np.where(limited_by == RECOVERY, -1, np.arange(len(limited_by)))
         last = limited_by[np.maximum(np.maximum.accumulate(told), 0)]
-        self.is_held_back = (last == RWND) | (last == APPLICATION)
+        self.is_held_back = last == RWND
         self.has_sent = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)
@@ -266,7 +266,8 @@ class Heard:
         moved = _last_move(timeline, known)
         sacked = float(min(timeline.sacked[moved], episode.window_before))
         window = flight = episode.window_before - sacked
-        # Where something else held the sender back, its window may have been any larger one.
+        # Where the receiver held the sender back, its window may have been any larger one. Not the application: it may
+        # have written since.
         more = np.inf if self.is_held_back[moved] else sacked
         # Where it released nothing, the window may have become smaller than what is outstanding.
         less = 0.0 if self.has_sent[moved] else window
