@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
@@ -188,10 +189,10 @@ class Heard:
         # What comes before any data, no control hears of.
         self.first = int(np.searchsorted(sent, 0, side="right"))
         self.round = _rounds(self.una, self.nxt)
-        # Without and with the window opened by the ACK that ends the recovery; with SACK nothing bounds it.
-        bounded = 0 if timeline.has_sack else len(timeline.ack_ns)
-        self.most_after = np.full(bounded, np.inf)
-        self.most_after_opening = np.full(bounded, np.inf)
+        # With SACK nothing bounds it.
+        self.most_after = np.full(0 if timeline.has_sack else len(timeline.ack_ns), np.inf)
+        # ACKs that are another event to Linux, and what; to everybody else they are what the second says.
+        self.to_linux: dict[int, tuple[int, int]] = {}
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
         self.cuts = [self._cuts(part) for part in seen.stretches]
         self._shared: list[Ints] = []
@@ -255,7 +256,7 @@ class Heard:
             if event == LOSS:
                 self.kind[over] = RECOVERED
                 self._leaves(over)
-                self._opens(over)
+                self._opens(self._ends_in_linux(over, episode.recover, bound))
             else:
                 self.marks.add(over, RECOVERED, time_ns=int(timeline.ack_ns[over]))
 
@@ -292,6 +293,26 @@ class Heard:
                 known - 1, event, time_ns=episode.time_ns, when="reduces again", flight=flight, more=more, less=less
             )
 
+    def _ends_in_linux(self, over: int, recover: int, bound: int) -> int:
+        """The ACK that ends a recovery there: without SACK the first above `recover`, not the one of all up to it."""
+        timeline = self.timeline
+        beyond = int(np.searchsorted(timeline.snd_una, recover, side="right"))
+        if timeline.has_sack or not over < beyond < bound:
+            return over
+        self.to_linux[over] = (ARRIVAL, RECOVERED)
+        self.to_linux[beyond] = (RECOVERED, ACK)
+        self.kind[beyond] = RECOVERED
+        return beyond
+
+    def events(self, *, to_linux: bool) -> npt.NDArray[np.uint8]:
+        """What each ACK is to a sender."""
+        if not self.to_linux:
+            return self.kind
+        found = self.kind.copy()
+        for ack, kinds in self.to_linux.items():
+            found[ack] = kinds[0 if to_linux else 1]
+        return found
+
     def _opens(self, over: int) -> None:
         """What the last ACK of a recovery tells to have arrived; without SACK all that it covers, or the hole alone."""
         timeline = self.timeline
@@ -303,15 +324,16 @@ class Heard:
             self.marks.add(over, OPENING, time_ns=time_ns, when="all", flight=flight, acked=float(newly))
 
     def _leaves(self, over: int) -> None:
-        """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding."""
+        """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding.
+
+        Linux takes option 2.
+        """
         if self.timeline.has_sack:
             return
         smss, flight = self.timeline.smss, self.flight[over]
         most = float(max(self.nxt[over] - self.una[over], smss) + smss)
         if flight <= most:
             self.most_after[over] = most
-        if flight <= most + self.timeline.newly_acked[over]:
-            self.most_after_opening[over] = most
 
     def _begin(self, number: int, part: Stretch) -> None:
         """The windows that a stretch is seen to begin with and to end its slow start at."""
@@ -385,7 +407,7 @@ class Heard:
 
     def _is_left_below(self, part: Stretch, at: int) -> bool:
         """Whether a recovery may have been left with less than ssthresh."""
-        return bool(np.isfinite(self.most_after_opening[part.first : at + 1]).any())
+        return bool(np.isfinite(self.most_after[part.first : at + 1]).any())
 
     def _left(self, part: Stretch) -> float:
         """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""

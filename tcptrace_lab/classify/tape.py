@@ -122,9 +122,9 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "newly_acked": heard.timeline.newly_acked,
             "newly_sacked": heard.newly_sacked,
             "rtt_ns": heard.shared(heard.round_trips(handshake_rtt_ns, of_sacked=opens)),
-            "event": heard.kind,
+            "event": heard.events(to_linux=opens),
             "is_cwnd_limited": heard.limited,
-            "most_after": heard.most_after_opening if opens else heard.most_after,
+            "most_after": np.zeros(0) if opens else heard.most_after,
             "flight": heard.flight,
             # Where the flight is taken for the window.
             "is_shown": heard.shown & (heard.kind == ACK) & heard.follows,
