@@ -13,6 +13,7 @@ UNKNOWN = "unknown"
 # Prompt is within an eighth of the time to the next ACK (core/src/infer/limits.rs); a clock must tell half of that.
 PROMPT_PARTS = 4
 FINE_NS = 1_000
+PAUSE_FACTOR = 8
 # A short segment is the end of what there was to send where the next leaves this much later (as part of a round trip),
 # and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
 LATER_SHARE = 0.05
@@ -72,7 +73,25 @@ def limits_told(
         # That ACKs release segments is seen by what follows at once; with these stamps everything does.
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get("cwnd", 0.0), 4)
         shares["cwnd"] = 0.0
+        if not (_stays_below(seen) or _catches_up(seen)):
+            # Nor is a pause told from an answer at once, unless it is many ticks long.
+            paused = min(round(_paused(seen, PAUSE_FACTOR * tap.clock.resolution_ns), 4), shares["application"])
+            shares[UNKNOWN] = round(shares[UNKNOWN] + shares["application"] - paused, 4)
+            shares["application"] = paused
     return shares
+
+
+def _paused(seen: Reconstruction, least_ns: int) -> float:
+    """Share of the time in pauses of at least so long: all was acknowledged, and nothing sent."""
+    timeline = seen.timeline
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="right")
+    index = np.flatnonzero((following > 0) & (following < len(timeline.send_ns)))
+    done = timeline.snd_max[following[index] - 1] <= timeline.snd_una[index]
+    # The first ACK of everything before each send.
+    sends, first = np.unique(following[index][done], return_index=True)
+    waits = timeline.send_ns[sends] - timeline.ack_ns[index[done][first]]
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
+    return float(waits[waits > least_ns].sum()) / whole if whole > 0 else 0.0
 
 
 def _unsure(seen: Reconstruction) -> dict[str, float]:
