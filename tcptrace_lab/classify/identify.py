@@ -35,6 +35,8 @@ FEWEST_CLEAR = 2
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
 EXPLAINED = 0.5
 FEWEST_UNFIT = 3
+# Held back by its application for this part of the time, a sender shows pieces of a law: Compound's were H-TCP's.
+MOSTLY_WRITTEN = 0.5
 # A law that was followed is followed to the ACK. Of its errors (in units of what is open) at most these shares are
 # beyond each bound: growth that hangs on a clock or on round trips is read at the tap, not where the control reads it.
 # A reduction that is off by half of what is open and more is another's: one of twenty may be disturbed.
@@ -144,6 +146,10 @@ def decide(seen: Reconstruction, replays: Sequence[Replay]) -> Identified:
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # Two odd loss cycles are no rule of their own.
     is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT
+    if seen.limits.get("application", 0.0) >= MOSTLY_WRITTEN:
+        return _held_back(families, "the application held it back most of the time: its window is seen in parts only")
+    if is_foreign and _sends_less(best):
+        return _held_back(families, "less was sent than any control allows: what else held it back hides which it is")
     if is_foreign and not (is_ahead and _is_partly_followed(best)):
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
     weights = np.exp([-behind[id(each)] for each in left])
@@ -161,6 +167,29 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
 def _clearly_off(each: Replay, best: Replay, noise: float) -> int:
     """Pieces in which it is off where the best is not."""
     return int(np.count_nonzero(each.sizes > best.sizes + CLEAR_OF_NOISE * noise))
+
+
+def _sends_less(best: Replay) -> bool:
+    """Whether the nearest is off where less was sent than it allows, and elsewhere no more than by chance.
+
+    Something else than a window may hold a sender back, and what that is need not show (an application that writes as
+    fast as most of it drains): that it sent more than allowed, or cut otherwise, is what speaks for another rule.
+    """
+    off = best.sizes > 1.0
+    less = off & best.places_of("growth") & (best.tape.compared.pieces.observed < best.misfits.expected)
+    return int(np.count_nonzero(off & ~less)) < FEWEST_UNFIT
+
+
+def _held_back(families: Sequence[Replay], reason: str) -> Identified:
+    share = 1.0 / len(families)
+    return Identified(
+        control=None,
+        confidence=share,
+        left=tuple(families),
+        refuted=(),
+        reasons=(reason,),
+        shares=(share,) * len(families),
+    )
 
 
 def _is_partly_followed(best: Replay) -> bool:
