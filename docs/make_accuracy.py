@@ -31,14 +31,16 @@ from tcptrace_lab.simulate_to_files import simulate_to_files
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "captures"))
+from judged import SEED as JUDGED_SEED  # noqa: E402
 from make_identification import draw  # noqa: E402
 
 KERNEL = ROOT.parent / "shared" / "captures" / "kernel"
 BOTH_ENDS = ROOT.parent / "shared" / "captures" / "identify"
 OWN = ROOT / "captures"
 PAGE = ROOT / "docs" / "accuracy.md"
-# The simulated runs' seed: no other script draws from it.
-SEED = 20261122
+# The simulated runs' seed: no other script draws from it. Its rows were looked at once: the next time it is another.
+SEED = 20261124
 RUNS = 30
 # A simulated window is a real number, of which a capture shows whole segments: on average half a segment too few.
 PART_OF_SEGMENT = 0.75
@@ -64,8 +66,9 @@ starts** in the whole capture: the connection's own and every restart.
 JUDGED = """
 # Judged only
 
-Nothing was chosen on these: scenarios drawn from a seed ({seed}), recorded and simulated after all thresholds stood,
-and scored by this script. Whoever mends something by looking at one of them moves it to the others and draws another.
+Nothing was chosen on these: scenarios drawn from a seed ({recorded} for recordings, {simulated} for the simulator),
+recorded and simulated when the rules stood, and scored by this script. Whoever mends something by looking at one of
+them draws another.
 
 ## Recorded
 
@@ -171,7 +174,7 @@ def _short(value: float | None) -> str:
 
 def main() -> None:
     judged, simulated, own, kernel = list(_judged()), list(_simulated()), list(_own()), list(_kernel())
-    lines = [HEAD, JUDGED.format(seed=SEED).strip(), "", *_tables(judged)]
+    lines = [HEAD, JUDGED.format(recorded=JUDGED_SEED, simulated=SEED).strip(), "", *_tables(judged)]
     lines += [SIMULATED.format(runs=RUNS).strip(), "", *_shares(simulated)]
     lines += [AT_HAND.strip(), "", *_tables(own)]
     if kernel:

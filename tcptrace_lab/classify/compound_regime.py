@@ -15,6 +15,7 @@ from itertools import compress, groupby, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
@@ -222,7 +223,7 @@ def _window(tape: Tape, cwnd: Floats) -> Floats:
     return window
 
 
-def _rounds(round_of_row: Ints) -> Floats:
+def _rounds(round_of_row: npt.NDArray[np.int32]) -> Floats:
     """Round trips up to each row, with the part of its own that is over."""
     starts = np.flatnonzero(np.diff(round_of_row, prepend=-1))
     ends = np.append(starts, len(round_of_row))

@@ -90,7 +90,7 @@ class Epoch:
         return self.heard.has_sent[self.acks]
 
     @property
-    def rounds(self) -> Ints:
+    def rounds(self) -> npt.NDArray[np.int32]:
         """The number of the round trip of each."""
         return self.heard.round[self.acks]
 
@@ -535,7 +535,7 @@ def _round_trips_of_sacked(timeline: Timeline) -> Ints:
     return found
 
 
-def _rounds(una: Ints, nxt: Ints) -> Ints:
+def _rounds(una: Ints, nxt: Ints) -> npt.NDArray[np.int32]:
     """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
     found = np.zeros(len(una), dtype=np.int32)
     at, number = 0, 0

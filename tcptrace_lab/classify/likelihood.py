@@ -10,11 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.candidates import Candidate
+from tcptrace_lab.classify.compared import Part
 from tcptrace_lab.classify.evidence import Misfit, Misfits, misfits
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
@@ -58,7 +60,7 @@ class Replay:
         """One of them."""
         pieces, found = self.tape.compared.pieces, self.misfits
         return Misfit(
-            part=str(pieces.parts[place]),
+            part=cast(Part, str(pieces.parts[place])),
             ack=int(pieces.ack[place]),
             error=float(found.error[place]),
             observed=float(pieces.observed[place]),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.compared import Compared
@@ -57,9 +58,9 @@ class Tape:
         return np.sort(np.concatenate((np.arange(heard.first, len(heard.kind)), self.mark_ack)))
 
     @cached_property
-    def round_of_row(self) -> Ints:
+    def round_of_row(self) -> npt.NDArray[np.int32]:
         """The round trip of each row."""
-        found: Ints = self.compared.heard.round[np.maximum(self.ack_of_row, 0)]
+        found: npt.NDArray[np.int32] = self.compared.heard.round[np.maximum(self.ack_of_row, 0)]
         return found
 
 
