@@ -147,7 +147,9 @@ def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> p
         if suffix == ".json":
             return pd.read_json(path, orient="records", dtype=False, precise_float=True)
         names = pd.read_csv(path, nrows=0).columns
-        frame = pd.read_csv(path, dtype={name: str for name in names if name.startswith(text)} if text else None)
+        kinds = {name: str for name in names if name.startswith(text)} if text else None
+        # A column whose type is only known at its end (words after many empty cells) is read whole.
+        frame = pd.read_csv(path, dtype=kinds, low_memory=False)
         for name in names:
             if text and name.startswith(text):
                 frame[name] = frame[name].fillna("")
