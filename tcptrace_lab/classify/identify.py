@@ -148,9 +148,9 @@ def decide(seen: Reconstruction, replays: Sequence[Replay]) -> Identified:
     is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT
     if seen.limits.get("application", 0.0) >= MOSTLY_WRITTEN:
         return _held_back(families, "the application held it back most of the time: its window is seen in parts only")
-    if is_foreign and _sends_less(best):
-        return _held_back(families, "less was sent than any control allows: what else held it back hides which it is")
     if is_foreign and not (is_ahead and _is_partly_followed(best)):
+        if _sends_less(best):
+            return _held_back(families, "less was sent than any control allows: what held it back hides which it is")
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())
