@@ -413,7 +413,7 @@ impl Finder<'_> {
 
     /// Whether a partial ACK released the next hole and nothing else: RFC 6582 section 3.2 (5), with no data left.
     ///
-    /// A sender that has gone back to one segment sends two then.
+    /// A sender that has gone back to one segment sends two then; offload makes them one of their length.
     fn mends_one(&self, answered: usize, recover: i64) -> bool {
         let (trace, seen) = (self.trace, self.seen);
         let Some(&una) = seen.snd_una.get(answered).filter(|_| !trace.has_sack) else {
@@ -426,6 +426,7 @@ impl Finder<'_> {
             && sent == before + 1
             && seen.again_within(before, sent).len() == 1
             && trace.send_offset[before] == una
+            && trace.send_end[before] - una <= trace.smss
     }
 
     /// Whether the receiver's window had no room for another segment from a retransmission to its answer.
