@@ -100,7 +100,10 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
 
 
 def goodput_pps(seen: Reconstruction) -> float | None:
-    """The most that was delivered in any second without a loss event in it; None: no such second."""
+    """The most that was delivered in any second without a loss event in it; None: no such second.
+
+    Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
+    """
     timeline = seen.timeline
     moving = np.flatnonzero(timeline.newly_acked > 0)
     # An ACK that jumps tells of what had come before: by what each says has arrived.
@@ -113,7 +116,9 @@ def goodput_pps(seen: Reconstruction) -> float | None:
     calm = ~touches(times[begin], times[end], seen.episodes)
     if not calm.any():
         return None
-    return float((una[end] - una[begin])[calm].max()) / timeline.smss
+    jumps = np.append(np.diff(una, prepend=una[0]), 0)
+    largest = np.maximum.reduceat(jumps, np.stack((begin + 1, end + 1), axis=1).ravel())[::2]
+    return float((una[end] - una[begin] - largest)[calm].max()) / timeline.smss
 
 
 def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
