@@ -96,15 +96,11 @@ def timeouts_unseen(seen: Reconstruction) -> int:
     not after a segment short of full, with which what there was to send had ended.
     """
     timeline = seen.timeline
-    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="right")
-    known = (following > 0) & (following < len(timeline.send_ns))
-    index = np.flatnonzero(known)
-    done = timeline.snd_max[following[index] - 1] <= timeline.snd_una[index]
-    waits = timeline.send_ns[following[index]] - timeline.ack_ns[index]
-    last = following[index] - 1
-    is_end = ~timeline.is_bare[index] | (timeline.send_end[last] - timeline.send_offset[last] < timeline.smss)
-    pauses = done & (waits > LEAST_RTO_NS) & ~is_end
-    return len(np.unique(following[index][pauses]))
+    acks, sends = timeline.answered_to_the_end
+    waits = timeline.send_ns[sends] - timeline.ack_ns[acks]
+    last = sends - 1
+    is_end = ~timeline.is_bare[acks] | (timeline.send_end[last] - timeline.send_offset[last] < timeline.smss)
+    return len(np.unique(sends[(waits > LEAST_RTO_NS) & ~is_end]))
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:

@@ -99,7 +99,7 @@ def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
         and end_ns - int(timeline.ack_ns[only.peak]) <= seen.typical_rtt_ns
     )
     return Course(
-        new_bytes=int(timeline.snd_max[-1]) - timeline.first_offset if len(timeline.snd_max) else 0,
+        new_bytes=timeline.new_bytes,
         smss=timeline.smss,
         loss_times_s=tuple(times),
         stopped_s=longest if is_told else 0.0,

@@ -23,8 +23,6 @@ from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
 
 # The events of core/src/infer/replay.rs, in its order.
 ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING = range(8)
-# Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
-CLOCK_ZERO_NS = 1_000_000_000_000
 SETTLES_ACKS = 6
 # Less than this share of the least round trip of a segment sent once is none.
 SHORTEST_SHARE = 0.5
@@ -246,7 +244,7 @@ class Heard:
         timeline = self.timeline
         known = int(timeline.acks_before_send[episode.first_send])
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
-        self._mark_loss(episode, known, event, is_within=before is not None and _expires_within(before, episode))
+        self._mark_loss(episode, known, event, is_within=_restarts_within(before, episode))
         over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), known)
         bound = len(timeline.ack_ns) if following is None else int(timeline.acks_before_send[following.first_send])
         if event == LOSS:
@@ -472,10 +470,9 @@ class Heard:
                 )
 
 
-def _expires_within(before: Episode, episode: Episode) -> bool:
-    """Whether a timer expires before the recovery that the loss before began is over."""
-    is_timeout = episode.restarts and episode.detected_by == "rto"
-    return is_timeout and not before.restarts and episode.una < before.recover
+def _restarts_within(before: Episode | None, episode: Episode) -> bool:
+    """Whether a timer ends the recovery that the loss before began."""
+    return before is not None and not before.restarts and episode.restarts and episode.expires_within(before)
 
 
 def _last_move(timeline: Timeline, known: int) -> int:

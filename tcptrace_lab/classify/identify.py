@@ -127,14 +127,11 @@ def decide(seen: Reconstruction, replays: Sequence[Replay]) -> Identified:
     if rate.is_bbr:
         return _by_rate(seen, rate, families)
     if not families or not len(families[0].sizes):
-        return Identified(
-            control=None,
-            confidence=0.0,
-            left=tuple(families),
-            refuted=(),
-            reasons=("no window of its own is seen at work: nothing tells the controls apart",),
-            shares=(1.0 / max(len(families), 1),) * len(families),
-        )
+        return _all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
+    share = 1.0 / len(families)
+    if seen.limits.get("application", 0.0) >= MOSTLY_WRITTEN:
+        reason = "the application held it back most of the time: its window is seen in parts only"
+        return _all_left(families, reason, confidence=share)
     best = families[0]
     behind = {id(each): likely[id(best)] - likely[id(each)] for each in families}
     fewest = FEWEST_CLEAR if disturbed else 1
@@ -146,11 +143,10 @@ def decide(seen: Reconstruction, replays: Sequence[Replay]) -> Identified:
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # Two odd loss cycles are no rule of their own.
     is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT
-    if seen.limits.get("application", 0.0) >= MOSTLY_WRITTEN:
-        return _held_back(families, "the application held it back most of the time: its window is seen in parts only")
     if is_foreign and not (is_ahead and _is_partly_followed(best)):
         if _sends_less(best):
-            return _held_back(families, "less was sent than any control allows: what held it back hides which it is")
+            reason = "less was sent than any control allows: what held it back hides which it is"
+            return _all_left(families, reason, confidence=share)
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())
@@ -180,15 +176,15 @@ def _sends_less(best: Replay) -> bool:
     return int(np.count_nonzero(off & ~less)) < FEWEST_UNFIT
 
 
-def _held_back(families: Sequence[Replay], reason: str) -> Identified:
-    share = 1.0 / len(families)
+def _all_left(families: Sequence[Replay], reason: str, *, confidence: float = 0.0) -> Identified:
+    """Nobody is refuted, and nobody likelier than another."""
     return Identified(
         control=None,
-        confidence=share,
+        confidence=confidence,
         left=tuple(families),
         refuted=(),
         reasons=(reason,),
-        shares=(share,) * len(families),
+        shares=(1.0 / max(len(families), 1),) * len(families),
     )
 
 

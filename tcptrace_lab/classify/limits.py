@@ -84,12 +84,10 @@ def limits_told(
 def _paused(seen: Reconstruction, least_ns: int) -> float:
     """Share of the time in pauses of at least so long: all was acknowledged, and nothing sent."""
     timeline = seen.timeline
-    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="right")
-    index = np.flatnonzero((following > 0) & (following < len(timeline.send_ns)))
-    done = timeline.snd_max[following[index] - 1] <= timeline.snd_una[index]
+    acks, sends = timeline.answered_to_the_end
     # The first ACK of everything before each send.
-    sends, first = np.unique(following[index][done], return_index=True)
-    waits = timeline.send_ns[sends] - timeline.ack_ns[index[done][first]]
+    sends, first = np.unique(sends, return_index=True)
+    waits = timeline.send_ns[sends] - timeline.ack_ns[acks[first]]
     whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     return float(waits[waits > least_ns].sum()) / whole if whole > 0 else 0.0
 

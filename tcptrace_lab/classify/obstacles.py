@@ -108,7 +108,7 @@ def _nearer_receiver(seen: Reconstruction) -> list[str]:
 
 def _too_few(seen: Reconstruction) -> list[str]:
     timeline = seen.timeline
-    unique = (int(timeline.snd_max[-1]) - timeline.first_offset) / timeline.smss
+    unique = timeline.new_bytes / timeline.smss
     if unique < FEW_SEGMENTS:
         return [f"only {unique:.0f} full segments of data: too few to show a window growing"]
     return []

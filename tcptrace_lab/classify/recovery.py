@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 
@@ -38,10 +37,11 @@ def identify_recovery(
     `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells.
     """
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
+    # A timer that expires amid the duplicate ACKs of a recovery restarts any sender.
     restarted = [
         episode
         for before, episode in zip((None, *seen.episodes), seen.episodes, strict=False)
-        if episode.restarts and episode.dupacks >= 3 and not _expires_within(before, episode)
+        if episode.restarts and episode.dupacks >= 3 and not episode.expires_within(before)
     ]
     reasons: list[str] = []
     if by_rhythm:
@@ -73,11 +73,6 @@ def identify_recovery(
         reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
     sure = sum(episode.sure for episode in fast)
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
-
-
-def _expires_within(before: Episode | None, episode: Episode) -> bool:
-    """Whether a timer expired amid the duplicate ACKs of a recovery: that restarts any sender."""
-    return episode.detected_by == "rto" and before is not None and episode.una < before.recover
 
 
 def _without_sack(seen: Reconstruction, blur_ns: int) -> str | None:

@@ -42,6 +42,10 @@ class Episode:
     window_before: int
     window_after: int | None
 
+    def expires_within(self, before: Episode | None) -> bool:
+        """Whether the timer expired before the event `before` was over."""
+        return self.detected_by == "rto" and before is not None and self.una < before.recover
+
 
 def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     """Every loss event in order of time."""

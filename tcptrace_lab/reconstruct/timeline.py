@@ -108,6 +108,20 @@ class Timeline:
         """The first byte of data."""
         return self.observed.first_offset
 
+    @property
+    def new_bytes(self) -> int:
+        """Sent, each byte once."""
+        return int(self.snd_max[-1]) - self.first_offset if len(self.snd_max) else 0
+
+    @property
+    def answered_to_the_end(self) -> tuple[Ints, Ints]:
+        """The ACKs after which nothing was outstanding until more was sent, and of each the send that came next."""
+        following = np.searchsorted(self.send_ns, self.ack_ns, side="right")
+        acks = np.flatnonzero((following > 0) & (following < len(self.send_ns)))
+        sends = following[acks]
+        is_done = self.snd_max[sends - 1] <= self.snd_una[acks]
+        return acks[is_done], sends[is_done]
+
     @cached_property
     def is_dupack(self) -> Bools:
         """A bare ACK that moves nothing while data is outstanding and the window is unchanged (RFC 5681 section 2)."""

@@ -58,7 +58,7 @@ class AsFound:
     @property
     def leader(self) -> Found:
         """The busiest connection, whose path it is."""
-        return max(self.connections, key=lambda one: _bytes(one.verdict))
+        return max(self.connections, key=lambda one: one.verdict.seen.timeline.new_bytes)
 
 
 def senders(capture: Capture) -> list[Verdict]:
@@ -82,9 +82,9 @@ def as_found(
     and nobody gave is refused. `verdicts`: those of `senders`, where they are known.
     """
     verdicts = verdicts or senders(capture)
-    most = max(_bytes(verdict) for verdict in verdicts)
+    most = max(verdict.seen.timeline.new_bytes for verdict in verdicts)
     found = [_found(capture, verdict, control) for verdict in verdicts]
-    leader = max(found, key=lambda one: _bytes(one.verdict))
+    leader = max(found, key=lambda one: one.verdict.seen.timeline.new_bytes)
     notes: list[str] = []
     if through is None:
         path = _path(capture, found, leader, notes)
@@ -329,8 +329,3 @@ def _handshake_ns(one: Found, path: Path) -> int:
     who = one.verdict.who
     is_opener = who.direction == 0 and who.handshake_rtt_s is not None
     return int((who.handshake_rtt_s if is_opener and who.handshake_rtt_s else path.propagation_rtt_s) * 1e9)
-
-
-def _bytes(verdict: Verdict) -> int:
-    timeline = verdict.seen.timeline
-    return int(timeline.snd_max[-1] - timeline.first_offset) if len(timeline.send_ns) else 0

@@ -38,7 +38,7 @@ def outcome(verdict: Verdict) -> Outcome:
     timeline = seen.timeline
     _, samples = timeline.rtt
     done_s = completion_s(seen)
-    sent = int(timeline.snd_max[-1] - timeline.first_offset) if len(timeline.send_ns) else 0
+    sent = timeline.new_bytes
     events = [episode for episode in seen.episodes if episode.detected_by not in NOT_EVENTS]
     lost = seen.losses
     return Outcome(
