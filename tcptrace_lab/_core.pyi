@@ -168,6 +168,7 @@ class WindowRow(TypedDict):
     source: str
     profiles: list[str]
     is_linux_module: bool
+    has_slow_start: bool
     parameters: list[ParameterRow]
 
 class ControlTable(TypedDict):

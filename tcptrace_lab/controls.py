@@ -36,13 +36,17 @@ class SlowStart:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """How cwnd grows above ssthresh and what a loss makes of it; variants of one control are a `family`."""
+    """How cwnd grows above ssthresh and what a loss makes of it; variants of one control are a `family`.
+
+    One that has a slow start of its own takes no other.
+    """
 
     name: str
     family: str
     source: str
     profiles: tuple[str, ...]
     is_linux_module: bool
+    has_slow_start: bool
     parameters: tuple[Parameter, ...]
 
 
@@ -72,6 +76,7 @@ WINDOWS: dict[str, Window] = {
         source=row["source"],
         profiles=tuple(row["profiles"]),
         is_linux_module=row["is_linux_module"],
+        has_slow_start=row["has_slow_start"],
         parameters=tuple(map(_parameter, row["parameters"])),
     )
     for row in _TABLE["windows"]

@@ -48,10 +48,25 @@ def test_a_receivers_key_of_another_profile_is_refused_by_name():
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("slow_start", SLOW_STARTS)
 def test_every_pair_runs_where_it_says_it_does(slow_start, window):
-    """The lists are the core's, so whatever stands in its table can be run."""
+    """The lists are the core's, so whatever stands in its table can be run; what would change nothing is refused."""
+    if controls.WINDOWS[window].has_slow_start and slow_start != "standard":
+        with pytest.raises(ScenarioError, match=rf"slow_start = .*{slow_start}.*: must be standard: {window} has a"):
+            of(Control(slow_start=slow_start, window=window, recovery="sack"))
+        return
     for profile in controls.WINDOWS[window].profiles:
         run = simulate(of(Control(slow_start=slow_start, window=window, recovery="sack"), profile))
         assert run.totals[0]["acked"] > 0
+
+
+@pytest.mark.parametrize("row", [row for row in controls.WINDOWS.values() if not row.has_slow_start])
+def test_m_start_opens_the_first_windows_of_every_window_that_takes_it(row):
+    """Paper 002 proposes it over each: after the first ACK 10, 9, ..., 1 packets."""
+    path = Path(nodes=(Node(rate_bps=1e8, buffer=1000, delay_s=0.02),), return_delay_s=0.02)
+    sender = Connection(control=Control(window=row.name, slow_start="m-start", recovery="sack", initial_window=4))
+    for profile in row.profiles:
+        run = simulate(Scenario(path=path, connections=(sender,), duration_s=0.25, profile=profile))
+        steps = (run.windows["cwnd"] / run.windows["smss"]).diff().iloc[1:]
+        assert steps[steps != 0].tolist()[1:12] == [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 10], profile
 
 
 def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():

@@ -46,7 +46,7 @@ fn every_sender_delivers_everything_over_a_lossy_path() {
             if !row.profiles.contains(&Profile::Rfc) {
                 continue;
             }
-            for slow_start in SLOW_STARTS {
+            for slow_start in SLOW_STARTS.iter().filter(|known| row.takes(known)) {
                 let (window, slow_start) = (row.name, slow_start.name);
                 let sender = format!(
                     r#""recovery": "{recovery}", "window": "{window}", "slow_start": "{slow_start}", "initial_window": 4"#

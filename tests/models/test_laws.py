@@ -12,6 +12,7 @@ import pytest
 from tcptrace_lab.models import ALL, Model, Parameter
 from tcptrace_lab.models.prediction import TIME_POWER
 
+from tcptrace_lab import controls
 from tcptrace_lab.scenario import RECOVERIES, SLOW_STARTS, WINDOWS, Control, Node, Path, Scenario
 from tcptrace_lab.scenario_file import load
 from tests.conftest import ROOT
@@ -232,9 +233,10 @@ def drawn(draw: random.Random) -> tuple[Path, Control]:
     )
     if draw.random() < 0.5:
         return path, Control(recovery="tahoe")
+    window = draw.choice(WINDOWS)
     control = Control(
-        slow_start=draw.choice(SLOW_STARTS),
-        window=draw.choice(WINDOWS),
+        slow_start="standard" if controls.WINDOWS[window].has_slow_start else draw.choice(SLOW_STARTS),
+        window=window,
         recovery=draw.choice(RECOVERIES),
         initial_window=draw.choice([1, 2, 10, 1000]),
         delayed_ack_segments=draw.choice([1, 2]),

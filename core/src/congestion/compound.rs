@@ -10,6 +10,8 @@ const ALPHA_SHIFT: u32 = 3;
 pub struct Compound {
     /// Packets in the queue at which dwnd stops growing.
     gamma: f64,
+    /// wc grows per ACK up to and with ssthresh; else another slow start opens it, while cwnd is below ssthresh.
+    has_own_slow_start: bool,
     /// Acknowledged segments grow wc, as in kernels since Linux 3.18; else ACKs, as in the module.
     byte_counting: bool,
     wc: u64,
@@ -27,6 +29,7 @@ impl Compound {
     pub fn new(gamma: f64) -> Self {
         Self {
             gamma,
+            has_own_slow_start: true,
             byte_counting: false,
             wc: 0,
             dwnd: 0,
@@ -42,6 +45,11 @@ impl Compound {
     /// RFC 3465: with delayed ACKs the window grows as without.
     pub fn with_byte_counting(mut self, byte_counting: bool) -> Self {
         self.byte_counting = byte_counting;
+        self
+    }
+
+    pub fn with_own_slow_start(mut self, has_own_slow_start: bool) -> Self {
+        self.has_own_slow_start = has_own_slow_start;
         self
     }
 
@@ -67,7 +75,22 @@ impl Compound {
         }
     }
 
-    /// Once per round trip: `old` packets were sent in the round before.
+    /// A round trip is over where the ACK passes what was sent when it began.
+    fn count_round(&mut self, state: &State, ack: &Ack) {
+        if ack.snd_una <= self.beg_snd_nxt {
+            return;
+        }
+        let old = (self.beg_snd_nxt - self.beg_snd_una) / state.smss as u64;
+        self.beg_snd_una = self.beg_snd_nxt;
+        self.beg_snd_nxt = ack.snd_nxt;
+        // Two samples may both be of delayed ACKs; with three one is not.
+        if self.rtt_samples > 2 {
+            self.update_dwnd(old);
+        }
+        self.begin_samples();
+    }
+
+    /// `old` packets were sent in the round before.
     fn update_dwnd(&mut self, old: u64) {
         // Half packets, as in the module: diff = w (1 - baseRTT / RTT).
         let diff = 2 * old - (2 * old * self.base_rtt_us) / self.min_rtt_us;
@@ -79,6 +102,11 @@ impl Compound {
             self.dwnd = (2 * self.dwnd).saturating_sub(diff) / 2;
         }
     }
+}
+
+/// The window in whole packets.
+fn packets(state: &State) -> u64 {
+    (state.cwnd / state.smss) as u64
 }
 
 /// Newton's iteration for the fourth root; it stops as soon as a step is at most one, as the module's does.
@@ -99,7 +127,7 @@ impl Window for Compound {
         self.base_rtt_us = u64::MAX;
         self.begin_samples();
         self.beg_snd_nxt = snd_nxt;
-        self.wc = (state.cwnd / state.smss) as u64;
+        self.wc = packets(state);
         self.dwnd = 0;
     }
 
@@ -110,20 +138,31 @@ impl Window for Compound {
         self.rtt_samples += 1;
     }
 
-    /// It keeps its own slow start: wc grows per ACK up to and with ssthresh.
-    fn is_slow_start(&self, _state: &State) -> bool {
-        false
+    fn is_slow_start(&self, state: &State) -> bool {
+        !self.has_own_slow_start && state.is_slow_start()
+    }
+
+    fn on_slow_start_ack(&mut self, state: &mut State, _ack: &Ack) {
+        self.follow_reduction(packets(state));
+    }
+
+    /// What another slow start opened is wc's; parts of a packet stay in cwnd until they are one.
+    fn after_slow_start(&mut self, state: &mut State, ack: &Ack) {
+        let dwnd = self.dwnd;
+        self.wc = packets(state).saturating_sub(dwnd);
+        self.count_round(state, ack);
+        state.cwnd += (self.dwnd as f64 - dwnd as f64) * state.smss;
     }
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
-        let cwnd = (state.cwnd / state.smss) as u64;
+        let cwnd = packets(state);
         self.follow_reduction(cwnd);
         let segments = if self.byte_counting {
             (ack.newly_acked / state.smss).round() as u64
         } else {
             1
         };
-        if self.wc as f64 <= state.ssthresh / state.smss {
+        if self.has_own_slow_start && self.wc as f64 <= state.ssthresh / state.smss {
             self.wc += segments;
         } else {
             self.acks += if self.acks < cwnd { segments } else { 0 };
@@ -132,27 +171,17 @@ impl Window for Compound {
                 self.acks = 0;
             }
         }
-        if ack.snd_una > self.beg_snd_nxt {
-            let old = (self.beg_snd_nxt - self.beg_snd_una) / state.smss as u64;
-            self.beg_snd_una = self.beg_snd_nxt;
-            self.beg_snd_nxt = ack.snd_nxt;
-            // Two samples may both be of delayed ACKs; with three one is not.
-            if self.rtt_samples > 2 {
-                self.update_dwnd(old);
-            }
-            self.begin_samples();
-        }
+        self.count_round(state, ack);
         state.cwnd = (self.wc + self.dwnd) as f64 * state.smss;
     }
 
     fn on_ack_unused(&mut self, state: &mut State, _ack: &Ack) {
-        self.follow_reduction((state.cwnd / state.smss) as u64);
+        self.follow_reduction(packets(state));
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.acks = 0;
-        let packets = (state.cwnd / state.smss) as u64;
-        state.ssthresh = (packets / 2) as f64 * state.smss;
+        state.ssthresh = (packets(state) / 2) as f64 * state.smss;
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {

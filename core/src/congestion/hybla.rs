@@ -15,6 +15,8 @@ const MOST_DOUBLINGS: u64 = 16;
 #[derive(Clone, Debug)]
 pub struct Hybla {
     packets: Packets,
+    /// 2^rho - 1 per ACK; else another slow start, below this one's avoidance.
+    has_own_slow_start: bool,
     /// Else it is Reno.
     is_open: bool,
     /// rho = RTT / RTT0 in eighths, at least 1; 0: not yet measured.
@@ -25,9 +27,10 @@ pub struct Hybla {
 }
 
 impl Hybla {
-    pub fn new(kernel: Kernel) -> Self {
+    pub fn new(kernel: Kernel, has_own_slow_start: bool) -> Self {
         Self {
             packets: Packets::new(kernel),
+            has_own_slow_start,
             is_open: true,
             rho_eighths: 0,
             cents: 0,
@@ -79,9 +82,9 @@ impl Window for Hybla {
         }
     }
 
-    /// It keeps its own slow start; after a timeout and in recovery it is Reno.
+    /// Its own slow start is within its rule for an ACK; after a timeout and in recovery it is Reno.
     fn is_slow_start(&self, state: &State) -> bool {
-        !self.is_open && self.packets.is_slow_start(state)
+        !(self.is_open && self.has_own_slow_start) && self.packets.is_slow_start(state)
     }
 
     fn on_slow_start_ack(&mut self, _state: &mut State, ack: &Ack) {
@@ -156,7 +159,7 @@ mod tests {
             srtt_ns: Some(rtt_ms * 1_000_000),
             ..ack(1.0)
         };
-        let mut hybla = Hybla::new(kernel);
+        let mut hybla = Hybla::new(kernel, true);
         hybla.on_arrival(state, &ack);
         (hybla, ack)
     }

@@ -22,6 +22,7 @@ mod hystart;
 mod illinois;
 mod lp;
 mod module;
+mod parameters;
 mod reno;
 mod reno_linux;
 mod scalable;
@@ -50,13 +51,14 @@ pub use hystart::HystartPlusPlus;
 pub use illinois::Illinois;
 pub use lp::Lp;
 pub use module::Kernel;
+pub use parameters::{Parameter, Parameters, Profile};
 pub use reno::Reno;
 pub use reno_linux::RenoLinux;
 pub use scalable::Scalable;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
 pub use table::{
-    Counting, Parameter, Parameters, Profile, SLOW_STARTS, Setting, SlowStartRow, WINDOWS,
-    WindowRow, controls, parameters, slow_start, window,
+    Counting, SLOW_STARTS, Setting, SlowStartRow, WINDOWS, WindowRow, controls, parameters,
+    slow_start, window,
 };
 pub use vegas::Vegas;
 pub use veno::Veno;

@@ -25,6 +25,7 @@ fn controls(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict.set_item("source", row.source)?;
         dict.set_item("profiles", profiles(row.profiles))?;
         dict.set_item("is_linux_module", row.is_linux_module)?;
+        dict.set_item("has_slow_start", row.has_slow_start)?;
         dict.set_item("parameters", parameters(py, row.parameters)?)?;
         windows.append(dict)?;
     }

@@ -50,8 +50,13 @@ impl Scenario {
 }
 
 impl ControlSpec {
-    /// Every parameter is one of its slow start or window.
+    /// Its slow start goes with its window, and every parameter is one of either.
     pub(super) fn check(&self, at: &str) -> Result<(), ScenarioError> {
+        if !self.window.takes(self.slow_start) {
+            let wanted = format!("standard: {} has a slow start of its own", self.window.name);
+            let at = below(at, "slow_start");
+            return Err(ScenarioError::value(&at, self.slow_start.name, wanted));
+        }
         let known = || {
             self.window
                 .parameters
