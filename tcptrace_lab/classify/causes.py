@@ -29,14 +29,15 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     is_lost = ~lost["spurious"]
     events, lengths = lost["event"][is_lost], lost["length"][is_lost]
     by_event = _by_event(path)
-    # Packets on the wire: a super-segment sent again is as many as it was cut into. After a restart it goes over what
-    # had arrived too: there at least one of its packets was lost.
+    # Packets on the wire: a super-segment sent again is as many as it was cut into.
     packets = np.maximum(np.round(lengths / seen.timeline.smss).astype(np.int64), 1)
     restarts = np.array([seen.episodes[event].restarts for event in events.tolist()], dtype=bool)
-    merged = int((packets - 1)[restarts].sum())
     # Where an ACK stood in front of a segment shows which were lost: each that the tap lost may have.
-    merged += min(who.tap.tap_lost_acks, sum(each.retransmitted for each in seen.episodes if each.restarts))
-    packets[restarts] = 1
+    merged = min(who.tap.tap_lost_acks, sum(each.retransmitted for each in seen.episodes if each.restarts))
+    if who.tap.hides_blocks:
+        # Without the blocks what was sent again may have arrived, but for what an ACK stood in front of.
+        packets = _stood_before(seen, lost["offset"][is_lost], packets)
+        merged += max(int(seen.timeline.is_retransmission.sum()) - int(packets.sum()), 0)
     twice: dict[int, int] = {}
     if who.tap.offload_bytes:
         offsets = lost["offset"][is_lost]
@@ -51,9 +52,6 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     for event, count in twice.items():
         causes[by_event[event]] -= count
     merged += sum(twice.values())
-    if who.tap.sack.value == "unknown":
-        # How many of those sent again had been lost rests on the blocks that the capture has not.
-        merged += max(int(seen.timeline.is_retransmission.sum()) - int(packets.sum()), 0)
     total = causes.total()
     if who.vantage == "receiver" and who.put_back is not None:
         # Every loss lies before the tap: as many as were put back. A flight lost to its end leaves no hole.
@@ -71,6 +69,15 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
+
+
+def _stood_before(seen: Reconstruction, offsets: Ints, packets: Ints) -> Ints:
+    """Of so many packets from each offset on: in front of how many an ACK stood."""
+    rows = np.repeat(np.arange(len(packets)), packets)
+    behind = np.arange(len(rows)) - np.repeat(np.cumsum(packets) - packets, packets)
+    begins = offsets[rows] + behind * seen.timeline.smss
+    found: Ints = np.bincount(rows[np.isin(begins, seen.timeline.snd_una)], minlength=len(packets))
+    return found
 
 
 def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:

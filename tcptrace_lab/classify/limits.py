@@ -38,9 +38,9 @@ def limits_told(
     are. `is_blurred`: neither is how much was in flight, closed windows are. `is_paced`: the control is known to send
     by a rate of its own; that is its window at work.
     """
-    if tap.refuses("limits"):
-        return {}
     shares = dict(seen.limits)
+    if not shares or tap.refuses("limits"):
+        return {}
     known = min(shares.get("application", 0.0), seen.timeline.observed.starved)
     unclocked = round(shares.get("application", 0.0) - known, 4)
     if is_paced and unclocked > 0:

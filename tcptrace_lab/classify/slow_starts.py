@@ -65,8 +65,12 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     whole = [cycle for cycle in captured if cycle.is_whole] or captured[:1]
     if len(whole) < len(captured):
         reasons.append("the last cycle ends with the capture before avoidance is reached: not counted")
-    per_cycle = tuple(cycle.slow_starts for cycle in whole)
     begins = bool(captured) and bool(seen.stretches) and seen.stretches[0].begin == "connection"
+    if begins and whole[0] is captured[0] and not whole[0].slow_starts:
+        # RFC 5681 section 3.1: a connection begins in one, though it may send too little to show it.
+        reasons.append("the first slow start was not seen to grow: its cycle is not counted")
+        begins, whole = False, whole[1:]
+    per_cycle = tuple(cycle.slow_starts for cycle in whole)
     initial = per_cycle[0] if begins and per_cycle else None
     later = per_cycle[1:] if begins else per_cycle
     steady = _steady(later)

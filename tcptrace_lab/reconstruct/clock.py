@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 # Ticks that capture formats and kernels have: decimal ones of the formats, 64 and 256 Hz of timers.
 TICKS_NS = (
@@ -26,8 +27,6 @@ PACKETS_PER_STEP = 500
 # Of the stamps, so many in a hundred equal the one before: packets were stamped together, by tick or by interrupt.
 EQUAL_SHARE = 0.1
 ENOUGH_STAMPS = 16
-# Stamps looked at in one go: what is held of each meanwhile stays small.
-AT_ONCE = 1 << 16
 # An answer leaves so soon after what prompted it, and so large a share of what leaves is answers: what arrives comes at
 # the path's times, a round trip or a bottleneck's spacing after what it answers.
 AT_ONCE_NS = 20_000
@@ -63,8 +62,8 @@ class Clock:
 FINE = Clock(tick_ns=1, resolution_ns=1, jitter_ns=0, steps_back=0, stepped_ns=0)
 
 
-def clock_of(stamps: Ints, *ways: Ints) -> Clock:
-    """From the stamps of one connection in the order of capture; `ways`: those of each direction alone.
+def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
+    """From the stamps of one connection in the order of capture; `is_sent`: which of them go one of the two ways.
 
     An interrupt stamps what arrives; what leaves is stamped one by one in between.
     """
@@ -81,7 +80,7 @@ def clock_of(stamps: Ints, *ways: Ints) -> Clock:
         steps, stepped = len(back), int(back.max())
     return Clock(
         tick_ns=tick,
-        resolution_ns=max(tick, jitter, *_batches(stamps, ways)),
+        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent)),
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,
@@ -99,39 +98,30 @@ def _tick(stamps: Ints) -> int:
     return 1
 
 
-def _batches(stamps: Ints, ways: tuple[Ints, ...]) -> list[int]:
-    """The interrupts of each way; what is stamped as a packet of the other way is its answer, however many at once."""
-    if len(ways) != 2:
-        return [_batch(way, way) for way in (stamps, *ways)]
-    return [_of_way(way, other) for way, other in (ways, ways[::-1])]
+def _batches(stamps: Ints, is_sent: Bools | None) -> list[int]:
+    """The interrupts of each way; what shares its stamp with the other way's before it is its answer, however many."""
+    if is_sent is None:
+        return [_batch(stamps, stamps)]
+    begins = np.flatnonzero(np.append(True, np.diff(stamps) != 0))
+    answers = is_sent != np.repeat(is_sent[begins], np.diff(begins, append=len(stamps)))
+    return [_of_way(stamps[own], answers[own], stamps[~own]) for own in (is_sent, ~is_sent)]
 
 
-def _of_way(way: Ints, other: Ints) -> int:
+def _of_way(way: Ints, answers: Bools, other: Ints) -> int:
     """Where most of what is stamped follows the other way's at once it leaves here, and no interrupt has stamped it."""
-    apart = _batch(way[~_is_among(way, other)], way)
-    return 0 if apart and _is_prompt(way, other) else apart
+    apart = _batch(way[~answers], way)
+    return 0 if apart and _is_prompt(way, answers, other) else apart
 
 
-def _is_prompt(way: Ints, other: Ints) -> bool:
+def _is_prompt(way: Ints, answers: Bools, other: Ints) -> bool:
     if not len(other):
         return False
-    times = np.unique(way[:: 1 + len(way) // TICK_SAMPLE])
+    every = 1 + len(way) // TICK_SAMPLE
+    times, at = np.unique(way[::every], return_index=True)
     heard = np.sort(other)
-    waited = times - heard[np.maximum(np.searchsorted(heard, times, side="right") - 1, 0)]
-    return bool(np.mean((waited >= 0) & (waited <= AT_ONCE_NS)) > AT_ONCE_SHARE)
-
-
-def _is_among(stamps: Ints, others: Ints) -> NDArray[np.bool_]:
-    """np.isin, for stamps that are in order or nearly so: without a hash of each."""
-    if not len(others):
-        return np.zeros(len(stamps), dtype=bool)
-    if (others[1:] < others[:-1]).any():
-        others = np.sort(others, kind="stable")
-    found = np.empty(len(stamps), dtype=bool)
-    for first in range(0, len(stamps), AT_ONCE):
-        part = stamps[first : first + AT_ONCE]
-        found[first : first + AT_ONCE] = others[np.minimum(np.searchsorted(others, part), len(others) - 1)] == part
-    return found
+    before = np.searchsorted(heard, times, side="left") - 1
+    is_soon = (before >= 0) & (times - heard[np.maximum(before, 0)] <= AT_ONCE_NS)
+    return bool(np.mean(is_soon | answers[::every][at]) > AT_ONCE_SHARE)
 
 
 def _batch(unprompted: Ints, way: Ints) -> int:

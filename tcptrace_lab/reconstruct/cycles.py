@@ -57,8 +57,8 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     acked = acked_between(timeline, start_ns, end_ns)
     # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
     reached = next((part for part in reversed(group) if part.begin != "idle"), last)
-    peak_ns = timeline.ack_ns[reached.first if reached.peak is None else reached.peak]
-    is_over = int(timeline.ack_ns[reached.last] - peak_ns) > rtt_ns
+    peak = reached.first if reached.peak is None else reached.peak
+    is_over = _at_work(timeline, flight, peak, reached.last) > rtt_ns
     if following is None:
         is_over &= not _ends_in_recovery(timeline)
     if reached.peak is None and reached.begin == "restart":
@@ -77,6 +77,12 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
         is_whole=is_whole,
         begins_unseen=first.begin == "capture",
     )
+
+
+def _at_work(timeline: Timeline, flight: Ints, first: int, last: int) -> int:
+    """How long, from one ACK to another, something was outstanding and the receiver's window was open."""
+    spans = np.diff(timeline.ack_ns[first : last + 1])
+    return int(spans[(timeline.rwnd[first:last] >= timeline.smss) & (flight[first:last] > 0)].sum())
 
 
 def acked_between(timeline: Timeline, start_ns: int, end_ns: int) -> int:

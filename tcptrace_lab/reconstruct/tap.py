@@ -133,9 +133,14 @@ class Tap:
         return tuple(found)
 
     @property
+    def hides_blocks(self) -> bool:
+        """Whether it is not told what arrived out of order: options cut, or nothing that says whether SACK was used."""
+        return bool(self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks)
+
+    @property
     def hides_details(self) -> str | None:
         """Why what single packets do is not certain here, so that no candidate is refuted by it; None: it is."""
-        if self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks:
+        if self.hides_blocks:
             return "SACK blocks are missing"
         if self.tap_lost_bytes or self.tap_lost_acks:
             return "the tap lost packets"
@@ -212,7 +217,7 @@ def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
     is_sent[np.searchsorted(acks["packet"], segments["packet"]) + np.arange(len(sent_ns))] = True
     stamps = np.empty(len(is_sent), dtype=np.int64)
     stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
-    clock = clock_of(stamps, sent_ns, heard_ns)
+    clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
 

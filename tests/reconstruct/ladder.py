@@ -19,11 +19,15 @@ def ladder(
     rwnd: int = 1 << 30,
     dsacks: tuple[tuple[int, int], ...] = (),
     blocks: dict[int, list[tuple[int, int]]] | None = None,
+    lengths: dict[int, int] | None = None,
+    has_start: bool = True,
 ) -> Reconstruction:
     """`sent`: (ms, segment number from 0); `acks`: (ms, next segment expected).
 
-    `sacked`: ACK's index -> highest; `blocks`: ACK's index -> its SACK blocks, from which `sacked` follows.
+    `sacked`: ACK's index -> highest; `blocks`: ACK's index -> its SACK blocks, from which `sacked` follows. `lengths`:
+    send's index -> segments, where they are more than one (offload).
     """
+    sizes = [(lengths or {}).get(index, 1) for index in range(len(sent))]
     told = blocks or {}
     top = sacked or {index: max(right for _, right in found) for index, found in told.items()}
     edges = [[(left * SMSS, right * SMSS) for left, right in told.get(index, [])] for index in range(len(acks))]
@@ -32,7 +36,7 @@ def ladder(
             {
                 "send_ns": [round(time * MS) for time, _ in sent],
                 "send_offset": [number * SMSS for _, number in sent],
-                "send_end": [(number + 1) * SMSS for _, number in sent],
+                "send_end": [(number + size) * SMSS for (_, number), size in zip(sent, sizes, strict=True)],
                 "ack_ns": [round(time * MS) for time, _ in acks],
                 "ack_offset": [number * SMSS for _, number in acks],
                 "rwnd": [rwnd] * len(acks),
@@ -40,6 +44,7 @@ def ladder(
                 "sacked": [SMSS if index in top else 0 for index in range(len(acks))],
             },
             smss=SMSS,
+            has_start=has_start,
             has_sack=bool(top),
             blocks=edges if told else (),
             dsacks=tuple((left * SMSS, right * SMSS) for left, right in dsacks),

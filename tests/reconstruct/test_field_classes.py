@@ -96,3 +96,58 @@ def test_a_capture_that_begins_in_a_recovery_has_no_round_trip_of_what_was_sent_
     )
     assert seen.timeline.rtt[0].tolist() == [3, 4]
     assert seen.base_rtt_ns > 99 * MS
+
+
+def test_a_super_segment_sent_again_is_lost_packet_by_packet() -> None:
+    """Five segments again in one piece, and a D-SACK for the middle two: what surrounds them was lost."""
+    sent, acks = rounds([4, 8])
+    heard, base = acks[-1][0], 12
+    sent += [(heard + 0.1 + 0.01 * index, base + index) for index in range(10)]
+    late, blocks = heard + 110.0, {}
+    for index in range(5):
+        blocks[len(acks)] = [(base + 5, base + 6 + index)]
+        acks.append((late + index, base))
+    again = len(sent)
+    sent.append((late + 3.1, base))
+    acks.append((late + 110.0, base + 10))
+    seen = ladder(sent, acks, blocks=blocks, lengths={again: 5}, dsacks=((base + 2, base + 4),))
+    lost = seen.losses
+    assert (lost["offset"] // SMSS).tolist() == [base, base + 2, base + 4]
+    assert (lost["length"] // SMSS).tolist() == [2, 2, 1]
+    assert lost["spurious"].tolist() == [False, True, False]
+
+
+def test_of_a_sender_that_sends_needlessly_what_the_end_leaves_unanswered_is_open() -> None:
+    """Three segments again, a D-SACK for the second; the capture ends before the third is answered."""
+    sent, acks = rounds([4, 8])
+    heard, base = acks[-1][0], 12
+    sent += [(heard + 0.1 + 0.01 * index, base + index) for index in range(10)]
+    late, blocks = heard + 110.0, {}
+    for index in range(4):
+        blocks[len(acks)] = [(base + 6, base + 7 + index)]
+        acks.append((late + index, base))
+    sent += [(late + 3.1 + 0.1 * index, base + at) for index, at in enumerate((0, 1, 5))]
+    acks.append((late + 104.0, base + 5))
+    for dsacks, rows, unseen in (((), [0, 1, 5], 0), (((base + 1, base + 2),), [0, 1], 1)):
+        seen = ladder(sent, acks, blocks=blocks, dsacks=dsacks)
+        assert (seen.losses["offset"] // SMSS - base).tolist() == rows
+        assert seen.timeline.observed.possible_losses == unseen
+
+
+def test_where_the_beginning_is_missing_what_ends_duplicate_acks_gives_no_round_trip() -> None:
+    """A sender that goes back over what was sent before the capture: segment 2 had arrived, 1 filled the hole."""
+    sent = [(0.0, 0), (0.1, 1), (98.0, 2), (98.1, 3), (102.2, 4), (102.3, 5)]
+    acks = [(-1.0, 0), (100.0, 1), (101.0, 1), (102.0, 3), (202.2, 5), (202.3, 6)]
+    whole, late = (ladder(sent, acks, has_start=has_start).timeline.rtt[1].tolist() for has_start in (True, False))
+    assert 4 * MS in whole
+    assert min(late) == 100 * MS
+
+
+def test_acks_before_the_first_segment_captured_tell_of_no_limit() -> None:
+    """A capture begins in the tail of a burst: until something is sent nobody knows what was outstanding."""
+    sent, acks = rounds([10], begin_ms=2000.0, first=10)
+    later = rounds([10], begin_ms=3000.0, first=20)
+    tail = [(10.0 * index, index) for index in range(10)]
+    seen = ladder([*sent, *later[0]], [*tail, *acks, *later[1]], has_start=False)
+    # 0.9 s of 1.1 s with nothing outstanding; the two seconds before would make it 0.3.
+    assert seen.limits["application"] > 0.8

@@ -82,16 +82,29 @@ def test_a_burst_of_an_application_is_no_interrupt() -> None:
         for index in range(10):
             heard.append(begin + 100 * MS + index * 8_000_123)
             sent.append(heard[-1])
-    stamps = np.sort(np.array(sent + heard, dtype=np.int64))
-    assert not clock_of(stamps, np.array(sent), np.array(heard)).is_coarse
+    stamps, is_sent = in_order_of_capture(heard, sent)
+    assert not clock_of(stamps, is_sent).is_coarse
 
 
 def test_interrupts_still_show_where_packets_arrive() -> None:
     """Three segments every 250 us, each answered at once by one ACK: what arrives was stamped together."""
     sent = np.repeat(np.arange(200, dtype=np.int64) * 250_000, 3)
-    heard = sent[::3] + 1_000
-    stamps = np.sort(np.concatenate((sent, heard)))
-    assert clock_of(stamps, sent, heard).resolution_ns == 250_000
+    stamps, is_sent = in_order_of_capture(sent[::3] + 1_000, sent)
+    assert clock_of(stamps, is_sent).resolution_ns == 250_000
+
+
+def test_interrupts_show_though_the_answers_have_the_same_stamp() -> None:
+    """Three ACKs every 250 us, and with the same stamp the segments that they release: those are the answers."""
+    heard = np.repeat(np.arange(200, dtype=np.int64) * 250_000, 3)
+    stamps, is_sent = in_order_of_capture(heard, heard)
+    assert clock_of(stamps, is_sent).resolution_ns == 250_000
+
+
+def in_order_of_capture(heard: list[int] | np.ndarray, sent: list[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All stamps, and which are sent: of one instant what was heard stands first."""
+    stamps = np.concatenate((np.asarray(heard, dtype=np.int64), np.asarray(sent, dtype=np.int64)))
+    order = np.argsort(stamps, kind="stable")
+    return stamps[order], order >= len(heard)
 
 
 def test_merged_trains_of_acks_are_no_jumps_of_the_window() -> None:

@@ -199,7 +199,8 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
     if table.time_ns.len() < 2 {
         return None;
     }
-    let until = last_ns.min(last_send_ns);
+    // ACKs before the first segment captured tell of a flight that was not.
+    let (since, until) = (trace.send_ns[0], last_ns.min(last_send_ns));
     let mut spans = [0_i64; 4];
     let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
     for (row, &time) in table.time_ns.iter().enumerate() {
@@ -210,7 +211,7 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
             heard += 1;
         }
         let next_ns = table.time_ns.get(row + 1).copied().unwrap_or(last_ns);
-        let span = (next_ns.min(until) - time.min(until)).max(0);
+        let span = (next_ns.min(until) - time.max(since).min(until)).max(0);
         // How long, from then on, everything sent was acknowledged and nothing was sent; a closed window is no pause.
         let is_done = sent > 0
             && heard > 0

@@ -5,6 +5,8 @@
 //! arrived. Errs low where a receiver delays ACKs while holes are being filled (RFC 5681 section 4.2 asks for an ACK at
 //! once).
 
+use std::ops::Range;
+
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
@@ -27,6 +29,18 @@ pub struct Lost {
     pub event: usize,
     /// The answer shows that the segment, or an earlier copy, had arrived.
     pub is_spurious: bool,
+}
+
+impl Lost {
+    /// Whether another is the next packet of one super-segment, with the same fate.
+    fn goes_on_in(&self, next: &Self) -> bool {
+        let after = Self {
+            offset: self.offset + self.length,
+            length: next.length,
+            ..*self
+        };
+        after == *next
+    }
 }
 
 /// Lost segments in order of their retransmissions.
@@ -62,7 +76,15 @@ pub fn lost(
             })
             .collect(),
     );
-    let last_una = seen.snd_una.last().copied().unwrap_or(0);
+    let judge = Judge {
+        trace,
+        seen,
+        twice,
+        again,
+        board,
+        base_rtt_ns,
+        last_una: seen.snd_una.last().copied().unwrap_or(0),
+    };
     for (number, event) in events.iter().enumerate() {
         let bound = events
             .get(number + 1)
@@ -74,58 +96,142 @@ pub fn lost(
         };
         let first = heard(event.first_send).saturating_sub(1);
         let stood = &seen.snd_una[first..heard(bound).max(first + 1)];
+        let mut rows: Vec<(Lost, usize, bool)> = Vec::new();
         for rank in seen.again_within(event.first_send, bound) {
             let send = seen.again[rank] as usize;
-            let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
-            let answer = seen.acked_at(first, end);
-            if event.restarts && offset != event.una && stood.binary_search(&offset).is_err() {
-                let heard_ns = trace.ack_ns.get(answer);
-                let may_answer = heard_ns
-                    .is_none_or(|heard_ns| heard_ns - trace.send_ns[send] >= base_rtt_ns / 2);
-                found.possible += usize::from(may_answer && !trace.has_sack);
-                continue;
-            }
             let copy = repeats[rank].map_or(send, |copy| copy as usize);
-            // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's. That of the first byte
-            // tells where a short segment and new data behind it went together.
-            let took = |ack: usize| Some(trace.ack_ns.get(ack)? - trace.send_ns[send]);
-            let is_early = |ack: usize| took(ack).is_some_and(|ns| ns < base_rtt_ns / 2);
-            // Sooner than any round trip that was measured, not than any that there may be: either copy's.
-            let is_sooner = |ack: usize| {
-                took(ack).is_some_and(|ns| (ns as f64) < OWN_ANSWER.get() * base_rtt_ns as f64)
-            };
-            let is_open = event.restarts && !trace.has_sack && offset != event.una;
-            if is_open && !is_early(answer) && is_sooner(answer) {
-                found.possible += 1;
-                continue;
+            for packet in packets_of(trace, send) {
+                let (is_spurious, is_answered) =
+                    match judge.packet(event, send, &packet, first, stood) {
+                        State::Lost { is_answered } => (false, is_answered),
+                        State::Spurious => (true, true),
+                        State::Possible => {
+                            found.possible += 1;
+                            continue;
+                        }
+                        State::Arrived => continue,
+                    };
+                let row = Lost {
+                    time_ns: trace.send_ns[copy],
+                    offset: packet.start,
+                    length: packet.end - packet.start,
+                    event: number,
+                    is_spurious,
+                };
+                rows.push((row, send, is_answered));
             }
-            let begun = seen.acked_at(first, offset + 1);
-            let is_one = end - offset <= trace.smss;
-            let is_told_early = board.since(offset, end).is_some_and(is_early);
-            let is_spurious = is_told_early
-                || (is_one && is_early(begun))
-                || trace.ack_ns.get(answer).is_some_and(|_| {
-                    is_early(answer)
-                        || answered_before(
-                            trace,
-                            seen,
-                            &again,
-                            send,
-                            seen.snd_una[answer],
-                            last_una,
-                        )
-                });
-            found.rows.push(Lost {
-                time_ns: trace.send_ns[copy],
-                offset,
-                length: end - offset,
-                event: number,
-                // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
-                is_spurious: is_spurious || twice.by_one(offset, end),
-            });
+        }
+        // A sender that sends needlessly may have done so with what the capture's end leaves without an answer.
+        if rows.iter().any(|(row, ..)| row.is_spurious) {
+            let before = rows.len();
+            rows.retain(|&(.., is_answered)| is_answered);
+            found.possible += before - rows.len();
+        }
+        let mut before = None;
+        for (row, send, _) in rows {
+            match found.rows.last_mut() {
+                Some(last) if before == Some(send) && last.goes_on_in(&row) => {
+                    last.length += row.length;
+                }
+                _ => found.rows.push(row),
+            }
+            before = Some(send);
         }
     }
     found
+}
+
+/// The packets of a send: a super-segment (offload) is as many as it was cut into, each with its own fate.
+fn packets_of(trace: &Trace, send: usize) -> impl Iterator<Item = Range<i64>> {
+    let (offset, end, smss) = (
+        trace.send_offset[send],
+        trace.send_end[send],
+        trace.smss.max(1),
+    );
+    (offset..end.max(offset + 1))
+        .step_by(smss as usize)
+        .map(move |start| start..end.min(start + smss))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Lost {
+        is_answered: bool,
+    },
+    Spurious,
+    /// Either copy may have been answered.
+    Possible,
+    /// Gone over by a restarted sender.
+    Arrived,
+}
+
+struct Judge<'a> {
+    trace: &'a Trace<'a>,
+    seen: &'a Sequence,
+    twice: Covered,
+    again: Covered,
+    board: &'a Scoreboard,
+    base_rtt_ns: i64,
+    last_una: i64,
+}
+
+impl Judge<'_> {
+    /// What became of a packet that was sent again. `first`: the ACK known when its event began; `stood`: what was
+    /// acknowledged from then on.
+    fn packet(
+        &self,
+        event: &LossEvent,
+        send: usize,
+        packet: &Range<i64>,
+        first: usize,
+        stood: &[i64],
+    ) -> State {
+        let (trace, seen, sent_ns) = (self.trace, self.seen, self.trace.send_ns[send]);
+        let (offset, end) = (packet.start, packet.end);
+        let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
+        let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
+        let answer = seen.acked_at(first, end);
+        if event.restarts && offset != event.una && stood.binary_search(&offset).is_err() {
+            let may_answer = took(answer).is_none_or(|ns| ns >= self.base_rtt_ns / 2);
+            return if may_answer && !(trace.has_sack && is_one) {
+                State::Possible
+            } else {
+                State::Arrived
+            };
+        }
+        // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's. That of the first byte
+        // tells where a short segment and new data behind it went together.
+        let is_early = |ack: usize| took(ack).is_some_and(|ns| ns < self.base_rtt_ns / 2);
+        // Sooner than any round trip that was measured, not than any that there may be: either copy's.
+        let is_sooner = |ack: usize| {
+            took(ack).is_some_and(|ns| (ns as f64) < OWN_ANSWER.get() * self.base_rtt_ns as f64)
+        };
+        let is_open = event.restarts && !trace.has_sack && offset != event.una;
+        if is_open && !is_early(answer) && is_sooner(answer) {
+            return State::Possible;
+        }
+        let told = self.board.since(offset, end);
+        let is_answered = answer < trace.ack_ns.len() || told.is_some();
+        let is_spurious = told.is_some_and(is_early)
+            || is_early(seen.acked_at(first, offset + 1))
+            || is_early(answer)
+            || (answer < trace.ack_ns.len()
+                && answered_before(
+                    trace,
+                    seen,
+                    &self.again,
+                    send,
+                    seen.snd_una[answer],
+                    self.last_una,
+                ))
+            // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
+            || self.twice.by_one(offset, end);
+        if is_spurious {
+            State::Spurious
+        } else {
+            State::Lost { is_answered }
+        }
+    }
 }
 
 /// Whether an earlier copy filled the hole: the answer lacks a segment that was sent before this copy and arrived.
