@@ -22,6 +22,8 @@ BY_TICKS = ("cubic-linux",)
 TICK_PHASES_MS = (0, 1, 2, 3)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
+# Modules whose own rule for an ACK is their slow start too: HyStart++ never ran over them.
+OWN_SLOW_START = ("compound", "hybla")
 # Controls that remember the least round trip.
 BY_DELAY = ("compound", "vegas", "veno", "illinois", "yeah", "westwood", "htcp", "lp", "hybla")
 
@@ -64,7 +66,7 @@ def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:
 
 def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
     """The same window over HyStart++ (RFC 9406), which counts bytes and slows down before it ends, where none fits."""
-    if candidate.slow_start != "standard":
+    if candidate.slow_start != "standard" or candidate.window in OWN_SLOW_START:
         return ()
     return (replace(candidate, slow_start="hystart", variant=f"{candidate.variant}, HyStart++"),)
 
