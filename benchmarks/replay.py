@@ -1,4 +1,4 @@
-"""Replaying: packets a second of watching a capture, and of sending one through another path.
+"""Replaying: packets a second of watching a capture, and of sending one through another path, beside the simulator's.
 
     python -m benchmarks.replay [--packets 2000000]
 
@@ -11,6 +11,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.bulk_capture import write
@@ -19,6 +20,7 @@ from tcptrace_lab.replay.open_loop import sweep_through, through
 from tcptrace_lab.replay.watch import Watch, watch_files
 from tcptrace_lab.report.watch_view import Silent
 from tcptrace_lab.scenario_file import load, table_of
+from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
 
 SCENARIO = Path(__file__).resolve().parent.parent / "captures" / "scenarios" / "reno_10M.toml"
@@ -37,22 +39,31 @@ def main() -> int:
         capture = read(file)
         scenario = load(SCENARIO, overrides=FAST)
 
-        def watch() -> None:
-            Watch(watch_files([str(file)]), "bulk").run(Silent())
+        def watch(*, observes: bool) -> None:
+            watcher = watch_files([str(file)])
+            if observes:
+                watcher.observe()
+            Watch(watcher, "bulk").run(Silent())
+
+        def simulated() -> int:
+            return int(simulate(replace(load(SCENARIO), duration_s=2000.0)).summary["packets_sent"])
 
         buffers = over("path.nodes.0.buffer=50:200:10")
         table = table_of(SCENARIO)
         rows: tuple[tuple[str, int, Callable[[], object]], ...] = (
             ("reading alone", capture.packets, lambda: read(file)),
-            ("watching, no terminal", capture.packets, watch),
+            ("watching, no terminal", capture.packets, lambda: watch(observes=False)),
+            ("watching, as the view does", capture.packets, lambda: watch(observes=True)),
             ("open loop, written out", capture.packets, lambda: through(capture, scenario)),
             ("open loop, 16 buffers", 16 * capture.packets, lambda: sweep_through(capture, table, [buffers])),
+            # A data packet, and an ACK of every second one.
+            ("simulating", simulated() * 3 // 2, simulated),
         )
-        print(f"{'':24}{'packets':>12}{'seconds':>10}{'million/s':>11}{'CPU s':>8}{'million/CPU s':>15}")
+        print(f"{'':28}{'packets':>12}{'seconds':>10}{'million/s':>11}{'CPU s':>8}{'million/CPU s':>15}")
         for name, count, work in rows:
             wall_s, cpu_s = min(timed(work) for _ in range(RUNS))
             print(
-                f"{name:24}{count:12}{wall_s:10.3f}{count / wall_s / 1e6:11.2f}{cpu_s:8.3f}{count / cpu_s / 1e6:15.2f}"
+                f"{name:28}{count:12}{wall_s:10.3f}{count / wall_s / 1e6:11.2f}{cpu_s:8.3f}{count / cpu_s / 1e6:15.2f}"
             )
     return 0
 

@@ -138,6 +138,7 @@ impl Columns {
             smss: self.smss,
             has_start: self.has_start,
             has_sack: self.has_sack,
+            before: None,
         };
         let twice = trace.received_twice();
         let Ok(trace) = Trace {

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.lines or arguments.json or not console.is_terminal:
             _until_stopped(watch, JsonLines() if arguments.lines else Silent())
         else:
-            watcher.keep_recent()
+            watcher.observe()
             with screen(console) as view:
                 _until_stopped(watch, view)
     capture = watch.capture()

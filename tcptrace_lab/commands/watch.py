@@ -105,7 +105,7 @@ def follow(arguments: argparse.Namespace, watch: Watch, again: str | None) -> in
         if is_json:
             watch.run(JsonLines())
         else:
-            watch.watcher.keep_recent()
+            watch.watcher.observe()
             with screen(console) as view:
                 watch.run(view)
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NEVER_NS = 2**63 - 1
 # How long packets are waited for at a time: how soon a key is heard.
 PATIENCE_S = 0.05
-# Connections that the observer is asked about at each look, besides the chosen one.
+# Connections whose senders are not at the tap, and so are rebuilt at each look, besides the chosen one.
 AT_A_TIME = 2
 WINDOW_COLUMNS = ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")
 # Between two looks at the connections.
@@ -43,9 +43,11 @@ class View(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A sender by the observer, which reconstruction asks as well, over its last windows; bytes, None: not known.
+    """A sender by the observer, which reconstruction asks as well; bytes, None: not known.
 
-    It errs only in what lies before them: a recovery that has lasted since, and a pause.
+    At the sender's tap it is what the observer says of all packets until now. Elsewhere it is rebuilt from the last
+    windows by their timestamps, and errs in what lies before them: a recovery that has lasted since, and a pause; no
+    phase, no count of losses.
     """
 
     cwnd: int
@@ -54,6 +56,8 @@ class Seen:
     ssthresh: int | None
     flight: int
     limited_by: str
+    phase: str | None = None
+    losses: int | None = None
 
 
 @dataclass
@@ -104,33 +108,35 @@ class Watch:
             }
 
     def seen(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[int, Seen]:
-        """What the observer says of these rows of `watcher.connections`, by id: of the chosen one now, of the others as
-        their turn comes, a few at each call."""
-        if not rows:
-            return {}
-        places = {self.chosen % len(rows), *((self._turn + step) % len(rows) for step in range(AT_A_TIME))}
+        """What the observer says of these rows of `watcher.connections`, by id. Senders that have to be rebuilt: the
+        chosen one now, the others as their turn comes, a few at each call."""
+        far = [row for row in rows if row["is_near"] is False]
+        chosen = rows[self.chosen % len(rows)] if rows else None
+        turns = [far[(self._turn + step) % len(far)] for step in range(min(AT_A_TIME, len(far)))]
         self._turn += AT_A_TIME
-        for place in places:
-            found = self.look(rows[place])
+        for row in rows:
+            found = self.look(row) if row["observed"] is not None or row is chosen or row in turns else None
             if found is not None:
-                self._seen[rows[place]["id"]] = found
+                self._seen[row["id"]] = found
         kept = {row["id"] for row in rows}
         self._seen = {id: found for id, found in self._seen.items() if id in kept}
         return self._seen
 
     def look(self, row: Mapping[str, Any]) -> Seen | None:
         """The sender of a row of `watcher.connections`, as the observer sees it now; None: it has sent no data."""
-        recent = self.watcher.recent(row["id"])
-        if recent is None:
+        if row["observed"] is not None:
+            return Seen(**row["observed"])
+        recent = self.watcher.recent(row["id"]) if row["is_near"] is False else None
+        if recent is None or not len(recent):
             return None
-        for connection in reversed(list(Capture(recent))):
-            known = connection.summary
-            ends = [_end(known["client"], known["client_port"]), _end(known["server"], known["port"])]
-            direction = ends.index(row["sender"])
-            if connection.flows[direction].segments.empty:
-                continue
-            return _observed(connection.reconstruct(direction=direction), self._seen.get(row["id"]))
-        return None
+        connection = Capture(recent)[0]
+        known = connection.summary
+        ends = [_end(known["client"], known["client_port"]), _end(known["server"], known["port"])]
+        direction = ends.index(row["sender"])
+        if connection.flows[direction].segments.empty or not known["timestamps"]:
+            # Without timestamps what was dropped would be taken for lost.
+            return None
+        return _observed(connection.reconstruct(direction=direction), self._seen.get(row["id"]))
 
     def capture(self) -> Capture:
         """What was followed, as `read` gives it."""

@@ -97,7 +97,8 @@ class Screen:
 
 
 def connections_table(rows: list[dict[str, Any]], chosen: int, seen: Mapping[int, Seen]) -> Table:
-    """One row per connection; windows in segments: the observer's, or with ~ at a glance where it has not looked."""
+    """One row per connection; windows in segments: the observer's, with ~ where the tap may not be the sender's, or
+    before the first ACK."""
     table = Table(box=None, pad_edge=False, header_style="cyan")
     for name in ("#", "sender", "receiver"):
         table.add_column(name, no_wrap=True)
@@ -106,19 +107,19 @@ def connections_table(rows: list[dict[str, Any]], chosen: int, seen: Mapping[int
     for name in ("phase", "limited by", "last event"):
         table.add_column(name, no_wrap=True)
     for number, row in enumerate(rows):
-        mss = max(row["mss"], 1)
+        mss, found = max(row["mss"], 1), seen.get(row["id"])
         table.add_row(
             str(row["id"]),
             row["sender"],
             row["receiver"],
-            *_windows(row, seen.get(row["id"]), mss),
+            *_windows(row, found, mss),
             f"{row['rate_bps'] / 1e6:.3g}",
             _ms(row["srtt_ns"]),
             _ms(row["min_rtt_ns"]),
             str(row["retransmissions"]),
-            str(row["losses"]),
-            row["phase"],
-            seen[row["id"]].limited_by if row["id"] in seen else f"~{row['limited_by']}",
+            f"~{row['losses']}" if found is None or found.losses is None else str(found.losses),
+            f"~{row['phase']}" if found is None or found.phase is None else found.phase,
+            f"~{row['limited_by']}" if found is None else found.limited_by,
             row["last_event"] or "-",
             style="reverse" if rows and number == chosen % len(rows) else "",
         )
@@ -127,12 +128,16 @@ def connections_table(rows: list[dict[str, Any]], chosen: int, seen: Mapping[int
 
 def _windows(row: dict[str, Any], seen: Seen | None, mss: int) -> tuple[str, str, str]:
     """cwnd, ssthresh, flight."""
+    if seen is None and row["is_near"] is False:
+        # What has reached the tap and is not acknowledged is no window.
+        return "-", "-", "-"
     if seen is None:
         ssthresh = "-" if row["ssthresh"] is None else f"~{row['ssthresh'] / mss:.1f}"
         return f"~{row['window'] / mss:.1f}", ssthresh, f"~{row['flight'] / mss:.1f}"
-    ssthresh = "-" if seen.ssthresh is None else f"{seen.ssthresh / mss:.1f}"
+    about = "" if row["is_near"] else "~"
+    ssthresh = "-" if seen.ssthresh is None else f"{about}{seen.ssthresh / mss:.1f}"
     bound = "+" if seen.cwnd_high is None else ""
-    return f"{seen.cwnd / mss:.1f}{bound}", ssthresh, f"{seen.flight / mss:.1f}"
+    return f"{about}{seen.cwnd / mss:.1f}{bound}", ssthresh, f"{about}{seen.flight / mss:.1f}"
 
 
 def _ms(ns: int | None) -> str:

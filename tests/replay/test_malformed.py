@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import time
 from dataclasses import replace
@@ -12,8 +13,10 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.cli import main
+from tcptrace_lab.errors import CaptureError
 from tcptrace_lab.replay.as_found import as_found
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again
+from tcptrace_lab.replay.watch import NEVER_NS, watch_files
 from tcptrace_lab.scenario import Application
 from tests.conftest import ROOT
 from tests.test_malformed import FILES, shared
@@ -52,6 +55,24 @@ def answers(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) <= 1, told.err
     assert status == 0 or not told.out
     assert time.process_time() - begun_s < LIMIT_S, command
+
+
+@pytest.mark.parametrize("file", [*FILES, *range(12)], ids=str)
+def test_what_the_view_observes_of_a_damaged_capture_is_bounded(file: str | int, tmp_path: Path) -> None:
+    """Whatever the columns: the observer's rows stay few, and its windows are no more than what was sent."""
+    path = (
+        shared("captures", "public", "malformed", file)
+        if isinstance(file, str)
+        else mutated("cubic_20M" if file % 2 else "reno_loss", file, tmp_path)
+    )
+    watcher = watch_files([str(path)])
+    watcher.observe()
+    with contextlib.suppress(CaptureError):
+        while watcher.advance(NEVER_NS, 999, False, 1.0) != "ended":
+            for row in watcher.connections(8):
+                found = row["observed"]
+                assert found is None or 0 <= found["cwnd_low"] <= found["cwnd"] < 1 << 58
+    assert watcher.kept_rows() < 20_000
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from tcptrace_lab import _core, read
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.cli import main
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.replay.watch import NEVER_NS, Watch, watch_files
-from tcptrace_lab.report.watch_view import Screen
+from tcptrace_lab.report.watch_view import Screen, connections_table
 from tests.conftest import ROOT, SHARED, needs, needs_root
 
 CAPTURES = ROOT / "captures"
@@ -33,6 +35,8 @@ EVERY = sorted(
     [*CAPTURES.glob("*.pcap.gz"), *(SHARED / "captures" / "public").glob("*.pcap*")]
     + [path for kind in ("kernel", "identify") for path in (SHARED / "captures" / kind).glob("*.pcap.gz")]
 )
+# Each of one or two connections, captured where it was sent.
+AT_SENDERS = sorted(path for path in EVERY if path.parent.name != "public" and path.name.count(".") == 2)
 
 
 class Recorder:
@@ -244,46 +248,62 @@ def test_the_screen_shows_windows_in_segments() -> None:
     assert row["min_rtt_ns"] / 1e6 == pytest.approx(read(RENO).connections["rtt_min_ns_client"][0] / 1e6, rel=0.1)
 
 
-OBSERVED = ["reno_small_buffer", "two_reno", "tahoe_small_buffer", "reno_rwnd", "reno_on_off", "cubic_20M"]
+def observed(found: Reconstruction) -> dict[str, Any]:
+    """The last row of the windows as the packets show them, and the loss events so far."""
+    last = found.envelope.iloc[-1]
+    known = {name: int(last[name]) for name in ("cwnd", "cwnd_low", "cwnd_high", "ssthresh") if not pd.isna(last[name])}
+    losses = sum(episode.detected_by != "tlp" for episode in found.episodes)
+    return {**known, "flight": int(found.flight[-1]), "limited_by": last["limited_by"], "losses": losses}
 
 
-@pytest.mark.parametrize("name", OBSERVED)
-def test_windows_on_the_way_are_the_observer_s_over_all_so_far(name: str) -> None:
-    """Asked about a connection's last windows, the observer says what it says of all packets until then: flight to the
-    byte, cwnd within a segment, the same limit. It may differ where a recovery began before: one in ten."""
-    watcher = _core.Watcher("x", [str(CAPTURES / f"{name}.pcap.gz")], False, True)
-    watcher.keep_recent()
+@pytest.mark.parametrize("file", AT_SENDERS, ids=lambda path: path.name)
+def test_on_the_way_the_observer_says_what_it_says_of_all_packets_until_then(file: Path) -> None:
+    """Though it keeps some windows' rows only: window, bounds, threshold, flight, limit and losses, to the byte."""
+    watcher = _core.Watcher("x", [str(file)], False, True)
+    watcher.observe()
     watch = Watch(watcher, "x")
-    step = read(CAPTURES / f"{name}.pcap.gz").packets // 9
-    same: list[bool] = []
-    for _ in range(8):
+    step = read(file).packets // 4
+    for _ in range(3):
         watcher.advance(NEVER_NS, step, False, 5.0)
-        for row in watcher.connections(1):
+        whole = watch.capture()
+        for row in watcher.connections(2):
             now = watch.look(row)
-            found = watch.capture()[row["id"]].reconstruct()
-            # Without what a replay of the whole run adds: the last packets do not show where a window was left.
-            last = found.envelope.iloc[-1]
             assert now is not None
-            same.append(
-                now.flight == int(found.flight[-1])
-                and abs(now.cwnd - int(last["cwnd"])) <= found.timeline.smss
-                and now.limited_by == last["limited_by"]
-            )
-    assert sum(same) >= 0.9 * len(same) - 1, same
+            told = {name: value for name, value in asdict(now).items() if value is not None and name != "phase"}
+            assert told == observed(whole[row["id"]].reconstruct()), watcher.position()
 
 
-def test_a_threshold_stands_until_the_next_loss() -> None:
-    """Also when the loss is not among the packets that are kept any more."""
-    watcher = watch_files([str(RENO)])
-    watcher.keep_recent()
+def test_what_is_kept_of_a_sender_does_not_grow_with_its_length() -> None:
+    """Rows are dropped where nothing is open: at the end there are those of some windows, whatever was sent before."""
+    file = CAPTURES / "cubic_20M.pcap.gz"
+    watcher = watch_files([str(file)])
+    watcher.observe()
+    kept = []
+    while watcher.advance(NEVER_NS, 500, False, 5.0) != "ended":
+        kept.append(watcher.kept_rows())
+    whole = next(classify(read(file))).seen
+    # Segments and ACKs of eight windows, and as many until they are dropped; some of the other direction.
+    windows = 2 * 2 * 8 * int(whole.flight.max()) / whole.timeline.smss
+    assert max(kept) <= windows + 1024 < read(file).packets / 4
+
+
+def test_behind_the_sender_a_window_is_rebuilt_or_not_told() -> None:
+    """At the receiver's tap what has arrived and is not acknowledged is no window: with timestamps the sender's is
+    rebuilt from the last windows, within a segment of that of all packets; nothing else is said."""
+    file = CAPTURES / "cubic_v6_two_nodes.receiver.pcap.gz"
+    watcher = _core.Watcher("x", [str(file)], False, True)
+    watcher.observe()
     watch = Watch(watcher, "x")
-    told = []
-    while watcher.advance(NEVER_NS, 300, False, 5.0) != "ended":
-        told.append(watch.seen(watcher.connections(5))[0])
-    thresholds = [one.ssthresh for one in told]
-    first = next(number for number, found in enumerate(thresholds) if found is not None)
-    assert None not in thresholds[first:]
-    assert len(set(thresholds[first:])) > 1
+    watcher.advance(NEVER_NS, read(file).packets // 2, False, 5.0)
+    (row,) = watcher.connections(1)
+    assert row["observed"] is None
+    assert row["is_near"] is False
+    now, whole = watch.look(row), watch.capture()[0].reconstruct()
+    assert now is not None
+    assert now.cwnd == pytest.approx(int(whole.envelope["cwnd"].iloc[-1]), abs=2 * whole.timeline.smss)
+    console = Console(width=150, height=30, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(connections_table([row], 0, {}))
+    assert " - " in console.export_text()
 
 
 @pytest.mark.parametrize(

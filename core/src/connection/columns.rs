@@ -59,8 +59,11 @@ impl SegmentColumns {
 
     /// The rows that are sends of the sender's window: no copies, no probes, nothing that the tap put out of order.
     pub fn sent(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_sent = |row: &usize| Cause::ALL[usize::from(self.cause[*row])].0.is_sent();
-        (0..self.cause.len()).filter(is_sent)
+        (0..self.cause.len()).filter(|&row| self.is_sent(row))
+    }
+
+    pub fn is_sent(&self, row: usize) -> bool {
+        Cause::ALL[usize::from(self.cause[row])].0.is_sent()
     }
 
     /// Fills in what only the whole flow tells: why each segment was sent again, and the pipe. `trace` is that of these

@@ -45,16 +45,19 @@ impl Detail {
             Box::new(Self {
                 keep,
                 segments: SegmentColumns::default(),
-                acks: AckColumns {
-                    sack_first: vec![0],
-                    ..AckColumns::default()
-                },
+                acks: no_acks(),
                 srtt: 0,
                 handshake_rtt: 0,
                 gap_at: 0,
                 gap_ip_id: 0,
             })
         })
+    }
+
+    /// The rows so far are not needed any more.
+    pub fn forget_rows(&mut self) {
+        self.segments = SegmentColumns::default();
+        self.acks = no_acks();
     }
 
     pub fn on_new(
@@ -168,5 +171,12 @@ impl Detail {
         let flight_size = (snd_max - snd_una).max(0);
         self.segments
             .push(packet, data, cause, flight_size, self.keep);
+    }
+}
+
+fn no_acks() -> AckColumns {
+    AckColumns {
+        sack_first: vec![0],
+        ..AckColumns::default()
     }
 }

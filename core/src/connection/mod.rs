@@ -36,6 +36,7 @@ pub use packet::Packet;
 pub use samples::Samples;
 pub use sequence::{is_later, unwrap, wrap};
 pub use table::{Patience, Table, Wanted};
+pub use traced::Shown;
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,8 @@ pub enum Wanted {
     None,
     /// Tables of both directions.
     All,
+    /// Rows of both directions.
+    Rows,
     Only(BTreeSet<usize>),
     /// Only rows of what these ends (by their place in `Connection::ends`) of these connections sent.
     Ends(BTreeSet<(usize, usize)>),
@@ -34,6 +36,7 @@ impl Wanted {
         match self {
             Self::None => [Keep::Nothing; 2],
             Self::All => [Keep::Tables; 2],
+            Self::Rows => [Keep::Rows; 2],
             Self::Only(ids) => [kept(ids.contains(&id), Keep::Tables); 2],
             Self::Ends(ends) => [0, 1].map(|from| kept(ends.contains(&(id, from)), Keep::Rows)),
         }
@@ -157,6 +160,14 @@ impl Table {
             State::Begun(place) => Some(&mut self.begun[place as usize]),
             _ => None,
         }
+    }
+
+    /// Without the rows of any connection.
+    pub fn without_rows(mut self) -> Self {
+        for flow in self.begun.iter_mut().flat_map(|each| &mut each.flows) {
+            flow.detail = None;
+        }
+        self
     }
 
     fn followed(&self, id: usize, slot: &Slot) -> Option<Cow<'_, Connection>> {

@@ -1,9 +1,9 @@
 //! A flow's rows as its sender's trace, and what the whole of it tells of each row.
 
 use super::columns::{AckColumns, SegmentColumns};
-use super::connection::Connection;
+use super::connection::{Connection, Vantage};
 use super::detail::Keep;
-use crate::infer::{Trace, observe};
+use crate::infer::{Heard, Known, Rolling, Trace, observe};
 
 /// RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 const TIMESTAMP_BYTES: i64 = 12;
@@ -20,9 +20,6 @@ impl Connection {
         let of_sent = |value: &dyn Fn(usize) -> i64| -> Vec<i64> {
             sent.iter().map(|&row| value(row)).collect()
         };
-        // SYN, FIN and RST bits: not an answer to data alone.
-        let is_bare = |(&length, flags): (&i64, &u16)| length == 0 && flags & 0b111 == 0;
-        let may_sack = self.flows.iter().all(|flow| flow.counts.sack_permitted);
         let mut trace = Trace {
             send_ns: &of_sent(&|row| segments.time_ns[row]),
             send_offset: &of_sent(&|row| segments.offset[row]),
@@ -30,15 +27,16 @@ impl Connection {
             ack_ns: &acks.time_ns,
             ack_offset: &acks.ack_offset,
             rwnd: &acks.rwnd,
-            is_bare: &Vec::from_iter(acks.length.iter().zip(&acks.flags).map(is_bare)),
+            is_bare: &Vec::from_iter((0..acks.time_ns.len()).map(|row| is_bare(&acks, row))),
             sack_high: &acks.sack_high,
             sacked: &acks.sacked,
             sack_first: &acks.sack_first,
             sack_edges: &acks.sack_edges,
             dsacks: &[],
-            smss: self.smss(&segments),
+            smss: self.smss(segments.length.iter().copied().max().unwrap_or(1)),
             has_start: self.is_from_start(),
-            has_sack: may_sack || acks.sacked.iter().any(|&bytes| bytes > 0),
+            has_sack: self.may_sack() || acks.sacked.iter().any(|&bytes| bytes > 0),
+            before: None,
         };
         let dsacks = trace.received_twice();
         trace.dsacks = &dsacks;
@@ -47,12 +45,94 @@ impl Connection {
     }
 
     /// The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones.
-    fn smss(&self, segments: &SegmentColumns) -> i64 {
-        let largest = segments.length.iter().copied().max().unwrap_or(1).max(1);
+    fn smss(&self, largest: i64) -> i64 {
+        let largest = largest.max(1);
         let has_stamps = self.flows.iter().all(|flow| flow.counts.timestamps);
         let stamp = if has_stamps { TIMESTAMP_BYTES } else { 0 };
         let options = self.flows.iter().filter_map(|flow| flow.counts.mss);
         let most = options.min().map(|mss| (i64::from(mss) - stamp).max(1));
         most.map_or(largest, |most| most.min(largest))
     }
+
+    /// RFC 2018 section 2: both SYNs permit it.
+    fn may_sack(&self) -> bool {
+        self.flows.iter().all(|flow| flow.counts.sack_permitted)
+    }
+
+    /// What is known of the sender `ends[from]` besides its rows.
+    pub fn known(&self, from: usize) -> Known {
+        Known {
+            smss: self.smss(self.flows[from].counts.max_segment.into()),
+            has_sack: self.may_sack() || self.flows[1 - from].counts.sack_blocks > 0,
+            has_start: self.is_from_start(),
+        }
+    }
+
+    /// Whether `ends[from]` sent from the tap's own place, as the handshake shows it; None: it was not captured.
+    pub fn is_near(&self, from: usize) -> Option<bool> {
+        let near = if self.client() == from {
+            Vantage::Client
+        } else {
+            Vantage::Server
+        };
+        match self.vantage() {
+            Vantage::Unknown => None,
+            place => Some(place == near),
+        }
+    }
+
+    /// Shows the rows that came since, of what `ends[from]` sent and was told; `read` counts them. With `drops` they are
+    /// kept no longer.
+    pub fn show(&mut self, from: usize, rolling: &mut Rolling, read: &mut Shown, drops: bool) {
+        // A shift that is not known leaves the window open.
+        let knows_scale = self.knows_scale(1 - from);
+        let Some(detail) = &mut self.flows[from].detail else {
+            return;
+        };
+        let (segments, acks) = (&mut detail.segments, &mut detail.acks);
+        // Of one packet there is at most one row, and an ACK of the same instant released the segment.
+        while read.acks < acks.time_ns.len() {
+            let row = read.acks;
+            let edges = acks.sack_first[row] as usize..acks.sack_first[row + 1] as usize;
+            rolling.ack(&Heard {
+                time_ns: acks.time_ns[row],
+                offset: acks.ack_offset[row],
+                rwnd: if knows_scale { acks.rwnd[row] } else { OPEN },
+                is_bare: is_bare(acks, row),
+                sack_high: acks.sack_high[row],
+                sacked: acks.sacked[row],
+                edges: &acks.sack_edges[edges],
+            });
+            read.acks += 1;
+        }
+        while read.segments < segments.time_ns.len() {
+            let row = read.segments;
+            if segments.is_sent(row) && segments.length[row] > 0 {
+                let offset = segments.offset[row];
+                rolling.send(segments.time_ns[row], offset, offset + segments.length[row]);
+            }
+            read.segments += 1;
+        }
+        if drops && read.segments + read.acks >= AT_ONCE {
+            detail.forget_rows();
+            *read = Shown::default();
+        }
+    }
+}
+
+/// Rows of a flow that were shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown {
+    segments: usize,
+    acks: usize,
+}
+
+/// Rows that are dropped together.
+const AT_ONCE: usize = 256;
+/// A window that bounds nothing.
+const OPEN: i64 = 1 << 40;
+
+/// SYN, FIN and RST bits: not an answer to data alone.
+fn is_bare(acks: &AckColumns, row: usize) -> bool {
+    acks.length[row] == 0 && acks.flags[row] & 0b111 == 0
 }

@@ -60,7 +60,7 @@ pub fn loss_events(
         // RFC 6582 section 4: all that was sent before the timer expired belongs to its restart.
         found = finder.merged(&behind);
     }
-    by_habit(&mut found);
+    by_habit(trace, &mut found);
     found
 }
 
@@ -501,16 +501,35 @@ fn restarts(window: i64, sends: usize, dupacks: usize, is_silent: bool) -> (bool
 }
 
 /// A sender has one algorithm: an unsure event (too few duplicate ACKs to tell) is taken as its sure ones are.
-fn by_habit(found: &mut [LossEvent]) {
-    let is_fast =
-        |event: &LossEvent| matches!(event.detected_by, DetectedBy::DupAck | DetectedBy::Sack);
-    let sure = found.iter().filter(|event| is_fast(event) && event.sure);
-    let votes: Vec<bool> = sure.map(|event| event.restarts).collect();
-    let habit = votes.iter().filter(|&&restarts| restarts).count() * 2 > votes.len();
+fn by_habit(trace: &Trace, found: &mut [LossEvent]) {
+    let before = trace.before.map_or(Votes::default(), |before| before.votes);
+    let votes = before.with(found);
+    let habit = votes.restarts * 2 > votes.sure;
     for event in found
         .iter_mut()
         .filter(|event| is_fast(event) && !event.sure)
     {
         event.restarts = habit;
+    }
+}
+
+fn is_fast(event: &LossEvent) -> bool {
+    matches!(event.detected_by, DetectedBy::DupAck | DetectedBy::Sack)
+}
+
+/// Recoveries without a timer that are sure, and those of them that went back to one segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Votes {
+    sure: usize,
+    restarts: usize,
+}
+
+impl Votes {
+    pub fn with(self, found: &[LossEvent]) -> Self {
+        let sure = found.iter().filter(|event| is_fast(event) && event.sure);
+        sure.fold(self, |votes, event| Self {
+            sure: votes.sure + 1,
+            restarts: votes.restarts + usize::from(event.restarts),
+        })
     }
 }

@@ -43,8 +43,54 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
     if rtt.rtt_ns.is_empty() {
         return (is_clocked, false);
     }
-    // Per ACK: it released a segment that tells, and that at once. The first segment after each ACK tells; of those
-    // behind it one that does not follow in the burst: no ACK released it.
+    let told = told(trace, seen);
+    let (mut since, mut around, mut whole) = (0, Told::default(), Told::default());
+    if let Some(before) = trace.before {
+        whole = before.told;
+    }
+    for ack in 0..count {
+        around.add(told[ack]);
+        whole.add(told[ack]);
+        while since < ack && trace.ack_ns[since] < trace.ack_ns[ack] - rtt.median_ns {
+            around.all -= u64::from(told[since] > 0);
+            around.prompt -= u64::from(told[since] > 1);
+            since += 1;
+        }
+        is_clocked[ack] = around.is_clocked();
+    }
+    (is_clocked, whole.is_clocked())
+}
+
+/// ACKs that released a segment that tells, and those of them that did so at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    all: u64,
+    prompt: u64,
+}
+
+impl Told {
+    fn add(&mut self, told: u8) {
+        self.all += u64::from(told > 0);
+        self.prompt += u64::from(told > 1);
+    }
+
+    fn is_clocked(self) -> bool {
+        self.prompt as f64 > CLOCKED_SHARE.get() * self.all as f64
+    }
+
+    /// With the ACKs before number `until`.
+    pub fn with(mut self, trace: &Trace, seen: &Sequence, until: usize) -> Self {
+        for told in told(trace, seen).into_iter().take(until) {
+            self.add(told);
+        }
+        self
+    }
+}
+
+/// Per ACK: 0, nothing is told; 1, it released a segment, not at once; 2, at once. The first segment after each ACK
+/// tells; of those behind it one that does not follow in the burst: no ACK released it.
+fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
+    let count = trace.ack_ns.len();
     let mut told = vec![0_u8; count];
     let mut before = 0;
     let burst_ns = closest_ns(trace)
@@ -67,24 +113,7 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
         }
         before = known.max(before);
     }
-    let (mut since, mut all, mut prompt) = (0, 0_u64, 0_u64);
-    let (mut whole, mut whole_prompt) = (0_u64, 0_u64);
-    for ack in 0..count {
-        all += u64::from(told[ack] > 0);
-        prompt += u64::from(told[ack] > 1);
-        whole += u64::from(told[ack] > 0);
-        whole_prompt += u64::from(told[ack] > 1);
-        while since < ack && trace.ack_ns[since] < trace.ack_ns[ack] - rtt.median_ns {
-            all -= u64::from(told[since] > 0);
-            prompt -= u64::from(told[since] > 1);
-            since += 1;
-        }
-        is_clocked[ack] = prompt as f64 > CLOCKED_SHARE.get() * all as f64;
-    }
-    (
-        is_clocked,
-        whole_prompt as f64 > CLOCKED_SHARE.get() * whole as f64,
-    )
+    told
 }
 
 /// How closely segments ever leave one behind the other: the sender's line.
@@ -109,37 +138,87 @@ fn closest_ns(trace: &Trace) -> i64 {
 pub fn starved(trace: &Trace, seen: &Sequence, parts: &[Stretch], flight: &[i64]) -> Vec<bool> {
     let mut found = vec![false; flight.len()];
     for part in parts {
-        let (mut held, mut released, mut is_short) = (0, part.first, false);
-        // The last ACK at which the receiver's window may have been the reason.
-        let mut closed = None;
+        let mut state = Starving::of(trace, part);
         for ack in part.first..=part.last {
-            let now = flight[ack];
-            if now + trace.smss > trace.rwnd[ack] {
-                closed = Some(ack);
+            if let Some(since) = state.next(trace, seen, ack, flight[ack]) {
+                found[since..ack].fill(true);
             }
-            let sent_before = if ack > 0 {
-                seen.sends_before_next_ack[ack - 1]
-            } else {
-                0
-            };
-            if seen.sends_before_next_ack[ack] > sent_before {
-                released = ack;
-            }
-            if now + EMPTY_SEGMENTS.get() * trace.smss >= held {
-                is_short = false;
-            } else if now <= EMPTY_SEGMENTS.get() * trace.smss
-                && held >= FULL_SEGMENTS.get() * trace.smss
-                && released < ack
-                && closed.is_none_or(|closed| closed < released)
-            {
-                is_short = true;
-                found[released + 1..ack].fill(true);
-            }
-            found[ack] = is_short;
-            held = held.max(now);
+            found[ack] = state.is_short;
         }
     }
     found
+}
+
+/// What `starved` knows of a stretch so far; ACKs by number, -1: one that is kept no more.
+#[derive(Clone, Copy, Debug)]
+pub struct Starving {
+    held: i64,
+    /// The last ACK that released a segment, and the last at which the receiver's window may have been the reason.
+    released: isize,
+    closed: isize,
+    is_short: bool,
+    pub was_short: bool,
+}
+
+impl Starving {
+    fn of(trace: &Trace, part: &Stretch) -> Self {
+        let before = trace.before.filter(|_| part.first == 0);
+        before.map_or(
+            Self {
+                held: 0,
+                released: part.first as isize,
+                closed: isize::MIN,
+                is_short: false,
+                was_short: false,
+            },
+            |before| before.starving,
+        )
+    }
+
+    /// After the ACKs of a stretch before number `until`, which are kept no more.
+    pub fn until(
+        trace: &Trace,
+        seen: &Sequence,
+        part: &Stretch,
+        flight: &[i64],
+        until: usize,
+    ) -> Self {
+        let mut state = Self::of(trace, part);
+        for (ack, &now) in flight.iter().enumerate().take(until).skip(part.first) {
+            state.next(trace, seen, ack, now);
+        }
+        state.closed = if state.closed < state.released {
+            isize::MIN
+        } else {
+            -1
+        };
+        state.released = -1;
+        state
+    }
+
+    /// The next ACK; the first of those before it that turn out to have been short of data.
+    fn next(&mut self, trace: &Trace, seen: &Sequence, ack: usize, now: i64) -> Option<usize> {
+        if now + trace.smss > trace.rwnd[ack] {
+            self.closed = ack as isize;
+        }
+        if seen.sends_before_next_ack[ack] as usize > seen.sent_before(ack) {
+            self.released = ack as isize;
+        }
+        let mut since = None;
+        if now + EMPTY_SEGMENTS.get() * trace.smss >= self.held {
+            self.is_short = false;
+        } else if now <= EMPTY_SEGMENTS.get() * trace.smss
+            && self.held >= FULL_SEGMENTS.get() * trace.smss
+            && self.released < ack as isize
+            && self.closed < self.released
+        {
+            self.is_short = true;
+            since = Some((self.released + 1) as usize);
+        }
+        self.was_short |= self.is_short;
+        self.held = self.held.max(now);
+        since
+    }
 }
 
 /// The ACKs after the last new segment before a pause, or before the end: no data was left for them to release.

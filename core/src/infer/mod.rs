@@ -2,17 +2,20 @@
 //!
 //! Assumes what [`Trace`] assumes: the sender's own view. Nothing here knows a file or Python.
 
+mod before;
 mod cause;
 mod cycles;
 mod duplicate;
 mod events;
 pub mod evidence;
 mod flight;
+mod held_back;
 mod limits;
 mod lost;
 mod observer;
 pub mod replay;
 mod resent;
+mod rolling;
 mod rtt;
 mod scoreboard;
 mod sequence;
@@ -21,12 +24,14 @@ pub mod tape;
 mod trace;
 mod windows;
 
+pub use before::Before;
 pub use cause::{Cause, causes};
 pub use cycles::{Cycle, Cycles, Moment, Place};
 pub use duplicate::{Answer, above, received_twice};
 pub use limits::Limit;
 pub use lost::{Losses, Lost};
 pub use observer::{Observed, observe};
+pub use rolling::{Heard, Known, Now, Rolling};
 pub use rtt::RoundTrips;
 pub use scoreboard::Scoreboard;
 pub use sequence::Sequence;

@@ -2,6 +2,7 @@
 
 use super::sequence::Sequence;
 use super::trace::Trace;
+use crate::connection::Samples;
 use crate::threshold::threshold;
 
 // So many round trips of full segments make those of shorter ones unnecessary.
@@ -12,6 +13,8 @@ threshold!(ENOUGH_FULL: usize = 8, Count);
 pub struct RoundTrips {
     pub ack: Vec<u32>,
     pub rtt_ns: Vec<i64>,
+    /// Of a full segment: shorter ones are left out where there are enough of these.
+    pub is_full: Vec<bool>,
     /// The smallest sample, 0 without any.
     pub base_ns: i64,
     /// The median, 0 without any.
@@ -56,16 +59,60 @@ impl RoundTrips {
             }
         }
         // A short segment is sent faster than a full one: it would make the path look shorter.
-        if found.iter().filter(|sample| sample.2).count() >= ENOUGH_FULL.get() {
+        let full = found.iter().filter(|sample| sample.2).count();
+        let full = full
+            + trace
+                .before
+                .map_or(0, |before| before.rtt.full.count() as usize);
+        if full >= ENOUGH_FULL.get() {
             found.retain(|sample| sample.2);
         }
-        let rtt_ns: Vec<i64> = found.iter().map(|sample| sample.1).collect();
-        Self {
+        let mut samples = Self {
             ack: found.iter().map(|sample| sample.0).collect(),
-            base_ns: rtt_ns.iter().copied().min().unwrap_or(0),
-            median_ns: median(rtt_ns.clone()).unwrap_or(0),
-            rtt_ns,
+            rtt_ns: found.iter().map(|sample| sample.1).collect(),
+            is_full: found.iter().map(|sample| sample.2).collect(),
+            ..Self::default()
+        };
+        (samples.base_ns, samples.median_ns) = match trace.before {
+            Some(before) => before.rtt.with(&samples, usize::MAX).least_and_median(),
+            None => (
+                samples.rtt_ns.iter().copied().min().unwrap_or(0),
+                median(samples.rtt_ns.clone()).unwrap_or(0),
+            ),
+        };
+        samples
+    }
+}
+
+/// The samples of rows that are kept no more: all of them, and those of full segments.
+#[derive(Clone, Debug, Default)]
+pub struct Sampled {
+    all: Samples,
+    full: Samples,
+}
+
+impl Sampled {
+    /// With those of the ACKs before number `until`.
+    pub fn with(&self, found: &RoundTrips, until: usize) -> Self {
+        let mut both = self.clone();
+        let count = found.ack.partition_point(|&ack| (ack as usize) < until);
+        for (&rtt_ns, &is_full) in found.rtt_ns[..count].iter().zip(&found.is_full) {
+            both.all.add(rtt_ns);
+            if is_full {
+                both.full.add(rtt_ns);
+            }
         }
+        both
+    }
+
+    fn least_and_median(&self) -> (i64, i64) {
+        let samples = if self.full.count() as usize >= ENOUGH_FULL.get() {
+            &self.full
+        } else {
+            &self.all
+        };
+        let median = samples.quantile(0.5).unwrap_or(0.0);
+        (samples.min(), median as i64)
     }
 }
 
@@ -77,7 +124,8 @@ struct Unseen {
 
 impl Unseen {
     fn new(trace: &Trace) -> Self {
-        if trace.has_start {
+        // Where rows are kept no more, what they sent is known.
+        if trace.has_start || trace.before.is_some() {
             return Self { heard: Vec::new() };
         }
         let mut top = i64::MIN;

@@ -22,6 +22,8 @@ pub struct Sequence {
     pub acks_before_send: Vec<u32>,
     /// How many segments had left just before the ACK after each ACK: what that ACK released is among them.
     pub sends_before_next_ack: Vec<u32>,
+    /// How many of them had left before the first ACK; 0 where the trace begins with them.
+    sent_at_first: u32,
     /// How many duplicate ACKs there were before each ACK; one more entry than ACKs.
     dupacks: Vec<u32>,
     /// The last ACK up to each that moved `snd_una`.
@@ -32,7 +34,10 @@ impl Sequence {
     pub fn new(trace: &Trace) -> Self {
         let (sends, acks) = (trace.send_ns.len(), trace.ack_ns.len());
         let mut seen = Self {
-            first_offset: trace.send_offset.iter().copied().min().unwrap_or(0),
+            first_offset: match trace.before {
+                Some(before) => before.una,
+                None => trace.send_offset.iter().copied().min().unwrap_or(0),
+            },
             snd_max: Vec::with_capacity(sends),
             snd_una: Vec::with_capacity(acks),
             acks_before_send: Vec::with_capacity(sends),
@@ -47,7 +52,7 @@ impl Sequence {
     }
 
     fn read_sends(&mut self, trace: &Trace) {
-        let mut top = i64::MIN;
+        let mut top = trace.before.map_or(i64::MIN, |before| before.top);
         let mut acks = 0;
         for (index, &time) in trace.send_ns.iter().enumerate() {
             if trace.send_offset[index] < top {
@@ -65,7 +70,7 @@ impl Sequence {
     }
 
     fn read_acks(&mut self, trace: &Trace) {
-        let mut una = i64::MIN;
+        let mut una = trace.before.map_or(i64::MIN, |before| before.una);
         let (mut before, mut sent) = (0, 0);
         let (mut dupacks, mut moved) = (0, NONE);
         self.dupacks.push(0);
@@ -73,13 +78,16 @@ impl Sequence {
             while trace.send_ns.get(before).is_some_and(|&left| left < time) {
                 before += 1;
             }
+            if index == 0 && trace.before.is_some() {
+                self.sent_at_first = before as u32;
+            }
             let next_ns = trace.ack_ns.get(index + 1).copied().unwrap_or(i64::MAX);
             while trace.send_ns.get(sent).is_some_and(|&left| left < next_ns) {
                 sent += 1;
             }
             self.sends_before_next_ack.push(sent as u32);
             let ack = trace.ack_offset[index];
-            let newly_acked = if index == 0 {
+            let newly_acked = if index == 0 && trace.before.is_none() {
                 ack - self.first_offset.min(ack)
             } else {
                 (ack - una).max(0)
@@ -97,21 +105,32 @@ impl Sequence {
     }
 
     fn is_dupack(&self, trace: &Trace, ack: usize, sent_before: usize) -> bool {
-        let Some(before) = ack.checked_sub(1) else {
+        let before = match ack.checked_sub(1) {
+            Some(before) => Some(trace.answer(before)),
+            None => trace.before.map(|before| before.answer),
+        };
+        let Some(before) = before else {
             return false;
         };
-        let top = sent_before
-            .checked_sub(1)
-            .map_or(0, |last| self.snd_max[last]);
+        let top = match sent_before.checked_sub(1) {
+            Some(last) => self.snd_max[last],
+            None => trace.before.map_or(0, |before| before.top),
+        };
         let is_bare = trace.is_bare[ack];
         trace
             .answer(ack)
-            .is_duplicate(&trace.answer(before), is_bare, self.snd_una[ack], top)
+            .is_duplicate(&before, is_bare, self.snd_una[ack], top)
     }
 
     /// The last ACK up to each that moved `snd_una`, and all the rest.
     pub fn into_moved(mut self) -> (Vec<u32>, Self) {
         (std::mem::take(&mut self.moved), self)
+    }
+
+    /// How many segments had left when an ACK came.
+    pub fn sent_before(&self, ack: usize) -> usize {
+        let last = ack.checked_sub(1);
+        last.map_or(self.sent_at_first, |last| self.sends_before_next_ack[last]) as usize
     }
 
     /// Bytes by which an ACK moves `snd_una`.

@@ -98,10 +98,13 @@ pub fn stretches(
             last = (last + 1).min(seen.last_moved(known).unwrap_or(0));
         }
         let last = last.max(cut.first);
-        let peak = growth_end(trace, seen, flight, cut.first, last);
+        let open = trace.before.map(|before| &before.stretch);
+        let open = open.filter(|_| number == 0);
+        let mut growth = open.map_or(Growth::default(), |open| open.growth);
+        let peak = growth_end(trace, seen, flight, (cut.first, last), &mut growth);
         let until = peak.map_or(cut.first + 1, |peak| peak.max(cut.first + 1));
         let upto = peak.unwrap_or(last);
-        found.push(Stretch {
+        let mut part = Stretch {
             begin: cut.begin,
             first: cut.first,
             last,
@@ -111,19 +114,95 @@ pub fn stretches(
             has_threshold: peak.is_some_and(|peak| turns(trace, seen, flight, peak, last)),
             started_by: cut.event,
             ended_by,
-        });
+        };
+        if let Some(open) = open {
+            open.goes_on(&mut part);
+        }
+        found.push(part);
     }
     found
+}
+
+/// A stretch of which the first rows are kept no more.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    pub begin: Begin,
+    growth: Growth,
+    /// The least and the most that was outstanding in it.
+    least: i64,
+    pub held: i64,
+    /// As of then: what its slow start grew from and to, if it had ended, and whether avoidance followed.
+    has_peak: bool,
+    grown_from: i64,
+    grown_to: i64,
+    has_threshold: bool,
+    /// No data was left when it began.
+    pub was_exhausted: bool,
+}
+
+impl Open {
+    /// The stretch that ACK `at` belongs to, without that ACK and what follows it.
+    pub fn new(trace: &Trace, seen: &Sequence, part: &Stretch, flight: &[i64], at: usize) -> Self {
+        let open = trace.before.map(|before| before.stretch);
+        let open = open.filter(|_| part.first == 0);
+        let mut growth = open.map_or(Growth::default(), |open| open.growth);
+        let rows = &flight[part.first..at];
+        let peak = growth_end(trace, seen, flight, (part.first, at - 1), &mut growth);
+        let until = peak.map_or(part.first + 1, |peak| peak.max(part.first + 1));
+        let of = |rows: &[i64]| {
+            let least = rows.iter().copied().min().unwrap_or(i64::MAX);
+            (least, rows.iter().copied().max().unwrap_or(0))
+        };
+        let (least, held) = of(rows);
+        let mut now = Stretch {
+            peak,
+            grown_from: of(&flight[part.first..until]).0,
+            grown_to: of(&flight[part.first..=peak.unwrap_or(at - 1)]).1,
+            // What came after it shows whether the flight stayed there.
+            has_threshold: peak.is_some_and(|peak| turns(trace, seen, flight, peak, part.last)),
+            ..*part
+        };
+        if let Some(open) = open {
+            open.goes_on(&mut now);
+        }
+        Self {
+            begin: part.begin,
+            growth,
+            least: open.map_or(least, |open| open.least.min(least)),
+            held: open.map_or(held, |open| open.held.max(held)),
+            has_peak: peak.is_some() || open.is_some_and(|open| open.has_peak),
+            grown_from: now.grown_from,
+            grown_to: now.grown_to,
+            has_threshold: now.has_threshold,
+            was_exhausted: open.is_some_and(|open| open.was_exhausted),
+        }
+    }
+
+    /// What of a stretch lies before its first row.
+    fn goes_on(&self, part: &mut Stretch) {
+        if part.peak.is_some() {
+            part.grown_from = part.grown_from.min(self.least);
+            part.grown_to = part.grown_to.max(self.held);
+        } else {
+            part.grown_from = self.grown_from;
+            part.grown_to = if self.has_peak {
+                self.grown_to
+            } else {
+                part.grown_to.max(self.held)
+            };
+            part.has_threshold = self.has_threshold;
+        }
+    }
 }
 
 fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
     if trace.ack_ns.is_empty() || trace.send_ns.is_empty() {
         return Vec::new();
     }
-    let begin = if trace.has_start {
-        Begin::Connection
-    } else {
-        Begin::Capture
+    let begin = match trace.before {
+        Some(before) => before.stretch.begin,
+        None if trace.has_start => Begin::Connection,
+        None => Begin::Capture,
     };
     let mut cuts = vec![Cut {
         first: 0,
@@ -183,36 +262,65 @@ fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = u
         })
 }
 
-/// The ACK at which growth like slow start's ends, None where there is none between `first` and `last`.
-fn growth_end(
-    trace: &Trace,
-    seen: &Sequence,
-    flight: &[i64],
-    first: usize,
-    last: usize,
-) -> Option<usize> {
-    let smss = trace.smss.max(1) as f64;
-    let mut moving = (first..=last).filter(|&ack| seen.newly_acked(ack) > 0);
-    let mut before = moving.next()?;
-    let (mut score, mut best, mut peak) = (0.0, f64::NEG_INFINITY, None);
-    for ack in moving {
-        // Growth per ACK in segments, less what lies between slow start and avoidance. An ACK that jumps over data
-        // received earlier (a hole filled) releases no more than any other ACK.
-        let grown = (flight[ack] - flight[before]) as f64 / smss;
-        let acked = seen.newly_acked(ack).min(flight[before]) as f64 / smss;
+/// Growth per ACK in segments, less what lies between slow start and avoidance, added up along a stretch.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    score: f64,
+    best: f64,
+    /// What was outstanding after the last ACK that moved `snd_una`.
+    before: Option<i64>,
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self {
+            score: 0.0,
+            best: f64::NEG_INFINITY,
+            before: None,
+        }
+    }
+}
+
+impl Growth {
+    /// The next ACK that moved; whether it has grown the most so far. Sizes in bytes.
+    fn is_most(&mut self, now: i64, newly_acked: i64, smss: f64) -> bool {
+        let Some(before) = self.before.replace(now) else {
+            return false;
+        };
+        // An ACK that jumps over data received earlier (a hole filled) releases no more than any other ACK.
+        let grown = (now - before) as f64 / smss;
+        let acked = newly_acked.min(before) as f64 / smss;
         let ordinary = if acked <= 2.0 {
             PER_ACK.get()
         } else {
             PER_SEGMENT.get() * acked
         };
-        score += grown.min(acked.max(1.0) * 16.0) - ordinary;
-        if score > best {
-            (best, peak) = (score, Some(ack));
+        self.score += grown.min(acked.max(1.0) * 16.0) - ordinary;
+        let is_most = self.score > self.best;
+        if is_most {
+            self.best = self.score;
         }
-        before = ack;
+        is_most
+    }
+}
+
+/// The ACK at which growth like slow start's ends, None where there is none between the two ends of `rows`.
+fn growth_end(
+    trace: &Trace,
+    seen: &Sequence,
+    flight: &[i64],
+    (first, last): (usize, usize),
+    growth: &mut Growth,
+) -> Option<usize> {
+    let smss = trace.smss.max(1) as f64;
+    let mut peak = None;
+    for ack in (first..=last).filter(|&ack| seen.newly_acked(ack) > 0) {
+        if growth.is_most(flight[ack], seen.newly_acked(ack), smss) {
+            peak = Some(ack);
+        }
     }
     // Two segments more than avoidance would have added: one can be a rounding or a delayed ACK.
-    peak.filter(|_| best >= 1.0)
+    peak.filter(|_| growth.best >= 1.0)
 }
 
 /// Whether the flight stayed where slow start had ended, with room left in the receiver's window.

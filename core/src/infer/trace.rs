@@ -3,6 +3,7 @@
 //! Assumes a capture point at the sender: an ACK is in the trace when the sender has (almost) read it, a segment when
 //! it left. At another point every conclusion drawn from "which ACK released which segment" errs by the delay between.
 
+use super::before::Before;
 use super::duplicate::{Answer, received_twice};
 use crate::recovery::DetectedBy;
 
@@ -18,7 +19,7 @@ const LARGEST_SEGMENT: i64 = 1 << 24;
 const MOST_ROWS: usize = i32::MAX as usize;
 
 /// One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Trace<'a> {
     /// Segments with payload (or FIN): when each left, its first byte, and one past its last.
     pub send_ns: &'a [i64],
@@ -44,6 +45,8 @@ pub struct Trace<'a> {
     /// Nothing was outstanding when the trace begins.
     pub has_start: bool,
     pub has_sack: bool,
+    /// What rows that are kept no more left behind; None: there are none.
+    pub before: Option<&'a Before>,
 }
 
 /// Columns of one trace that do not fit each other.

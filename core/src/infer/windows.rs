@@ -4,30 +4,16 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
-use super::events::silence;
-use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
+use super::held_back::HeldBack;
+use super::limits::Limit;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::{Begin, Stretch};
 use super::trace::{LossEvent, Trace};
-use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 /// Not known; in `cwnd_high`: nothing bounds it.
 pub const UNKNOWN: i64 = -1;
-// So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
-// send. Two: a delayed ACK's worth that was read late.
-threshold!(SLACK_SEGMENTS: i64 = 2, Segments);
-threshold!(OFFLOAD_ROOM_SEGMENTS: i64 = 3, Segments);
-// RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
-// fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
-threshold!(SPREAD_SEGMENTS: i64 = 4, Segments);
-
-// Short of the offered window by so many segments, at the most by this part of it: what one ACK may report.
-threshold!(HUGS_SEGMENTS: i64 = 5, Segments);
-threshold!(HUGS_PART: i64 = 8, Count);
-// Growth by two doublings: an application's bursts do not follow the window's steps by chance for so long.
-threshold!(DOUBLED_TWICE: i64 = 4, Count);
 
 // An application that writes answers the ACK that it happens to write behind; a window at work answers ACK after ACK.
 threshold!(ANSWERS: i64 = 8, Acks);
@@ -54,31 +40,7 @@ impl Windows {
         parts: &[Stretch],
         flight: &[i64],
     ) -> Self {
-        let exhausted = exhausted(trace, seen, rtt);
-        let largest = largest_send(trace);
-        let slack = (SLACK_SEGMENTS.get() * trace.smss).max(if largest > trace.smss {
-            2 * largest
-        } else {
-            0
-        });
-        let starved = starved(trace, seen, parts, flight);
-        let idle = Idle {
-            held: &held(flight, parts),
-            slack,
-            exhausted: &exhausted,
-            starved: &starved,
-            grows: &grows(trace, parts, &starved),
-            shut: &shut(trace, rtt, flight),
-        };
-        let mut limited = free_limits(trace, seen, rtt, flight, &idle);
-        let drained = drained_to(trace, seen, events, flight, &limited, &exhausted);
-        in_recovery(trace, seen, events, &mut limited);
-        // How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few.
-        let room = if largest > trace.smss {
-            OFFLOAD_ROOM_SEGMENTS.get() * trace.smss
-        } else {
-            trace.smss
-        };
+        let held_back = HeldBack::new(trace, seen, rtt, events, parts, flight);
         let mut table = Self::with_capacity(flight.len() + events.len());
         let restarts = events
             .iter()
@@ -88,41 +50,19 @@ impl Windows {
                 Some((known.checked_sub(1)?, event))
             });
         let mut restarts = restarts.peekable();
-        let thresholds = thresholds(flight.len(), parts, &exhausted);
-        let mut at_work: Option<usize> = None;
-        let mut shown = Shown::new(silence(rtt.base_ns));
+        let thresholds = thresholds(trace, flight.len(), parts, &held_back.exhausted);
+        let mut work = Work::new(trace);
         for (ack, &now) in flight.iter().enumerate() {
-            let limit = limited[ack];
-            let is_idle =
-                limit == Limit::Application || (limit == Limit::Recovery && exhausted[ack]);
-            if !is_idle {
-                at_work = Some(ack);
-            }
-            // The flight, or where the sender was held back that of the last ACK before (of the same recovery).
-            let last = at_work.filter(|&last| {
-                is_idle && (limit == Limit::Application || limited[last] == Limit::Recovery)
-            });
-            let cwnd = last.map_or(now, |last| flight[last].max(now));
-            // The last segments before a pause may have been fewer than the window allowed.
-            let is_bound = matches!(limit, Limit::Cwnd | Limit::Recovery) && !exhausted[ack];
-            let high = match limit {
-                _ if !is_bound => UNKNOWN,
-                Limit::Cwnd => {
-                    shown.high(trace, seen, ack, now, room, now + slack >= idle.held[ack])
-                }
-                _ => now + room,
-            };
-            if limit != Limit::Cwnd || !is_bound {
-                shown.last = None;
-            }
+            let (cwnd, high) = work.next(trace, seen, &held_back, ack, now);
+            let limit = held_back.limited[ack];
             let row = Row {
                 time_ns: trace.ack_ns[ack],
-                cwnd: cwnd.min(drained[ack]),
-                cwnd_low: now.min(drained[ack]),
+                cwnd: cwnd.min(held_back.drained[ack]),
+                cwnd_low: now.min(held_back.drained[ack]),
                 cwnd_high: high,
                 ssthresh: thresholds[ack],
                 limited_by: limit,
-                is_starved: limit == Limit::Application && starved[ack],
+                is_starved: limit == Limit::Application && held_back.starved[ack],
             };
             // The timer moves the window between two ACKs: the ACK before keeps the old one, a row of its own has the
             // new.
@@ -176,46 +116,107 @@ struct Row {
     is_starved: bool,
 }
 
+/// The window as it was last seen at work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// What was outstanding then, and whether that was in a recovery.
+    last: Option<(i64, bool)>,
+    shown: Shown,
+}
+
+impl Work {
+    fn new(trace: &Trace) -> Self {
+        trace.before.map_or(Self::default(), |before| before.work)
+    }
+
+    /// After the ACKs before number `until`.
+    pub fn until(
+        trace: &Trace,
+        seen: &Sequence,
+        held_back: &HeldBack,
+        flight: &[i64],
+        until: usize,
+    ) -> Self {
+        let mut work = Self::new(trace);
+        for (ack, &now) in flight.iter().enumerate().take(until) {
+            work.next(trace, seen, held_back, ack, now);
+        }
+        work
+    }
+
+    /// The next ACK, with `now` outstanding: the window's value, and its upper bound.
+    fn next(
+        &mut self,
+        trace: &Trace,
+        seen: &Sequence,
+        held_back: &HeldBack,
+        ack: usize,
+        now: i64,
+    ) -> (i64, i64) {
+        let (limit, is_exhausted) = (held_back.limited[ack], held_back.exhausted[ack]);
+        let is_idle = limit == Limit::Application || (limit == Limit::Recovery && is_exhausted);
+        if !is_idle {
+            self.last = Some((now, limit == Limit::Recovery));
+        }
+        // The flight, or where the sender was held back that of the last ACK before (of the same recovery).
+        let last = self
+            .last
+            .filter(|last| is_idle && (limit == Limit::Application || last.1));
+        let cwnd = last.map_or(now, |last| last.0.max(now));
+        // The last segments before a pause may have been fewer than the window allowed.
+        let is_bound = matches!(limit, Limit::Cwnd | Limit::Recovery) && !is_exhausted;
+        let high = match limit {
+            _ if !is_bound => UNKNOWN,
+            Limit::Cwnd => self.shown.high(trace, seen, held_back, ack, now),
+            _ => now + held_back.room,
+        };
+        if limit != Limit::Cwnd || !is_bound {
+            self.shown.last = None;
+        }
+        (cwnd, high)
+    }
+}
+
 /// The window's upper bound since it was last seen at work.
+#[derive(Clone, Copy, Debug)]
 struct Shown {
     last: Option<i64>,
     is_at_work: bool,
     /// ACKs in a row that were answered.
     answers: i64,
-    silence: f64,
 }
 
-impl Shown {
-    fn new(silence: f64) -> Self {
+impl Default for Shown {
+    fn default() -> Self {
         Self {
             last: None,
             is_at_work: true,
             answers: 0,
-            silence,
         }
     }
+}
 
+impl Shown {
     /// A window at work answers each ACK with new segments: where one released nothing, the sender had nothing to send,
     /// and its window is what it was, or larger by what was acknowledged (RFC 5681 section 3.1).
     ///
-    /// `is_filled`: as much is outstanding as the window was seen to allow.
     fn high(
         &mut self,
         trace: &Trace,
         seen: &Sequence,
+        held_back: &HeldBack,
         ack: usize,
         now: i64,
-        room: i64,
-        is_filled: bool,
     ) -> i64 {
+        let room = held_back.room;
+        // As much is outstanding as the window was seen to allow.
+        let is_filled = now + held_back.slack >= held_back.held[ack];
         let sent = seen.sends_before_next_ack[ack] as usize;
-        let before = ack
-            .checked_sub(1)
-            .map_or(0, |last| seen.sends_before_next_ack[last] as usize);
+        let before = seen.sent_before(ack);
         let newly_acked = seen.newly_acked(ack);
         if sent > before {
             let waited = trace.send_ns[before] - trace.ack_ns[ack];
-            if waited as f64 > self.silence {
+            if waited as f64 > held_back.silence {
                 // It was the application that sent: what it had, not what the window is.
                 (self.last, self.is_at_work, self.answers) = (None, false, 0);
                 return UNKNOWN;
@@ -235,88 +236,15 @@ impl Shown {
     }
 }
 
-/// What speaks for a sender that had nothing to send, per ACK.
-struct Idle<'a> {
-    /// The most that was outstanding so far in each stretch, and how far below it a window at work may be.
-    held: &'a [i64],
-    slack: i64,
-    exhausted: &'a [bool],
-    starved: &'a [bool],
-    grows: &'a [bool],
-    shut: &'a [bool],
-}
-
-/// What limits the sender outside recovery.
-fn free_limits(
-    trace: &Trace,
-    seen: &Sequence,
-    rtt: &RoundTrips,
-    flight: &[i64],
-    idle: &Idle<'_>,
-) -> Vec<Limit> {
-    let (is_clocked, on_the_whole) = clocked(trace, seen, rtt);
-    let rows = flight.iter().enumerate().map(|(ack, &now)| {
-        let is_below = now + idle.slack < idle.held[ack];
-        let is_idle = idle.starved[ack]
-            || (!idle.grows[ack] && (!on_the_whole || (is_below && !is_clocked[ack])))
-            || (now < idle.held[ack] && idle.exhausted[ack]);
-        match (
-            idle.shut[ack] || now + trace.smss > trace.rwnd[ack],
-            is_idle,
-        ) {
-            (true, _) => Limit::Rwnd,
-            (false, true) => Limit::Application,
-            (false, false) => Limit::Cwnd,
-        }
-    });
-    rows.collect()
-}
-
-/// The most that was outstanding so far in each stretch.
-fn held(flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
-    let mut held = flight.to_vec();
-    for part in parts {
-        let mut top = i64::MIN;
-        for ack in part.first..=part.last {
-            top = top.max(flight[ack]);
-            held[ack] = top;
-        }
-    }
-    held
-}
-
-/// Where the flight hugs the offered window: it fills it once a round trip, and is short of it by what ACKs report.
-fn shut(trace: &Trace, rtt: &RoundTrips, flight: &[i64]) -> Vec<bool> {
-    let mut filled_ns = None;
-    let rows = flight.iter().zip(trace.rwnd).zip(trace.ack_ns);
-    let each = rows.map(|((&now, &rwnd), &time)| {
-        if now + trace.smss > rwnd {
-            filled_ns = Some(time);
-        }
-        let room = (HUGS_SEGMENTS.get() * trace.smss).min(rwnd / HUGS_PART.get());
-        filled_ns.is_some_and(|filled| time - filled <= rtt.median_ns) && now + room > rwnd
-    });
-    each.collect()
-}
-
-/// Where the flight doubles and doubles again as in slow start: whatever the tap's place, that is a window at work.
-fn grows(trace: &Trace, parts: &[Stretch], starved: &[bool]) -> Vec<bool> {
-    let mut found = vec![false; starved.len()];
-    for part in parts {
-        let Some(peak) = part.peak else { continue };
-        let rows = part.first..peak + 1;
-        let is_steep = part.grown_to >= DOUBLED_TWICE.get() * part.grown_from.max(trace.smss);
-        if is_steep && !starved[rows.clone()].contains(&true) {
-            found[rows].fill(true);
-        }
-    }
-    found
-}
-
-fn thresholds(count: usize, parts: &[Stretch], exhausted: &[bool]) -> Vec<i64> {
+fn thresholds(trace: &Trace, count: usize, parts: &[Stretch], exhausted: &[bool]) -> Vec<i64> {
     let mut found = vec![UNKNOWN; count];
     for part in parts {
-        if part.begin == Begin::Recovery && exhausted[part.first] {
+        let before = trace.before.filter(|_| part.first == 0);
+        let was_exhausted = before.map_or_else(
+            || exhausted[part.first],
+            |before| before.stretch.was_exhausted,
+        );
+        if part.begin == Begin::Recovery && was_exhausted {
             continue;
         }
         if let Some(ssthresh) = part.ssthresh() {
@@ -324,65 +252,4 @@ fn thresholds(count: usize, parts: &[Stretch], exhausted: &[bool]) -> Vec<i64> {
         }
     }
     found
-}
-
-/// Segments of several MSS (offload) leave the flight that much below the window at times.
-fn largest_send(trace: &Trace) -> i64 {
-    let sizes = trace
-        .send_end
-        .iter()
-        .zip(trace.send_offset)
-        .map(|(end, offset)| end - offset);
-    sizes.max().unwrap_or(0)
-}
-
-/// For each ACK: what was outstanding when a sender silent in recovery went on; huge where it was not silent.
-///
-/// The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be when
-/// it sends again. No claim where the window was not its limit before, or no data was left to send.
-fn drained_to(
-    trace: &Trace,
-    seen: &Sequence,
-    events: &[LossEvent],
-    flight: &[i64],
-    limited: &[Limit],
-    exhausted: &[bool],
-) -> Vec<i64> {
-    let mut found = vec![i64::MAX; flight.len()];
-    for event in events {
-        let known = seen.acks_before_send[event.first_send] as usize;
-        let Some(first) = known.checked_sub(1) else {
-            continue;
-        };
-        let before = limited[first.saturating_sub(event.dupacks)];
-        if event.restarts || event.detected_by == DetectedBy::Tlp || before != Limit::Cwnd {
-            continue;
-        }
-        let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);
-        let mut begin = first;
-        for end in first + 1..over {
-            if !sends_at(trace, seen, end) {
-                continue;
-            }
-            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS.get() * trace.smss;
-            if falls && !exhausted[begin..end].contains(&true) {
-                found[begin..end].fill(flight[end]);
-            }
-            begin = end;
-        }
-    }
-    found
-}
-
-/// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
-/// window allows.
-fn sends_at(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
-    let (from, to) = (
-        seen.sends_before_next_ack[ack - 1] as usize,
-        seen.sends_before_next_ack[ack] as usize,
-    );
-    if trace.has_sack || from >= to {
-        return from < to;
-    }
-    seen.again_within(from, to).len() < to - from
 }

@@ -106,6 +106,7 @@ impl Columns<'_> {
             smss: self.smss,
             has_start: self.has_start,
             has_sack: self.has_sack,
+            before: None,
         };
         trace
             .checked()

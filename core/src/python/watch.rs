@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::capture::{Capture, wanted};
+use crate::infer::{Limit, Now};
 use crate::watch::{self, Event, Glance, Live, Progress, Sources, Stop};
 use crate::wire::Endpoint;
 
@@ -110,15 +111,22 @@ impl Watcher {
             last.truncate(most);
         }
         last.sort_unstable_by_key(|live| live.id);
-        last.iter().map(|live| connection(py, live)).collect()
+        let each = last.iter().map(|live| connection(py, live, &inner));
+        each.collect()
     }
 
-    /// From now on connections' last packets are kept: `recent`.
-    fn keep_recent(&self) {
-        self.lock().keeps_recent = true;
+    /// From the first packet on senders are observed: `observed` of `connections`, and `recent`.
+    fn observe(&self) {
+        self.lock().observe();
     }
 
-    /// A connection's last packets, some windows' worth, as a capture of their own; None: no such connection.
+    /// Rows kept of all senders observed.
+    fn kept_rows(&self) -> usize {
+        self.lock().kept_rows()
+    }
+
+    /// The last packets, some windows' worth, of a connection whose sender is not where the tap is, as a capture of
+    /// their own; None: no such connection.
     fn recent(&self, id: u32) -> Option<Capture> {
         self.lock().recent(id).map(Capture::new)
     }
@@ -157,7 +165,11 @@ fn row(event: &Event, live: Option<&Live>) -> EventRow {
 }
 
 /// The end that sent more, first.
-fn connection<'py>(py: Python<'py>, live: &Live) -> PyResult<Bound<'py, PyDict>> {
+fn connection<'py>(
+    py: Python<'py>,
+    live: &Live,
+    watcher: &watch::Watcher,
+) -> PyResult<Bound<'py, PyDict>> {
     let from = usize::from(live.glances[1].bytes > live.glances[0].bytes);
     let glance = &live.glances[from];
     let row = PyDict::new(py);
@@ -169,6 +181,23 @@ fn connection<'py>(py: Python<'py>, live: &Live) -> PyResult<Bound<'py, PyDict>>
     row.set_item("packets", live.packets)?;
     row.set_item("bytes_back", live.glances[1 - from].bytes)?;
     put(&row, glance)?;
+    row.set_item("is_near", watcher.is_near(live.id, from))?;
+    let now = watcher.now(live.id, from);
+    let now = now.map(|now| observed(py, &now)).transpose()?;
+    row.set_item("observed", now)?;
+    Ok(row)
+}
+
+fn observed<'py>(py: Python<'py>, now: &Now) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("cwnd", now.cwnd)?;
+    row.set_item("cwnd_low", now.cwnd_low)?;
+    row.set_item("cwnd_high", now.cwnd_high)?;
+    row.set_item("ssthresh", now.ssthresh)?;
+    row.set_item("flight", now.flight)?;
+    row.set_item("limited_by", Limit::NAMES[now.limited_by as usize])?;
+    row.set_item("phase", now.phase)?;
+    row.set_item("losses", now.loss_events)?;
     Ok(row)
 }
 

@@ -8,7 +8,8 @@ use super::glance::{Event, EventKind, Glance};
 use super::source::{Sources, Stop};
 use super::stream::{Packet, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
-use crate::connection::{self, Followed, Table, Wanted};
+use crate::connection::{self, Followed, Shown, Table, Wanted};
+use crate::infer::{Now, Rolling};
 use crate::wire::{DecodeCounts, Endpoint};
 
 /// How far it went.
@@ -31,7 +32,9 @@ pub struct Live {
     pub last_ns: i64,
     pub packets: u64,
     shifts: [Option<u8>; 2],
-    /// The last ones, with their numbers in the stream: some windows' worth.
+    /// What the observer knows of each end as sender, and how many of its rows it has been shown.
+    rolling: [(Rolling, Shown); 2],
+    /// Where the tap is at neither, the last packets with their numbers in the stream: some windows' worth.
     recent: VecDeque<(i64, u64, Packet)>,
 }
 
@@ -42,7 +45,7 @@ impl Live {
         let packets = self.glances.iter().map(window).max().unwrap_or(0) as usize;
         let most = LEAST_RECENT.max(RECENT_WINDOWS * packets);
         while self.recent.len() >= most {
-            self.recent.pop_front();
+            self.recent.remove(HANDSHAKE);
         }
         self.recent.push_back((time_ns, index, packet));
     }
@@ -50,6 +53,8 @@ impl Live {
 
 /// Packets kept of a connection for the observer, where somebody looks: so many windows of data and ACKs, and never fewer.
 const RECENT_WINDOWS: usize = 8;
+/// The handshake's packets show where the tap is: they are kept besides.
+const HANDSHAKE: usize = 3;
 const LEAST_RECENT: usize = 512;
 
 /// Events kept until they are asked for: a reader that never asks is not to fill the memory.
@@ -62,6 +67,7 @@ pub struct Watcher {
     stream: Stream,
     stop: Stop,
     table: Table,
+    keeps_rows: bool,
     live: Vec<Option<Box<Live>>>,
     pending: VecDeque<(i64, Packet)>,
     pub events: Vec<Event>,
@@ -73,8 +79,9 @@ pub struct Watcher {
     pub now_ns: i64,
     records: u64,
     is_ended: bool,
-    /// Whether connections' last packets are kept, for `recent`.
-    pub keeps_recent: bool,
+    /// Whether senders are observed, and whether rows are kept for nothing else.
+    observes: bool,
+    drops: bool,
 }
 
 impl Drop for Watcher {
@@ -89,6 +96,7 @@ impl Watcher {
             name,
             stream: stream(sources),
             stop,
+            keeps_rows: !matches!(wanted, Wanted::None),
             table: Table::new(wanted),
             live: Vec::new(),
             pending: VecDeque::new(),
@@ -101,7 +109,8 @@ impl Watcher {
             now_ns: i64::MIN,
             records: 0,
             is_ended: false,
-            keeps_recent: false,
+            observes: false,
+            drops: false,
         }
     }
 
@@ -124,6 +133,35 @@ impl Watcher {
         })
     }
 
+    /// From now on senders are observed: `now`, and `recent`.
+    pub fn observe(&mut self) {
+        self.observes = true;
+        if !self.keeps_rows {
+            self.drops = true;
+            self.table = Table::new(Wanted::Rows);
+        }
+    }
+
+    /// A sender as the observer sees it after the last packet; None: it is not observed, or has sent no data.
+    pub fn now(&self, id: u32, from: usize) -> Option<Now> {
+        let connection = self.table.connection(id as usize)?;
+        if self.is_near(id, from) == Some(false) {
+            return None;
+        }
+        self.live(id)?.rolling[from].0.now(connection.known(from))
+    }
+
+    /// Whether the tap is at the sender's place, as the handshake shows it; None: not known.
+    pub fn is_near(&self, id: u32, from: usize) -> Option<bool> {
+        self.table.connection(id as usize)?.is_near(from)
+    }
+
+    /// Rows kept for it.
+    pub fn kept_rows(&self) -> usize {
+        let rolling = self.connections().flat_map(|live| &live.rolling);
+        rolling.map(|(rolling, _)| rolling.rows()).sum()
+    }
+
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -140,7 +178,11 @@ impl Watcher {
     pub fn followed(&self) -> Followed {
         Followed {
             name: self.name.clone(),
-            table: self.table.clone(),
+            table: if self.drops {
+                self.table.clone().without_rows()
+            } else {
+                self.table.clone()
+            },
             counts: self.counts,
             truncated: self.truncated.clone(),
         }
@@ -240,11 +282,24 @@ impl Watcher {
 
     #[inline]
     fn keep(&mut self, id: u32, time_ns: i64, index: u64, packet: Packet) {
-        if !self.keeps_recent {
+        if !self.observes {
             return;
         }
-        if let Some(live) = self.live.get_mut(id as usize).and_then(Option::as_mut) {
-            live.keep(time_ns, index, packet);
+        let live = self.live.get_mut(id as usize).and_then(Option::as_mut);
+        let Some((live, connection)) = live.zip(self.table.detailed(id as usize)) else {
+            return;
+        };
+        for from in [0, 1] {
+            let (rolling, shown) = &mut live.rolling[from];
+            connection.show(from, rolling, shown, self.drops);
+            rolling.settle(connection.known(from));
+        }
+        // The sender of most of the data.
+        let from = usize::from(live.glances[1].bytes > live.glances[0].bytes);
+        match connection.is_near(from) {
+            Some(true) => live.recent.clear(),
+            None if live.packets > HANDSHAKE as u64 => live.recent.clear(),
+            _ => live.keep(time_ns, index, packet),
         }
     }
 
@@ -269,6 +324,7 @@ impl Watcher {
                 last_ns: packet.time,
                 packets: 0,
                 shifts: [None; 2],
+                rolling: Default::default(),
                 recent: VecDeque::new(),
             })
         });

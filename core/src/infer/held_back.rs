@@ -1,0 +1,225 @@
+//! What held a sender back at each ACK, and what its window could not exceed there: the receiver's window, its
+//! application, a loss that it repairs, a network that drains.
+
+use super::events::silence;
+use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
+use super::rtt::RoundTrips;
+use super::sequence::Sequence;
+use super::stretches::Stretch;
+use super::trace::{LossEvent, Trace};
+use crate::recovery::DetectedBy;
+use crate::threshold::threshold;
+
+// So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
+// send. Two: a delayed ACK's worth that was read late.
+threshold!(SLACK_SEGMENTS: i64 = 2, Segments);
+threshold!(OFFLOAD_ROOM_SEGMENTS: i64 = 3, Segments);
+// RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
+// fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
+threshold!(SPREAD_SEGMENTS: i64 = 4, Segments);
+
+// Short of the offered window by so many segments, at the most by this part of it: what one ACK may report.
+threshold!(HUGS_SEGMENTS: i64 = 5, Segments);
+threshold!(HUGS_PART: i64 = 8, Count);
+// Growth by two doublings: an application's bursts do not follow the window's steps by chance for so long.
+threshold!(DOUBLED_TWICE: i64 = 4, Count);
+
+/// What held a sender back at each ACK, and what else bounds its window there.
+pub struct HeldBack {
+    pub limited: Vec<Limit>,
+    pub exhausted: Vec<bool>,
+    pub starved: Vec<bool>,
+    pub drained: Vec<i64>,
+    /// The most that was outstanding so far in each stretch, and how far below it a window at work may be.
+    pub held: Vec<i64>,
+    pub slack: i64,
+    /// How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few.
+    pub room: i64,
+    pub silence: f64,
+}
+
+impl HeldBack {
+    pub fn new(
+        trace: &Trace,
+        seen: &Sequence,
+        rtt: &RoundTrips,
+        events: &[LossEvent],
+        parts: &[Stretch],
+        flight: &[i64],
+    ) -> Self {
+        let exhausted = exhausted(trace, seen, rtt);
+        let largest = largest_send(trace);
+        let is_merged = largest > trace.smss;
+        let slack =
+            (SLACK_SEGMENTS.get() * trace.smss).max(if is_merged { 2 * largest } else { 0 });
+        let room = if is_merged {
+            OFFLOAD_ROOM_SEGMENTS.get() * trace.smss
+        } else {
+            trace.smss
+        };
+        let starved = starved(trace, seen, parts, flight);
+        let held = held(trace, flight, parts);
+        let idle = Idle {
+            held: &held,
+            slack,
+            exhausted: &exhausted,
+            starved: &starved,
+            grows: &grows(trace, parts, &starved),
+            shut: &shut(trace, rtt, flight),
+        };
+        let mut limited = free_limits(trace, seen, rtt, flight, &idle);
+        let drained = drained_to(trace, seen, events, flight, &limited, &exhausted);
+        in_recovery(trace, seen, events, &mut limited);
+        Self {
+            limited,
+            exhausted,
+            starved,
+            drained,
+            held,
+            slack,
+            room,
+            silence: silence(rtt.base_ns),
+        }
+    }
+}
+/// What speaks for a sender that had nothing to send, per ACK.
+struct Idle<'a> {
+    held: &'a [i64],
+    slack: i64,
+    exhausted: &'a [bool],
+    starved: &'a [bool],
+    grows: &'a [bool],
+    shut: &'a [bool],
+}
+
+/// What limits the sender outside recovery.
+fn free_limits(
+    trace: &Trace,
+    seen: &Sequence,
+    rtt: &RoundTrips,
+    flight: &[i64],
+    idle: &Idle<'_>,
+) -> Vec<Limit> {
+    let (is_clocked, on_the_whole) = clocked(trace, seen, rtt);
+    let rows = flight.iter().enumerate().map(|(ack, &now)| {
+        let is_below = now + idle.slack < idle.held[ack];
+        let is_idle = idle.starved[ack]
+            || (!idle.grows[ack] && (!on_the_whole || (is_below && !is_clocked[ack])))
+            || (now < idle.held[ack] && idle.exhausted[ack]);
+        match (
+            idle.shut[ack] || now + trace.smss > trace.rwnd[ack],
+            is_idle,
+        ) {
+            (true, _) => Limit::Rwnd,
+            (false, true) => Limit::Application,
+            (false, false) => Limit::Cwnd,
+        }
+    });
+    rows.collect()
+}
+
+/// The most that was outstanding so far in each stretch.
+fn held(trace: &Trace, flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
+    let mut held = flight.to_vec();
+    for part in parts {
+        let before = trace.before.filter(|_| part.first == 0);
+        let mut top = before.map_or(i64::MIN, |before| before.stretch.held);
+        for ack in part.first..=part.last {
+            top = top.max(flight[ack]);
+            held[ack] = top;
+        }
+    }
+    held
+}
+
+/// Where the flight hugs the offered window: it fills it once a round trip, and is short of it by what ACKs report.
+fn shut(trace: &Trace, rtt: &RoundTrips, flight: &[i64]) -> Vec<bool> {
+    let mut filled_ns = None;
+    let rows = flight.iter().zip(trace.rwnd).zip(trace.ack_ns);
+    let each = rows.map(|((&now, &rwnd), &time)| {
+        if now + trace.smss > rwnd {
+            filled_ns = Some(time);
+        }
+        let room = (HUGS_SEGMENTS.get() * trace.smss).min(rwnd / HUGS_PART.get());
+        filled_ns.is_some_and(|filled| time - filled <= rtt.median_ns) && now + room > rwnd
+    });
+    each.collect()
+}
+
+/// Where the flight doubles and doubles again as in slow start: whatever the tap's place, that is a window at work.
+fn grows(trace: &Trace, parts: &[Stretch], starved: &[bool]) -> Vec<bool> {
+    let mut found = vec![false; starved.len()];
+    for part in parts {
+        let Some(peak) = part.peak else { continue };
+        let rows = part.first..peak + 1;
+        let before = trace.before.filter(|_| part.first == 0);
+        let was_starved = before.is_some_and(|before| before.starving.was_short);
+        let is_steep = part.grown_to >= DOUBLED_TWICE.get() * part.grown_from.max(trace.smss);
+        if is_steep && !was_starved && !starved[rows.clone()].contains(&true) {
+            found[rows].fill(true);
+        }
+    }
+    found
+}
+
+/// Segments of several MSS (offload) leave the flight that much below the window at times.
+pub fn largest_send(trace: &Trace) -> i64 {
+    let sizes = trace
+        .send_end
+        .iter()
+        .zip(trace.send_offset)
+        .map(|(end, offset)| end - offset);
+    let before = trace.before.map_or(0, |before| before.largest);
+    sizes.max().unwrap_or(0).max(before)
+}
+
+/// For each ACK: what was outstanding when a sender silent in recovery went on; huge where it was not silent.
+///
+/// The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be when
+/// it sends again. No claim where the window was not its limit before, or no data was left to send.
+fn drained_to(
+    trace: &Trace,
+    seen: &Sequence,
+    events: &[LossEvent],
+    flight: &[i64],
+    limited: &[Limit],
+    exhausted: &[bool],
+) -> Vec<i64> {
+    let mut found = vec![i64::MAX; flight.len()];
+    for event in events {
+        let known = seen.acks_before_send[event.first_send] as usize;
+        let Some(first) = known.checked_sub(1) else {
+            continue;
+        };
+        let before = limited[first.saturating_sub(event.dupacks)];
+        if event.restarts || event.detected_by == DetectedBy::Tlp || before != Limit::Cwnd {
+            continue;
+        }
+        let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);
+        let mut begin = first;
+        for end in first + 1..over {
+            if !sends_at(trace, seen, end) {
+                continue;
+            }
+            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS.get() * trace.smss;
+            if falls && !exhausted[begin..end].contains(&true) {
+                found[begin..end].fill(flight[end]);
+            }
+            begin = end;
+        }
+    }
+    found
+}
+
+/// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
+/// window allows.
+fn sends_at(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
+    let (from, to) = (
+        seen.sends_before_next_ack[ack - 1] as usize,
+        seen.sends_before_next_ack[ack] as usize,
+    );
+    if trace.has_sack || from >= to {
+        return from < to;
+    }
+    seen.again_within(from, to).len() < to - from
+}
