@@ -474,6 +474,8 @@ impl Sender {
         if self.has_pipe() {
             self.board.mark_all_lost(self.snd_una, self.snd_max);
             self.spare_the_recent(now_ns);
+            // RFC 6298 (5.4): the earliest segment, whatever is still counted as under way.
+            self.due = self.board.next_lost();
         } else {
             // Everything is sent again from the ACK on.
             self.snd_nxt = self.snd_una;

@@ -26,7 +26,7 @@ impl Sender {
 
     /// What goes out next as things stand, pacing apart; nothing changes.
     pub fn may_send(&self) -> Option<Outgoing> {
-        if let Some((start, end)) = self.due {
+        if let Some((start, end)) = self.due.filter(|&(start, _)| start >= self.snd_una) {
             return Some(again(start, end));
         }
         if self.probes {

@@ -288,3 +288,37 @@ fn linux_without_sack_reduces_in_proportion_to_what_duplicates_tell() {
     let (_, phase, cwnd) = hear(23, 91);
     assert_eq!((phase, cwnd), (Phase::Open, 10));
 }
+
+/// Twenty segments sent over 40 ms, the first lost; the timer expires when the last have been under way for less than a
+/// round trip. RFC 8985 section 6.3 leaves those alone, RFC 6298 (5.4) sends the first again all the same.
+#[test]
+fn an_expired_timer_sends_the_first_segment_whatever_is_under_way() {
+    let mut sender = sender(Recovery::Sack, "reno");
+    sender.on_write(0, 1 << 30);
+    for number in 0..20 {
+        let start = 1 + number * SMSS;
+        let sent = Outgoing {
+            start,
+            end: start + SMSS,
+            is_retransmission: false,
+        };
+        sender.on_sent(number as i64 * 2_000_000, sent);
+    }
+    let heard = Arrived {
+        ack: 1,
+        window: 1 << 20,
+        blocks: &[(1 + SMSS, 1 + 2 * SMSS)],
+        echo_rtt_ns: Some(RTT_NS),
+    };
+    sender.on_ack(RTT_NS + 2_000_000, &heard);
+    sender.on_timeout(RTT_NS + 3_000_000);
+    assert!(sender.pipe() > sender.cwnd());
+    let first = Outgoing {
+        start: 1,
+        end: 1 + SMSS,
+        is_retransmission: true,
+    };
+    assert_eq!(sender.may_send(), Some(first));
+    sender.on_sent(RTT_NS + 3_000_000, first);
+    assert_eq!(sender.may_send(), None);
+}
