@@ -273,6 +273,9 @@ class Heard:
         if sacked > 0.0 and timeline.sacked[moved] > timeline.sacked[max(moved - 1, 0)]:
             # RFC 6675 section 2: the first duplicate, though it moved the left edge. What it released is not counted.
             flight = min(flight, float(self.nxt[moved] - self.una[moved]))
+        if episode.follows:
+            # FlightSize is all that is outstanding; the window is what the recovery before has left.
+            window, flight, more = np.nan, float(self.nxt[known - 1] - self.una[known - 1]), 0.0
         self.loss_mark[id(episode)] = self.marks.add(
             known - 1,
             event,
@@ -281,7 +284,7 @@ class Heard:
             cwnd=np.nan if id(episode) in self.unsettled else window,
             flight=flight,
             more=more,
-            more_flight=max(window + more - flight, 0.0),
+            more_flight=0.0 if episode.follows else max(window + more - flight, 0.0),
             less=less,
         )
         if is_within:

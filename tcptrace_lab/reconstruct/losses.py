@@ -23,7 +23,8 @@ class Episode:
     It lasts until everything that was outstanding at its first retransmission is acknowledged; a timeout within it
     begins a new one. `restarts`: the sender went back to a window of about one segment (Tahoe, or any sender after a
     timeout). `lost_sent_ns`: when the first lost segment had last been sent before. `sure`: nothing speaks for the
-    other answer. `window_before`: what was outstanding before the loss, limited transmit (RFC 3042) not counted.
+    other answer. `follows`: it begins with the ACK that ends the event before, which has sent again what is lost already.
+    `window_before`: what was outstanding before the loss, limited transmit (RFC 3042) not counted.
     """
 
     first_send: int
@@ -39,6 +40,7 @@ class Episode:
     lost_sent_ns: int
     retransmitted: int
     round_trip_sends: int
+    follows: bool
     window_before: int
     window_after: int | None
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use super::begins::Start;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
@@ -18,12 +19,6 @@ threshold!(DUP_THRESH: usize = 3, Acks);
 // A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
 threshold!(SILENT_SHARE: f64 = 0.1, Share);
 threshold!(SILENT_FLOOR_NS: i64 = 2_000_000, Nanoseconds);
-// RFC 6298 section 2: a timer is never set to less than the smoothed round trip, and starts anew with new data
-// acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a quarter of the least round trip). Half: a round
-// trip may have become shorter.
-threshold!(EXPIRES_SHARE: f64 = 0.5, Share);
-// Linux counts from the segment's own sending where another timer was set; no stack waits for less than this.
-threshold!(LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
 // Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
 threshold!(AFTER_RESTART: i64 = 4, Segments);
 
@@ -51,33 +46,42 @@ pub fn loss_events(
         silence: silence(base),
         end_ns: trace.end_ns(),
     };
-    let mut found = finder.merged(&BTreeSet::new());
-    let behind: BTreeSet<usize> = finder
-        .bounded(&found)
-        .flat_map(|(event, bound)| finder.steps_back(event, bound))
-        .collect();
-    if !behind.is_empty() {
-        // RFC 6582 section 4: all that was sent before the timer expired belongs to its restart.
-        found = finder.merged(&behind);
+    let mut found = finder.settled(true);
+    if found.iter().any(|event| event.follows) && !finder.cuts_again(&found) {
+        found = finder.settled(false);
     }
     by_habit(trace, &mut found);
     found
 }
 
-struct Finder<'a> {
-    trace: &'a Trace<'a>,
-    seen: &'a Sequence,
+pub(super) struct Finder<'a> {
+    pub trace: &'a Trace<'a>,
+    pub seen: &'a Sequence,
     repeats: &'a [Option<u32>],
-    base: i64,
-    silence: f64,
+    pub base: i64,
+    pub silence: f64,
     end_ns: i64,
 }
 
 impl Finder<'_> {
+    /// `cuts_again`: an event may begin as the one before ends.
+    fn settled(&self, cuts_again: bool) -> Vec<LossEvent> {
+        let found = self.merged(&BTreeSet::new(), cuts_again);
+        let behind: BTreeSet<usize> = self
+            .bounded(&found)
+            .flat_map(|(event, bound)| self.steps_back(event, bound))
+            .collect();
+        if behind.is_empty() {
+            return found;
+        }
+        // RFC 6582 section 4: all that was sent before the timer expired belongs to its restart.
+        self.merged(&behind, cuts_again)
+    }
+
     /// The events with those that only go on with a restart joined to it. `forced`: the sends at which a timer is known
     /// to have expired, silent or not.
-    fn merged(&self, forced: &BTreeSet<usize>) -> Vec<LossEvent> {
-        let mut starts = self.starts(forced);
+    fn merged(&self, forced: &BTreeSet<usize>, cuts_again: bool) -> Vec<LossEvent> {
+        let mut starts = self.starts(forced, cuts_again);
         let found = self.events(&starts, forced);
         let merged: BTreeSet<usize> = found
             .windows(2)
@@ -88,81 +92,23 @@ impl Finder<'_> {
         if merged.is_empty() {
             return found;
         }
-        starts.retain(|start| !merged.contains(start));
+        starts.retain(|start| !merged.contains(&start.send));
         self.events(&starts, forced)
     }
 
-    /// The sends at which events begin.
-    fn starts(&self, forced: &BTreeSet<usize>) -> Vec<usize> {
-        let (trace, seen) = (self.trace, self.seen);
-        let mut starts = Vec::new();
-        let (mut recover, mut last_ns) = (i64::MIN, 0);
-        for &send in &seen.again {
-            let send = send as usize;
-            let una = seen.una_at(send);
-            // RFC 6298 section 5: the timer fired within the event.
-            let expires = || {
-                self.is_silent(send)
-                    && trace.send_offset[send] <= una
-                    && trace.send_ns[send] > last_ns
-            };
-            if una >= recover && self.ends_late(send, recover) {
-                recover = trace.send_end[send];
-            } else if una >= recover || forced.contains(&send) || expires() {
-                starts.push(send);
-                recover = seen.snd_max[send - 1];
-                last_ns = trace.send_ns[send];
-            }
-        }
-        starts
-    }
-
-    /// Whether a recovery goes on at the ACK that seems to end it: nothing but a partial ACK asks for a segment at once.
-    ///
-    /// What was last sent before the recovery was not captured then, or its place is open.
-    fn ends_late(&self, send: usize, recover: i64) -> bool {
-        let (trace, seen) = (self.trace, self.seen);
-        let known = seen.acks_before_send[send] as usize;
-        let Some(moved) = seen.last_moved(known) else {
-            return false;
-        };
-        let before = moved
-            .checked_sub(1)
-            .map_or(i64::MIN, |ack| seen.snd_una[ack]);
-        before < recover
-            && trace.sacked[moved] == 0
-            && trace.send_offset[send] == seen.snd_una[moved]
-            // Cut or overwritten options hide which of the ACKs behind it are duplicates.
-            && known == moved + 1
-            && !self.is_silent(send)
-    }
-
-    /// Whether nothing had been received for long before a send, and the timer may have expired.
-    fn is_silent(&self, send: usize) -> bool {
-        let known = self.seen.acks_before_send[send] as usize;
-        known.checked_sub(1).is_none_or(|last| {
-            (self.trace.send_ns[send] - self.trace.ack_ns[last]) as f64 > self.silence
-                && self.can_expire(send, known)
-        })
-    }
-
-    /// Whether the retransmission timer, started by the last ACK of new data or by the segment itself, may be over.
-    fn can_expire(&self, send: usize, known: usize) -> bool {
-        let now_ns = self.trace.send_ns[send];
-        self.seen.last_moved(known).is_none_or(|moved| {
-            (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
-        }) || now_ns - self.sent_before(send) > LEAST_RTO_NS.get()
-    }
-
-    fn events(&self, starts: &[usize], forced: &BTreeSet<usize>) -> Vec<LossEvent> {
+    fn events(&self, starts: &[Start], forced: &BTreeSet<usize>) -> Vec<LossEvent> {
         let bounds = starts
             .iter()
             .skip(1)
-            .copied()
+            .map(|start| start.send)
             .chain([self.trace.send_ns.len()]);
-        let each = starts.iter().zip(bounds).map(|(&start, bound)| {
-            let is_forced = forced.contains(&start);
-            let mut event = self.event(start, bound, is_forced || self.is_silent(start));
+        let each = starts.iter().zip(bounds).map(|(start, bound)| {
+            if let Some(under_way) = start.under_way {
+                return self.event_that_follows(start.send, bound, under_way);
+            }
+            let is_forced = forced.contains(&start.send);
+            let is_silent = is_forced || self.is_silent(start.send);
+            let mut event = self.event(start.send, bound, is_silent);
             if is_forced {
                 event.restarts = true;
                 event.detected_by = DetectedBy::Rto;
@@ -173,7 +119,7 @@ impl Finder<'_> {
     }
 
     /// Each event with the send at which the next begins.
-    fn bounded<'b>(
+    pub(super) fn bounded<'b>(
         &'b self,
         found: &'b [LossEvent],
     ) -> impl Iterator<Item = (&'b LossEvent, usize)> + 'b {
@@ -279,6 +225,40 @@ impl Finder<'_> {
             lost_sent_ns: self.sent_before(start),
             retransmitted: within,
             round_trip_sends: sends,
+            follows: false,
+        }
+    }
+
+    /// An event that begins as the one before ends: what asks for it has been sent again already.
+    fn event_that_follows(&self, start: usize, bound: usize, under_way: usize) -> LossEvent {
+        let (trace, seen) = (self.trace, self.seen);
+        let (una, recover) = (seen.una_at(start), seen.snd_max[start - 1]);
+        let known = seen.acks_before_send[start] as usize;
+        let next_ns = trace.send_ns.get(bound).copied().unwrap_or(self.end_ns);
+        let end_ns = self.ack_time(seen.acked_at(known, recover)).min(next_ns);
+        let again = seen.again_within(start, bound);
+        let within =
+            seen.again[again].partition_point(|&send| trace.send_ns[send as usize] <= end_ns);
+        let until_ns = self.ack_time(self.answer(start)).min(next_ns);
+        let until = trace
+            .send_ns
+            .partition_point(|&time| time < until_ns)
+            .max(start);
+        LossEvent {
+            first_send: start,
+            time_ns: trace.send_ns[start],
+            end_ns,
+            una,
+            recover,
+            flight: recover - una,
+            detected_by: DetectedBy::Sack,
+            dupacks: 0,
+            restarts: false,
+            sure: !seen.has_hole(una, recover.max(una) + recover - una),
+            lost_sent_ns: self.sent_before(under_way),
+            retransmitted: within,
+            round_trip_sends: until - start,
+            follows: true,
         }
     }
 
@@ -291,7 +271,7 @@ impl Finder<'_> {
     }
 
     /// When the data of a retransmission was last sent before.
-    fn sent_before(&self, send: usize) -> i64 {
+    pub(super) fn sent_before(&self, send: usize) -> i64 {
         let rank = self
             .seen
             .again
@@ -306,78 +286,19 @@ impl Finder<'_> {
     }
 
     /// Whether the retransmission at this place of `again` repeats one not before send `since`.
-    fn is_repeated_since(&self, rank: usize, since: usize) -> bool {
+    pub(super) fn is_repeated_since(&self, rank: usize, since: usize) -> bool {
         self.repeats[rank].is_some_and(|copy| copy as usize >= since)
     }
 
-    /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.
-    ///
-    /// A timer may expire while duplicate ACKs still come (RFC 6298 section 5.3 restarts it for new data only). With
-    /// SACK a sender may notice by itself (RFC 8985 section 5) and go on: then more than one segment is sent in the
-    /// round trip.
-    fn steps_back(&self, event: &LossEvent, bound: usize) -> Vec<usize> {
-        let (trace, seen) = (self.trace, self.seen);
-        let repeated = seen.again_within(event.first_send, bound).filter(|&rank| {
-            let send = seen.again[rank] as usize;
-            trace.send_ns[send] <= event.end_ns
-                && self.is_repeated_since(rank, event.first_send)
-                && trace.send_offset[send] <= seen.una_at(send)
-        });
-        // With SACK two may be one recovery's.
-        let few = match (trace.has_sack, event.restarts) {
-            // RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
-            (false, _) => usize::MAX,
-            (true, true) => 1,
-            (true, false) => 2,
-        };
-        let mut expired: Vec<usize> = Vec::new();
-        for rank in repeated {
-            let send = seen.again[rank] as usize;
-            // Once the timer has expired the sender goes through what is lost from its window of one segment on: only
-            // what has been sent again since then, and is sent once more, is a second expiry. Without SACK it may have
-            // sent again what had arrived: then silence tells as well.
-            let goes_on = expired
-                .last()
-                .is_some_and(|&last| !self.is_repeated_since(rank, last))
-                && (trace.has_sack || !self.is_silent(send));
-            if !goes_on && self.sends_until_answer(send) <= few {
-                expired.push(send);
-            }
-        }
-        expired
-    }
-
-    /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet.
-    ///
-    /// With a restart, or with a recovery that is not over and after which the window is not one segment (RFC 6582: a
-    /// partial ACK may come late).
-    fn carries_on(&self, before: &LossEvent, event: &LossEvent) -> bool {
-        let rank = self
-            .seen
-            .again
-            .partition_point(|&again| (again as usize) < event.first_send);
-        let is_probe = [before, event].map(|each| each.detected_by == DetectedBy::Tlp);
-        (before.restarts || !(event.restarts || is_probe[0] || is_probe[1]))
-            && event.una < before.recover
-            && !self.is_repeated_since(rank, before.first_send)
-    }
-
-    /// Segments sent from one on, until it is answered.
-    fn sends_until_answer(&self, send: usize) -> usize {
-        let until_ns = self.ack_time(self.answer(send));
-        let until = self.trace.send_ns.partition_point(|&time| time < until_ns);
-        until.saturating_sub(send)
-    }
-
     /// The ACK that answers a send: the first to move `snd_una`, but not sooner than half a round trip.
-    fn answer(&self, send: usize) -> usize {
+    pub(super) fn answer(&self, send: usize) -> usize {
         let known = self.seen.acks_before_send[send] as usize;
         let moved = self.seen.acked_at(known, self.seen.una_at(send) + 1);
         let soonest_ns = self.trace.send_ns[send] + self.base / 2;
         moved.max(self.trace.ack_ns.partition_point(|&time| time < soonest_ns))
     }
 
-    fn ack_time(&self, ack: usize) -> i64 {
+    pub(super) fn ack_time(&self, ack: usize) -> i64 {
         self.trace.ack_ns.get(ack).copied().unwrap_or(self.end_ns)
     }
 
@@ -440,7 +361,7 @@ impl Finder<'_> {
     }
 
     /// What was outstanding when all that an ACK released had been sent.
-    fn outstanding_after(&self, ack: usize) -> Option<i64> {
+    pub(super) fn outstanding_after(&self, ack: usize) -> Option<i64> {
         let sent = *self.seen.sends_before_next_ack.get(ack)? as usize;
         let top = self.seen.snd_max.get(sent.checked_sub(1)?)?;
         Some(top - self.seen.snd_una[ack])

@@ -3,6 +3,7 @@
 //! Assumes what [`Trace`] assumes: the sender's own view. Nothing here knows a file or Python.
 
 mod before;
+mod begins;
 mod cause;
 mod cycles;
 mod duplicate;

@@ -227,4 +227,6 @@ pub struct LossEvent {
     /// Segments sent again within the event, and segments sent until the first was answered.
     pub retransmitted: usize,
     pub round_trip_sends: usize,
+    /// It begins with the ACK that ends the event before: what is lost was sent again by that one.
+    pub follows: bool,
 }

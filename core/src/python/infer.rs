@@ -310,6 +310,7 @@ impl Observed {
             "lost_sent_ns" => each(|event| event.lost_sent_ns),
             "retransmitted" => each(|event| event.retransmitted as i64),
             "round_trip_sends" => each(|event| event.round_trip_sends as i64),
+            "follows" => events.iter().map(|event| event.follows).collect::<Vec<_>>(),
             "window_before" => self.around.iter().map(|around| around.0).collect::<Vec<_>>(),
             "window_after" => self.around.iter().map(|around| around.1.unwrap_or(-1)).collect::<Vec<_>>(),
         )

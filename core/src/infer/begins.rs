@@ -1,0 +1,200 @@
+//! Where loss events begin: a first retransmission, a timer that expires within an event, or the ACK that ends an event
+//! while more is known to be lost.
+
+use std::collections::BTreeSet;
+
+use super::events::Finder;
+use super::trace::LossEvent;
+use crate::recovery::DetectedBy;
+use crate::threshold::threshold;
+
+// RFC 6298 section 2: a timer is never set to less than the smoothed round trip, and starts anew with new data
+// acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a quarter of the least round trip). Half: a round
+// trip may have become shorter.
+threshold!(EXPIRES_SHARE: f64 = 0.5, Share);
+// Linux counts from the segment's own sending where another timer was set; no stack waits for less than this.
+threshold!(LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
+// The mildest reduction takes an eighth of the window (Scalable, YeAH, Illinois): what has fallen by half of that was cut.
+threshold!(CUT_SHARE: f64 = 1.0 / 16.0, Share);
+
+/// A send with which an event begins: a retransmission, or the first send behind the ACK that ended the event before.
+#[derive(Clone, Copy)]
+pub(super) struct Start {
+    pub send: usize,
+    /// The retransmission, within the event before, of what this one asks for.
+    pub under_way: Option<usize>,
+}
+
+impl Finder<'_> {
+    /// The sends at which events begin.
+    pub(super) fn starts(&self, forced: &BTreeSet<usize>, cuts_again: bool) -> Vec<Start> {
+        let (trace, seen) = (self.trace, self.seen);
+        let mut starts: Vec<Start> = Vec::new();
+        let (mut recover, mut last_ns) = (i64::MIN, 0);
+        let follow = |starts: &mut Vec<Start>, recover: &mut i64, bound| {
+            while let Some(start) = starts
+                .last()
+                .filter(|_| cuts_again)
+                .and_then(|before| self.following(before.send, *recover, bound))
+            {
+                starts.push(start);
+                *recover = seen.snd_max[start.send - 1];
+            }
+        };
+        for &send in &seen.again {
+            let send = send as usize;
+            follow(&mut starts, &mut recover, send);
+            let una = seen.una_at(send);
+            // RFC 6298 section 5: the timer fired within the event.
+            let expires = || {
+                self.is_silent(send)
+                    && trace.send_offset[send] <= una
+                    && trace.send_ns[send] > last_ns
+            };
+            if una >= recover && self.ends_late(send, recover) {
+                recover = trace.send_end[send];
+            } else if una >= recover || forced.contains(&send) || expires() {
+                let under_way = None;
+                starts.push(Start { send, under_way });
+                recover = seen.snd_max[send - 1];
+                last_ns = trace.send_ns[send];
+            }
+        }
+        follow(&mut starts, &mut recover, trace.send_ns.len());
+        starts
+    }
+
+    /// An event that begins with the ACK that ends the one before: what that ACK asks for was found lost, and sent again,
+    /// within it (RFC 6675 section 5 (2); Linux). Not one whose first send is `bound` or behind it.
+    fn following(&self, begun: usize, recover: i64, bound: usize) -> Option<Start> {
+        let (trace, seen) = (self.trace, self.seen);
+        let over = seen.acked_at(0, recover);
+        trace.sacked.get(over).filter(|&&sacked| sacked > 0)?;
+        let known = |&acks: &u32| acks as usize <= over;
+        let send = seen.acks_before_send.partition_point(known);
+        if send >= bound {
+            return None;
+        }
+        let una = seen.snd_una[over];
+        let again = seen.again[seen.again_within(begun, send)].iter();
+        let under_way = again
+            .map(|&again| again as usize)
+            .find(|&again| (trace.send_offset[again]..trace.send_end[again]).contains(&una));
+        under_way.map(|_| Start { send, under_way })
+    }
+
+    /// Whether the window falls in most of the events that begin as another ends, where that is seen; or is never seen.
+    pub(super) fn cuts_again(&self, found: &[LossEvent]) -> bool {
+        let votes = self.bounded(found).filter(|(event, _)| event.follows);
+        let (falls, stays): (Vec<bool>, Vec<bool>) = votes
+            .filter_map(|(event, bound)| {
+                let first =
+                    (self.seen.acks_before_send[event.first_send] as usize).checked_sub(1)?;
+                let over = self.seen.acked_at(first, event.recover);
+                let is_whole = self.trace.sacked.get(over) == Some(&0)
+                    && self.ack_time(over)
+                        <= self.trace.send_ns.get(bound).map_or(i64::MAX, |&next| next);
+                let before = self.outstanding_after(first)? - self.trace.sacked[first];
+                let after = self.outstanding_after(over).filter(|_| is_whole)?;
+                Some((before - after) as f64 >= CUT_SHARE.get() * before as f64)
+            })
+            .partition(|&falls| falls);
+        falls.len() >= stays.len()
+    }
+
+    /// Whether a recovery goes on at the ACK that seems to end it: nothing but a partial ACK asks for a segment at once.
+    ///
+    /// What was last sent before the recovery was not captured then, or its place is open.
+    fn ends_late(&self, send: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let known = seen.acks_before_send[send] as usize;
+        let Some(moved) = seen.last_moved(known) else {
+            return false;
+        };
+        let before = moved
+            .checked_sub(1)
+            .map_or(i64::MIN, |ack| seen.snd_una[ack]);
+        before < recover
+            && trace.sacked[moved] == 0
+            && trace.send_offset[send] == seen.snd_una[moved]
+            // Cut or overwritten options hide which of the ACKs behind it are duplicates.
+            && known == moved + 1
+            && !self.is_silent(send)
+    }
+
+    /// Whether nothing had been received for long before a send, and the timer may have expired.
+    pub(super) fn is_silent(&self, send: usize) -> bool {
+        let known = self.seen.acks_before_send[send] as usize;
+        known.checked_sub(1).is_none_or(|last| {
+            (self.trace.send_ns[send] - self.trace.ack_ns[last]) as f64 > self.silence
+                && self.can_expire(send, known)
+        })
+    }
+
+    /// Whether the retransmission timer, started by the last ACK of new data or by the segment itself, may be over.
+    fn can_expire(&self, send: usize, known: usize) -> bool {
+        let now_ns = self.trace.send_ns[send];
+        self.seen.last_moved(known).is_none_or(|moved| {
+            (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
+        }) || now_ns - self.sent_before(send) > LEAST_RTO_NS.get()
+    }
+
+    /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.
+    ///
+    /// A timer may expire while duplicate ACKs still come (RFC 6298 section 5.3 restarts it for new data only). With
+    /// SACK a sender may notice by itself (RFC 8985 section 5) and go on: then more than one segment is sent in the
+    /// round trip.
+    pub(super) fn steps_back(&self, event: &LossEvent, bound: usize) -> Vec<usize> {
+        let (trace, seen) = (self.trace, self.seen);
+        let repeated = seen.again_within(event.first_send, bound).filter(|&rank| {
+            let send = seen.again[rank] as usize;
+            trace.send_ns[send] <= event.end_ns
+                && self.is_repeated_since(rank, event.first_send)
+                && trace.send_offset[send] <= seen.una_at(send)
+        });
+        // With SACK two may be one recovery's.
+        let few = match (trace.has_sack, event.restarts) {
+            // RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
+            (false, _) => usize::MAX,
+            (true, true) => 1,
+            (true, false) => 2,
+        };
+        let mut expired: Vec<usize> = Vec::new();
+        for rank in repeated {
+            let send = seen.again[rank] as usize;
+            // Once the timer has expired the sender goes through what is lost from its window of one segment on: only
+            // what has been sent again since then, and is sent once more, is a second expiry. Without SACK it may have
+            // sent again what had arrived: then silence tells as well.
+            let goes_on = expired
+                .last()
+                .is_some_and(|&last| !self.is_repeated_since(rank, last))
+                && (trace.has_sack || !self.is_silent(send));
+            if !goes_on && self.sends_until_answer(send) <= few {
+                expired.push(send);
+            }
+        }
+        expired
+    }
+
+    /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet.
+    ///
+    /// With a restart, or with a recovery that is not over and after which the window is not one segment (RFC 6582: a
+    /// partial ACK may come late).
+    pub(super) fn carries_on(&self, before: &LossEvent, event: &LossEvent) -> bool {
+        let rank = self
+            .seen
+            .again
+            .partition_point(|&again| (again as usize) < event.first_send);
+        let is_probe = [before, event].map(|each| each.detected_by == DetectedBy::Tlp);
+        (before.restarts || !(event.restarts || is_probe[0] || is_probe[1]))
+            && event.una < before.recover
+            && !self.is_repeated_since(rank, before.first_send)
+    }
+
+    /// Segments sent from one on, until it is answered.
+    fn sends_until_answer(&self, send: usize) -> usize {
+        let until_ns = self.ack_time(self.answer(send));
+        let until = self.trace.send_ns.partition_point(|&time| time < until_ns);
+        until.saturating_sub(send)
+    }
+}
