@@ -23,7 +23,7 @@ class Episode:
     It lasts until everything that was outstanding at its first retransmission is acknowledged; a timeout within it
     begins a new one. `restarts`: the sender went back to a window of about one segment (Tahoe, or any sender after a
     timeout). `lost_sent_ns`: when the first lost segment had last been sent before. `sure`: nothing speaks for the
-    other answer. `follows`: it begins with the ACK that ends the event before, which has sent again what is lost already.
+    other answer. `follows`: it begins with the ACK that ends the event before, which has sent again what is lost.
     `window_before`: what was outstanding before the loss, limited transmit (RFC 3042) not counted.
     """
 
