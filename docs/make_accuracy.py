@@ -141,7 +141,8 @@ class Row:
             yield "control", f"{truth['control']} is refuted: {refuted[truth['control']]}"
         elif truth.get("control") and tcp["congestion_control"] not in (None, truth["control"]):
             yield "control", f"{tcp['congestion_control']} for {truth['control']}"
-        if found.slow_starts_truth not in (None, found.slow_starts):
+        is_counted = bool(self.verdict.slow_starts.per_cycle)
+        if is_counted and found.slow_starts_truth not in (None, found.slow_starts):
             yield "slow starts", f"{found.slow_starts} for {found.slow_starts_truth}"
         if found.precision is not None and found.recall is not None and min(found.precision, found.recall) < 1:
             yield (

@@ -112,6 +112,7 @@ class Records:
 
 CAUSES: list[str]
 LIMITS: list[str]
+FATES: list[str]
 DETECTED_BY: list[str]
 DROP_REASONS: list[str]
 SENDER_STATES: dict[str, int]

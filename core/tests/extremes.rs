@@ -7,7 +7,7 @@ use tcptrace_core::congestion::{
 };
 use tcptrace_core::infer::replay::{Event, Room, Unseen, play};
 use tcptrace_core::infer::tape::{Heard, Mark, Tape};
-use tcptrace_core::infer::{Scoreboard, Trace, causes, observe};
+use tcptrace_core::infer::{FATES, Scoreboard, Trace, causes, observe};
 
 /// Rows of a trace: enough for a few loss events.
 const ROWS: usize = 40;
@@ -114,6 +114,11 @@ impl Columns {
         let send_end: Vec<i64> = ends
             .map(|(offset, length)| offset.saturating_add(*length))
             .collect();
+        let fate: Vec<u8> = self
+            .send_offset
+            .iter()
+            .map(|offset| offset.rem_euclid(FATES.len() as i64) as u8)
+            .collect();
         let sack_first: Vec<i64> = (0..=self.ack_ns.len() as i64).map(|ack| 2 * ack).collect();
         let sack_edges: Vec<i64> = self.edges.iter().flat_map(|&(l, r)| [l, r]).collect();
         let sacked: Vec<i64> = self
@@ -126,6 +131,7 @@ impl Columns {
             send_ns: &self.send_ns,
             send_offset: &self.send_offset,
             send_end: &send_end,
+            fate: &fate,
             ack_ns: &self.ack_ns,
             ack_offset: &self.ack_offset,
             rwnd: &self.rwnd,

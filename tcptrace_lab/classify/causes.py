@@ -54,11 +54,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     merged += sum(twice.values())
     total = causes.total()
     if who.vantage == "receiver" and who.put_back is not None:
-        # Every loss lies before the tap: as many as were put back. A flight lost to its end leaves no hole.
-        if total > who.put_back:
-            # What the view sends again beyond that may be the second loss of one segment.
-            merged += total - who.put_back
-            total, causes = who.put_back, Counter({"unknown": who.put_back} if who.put_back else {})
+        # A flight lost to its end leaves no hole.
         largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
         merged += timeouts_unseen(seen) * max(largest, 1)
     return {

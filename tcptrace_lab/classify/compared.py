@@ -69,7 +69,10 @@ class Compared:
 
 
 class Pieces:
-    """The pieces and reductions as columns; `core` has the ACKs of the pieces, `followed` their places among all."""
+    """The pieces and reductions as columns; `core` has the ACKs of the pieces, `followed` their places among all.
+
+    `slack`: by how many segments what was observed may differ (0 at the sender).
+    """
 
     def __init__(self, compared: Compared) -> None:
         heard, smss = compared.heard, compared.smss
@@ -107,9 +110,16 @@ class Pieces:
             observed=rows_of[2],
             is_threshold=rows_of[4].astype(bool),
         )
-        self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
+        self.scale, self.observed, self.slack = np.empty(len(parts)), np.empty(len(parts)), np.zeros(len(parts))
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
         self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
+        if len(heard.timeline.slack):
+            slack = heard.timeline.slack / smss
+            self.slack[self.followed] = [slack[rows].max() for rows in acks]
+            marked = np.array(heard.marks.ack, dtype=np.int64)
+            self.slack[self.reductions.place] = (
+                slack[self.ack[self.reductions.place]] + slack[marked[self.reductions.mark]]
+            )
 
     def __len__(self) -> int:
         return len(self.parts)

@@ -16,7 +16,7 @@ from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.sender import NOT_SENT
-from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.timeline import LOST, Ints
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Connection
@@ -68,7 +68,8 @@ class Frames:
         flow = connection.flows[verdict.who.direction]
         self.ack: Ints = flow.acks["packet"].to_numpy() + 1
         # What came late to a tap away from the sender was sent all the same.
-        left_out = NOT_SENT if verdict.who.view is None else COPIES
+        is_rebuilt = len(timeline.fate) > 0
+        left_out = COPIES if is_rebuilt else NOT_SENT
         sent = flow.segments[(flow.segments["length"] > 0) & ~flow.segments["cause"].isin(left_out)]
         frames, offsets = sent["packet"].to_numpy() + 1, sent["offset"].to_numpy()
         if len(frames) == len(timeline.send_ns) and np.array_equal(offsets, timeline.send_offset):
@@ -76,8 +77,7 @@ class Frames:
             return
         # A timeline rebuilt away from its sender: the copies of a segment in their order, without those put back.
         self.send = np.full(len(timeline.send_ns), MISSING, dtype=np.int64)
-        view = verdict.who.view
-        is_seen = np.ones(len(self.send), dtype=bool) if view is None else ~view.is_put_back
+        is_seen = timeline.fate != LOST if is_rebuilt else np.ones(len(self.send), dtype=bool)
         ours, theirs = np.flatnonzero(is_seen), np.arange(len(frames))
         ours = ours[np.argsort(timeline.send_offset[ours], kind="stable")]
         theirs = theirs[np.argsort(offsets, kind="stable")]

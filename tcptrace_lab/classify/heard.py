@@ -222,7 +222,7 @@ class Heard:
 
     def _limited(self) -> tuple[Ints, Bools]:
         """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
-        table = self.seen.window_columns
+        table = self.timeline.observed.windows()
         # A row per ACK, and one per restart behind its ACK's.
         at = np.searchsorted(table["time_ns"], self.timeline.ack_ns, side="left")
         rows = np.minimum(at, len(table["time_ns"]) - 1)

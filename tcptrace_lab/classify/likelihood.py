@@ -155,7 +155,7 @@ def open_of(tape: Tape) -> Floats:
     shares = np.zeros(len(pieces))
     for part, share in FITS_SHARES.items():
         shares[pieces.parts == part] = share
-    return FITS_SEGMENTS + shares * pieces.scale
+    return FITS_SEGMENTS + shares * pieces.scale + pieces.slack
 
 
 def noise_of(replays: Sequence[Replay]) -> float:

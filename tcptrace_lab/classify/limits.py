@@ -23,8 +23,6 @@ CAUGHT_UP_ROUNDS = 4
 STEADY_ROUNDS = 32
 STEADY_SHARE = 0.1
 UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
-# A rebuilt flight that is open by more than this part does not tell which window it fills.
-OPEN_SHARE = 0.05
 # Nearer to the offered window it may be that.
 WITHIN_RWND = 0.7
 
@@ -97,14 +95,13 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
     timeline = seen.timeline
     if not len(timeline.slack) or len(timeline.send_ns) < 2:
         return {}
-    is_open = timeline.slack > np.maximum(timeline.smss, OPEN_SHARE * seen.flight)
     until = int(timeline.send_ns[-1])
     spans = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
     columns = timeline.observed.windows()
     at = np.maximum(np.searchsorted(columns["time_ns"], timeline.ack_ns, side="right") - 1, 0)
     limited, whole = columns["limited_by"][at], until - timeline.start_ns
     return {
-        name: float(spans[is_open & (limited == LIMITS.index(name))].sum()) / whole
+        name: float(spans[timeline.is_open & (limited == LIMITS.index(name))].sum()) / whole
         for name in ("cwnd", "rwnd")
         if whole > 0
     }

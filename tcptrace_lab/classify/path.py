@@ -25,6 +25,8 @@ SAME_QUEUE_SHARE = 0.25
 ENOUGH_SAMPLES = 32
 # Below this part of the bottleneck's rate the queue must have been empty.
 IDLE_LOAD = 0.95
+# Of another flow's queue so many packets may be its own.
+OWN_PACKETS = 2.0
 # One early answer may be a host's: so many of the least round trips must have been met at an idle load.
 IDLE_SAMPLES = 3
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
@@ -93,6 +95,10 @@ def infer_path(
         least = float(timeline.rtt[1].min())
         method = f"{base.method.partition(';')[0]}, less the queue that another flow met then"
         base = Estimate(value=(least - standing_ns) / 1e9, low=None, high=least / 1e9, method=method)
+    elif others and pps.value is not None and base.low is not None:
+        # So short a queue may be this flow's own, or another's.
+        low = base.low - standing_ns / 1e9 - OWN_PACKETS / pps.value
+        base, standing_ns = Estimate(value=base.value, low=max(low, 0.0), high=base.high, method=base.method), 0
     else:
         standing_ns = 0
     at_loss, queue = queues(seen, pps.value, standing_ns)
@@ -121,11 +127,13 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
     """Away from the sender a data segment's round trip at the tap is a part of the path's, and so is its queue."""
     base = unknown("not captured at the sender, and no handshake")
     if handshake_rtt_s is not None:
+        # A handshake may have been slow (a host that slept, a queue): only what was measured twice bounds from below,
+        # and what was inferred measures nothing.
         _, samples = seen.timeline.rtt
-        # A handshake may have been slow (a host that slept, a queue): only what was measured twice bounds from below.
+        is_measured = len(samples) and not len(seen.timeline.slack)
         base = Estimate(
             value=handshake_rtt_s,
-            low=min(float(samples.min()) / 1e9, handshake_rtt_s) if len(samples) else None,
+            low=min(float(samples.min()) / 1e9, handshake_rtt_s) if is_measured else None,
             # A full packet takes longer, at each node that it passes.
             high=None,
             method="the handshake's whole round trip, both sides of the tap (its packets are small)",

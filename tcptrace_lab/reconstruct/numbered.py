@@ -27,9 +27,10 @@ def counts_packets(ip_id: Ints) -> bool:
 def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) -> Sends | None:
     """A number that is missing between two arrivals was a packet. None: the host does not count.
 
-    While a recovery goes on it carried the lowest hole that was open and had not been sent again before. Before the
-    first retransmission it was new data, the last of the window: it fills no hole when it comes, for nothing was sent
-    above it, but it comes more than a turn later.
+    While a recovery goes on it carried the lowest hole that was open and had not been sent again before; of a sender
+    that goes back over what had arrived, what stands between its neighbours. Before the first retransmission it was
+    new data, the last of the window: it fills no hole when it comes, for nothing was sent above it, but it comes more
+    than a turn later.
     """
     arrived = np.flatnonzero(whole.row >= 0)
     steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
@@ -46,11 +47,18 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     arrived = np.flatnonzero(whole.row >= 0)
     below = reached(whole.offset, whole.end)
     again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
+    goes_back = np.isin(np.arange(len(whole.row)), np.setdiff1d(again, filled))
     places: list[int] = []
     found: list[tuple[int, int]] = []
     tried: dict[int, int] = {}
     for gap in gaps.tolist():
         place, wanted = int(arrived[gap + 1]), int(missing[gap])
+        behind = int(arrived[gap]) + 1
+        between = range(int(whole.end[behind - 1]), int(whole.offset[behind]), smss)
+        if (goes_back[behind - 1] or goes_back[behind]) and len(between) == wanted and between.stop <= below[behind]:
+            places += [behind] * wanted
+            found += [(left, left + smss) for left in between]
+            continue
         # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
         begun = int(np.searchsorted(lost, place, side="left"))
         first = max(begun - MOST_HOLES, 0)

@@ -78,7 +78,9 @@ class Reconstruction:
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        return phases(self.timeline, self.stretches, self.episodes, self.flight, self.window_columns["limited_by"])
+        return phases(
+            self.timeline, self.stretches, self.episodes, self.flight, self.timeline.observed.windows()["limited_by"]
+        )
 
     def columns(self, table: str) -> dict[str, Any]:
         """One of the tables without pandas: -1 for NA, a limit as its place in `LIMITS`."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES
+from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
 from tcptrace_lab.reconstruct.unheard import unheard_by_window, with_unheard
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
@@ -33,6 +33,8 @@ BLURRED_SHARE = 0.25
 LOST_ACKS_SHARE = 0.1
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
+# Of the packets of others that its host sent meanwhile: with fewer numbers skipped they had numbers of their own.
+SKIPPED_SHARE = 0.5
 # Of a connection's own bytes: with so many of others beside them the time between its segments is theirs too.
 BESIDE_SHARE = 0.1
 
@@ -72,7 +74,7 @@ def senders(capture: Capture) -> Iterator[Sender]:
 
 def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     """The sender of one direction (0: the client), by default of the one with more data."""
-    row = connection.row
+    row = _with_handshakes(connection)
     if direction is None:
         direction = int(row["unique_bytes_server"] > row["unique_bytes_client"])
     side, other = SIDES[direction], SIDES[1 - direction]
@@ -93,12 +95,11 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         tap = replace(tap, tap_lost_acks=unheard_by_window(timeline))
     if not where.is_at_sender:
         has_start, flow = bool(row["from_start"]), connection.flows[direction]
-        captured = len(timeline.send_ns)
         segments, acks = flow.columns
         stamps = acks["ts_val"]
         if where.place == "receiver" and tap.tap_lost_acks > LOST_ACKS_SHARE * tap.acks:
             timeline, stamps = with_unheard(timeline, segments, stamps)
-        is_alone = _numbers_alone(connection, str(row[side]))
+        is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
         timeline, view = away_from_sender(
             timeline,
             flow,
@@ -109,7 +110,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             is_alone=is_alone,
             shares_path=_shares_path(connection),
         )
-        put_back = len(timeline.send_ns) - captured if view is None else int(np.count_nonzero(view.is_put_back))
+        put_back = int(np.count_nonzero(timeline.fate == LOST))
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -120,7 +121,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         where=where,
         handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
         # What was put back is not unseen.
-        lost_before_tap=0 if len(timeline.slack) else int(passed.fills.sum()),
+        lost_before_tap=0 if len(timeline.fate) else int(passed.fills.sum()),
         missing_bytes=int(row[f"missing_bytes_{side}"]),
         timeline=timeline,
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why), truncated=_truncated(connection)),
@@ -130,13 +131,40 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     )
 
 
-def _numbers_alone(connection: Connection, host: str) -> bool:
-    """Whether no other connection of the capture may have taken some of a host's IP identifications meanwhile."""
+def _with_handshakes(connection: Connection) -> Any:
+    """The connection's row, with the shortest handshake of all from the one host to the other: its own may have waited
+    in a queue that another filled, or for a SYN that was lost."""
+    row = connection.row
+    if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
+        return row
+    table = connection.capture.connections
+    of_pair = (table["client"] == row["client"]) & (table["server"] == row["server"])
+    least = table.loc[of_pair, [f"handshake_rtt_ns_{side}" for side in SIDES]].min()
+    return {**row, **least, "handshake_rtt_ns": least.sum(skipna=False)}
+
+
+def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:
+    """Whether no other connection of the capture may have taken some of a host's IP identifications meanwhile.
+
+    A host with one counter for all skips as many numbers here as it sends packets of others; one with a counter for
+    each connection (Linux) skips those of its own that never reached the tap.
+    """
     if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
         return len(connection.capture) == 1
-    table = connection.capture.connections
-    of_host = (table["client"] == host) | (table["server"] == host)
-    return int((of_host & _meanwhile(connection)).sum()) <= 1
+    table, row = connection.capture.connections, connection.row
+    begin, length = int(row["start_ns"]), int(row["duration_ns"])
+    others = 0.0
+    for own in SIDES:
+        of_host = ((table[own] == row[side]) & (table["id"] != connection.id)).to_numpy()
+        starts, lasts = (table[name].to_numpy()[of_host] for name in ("start_ns", "duration_ns"))
+        shared = np.minimum(starts + lasts, begin + length) - np.maximum(starts, begin)
+        sent = table[f"packets_{own}"].to_numpy()[of_host]
+        others += float((sent * np.clip(shared / np.maximum(lasts, 1), 0.0, 1.0)).sum())
+    if not others:
+        return True
+    steps = np.diff(ip_id) % IP_ID_SPACE
+    skipped = (steps - 1)[(steps > 1) & (steps < IP_ID_SPACE // 2)].sum()
+    return bool(skipped < SKIPPED_SHARE * others)
 
 
 def _shares_path(connection: Connection) -> bool:

@@ -22,11 +22,9 @@ from tcptrace_lab.reconstruct.echoes import Bounds, gives_back, in_order, named,
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.sent_order import sends
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
-from tcptrace_lab.reconstruct.vantage import Vantage
+from tcptrace_lab.reconstruct.timeline import ARRIVED, LOST, OPEN_SHARE, UNKNOWN, Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.vantage import Place, Vantage
 
-# The flight is unsure where the ACKs it may hang on leave more than this share of it open (and more than a segment).
-UNSURE_SHARE = 0.05
 # A view in which half of the flights are open by more than this share shows losses, and no window.
 MOST_OPEN = 0.25
 # Behind a pause the application releases what it writes, all at once, and the queue alone spaces it: with more of the
@@ -60,7 +58,7 @@ WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SenderView:
-    """A timeline rebuilt away from its sender. `is_put_back`: sends that the tap never saw.
+    """A timeline rebuilt away from its sender. Its `fate` tells the sends that the tap never saw.
 
     `slack`: by how many bytes the flight after each ACK may differ; `unsure`: the share of the ACKs where that is more
     than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen. `shows_window`: not where
@@ -68,7 +66,6 @@ class SenderView:
     """
 
     timeline: Timeline
-    is_put_back: Bools
     slack: Ints
     unsure: float
     turn_ns: int
@@ -95,14 +92,12 @@ def away_from_sender(
     `is_alone`: no other connection of the sender's host took some of its IP identifications; `shares_path`: others'
     segments stand between its own.
     """
-    place = WORDS[where.place]
-    # In a handshake the turn is that of small packets; without one it has to be found.
-    hint_ns = where.to_sender_ns if has_start else None
     whole = replace(timeline, has_start=has_start)
     segments = flow.segments.assign(time_ns=sent_ns)
     if not is_alone:
         segments = segments.assign(ip_id=0)
-    view = sender_view(whole, segments, stamps, place=place, hint_ns=hint_ns)
+    # In a handshake the turn is that of small packets; without one it has to be found.
+    view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns)
     if view is None:
         return timeline, None
     is_told = view.shows_window and not (shares_path and view.how != "timestamps")
@@ -110,22 +105,38 @@ def away_from_sender(
 
 
 def sender_view(
-    timeline: Timeline, segments: Any, stamps: Ints, *, place: str, hint_ns: int | None = None
+    timeline: Timeline, segments: Any, stamps: Ints, *, place: Place, hint_ns: int | None = None
 ) -> SenderView | None:
-    """The sender's timeline from its flow's columns as captured elsewhere; None where they cannot carry it.
+    """The sender's timeline from its flow's columns as captured elsewhere; None where one direction is missing.
 
     `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced. `hint_ns`: the way
     to the sender and back as the handshake shows it.
     """
     seen = arrivals(segments, timeline.smss)
-    if len(seen.offset) < FEW_ECHOES or not len(stamps):
+    if not len(seen.offset) or not len(stamps):
         return None
-    if seen.stamp is None or (stamps < 0).any():
-        return _by_rhythm(timeline, seen, place, hint_ns)
-    return _by_timestamps(timeline, seen, stamps, place)
+    view = None
+    if len(seen.offset) >= FEW_ECHOES:
+        has_stamps = seen.stamp is not None and (stamps >= 0).all()
+        view = (
+            _by_timestamps(timeline, seen, stamps, place) if has_stamps else _by_rhythm(timeline, seen, place, hint_ns)
+        )
+    return view or _by_order(timeline, seen, place, hint_ns)
 
 
-def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str) -> SenderView | None:
+def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:
+    """What was sent, and lost, in which order; when is open between what had come before and what came."""
+    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
+    times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
+    release = np.searchsorted(timeline.ack_ns, times, side="right") - 1
+    whole = int((left.end - left.offset).sum())
+    slack = np.full(len(timeline.ack_ns), whole, dtype=np.int64)
+    kind = _Kind(place=place, how="the order of its segments", turn_ns=turn_ns or 0, slack=slack, written=1.0)
+    return _view(timeline, left, release, times, kind)
+
+
+def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place) -> SenderView | None:
     assert seen.stamp is not None
     assert seen.echo is not None
     echoed = named(seen.echo, stamps)
@@ -138,7 +149,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str)
     is_full = seen.end - seen.offset >= timeline.smss
     full_turn_ns = int(taken[known & is_full].min()) if (known & is_full).any() else turn_ns
     latest = seen.time_ns - np.where(is_full, full_turn_ns, turn_ns)
-    left = sends(seen, timeline.smss, turn_ns)
+    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, latest)
     release, slack = released_by(timeline, left, bounds)
     owed = gives_back(echoed, seen.end - seen.offset, delivered(timeline), timeline.snd_una)
@@ -147,11 +158,11 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: str)
     return _view(timeline, left, release, times, _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack))
 
 
-def _by_rhythm(timeline: Timeline, seen: Arrivals, place: str, hint_ns: int | None) -> SenderView | None:
+def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | None) -> SenderView | None:
     found = rhythm(timeline, seen, hint_ns)
     if found is None:
         return None
-    left = sends(seen, timeline.smss, found.turn_ns)
+    left = sends(seen, timeline.smss, found.turn_ns, has_start=timeline.has_start)
     bounds = released_between(timeline, seen, left, found)
     release, open_bytes = released_by(timeline, left, bounds)
     begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
@@ -178,7 +189,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: str, hint_ns: int | No
 class _Kind:
     """What a view rests on. `written`: the share of the sends behind a pause of the application."""
 
-    place: str
+    place: Place
     how: str
     turn_ns: int
     slack: Ints
@@ -187,7 +198,7 @@ class _Kind:
 
 def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView | None:
     share = _open_share(timeline, left, release, kind.slack)
-    unsure = float(np.mean(share > UNSURE_SHARE))
+    unsure = float(np.mean(share > OPEN_SHARE))
     note = _note(kind, left, unsure)
     return SenderView(
         timeline=replace(
@@ -195,10 +206,11 @@ def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Ki
             send_ns=times,
             send_offset=left.offset,
             send_end=left.end,
+            # At the receiver's tap nothing is lost behind.
+            fate=np.where(left.is_put_back, LOST, ARRIVED if kind.place == "receiver" else UNKNOWN).astype(np.uint8),
             slack=kind.slack,
             notes=(*timeline.notes, note),
         ),
-        is_put_back=left.is_put_back,
         slack=kind.slack,
         unsure=unsure,
         turn_ns=kind.turn_ns,
@@ -328,7 +340,7 @@ def _open_share(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> 
 def _note(kind: _Kind, left: Sends, unsure: float) -> str:
     put_back = int(np.count_nonzero(left.is_put_back))
     note = (
-        f"{kind.place}: the sender's times are those of the ACKs that released its segments (by {kind.how}); "
+        f"{WORDS[kind.place]}: the sender's times are those of the ACKs that released its segments (by {kind.how}); "
         f"{put_back} segments that did not reach the tap are put back"
     )
     return note + (f"; after {unsure:.0%} of the ACKs the flight is known to more than 5 % only" if unsure else "")

@@ -13,12 +13,23 @@ from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Send
 from tcptrace_lab.reconstruct.numbered import counts_packets, with_missing_numbers
 from tcptrace_lab.reconstruct.sender_clock import Ints
 
+# What comes so soon behind what left after it was overtaken, where nothing numbers the packets: paths reorder within
+# milliseconds, and no answer takes less than a part of the shortest turn, which may itself be known too long.
+SWAPPED_NS = 3_000_000
+SWAPPED_SHARE = 0.25
 
-def sends(seen: Arrivals, smss: int, turn_ns: int) -> Sends:
-    """`turn_ns`: from the tap to the sender and back. Nothing that answers news from the tap can come sooner."""
+
+def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False) -> Sends:
+    """`turn_ns`: from the tap to the sender and back. Nothing that answers news from the tap can come sooner. None: not
+    known, so that what was sent twice shows by its number only.
+
+    `has_start`: offset 0 is the connection's first byte, so what lies before the first arrival was lost as well.
+    """
     order = _order(seen, turn_ns)
     offset, end = seen.offset[order], seen.end[order]
     top = reached(offset, end)
+    if has_start and len(top):
+        top[0] = 0
     gaps = np.flatnonzero(offset > top)
     sizes = offset[gaps] - top[gaps]
     # A hole as wide as all that was captured is no loss: it is put back as one piece, so that memory stays bounded.
@@ -36,11 +47,12 @@ def sends(seen: Arrivals, smss: int, turn_ns: int) -> Sends:
     whole = Sends(
         row=np.insert(order, before, -1), offset=np.insert(offset, before, left), end=np.insert(end, before, right)
     )
-    counted = with_missing_numbers(whole, seen, smss, turn_ns)
-    return _with_lost_again(whole, seen, turn_ns) if counted is None else counted
+    later_ns = NEVER if turn_ns is None else turn_ns
+    counted = with_missing_numbers(whole, seen, smss, later_ns)
+    return _with_lost_again(whole, seen, later_ns) if counted is None else counted
 
 
-def _order(seen: Arrivals, turn_ns: int) -> Ints:
+def _order(seen: Arrivals, turn_ns: int | None) -> Ints:
     """The arrivals in the order of leaving."""
     count = len(seen.offset)
     index = np.arange(count)
@@ -53,9 +65,10 @@ def _order(seen: Arrivals, turn_ns: int) -> Ints:
         steps = (seen.ip_id[below] - seen.ip_id[above]) % IP_ID_SPACE
         overtaken = steps > IP_ID_SPACE // 2
         # An identification that went round says nothing.
-        overtaken &= seen.time_ns[below] - seen.time_ns[above] < max(turn_ns, 1) * 4
+        overtaken &= seen.time_ns[below] - seen.time_ns[above] < (NEVER if turn_ns is None else max(turn_ns, 1) * 4)
     else:
-        overtaken = seen.time_ns[below] - seen.time_ns[above] < turn_ns
+        soon_ns = SWAPPED_NS if turn_ns is None else min(turn_ns, max(SWAPPED_NS, int(SWAPPED_SHARE * turn_ns)))
+        overtaken = seen.time_ns[below] - seen.time_ns[above] < soon_ns
     if seen.stamp is not None:
         later = seen.stamp[below] - seen.stamp[above]
         overtaken = (later < 0) | ((later == 0) & overtaken)

@@ -21,6 +21,12 @@ from tcptrace_lab.reconstruct.scoreboard import Scoreboard
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+
+# A rebuilt flight that is open by more than this part, and a segment, does not tell a window.
+OPEN_SHARE = 0.05
+# What a tap away from the sender knows of a send.
+UNKNOWN, LOST, ARRIVED = range(len(_core.FATES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +58,8 @@ class Timeline:
     dsacks: tuple[tuple[int, int], ...] = field(default=())
     sack_first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sack_edges: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Captured away from the sender: what became of each send (core/src/infer/trace.rs; empty: not known).
+    fate: Bytes = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     # By how many bytes the flight after each ACK may differ (empty: by none), where it was not captured but inferred.
     slack: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -102,6 +110,13 @@ class Timeline:
     def last_moved(self) -> Ints:
         """The last ACK up to each that moved `snd_una`; -1: none yet."""
         return self._column("last_moved")
+
+    @cached_property
+    def is_open(self) -> Bools:
+        """After each ACK, whether a rebuilt flight is open by so much that it does not tell which window it fills."""
+        flight = self._column("flight")
+        found: Bools = self.slack > np.maximum(self.smss, OPEN_SHARE * flight)
+        return found
 
     @property
     def first_offset(self) -> int:

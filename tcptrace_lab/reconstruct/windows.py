@@ -25,7 +25,7 @@ UNKNOWN = -1
 
 def window_columns(timeline: Timeline) -> dict[str, Ints]:
     """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; -1: unknown), limited_by as
-    a place in LIMITS."""
+    a place in LIMITS (-1: either window)."""
     columns = timeline.observed.windows()
     return _widened(columns, timeline) if len(timeline.slack) else columns
 
@@ -51,10 +51,15 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
     """The bounds, as far apart as the flight is uncertain."""
     at = np.maximum(np.searchsorted(timeline.ack_ns, columns["time_ns"], side="right") - 1, 0)
     slack, high = timeline.slack[at], columns["cwnd_high"]
+    limited = columns["limited_by"]
+    is_either = timeline.is_open[at] & ((limited == CWND) | (limited == RWND))
+    flight = timeline.observed.column("flight")
+    may_be_rwnd = is_either & (flight + timeline.slack + timeline.smss > timeline.rwnd)[at]
     return {
         **columns,
+        "limited_by": np.where(is_either, UNKNOWN, limited),
         "cwnd_low": np.maximum(columns["cwnd_low"] - slack, np.minimum(columns["cwnd_low"], timeline.smss)),
-        "cwnd_high": np.where(high == UNKNOWN, UNKNOWN, high + slack),
+        "cwnd_high": np.where((high == UNKNOWN) | may_be_rwnd, UNKNOWN, high + slack),
     }
 
 

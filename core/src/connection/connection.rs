@@ -188,7 +188,12 @@ impl Connection {
         }
         if packet.is_ack() {
             let window = mine.window.unwrap_or(u64::from(packet.window));
+            let had_none = other.counts.handshake_rtt.is_none();
             let outcome = other.on_ack(packet, window, is_copy);
+            if had_none && !mine.begins_with(packet) {
+                // What answered the SYN first was lost before the tap: this came later.
+                other.counts.handshake_rtt = None;
+            }
             mine.counts.dup_acks += u64::from(outcome.is_dup);
             mine.counts.dsacks += u64::from(outcome.is_dsack);
         }

@@ -123,6 +123,11 @@ impl Flow {
         self.base == Some(seq)
     }
 
+    /// Whether nothing that this side sent lies between its SYN, if that was seen, and this packet.
+    pub fn begins_with(&self, packet: &Packet<'_>) -> bool {
+        self.isn.is_none_or(|isn| packet.seq.wrapping_sub(isn) <= 1)
+    }
+
     /// RFC 9293 section 3.8.4: nothing sent, one below `SND.NXT`, to make the peer answer.
     pub fn is_keep_alive(&self, packet: &Packet<'_>) -> bool {
         packet.is_pure_ack()

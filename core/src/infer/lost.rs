@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
+use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::threshold::threshold;
 
 // What is answered later than this part of the least round trip answers itself: stamps and small ACKs leave a little.
@@ -85,6 +85,7 @@ pub fn lost(
         base_rtt_ns,
         last_una: seen.snd_una.last().copied().unwrap_or(0),
     };
+    let needless = lost_needlessly(trace, repeats, judge.last_una);
     for (number, event) in events.iter().enumerate() {
         let bound = events
             .get(number + 1)
@@ -101,16 +102,17 @@ pub fn lost(
             let send = seen.again[rank] as usize;
             let copy = repeats[rank].map_or(send, |copy| copy as usize);
             for packet in packets_of(trace, send) {
-                let (is_spurious, is_answered) =
-                    match judge.packet(event, send, &packet, first, stood) {
-                        State::Lost { is_answered } => (false, is_answered),
-                        State::Spurious => (true, true),
-                        State::Possible => {
-                            found.possible += 1;
-                            continue;
-                        }
-                        State::Arrived => continue,
-                    };
+                let state = told_by_tap(trace, event, copy)
+                    .unwrap_or_else(|| judge.packet(event, send, &packet, first, stood));
+                let (is_spurious, is_answered) = match state {
+                    State::Lost { is_answered } => (false, is_answered),
+                    State::Spurious => (true, true),
+                    State::Possible => {
+                        found.possible += 1;
+                        continue;
+                    }
+                    State::Arrived => continue,
+                };
                 let row = Lost {
                     time_ns: trace.send_ns[copy],
                     offset: packet.start,
@@ -120,6 +122,19 @@ pub fn lost(
                 };
                 rows.push((row, send, is_answered));
             }
+        }
+        for send in needless
+            .iter()
+            .filter(|send| (event.first_send..bound).contains(*send))
+        {
+            let row = Lost {
+                time_ns: trace.send_ns[*send],
+                offset: trace.send_offset[*send],
+                length: trace.send_end[*send] - trace.send_offset[*send],
+                event: number,
+                is_spurious: false,
+            };
+            rows.push((row, *send, true));
         }
         // A sender that sends needlessly may have done so with what the capture's end leaves without an answer.
         if rows.iter().any(|(row, ..)| row.is_spurious) {
@@ -139,6 +154,35 @@ pub fn lost(
         }
     }
     found
+}
+
+/// What a tap away from the sender knows of the copy that was sent again: whether it passed.
+fn told_by_tap(trace: &Trace, event: &LossEvent, copy: usize) -> Option<State> {
+    match trace.fate.get(copy) {
+        Some(&LOST_ON_WAY) => Some(State::Lost { is_answered: true }),
+        // A restarted sender goes back over everything.
+        Some(&ARRIVED) if event.restarts => Some(State::Arrived),
+        Some(&ARRIVED) => Some(State::Spurious),
+        _ => None,
+    }
+}
+
+/// Sends that were lost before the tap and never sent again: copies of what had arrived.
+fn lost_needlessly(trace: &Trace, repeats: &[Option<u32>], last_una: i64) -> Vec<usize> {
+    let mut is_needless: Vec<bool> = trace
+        .fate
+        .iter()
+        .zip(trace.send_end)
+        .map(|(&fate, &end)| fate == LOST_ON_WAY && end <= last_una)
+        .collect();
+    for copy in repeats.iter().flatten() {
+        if let Some(flag) = is_needless.get_mut(*copy as usize) {
+            *flag = false;
+        }
+    }
+    (0..is_needless.len())
+        .filter(|&send| is_needless[send])
+        .collect()
 }
 
 /// The packets of a send: a super-segment (offload) is as many as it was cut into, each with its own fate.

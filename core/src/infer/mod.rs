@@ -37,5 +37,5 @@ pub use rtt::RoundTrips;
 pub use scoreboard::Scoreboard;
 pub use sequence::Sequence;
 pub use stretches::{Begin, Stretch};
-pub use trace::{LossEvent, Trace, TraceError};
+pub use trace::{FATES, LossEvent, Trace, TraceError};
 pub use windows::{UNKNOWN, Windows};

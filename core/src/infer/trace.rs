@@ -18,6 +18,12 @@ const LARGEST_SEGMENT: i64 = 1 << 24;
 // A place is also counted backwards, in 32 bits.
 const MOST_ROWS: usize = i32::MAX as usize;
 
+/// What a tap away from its sender knows of a send, as places in `Trace::fate`: that it did not come so far, or that it
+/// arrived (at the receiver's tap nothing is lost behind).
+pub const FATES: [&str; 3] = ["unknown", "lost_on_way", "arrived"];
+pub const LOST_ON_WAY: u8 = 1;
+pub const ARRIVED: u8 = 2;
+
 /// One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trace<'a> {
@@ -25,6 +31,8 @@ pub struct Trace<'a> {
     pub send_ns: &'a [i64],
     pub send_offset: &'a [i64],
     pub send_end: &'a [i64],
+    /// What became of each (empty: not known).
+    pub fate: &'a [u8],
     /// Segments of the other side that carry an ACK number.
     pub ack_ns: &'a [i64],
     pub ack_offset: &'a [i64],
@@ -85,6 +93,11 @@ impl Trace<'_> {
         for (name, found, wanted) in [
             ("send_offset", self.send_offset.len(), sends),
             ("send_end", self.send_end.len(), sends),
+            (
+                "fate",
+                self.fate.len(),
+                if self.fate.is_empty() { 0 } else { sends },
+            ),
             ("ack_offset", self.ack_offset.len(), acks),
             ("rwnd", self.rwnd.len(), acks),
             ("is_bare", self.is_bare.len(), acks),

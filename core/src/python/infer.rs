@@ -15,6 +15,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dsacks, module)?)?;
     module.add_function(wrap_pyfunction!(slow_starts_per_cycle, module)?)?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
+    module.add("FATES", infer::FATES.to_vec())?;
     module.add("BEGINS", infer::Begin::ALL.map(|(_, name)| name).to_vec())
 }
 
@@ -35,6 +36,7 @@ pub struct Columns<'py> {
     send_ns: PyReadonlyArray1<'py, i64>,
     send_offset: PyReadonlyArray1<'py, i64>,
     send_end: PyReadonlyArray1<'py, i64>,
+    fate: PyReadonlyArray1<'py, u8>,
     ack_ns: PyReadonlyArray1<'py, i64>,
     ack_offset: PyReadonlyArray1<'py, i64>,
     rwnd: PyReadonlyArray1<'py, i64>,
@@ -58,6 +60,7 @@ impl<'py> FromPyObject<'_, 'py> for Columns<'py> {
             send_ns: column(&timeline, "send_ns")?,
             send_offset: column(&timeline, "send_offset")?,
             send_end: column(&timeline, "send_end")?,
+            fate: column(&timeline, "fate")?,
             ack_ns: column(&timeline, "ack_ns")?,
             ack_offset: column(&timeline, "ack_offset")?,
             rwnd: column(&timeline, "rwnd")?,
@@ -94,6 +97,7 @@ impl Columns<'_> {
             send_ns: self.send_ns.as_slice()?,
             send_offset: self.send_offset.as_slice()?,
             send_end: self.send_end.as_slice()?,
+            fate: self.fate.as_slice()?,
             ack_ns: self.ack_ns.as_slice()?,
             ack_offset: self.ack_offset.as_slice()?,
             rwnd: self.rwnd.as_slice()?,
