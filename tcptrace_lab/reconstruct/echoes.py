@@ -9,6 +9,8 @@ import numpy as np
 from tcptrace_lab.reconstruct.arrivals import Sends
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 
+# Probes lie above an edge as well: rarely.
+STALE_SHARE = 0.01
 # Fewer groups than this show no habit.
 FEW_GROUPS = 16
 
@@ -38,6 +40,19 @@ def among(echo: Ints, clock: Ints) -> Bounds:
     last = np.searchsorted(clock, echo, side="right") - 1
     first = np.searchsorted(clock, clock[np.maximum(last, 0)], side="left")
     return Bounds(low=np.where(last >= 0, first, -1), high=last)
+
+
+def are_stale(echoed: Bounds, ends: Ints, edges: Ints, slack: int) -> bool:
+    """Whether segments lie above the right edge of the newest ACK that they name: their sender had heard a newer one.
+
+    Some stacks take the TSval of data only (RFC 1323, whose test of what to echo no bare ACK passes): theirs stands
+    still. `edges`: the right edge offered by each ACK.
+    """
+    known = echoed.high >= 0
+    if not known.any():
+        return False
+    offered = np.maximum.accumulate(edges)[echoed.high[known]]
+    return bool(np.mean(ends[known] > offered + slack) > STALE_SHARE)
 
 
 def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:

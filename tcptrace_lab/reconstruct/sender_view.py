@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, arrivals, reached
-from tcptrace_lab.reconstruct.echoes import Bounds, gives_back, in_order, named, turns
+from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, turns
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.sent_order import sends
@@ -117,11 +117,16 @@ def sender_view(
         return None
     view = None
     if len(seen.offset) >= FEW_ECHOES:
-        has_stamps = seen.stamp is not None and (stamps >= 0).all()
+        has_stamps = seen.echo is not None and bool((stamps >= 0).all()) and not _is_stale(timeline, seen, stamps)
         view = (
             _by_timestamps(timeline, seen, stamps, place) if has_stamps else _by_rhythm(timeline, seen, place, hint_ns)
         )
     return view or _by_order(timeline, seen, place, hint_ns)
+
+
+def _is_stale(timeline: Timeline, seen: Arrivals, stamps: Ints) -> bool:
+    assert seen.echo is not None
+    return are_stale(named(seen.echo, stamps), seen.end, timeline.ack_offset + timeline.rwnd, timeline.smss)
 
 
 def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:

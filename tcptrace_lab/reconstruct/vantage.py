@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.echoes import among, turns, unwrapped_both
+from tcptrace_lab.reconstruct.echoes import among, are_stale, turns, unwrapped_both
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
@@ -188,12 +188,15 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
         return None
     times, full = segments["time_ns"][sent], segments["length"][sent] >= timeline.smss
     echo, clock = unwrapped_both(echoes, stamps)
+    edges, ends = timeline.ack_offset + timeline.rwnd, (segments["offset"] + segments["length"])[sent]
     # Behind the last ACK none is newer.
     passed = np.append(timeline.ack_ns, np.iinfo(np.int64).max)
     least, least_full, waited = [], [], 0
     for first in range(0, len(echo), AT_ONCE):
         part = slice(first, first + AT_ONCE)
         echoed = among(echo[part], clock)
+        if are_stale(echoed, ends[part], edges, timeline.smss):
+            return None
         found = turns(times[part], timeline.ack_ns, echoed)
         least += [int(each.min()) for each in (found[found >= 0],) if len(each)]
         least_full += [int(each.min()) for each in (found[(found >= 0) & full[part]],) if len(each)]

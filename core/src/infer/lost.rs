@@ -123,18 +123,16 @@ pub fn lost(
                 rows.push((row, send, is_answered));
             }
         }
-        for send in needless
-            .iter()
-            .filter(|send| (event.first_send..bound).contains(*send))
-        {
+        let within = |send: usize| needless.partition_point(|&each| each < send);
+        for &send in &needless[within(event.first_send)..within(bound)] {
             let row = Lost {
-                time_ns: trace.send_ns[*send],
-                offset: trace.send_offset[*send],
-                length: trace.send_end[*send] - trace.send_offset[*send],
+                time_ns: trace.send_ns[send],
+                offset: trace.send_offset[send],
+                length: trace.send_end[send] - trace.send_offset[send],
                 event: number,
                 is_spurious: false,
             };
-            rows.push((row, *send, true));
+            rows.push((row, send, true));
         }
         // A sender that sends needlessly may have done so with what the capture's end leaves without an answer.
         if rows.iter().any(|(row, ..)| row.is_spurious) {

@@ -157,6 +157,8 @@ impl Rolling {
             send_ns: &self.send_ns,
             send_offset: &self.send_offset,
             send_end: &self.send_end,
+            // A live tap is at the sender.
+            fate: &[],
             ack_ns: &self.ack_ns,
             ack_offset: &self.ack_offset,
             rwnd: &self.rwnd,
