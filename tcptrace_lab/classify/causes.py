@@ -96,14 +96,21 @@ def timeouts_unseen(seen: Reconstruction) -> int:
 
     Everything seen was acknowledged, and the next segment came later than a retransmission timer's least (RFC 6298
     section 2.4 has a second, Linux 200 ms), asked for by no data from the other side, and
-    not after a segment short of full, with which what there was to send had ended.
+    not after a segment short of full, with which what there was to send had ended. So late behind a handshake the first
+    flight may have been lost.
     """
     timeline = seen.timeline
     acks, sends = timeline.answered_to_the_end
     waits = timeline.send_ns[sends] - timeline.ack_ns[acks]
     last = sends - 1
     is_end = ~timeline.is_bare[acks] | (timeline.send_end[last] - timeline.send_offset[last] < timeline.smss)
-    return len(np.unique(sends[(waits > LEAST_RTO_NS) & ~is_end]))
+    begins_late = (
+        timeline.has_start
+        and len(timeline.send_ns) > 0
+        and timeline.acks_before_send[0] == 1
+        and timeline.send_ns[0] - timeline.ack_ns[0] > LEAST_RTO_NS
+    )
+    return len(np.unique(sends[(waits > LEAST_RTO_NS) & ~is_end])) + int(begins_late)
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:

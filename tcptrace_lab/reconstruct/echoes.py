@@ -8,6 +8,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Sends
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
+from tcptrace_lab.reconstruct.timeline import Timeline
 
 # Probes lie above an edge as well: rarely.
 STALE_SHARE = 0.01
@@ -42,17 +43,17 @@ def among(echo: Ints, clock: Ints) -> Bounds:
     return Bounds(low=np.where(last >= 0, first, -1), high=last)
 
 
-def are_stale(echoed: Bounds, ends: Ints, edges: Ints, slack: int) -> bool:
+def are_stale(timeline: Timeline, echoed: Bounds, ends: Ints) -> bool:
     """Whether segments lie above the right edge of the newest ACK that they name: their sender had heard a newer one.
 
     Some stacks take the TSval of data only (RFC 1323, whose test of what to echo no bare ACK passes): theirs stands
-    still. `edges`: the right edge offered by each ACK.
+    still. `ends`: of the segments. Errs to "no" where the scale of the windows is not known.
     """
     known = echoed.high >= 0
-    if not known.any():
+    if not (timeline.has_scale and known.any()):
         return False
-    offered = np.maximum.accumulate(edges)[echoed.high[known]]
-    return bool(np.mean(ends[known] > offered + slack) > STALE_SHARE)
+    offered = np.maximum.accumulate(timeline.ack_offset + timeline.rwnd)[echoed.high[known]]
+    return bool(np.mean(ends[known] > offered + timeline.smss) > STALE_SHARE)
 
 
 def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:

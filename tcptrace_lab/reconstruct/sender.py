@@ -210,6 +210,7 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
         has_start=tap.begins_whole,
         has_sack=bool(row["sack"]) or bool(acks["sacked"].any()),
         has_timestamps=bool(row["timestamps"]),
+        has_scale=tap.shift.value is not None,
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
         dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
         sack_first=acks["sack_first"],

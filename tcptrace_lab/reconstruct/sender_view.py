@@ -126,7 +126,7 @@ def sender_view(
 
 def _is_stale(timeline: Timeline, seen: Arrivals, stamps: Ints) -> bool:
     assert seen.echo is not None
-    return are_stale(named(seen.echo, stamps), seen.end, timeline.ack_offset + timeline.rwnd, timeline.smss)
+    return are_stale(timeline, named(seen.echo, stamps), seen.end)
 
 
 def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:

@@ -53,6 +53,8 @@ class Timeline:
     has_start: bool
     has_sack: bool = False
     has_timestamps: bool = False
+    # Whether the windows offered are known, or the least that fit.
+    has_scale: bool = True
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
     dsacks: tuple[tuple[int, int], ...] = field(default=())

@@ -188,14 +188,14 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
         return None
     times, full = segments["time_ns"][sent], segments["length"][sent] >= timeline.smss
     echo, clock = unwrapped_both(echoes, stamps)
-    edges, ends = timeline.ack_offset + timeline.rwnd, (segments["offset"] + segments["length"])[sent]
+    ends = (segments["offset"] + segments["length"])[sent]
     # Behind the last ACK none is newer.
     passed = np.append(timeline.ack_ns, np.iinfo(np.int64).max)
     least, least_full, waited = [], [], 0
     for first in range(0, len(echo), AT_ONCE):
         part = slice(first, first + AT_ONCE)
         echoed = among(echo[part], clock)
-        if are_stale(echoed, ends[part], edges, timeline.smss):
+        if are_stale(timeline, echoed, ends[part]):
             return None
         found = turns(times[part], timeline.ack_ns, echoed)
         least += [int(each.min()) for each in (found[found >= 0],) if len(each)]

@@ -12,12 +12,14 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.arrivals import arrivals
+from tcptrace_lab.reconstruct.echoes import Bounds, are_stale
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.score import Score, score
 from tcptrace_lab.reconstruct.sender import Sender, sender
 from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import sender_view
 from tcptrace_lab.reconstruct.sent_order import sends
+from tcptrace_lab.reconstruct.timeline import ARRIVED, LOST, build
 from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
@@ -251,3 +253,29 @@ def test_a_pacer_is_told_from_a_window_though_the_clock_ticks_slowly(name: str, 
     view = sender_view(who.timeline, segments, acks["ts_val"].to_numpy(), place="receiver")
     assert view is not None
     assert (Reconstruction(view.timeline).limits["cwnd"] > 0.5) == is_clocked
+
+
+def test_an_echo_that_stands_still_names_no_newest_ack() -> None:
+    """Segments above the right edge of the ACK they name: their sender had heard a newer one."""
+    columns = {"send_ns": [0], "send_offset": [0], "send_end": [SMSS], "ack_ns": [0, 1], "ack_offset": [0, 5 * SMSS]}
+    line = build({**columns, "rwnd": [4 * SMSS, 4 * SMSS]}, smss=SMSS)
+    ends = np.array([4 * SMSS, 9 * SMSS])
+    assert not are_stale(line, Bounds(low=np.array([0, 1]), high=np.array([0, 1])), ends)
+    assert are_stale(line, Bounds(low=np.array([0, 0]), high=np.array([0, 0])), ends)
+
+
+def test_what_a_receivers_tap_never_saw_was_lost_and_the_rest_was_not(tmp_path: Path) -> None:
+    """Also where the first flight's beginning was lost, and without a rhythm: the order of what came tells."""
+    (seen,) = taps("reno_loss", tmp_path, "control.timestamps=false", places=("receiver",))
+    fate = seen.who.timeline.fate
+    assert set(fate.tolist()) == {LOST, ARRIVED}
+    assert seen.who.put_back == np.count_nonzero(fate == LOST)
+    assert (seen.score.precision, seen.score.recall) == (1.0, 1.0)
+
+
+def test_what_lies_before_the_first_arrival_was_lost_too() -> None:
+    """Offset 0 is the connection's first byte where it begins in the capture."""
+    rows = [(30, 2, 1, 1, 3), (60, 0, 1, 31, 4), (61, 1, 1, 31, 5), (90, 3, 1, 60, 6)]
+    found = sends(arrivals(table(rows), SMSS), SMSS, 30 * MS, has_start=True)
+    assert (found.offset // SMSS).tolist() == [0, 1, 2, 0, 1, 3]
+    assert np.flatnonzero(found.is_put_back).tolist() == [0, 1]
