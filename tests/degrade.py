@@ -178,6 +178,28 @@ def jittered_clock(packets: Packets, rng: random.Random) -> Packets:
     return [replace(packet, time_ns=packet.time_ns + rng.randrange(MS // 2)) for packet in packets]
 
 
+def two_clocks(packets: Packets, rng: random.Random) -> Packets:
+    """Each direction on a card of its own: what arrives is stamped by a clock that is 2 ms ahead."""
+    own = sender_of(packets)
+    late = [packet if packet.source == own else replace(packet, time_ns=packet.time_ns + 2 * MS) for packet in packets]
+    return sorted(late, key=lambda packet: packet.time_ns)
+
+
+def stamped_early(packets: Packets, rng: random.Random) -> Packets:
+    """What leaves is stamped before it waits in its host, up to 1 ms."""
+    own = sender_of(packets)
+    early = [
+        replace(packet, time_ns=packet.time_ns - rng.randrange(MS)) if packet.source == own else packet
+        for packet in packets
+    ]
+    return sorted(early, key=lambda packet: packet.time_ns)
+
+
+def written_late(packets: Packets, rng: random.Random) -> Packets:
+    """Stamped rightly, written up to 1 ms later, in the order of that: several queues of a card in one file."""
+    return sorted(packets, key=lambda packet: packet.time_ns + rng.randrange(MS))
+
+
 def clock_steps_back(packets: Packets, rng: random.Random) -> Packets:
     """A time server sets the clock back by 30 ms, three times."""
     steps = sorted(rng.randrange(len(packets)) for _ in range(3))
@@ -480,6 +502,11 @@ ONES: dict[str, Degradation] = {
     "window scale cut": Degradation(change=wscale_hidden),
     "clock of 1 ms": Degradation(change=_ticks(MS)),
     "clock of 10 ms": Degradation(change=_ticks(10 * MS)),
+    "clock of 15.6 ms": Degradation(change=_ticks(15_600_000)),
+    "clock of 1 s": Degradation(change=_ticks(SECOND)),
+    "two clocks": Degradation(change=two_clocks),
+    "stamped early": Degradation(change=stamped_early),
+    "written late": Degradation(change=written_late),
     "jittered clock": Degradation(change=jittered_clock),
     "clock steps back": Degradation(change=clock_steps_back),
     "interrupt batches": Degradation(change=interrupt_batches),
@@ -497,6 +524,7 @@ ONES: dict[str, Degradation] = {
     "tap lost 1 % of data": Degradation(change=_tap_loss(0.01, data=True, acks=False)),
     "tap lost 1 % of ACKs": Degradation(change=_tap_loss(0.01, data=False, acks=True)),
     "tap lost 1 %": Degradation(change=_tap_loss(0.01, data=True, acks=True)),
+    "tap lost 5 %": Degradation(change=_tap_loss(0.05, data=True, acks=True)),
     "tap lost 300 ms": Degradation(change=tap_gap),
     "seen twice": Degradation(change=seen_twice),
     "1 % seen twice": Degradation(change=some_twice),

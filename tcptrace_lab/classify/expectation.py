@@ -211,8 +211,9 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
 def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
-    None too where the receiver's window had no room for more: then it is that. A probe (RFC 8985 section 7.2: new data
-    after twice the round trip of the handshake) is none of them.
+    None too where the receiver's window had no room for more: then it is that; and where the next data captured leaves
+    a hole: the tap lost some, of this flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice
+    the round trip of the handshake) is none of them.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -229,6 +230,9 @@ def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None) -
     if not first.any():
         return None
     sent = int(timeline.snd_max[first].max()) - timeline.first_offset
+    following = timeline.send_offset[~first]
+    if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
+        return None
     offered = timeline.rwnd[timeline.ack_ns < until]
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None

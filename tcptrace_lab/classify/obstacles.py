@@ -22,6 +22,8 @@ FEW_SEGMENTS = 12
 AT_ONCE = 1 << 16
 # A flight of so few super-segments is too coarse to show a window.
 FEW_SUPER_SEGMENTS = 4
+# A round trip of fewer ticks of the clock has no beginning and no end.
+FEW_TICKS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,12 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
             hides_cycles=(),
             hides_flight=True,
         )
+    tick_ns = who.tap.clock.resolution_ns
+    if seen.typical_rtt_ns < FEW_TICKS * tick_ns:
+        words = "no time passes between segments and their ACKs"
+        if seen.typical_rtt_ns:
+            words = f"stamps are {tick_ns / 1e6:.4g} ms apart, round trips about {seen.typical_rtt_ns / 1e6:.4g} ms"
+        return Obstacles(hides_window=(f"{words}: no round is told from the next",), hides_cycles=(), hides_flight=True)
     away = [
         *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s, who),
         *(_nearer_receiver(seen) if vantage == "unknown" else ()),

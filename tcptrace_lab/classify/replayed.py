@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcptrace_lab.classify.expectation import initial_window
-from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.identify import HIDDEN, Identified, identify
 from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.recovery import identify_recovery
@@ -63,7 +63,9 @@ def replayed(who: Sender) -> Replayed:
 
 def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> Identified:
     """The controls left standing, with what the tap tells of the beginning."""
-    rtt_s = who.handshake_rtt_s
+    refused, rtt_s = who.tap.refuses("control"), who.handshake_rtt_s
+    if refused:
+        return replace(HIDDEN, reasons=(refused,))
     return identify(
         seen,
         initial_window=None if who.tap.refuses("initial_window") else initial_window(seen, who.handshake_rtt_s),

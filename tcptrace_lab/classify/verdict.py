@@ -143,7 +143,7 @@ class Verdict:
             "limits": self.limits,
             "predictions": list(self.expectation.predictions),
             "agreement": self.expectation.agreement,
-            "reasons": list(self.reasons),
+            "reasons": list(dict.fromkeys(self.reasons)),
         }
 
 

@@ -370,6 +370,8 @@ def _control(tcp: dict[str, Any]) -> str:
     left = [row["name"] for row in tcp["candidates"] if row["confidence"] > 0]
     if tcp["congestion_control"] is not None:
         return f"{tcp['congestion_control']} (confidence {tcp['confidence']:.2f})"
+    if left == ["unknown"]:
+        return "none of the table does what was seen, nor can this capture tell how it differs"
     if len(left) == 1:
         return f"not named: nearest is {left[0]}, the only one not refuted"
     return f"one of {', '.join(left)}"

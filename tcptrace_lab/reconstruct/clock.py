@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# Ticks that capture formats and kernels have: decimal ones of the formats, 64 and 256 Hz of timers.
-TICKS_NS = (
-    *(1_000_000_000, 100_000_000, 15_625_000, 10_000_000, 4_000_000, 3_906_250, 1_000_000),
-    *(100_000, 10_000, 1_000, 100, 10, 1),
-)
+# Decimal ticks, as the formats have them: what is told by the last digits alone, however few stamps there are.
+TICKS_NS = tuple(10**digits for digits in range(9, -1, -1))
 # A few stamps may come from elsewhere (a merged file); all the others are multiples of the tick.
 ON_TICK_SHARE = 0.99
+# A format of microseconds rounds a tick to one of them.
+ROUNDING_NS = 1_000
 # More steps back than one in so many packets are not a clock set back now and then, but stamps that jitter.
 PACKETS_PER_STEP = 500
 # Of the stamps, so many in a hundred equal the one before: packets were stamped together, by tick or by interrupt.
@@ -89,13 +88,29 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
 
 def _tick(stamps: Ints) -> int:
     since = np.abs(stamps[:: 1 + len(stamps) // TICK_SAMPLE] - stamps[0])
+    own = _least_apart(stamps[:TICK_SAMPLE])
     for tick in TICKS_NS:
-        # Formats of microseconds round a timer's tick.
-        rest = since % tick
-        off = np.minimum(rest, tick - rest)
-        if np.mean(off <= (1_000 if tick % 1_000_000 else 0)) >= ON_TICK_SHARE and since.max() > 2 * tick:
-            return tick
-    return 1
+        if np.mean(since % tick == 0) >= ON_TICK_SHARE and since.max() > 2 * tick:
+            return int(max(tick, own))
+    return max(1, own)
+
+
+def _least_apart(stamps: Ints) -> int:
+    """The least distance of two stamps, where all others are whole multiples of it: a tick of any length; 0: none is.
+
+    Stamps of a fine clock are no multiples of anything but its unit: what more there are than it takes to find the tick
+    decide.
+    """
+    gaps: Ints = np.diff(np.unique(stamps)).astype(np.int64)
+    least = float(gaps.min()) if len(gaps) else 0.0
+    if len(stamps) < ENOUGH_STAMPS or least < 2 * ROUNDING_NS * ENOUGH_STAMPS:
+        return 0
+    for _ in range(2):
+        # Rounded once, the least distance errs by that in each multiple of it: the whole span tells the tick itself.
+        parts = np.round(gaps / least)
+        least = float(gaps.sum() / parts.sum())
+    off = np.abs(gaps - np.round(gaps / least) * least)
+    return round(least) if np.mean(off <= ROUNDING_NS) >= ON_TICK_SHARE else 0
 
 
 def _batches(stamps: Ints, is_sent: Bools | None) -> list[int]:

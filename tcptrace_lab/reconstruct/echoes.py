@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 STALE_SHARE = 0.01
 # Fewer groups than this show no habit.
 FEW_GROUPS = 16
+# An ACK that the tap lost is echoed before the next of its tick is captured. More than so many of those that are echoed
+# before they pass, and the tap's stamps are not in the order in which its host saw them.
+AHEAD_SHARE = 0.1
+AHEAD_PERCENTILE = 95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,29 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     found = time_ns - ack_ns[np.maximum(echoed.low, 0)]
     # A clock that jumped may name an ACK of later.
     return np.where((echoed.low >= 0) & (found >= 0), found, -1)
+
+
+def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints) -> int:
+    """By how much segments were captured before the ACK that they echo, usually; 0: they were captured after it.
+
+    An effect before its cause: two cards stamp the two directions, packets were stamped while they waited, or were
+    written in another order than they came.
+    """
+    has_data = segments["length"] > 0
+    stamps, echoes = acks["ts_val"], segments["ts_ecr"][has_data]
+    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
+        return 0
+    echo, clock = unwrapped_both(echoes, stamps)
+    # The first segment that names each TSval.
+    echo, first = np.unique(echo, return_index=True)
+    last = np.searchsorted(clock, echo, side="right") - 1
+    is_known = (last >= 0) & (clock[np.maximum(last, 0)] == echo)
+    heard, first = np.searchsorted(clock, echo[is_known], side="left"), first[is_known]
+    is_ahead = acks["packet"][heard] > segments["packet"][has_data][first]
+    if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < AHEAD_SHARE * len(first):
+        return 0
+    apart = np.abs(heard_ns[heard] - sent_ns[has_data][first])[is_ahead]
+    return max(int(np.percentile(apart, AHEAD_PERCENTILE)), 1)
 
 
 def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:

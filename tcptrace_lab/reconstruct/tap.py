@@ -7,22 +7,25 @@ the sender. `Tap.refuses` turns facts into the claims that they rule out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
+from tcptrace_lab.reconstruct.echoes import ahead_ns
 from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Claim = Literal["window", "initial_window", "losses", "cycles", "recovery", "limits", "rtt", "buffer"]
+Claim = Literal["window", "initial_window", "losses", "cycles", "recovery", "limits", "control"]
 SIDES = ("client", "server")
 # RFC 7323 section 2.3.
 LARGEST_SHIFT = 14
 SYN = 0x2
+# RFC 3168 section 6.1.3: a receiver echoes a mark in every ACK until the sender says that it has reduced its window.
+ECE = 0x40
 DUP_THRESH = 3
 # Coarser than this a clock does not tell which ACK released which segment: at 100 Mbit/s a full one takes 0.12 ms.
 COARSE_NS = 100_000
@@ -60,6 +63,8 @@ class Tap:
 
     `sack`: used, not offered, or unknown. `tap_lost_bytes`: acknowledged, never captured. `offload_bytes`: the largest
     segment where it was no single packet, else 0. `tap_lost_acks`: heard by the sender, never captured; at the least.
+    `ahead_ns`: by how much segments precede, on the tap's clock, the ACKs that they echo (0: they follow).
+    `ecn_cuts`: how often the receiver asked for a smaller window because the path had marked packets (RFC 3168).
     """
 
     vantage: Fact
@@ -73,6 +78,8 @@ class Tap:
     copies: int
     tap_lost_bytes: int
     tap_lost_acks: int
+    ahead_ns: int
+    ecn_cuts: int
     begins: Fact
     ends: Fact
     bytes: int
@@ -91,12 +98,13 @@ class Tap:
             "window_scale": {**self.shift.as_dict(), "at_least": self.least_shift},
             "sack": self.sack.as_dict(),
             "timestamps": self.timestamps.as_dict(),
-            "clock": self.clock.as_dict(),
+            "clock": {**self.clock.as_dict(), "ahead_s": self.ahead_ns / 1e9},
             "offload_bytes": self.offload_bytes or None,
             "copies": self.copies,
             "lost_by_tap_bytes": self.tap_lost_bytes,
             "lost_by_tap_acks": self.tap_lost_acks,
             "options_cut_acks": self.cut_acks,
+            "ecn_cuts": self.ecn_cuts,
             "begins": self.begins.as_dict(),
             "ends": self.ends.as_dict(),
             "truncated": self.truncated,
@@ -120,12 +128,17 @@ class Tap:
             found.append(f"whether SACK was used is unknown: {self.sack.why}")
         elif self.cut_acks:
             found.append(f"options cut in {self.cut_acks} of {self.acks} ACKs: not every SACK block is known")
-        if self.clock.is_coarse:
+        if self.ahead_ns:
+            words = f"segments pass up to {self.ahead_ns / 1e6:.4g} ms before the ACKs that they echo"
+            found.append(f"{words} (two clocks, or not in the order in which they came): nothing finer is told by them")
+        elif self.clock.is_coarse:
             found.append(_clock_words(self.clock))
         if self.tap_lost_bytes:
             found.append(f"{self.tap_lost_bytes} bytes were acknowledged and never captured: the tap lost packets")
         if self.tap_lost_acks:
             found.append(f"{self.tap_lost_acks} ACKs or more reached the sender and were never captured")
+        if self.ecn_cuts:
+            found.append(f"the path marks packets (ECN): {self.ecn_cuts} times the window was to fall without a loss")
         if self.copies:
             found.append(f"{self.copies} packets were captured twice: counted once")
         if self.offload_bytes:
@@ -154,6 +167,12 @@ class Tap:
             return "only the sender's direction was captured: no ACK, so no window"
         if not self.has_data:
             return "only the receiver's direction was captured: no data segment"
+        if self.ahead_ns and self.clock.jitter_ns and claim == "losses":
+            return "packets are not in the order in which they came: what filled a hole was late, or sent again"
+        if self.ahead_ns and claim in ("window", "initial_window", "cycles", "recovery"):
+            return "causes are stamped after their effects: which ACK released which segment is not known"
+        if self.ecn_cuts and claim in ("control", "cycles"):
+            return "the window answers ECN marks as well as losses, and which of them is not looked into"
         if claim in ("losses", "cycles") and self.tap_lost_bytes > LOST_SHARE * self.bytes:
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.1%} of the data: what was sent twice is not known"
         if claim == "initial_window" and (not self.begins_whole or self.syns.value == "none"):
@@ -166,10 +185,10 @@ class Tap:
 
 def _clock_words(clock: Clock) -> str:
     if clock.jitter_ns:
-        return f"stamps go back by up to {clock.jitter_ns / 1e6:.3g} ms: nothing finer is told by them"
+        return f"stamps go back by up to {clock.jitter_ns / 1e6:.4g} ms: nothing finer is told by them"
     if clock.steps_back:
-        return f"the clock was set back {clock.steps_back} times, by up to {clock.stepped_ns / 1e6:.3g} ms: undone"
-    return f"stamps {clock.resolution_ns / 1e6:.3g} ms apart (clock or interrupts): nothing finer is told by them"
+        return f"the clock was set back {clock.steps_back} times, by up to {clock.stepped_ns / 1e6:.4g} ms: undone"
+    return f"stamps {clock.resolution_ns / 1e6:.4g} ms apart (clock or interrupts): nothing finer is told by them"
 
 
 def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
@@ -181,6 +200,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     side, other = SIDES[direction], SIDES[1 - direction]
     sent_ns, heard_ns, clock = _times(segments, acks)
     shift, least = _shift(segments, acks, row, other)
+    ahead = ahead_ns(segments, acks, sent_ns, heard_ns)
+    clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
     options = [float(row[f"mss_{each}"]) for each in SIDES]
@@ -198,6 +219,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
         tap_lost_bytes=_never_captured(segments, acks),
         tap_lost_acks=unheard_by_echo(segments, acks) or 0,
+        ahead_ns=ahead,
+        ecn_cuts=_ecn_cuts(acks),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
@@ -220,6 +243,12 @@ def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
     clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
+
+
+def _ecn_cuts(acks: Any) -> int:
+    """Runs of ACKs that echo a mark; a SYN's bit offers it."""
+    echoes = (acks["flags"] & (ECE | SYN)) == ECE
+    return int(np.count_nonzero(echoes[1:] & ~echoes[:-1]))
 
 
 def _one_packet(lengths: Ints) -> int:

@@ -1,0 +1,83 @@
+"""What clocks and the order of stamps take from a capture: ticks of any length, two clocks, effects before causes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.reconstruct.clock import clock_of
+from tcptrace_lab.reconstruct.sender import senders
+from tests.conftest import ROOT
+from tests.degrade import ACK, Packet, Packets, degrade, read_packets, sender_of, write_packets
+
+OWN = ROOT / "captures"
+ECE = 0x40
+
+
+@pytest.mark.parametrize("tick_ns", [15_600_000.0, 15_625_000.0, 976_562.5, 54_925_400.0, 1e9 / 300, 1e6, 1e7])
+@pytest.mark.parametrize("unit_ns", [1, 1_000])
+def test_a_tick_of_any_length_is_found(tick_ns: float, unit_ns: int) -> None:
+    times = np.sort(np.random.default_rng(1).integers(0, 60 * 10**9, 5_000))
+    stamps = (np.floor(times / tick_ns) * tick_ns).astype(np.int64) // unit_ns * unit_ns
+    assert clock_of(stamps).tick_ns == pytest.approx(tick_ns, rel=1e-5)
+
+
+def test_packets_of_one_link_are_no_ticks() -> None:
+    """Departures spaced by a packet's time have a queue's idle times and a host's between them."""
+    rng = np.random.default_rng(1)
+    stamps = np.cumsum(np.where(rng.random(5_000) < 0.9, 1_211_200, rng.integers(1_211_200, 10**7, 5_000)))
+    assert clock_of(stamps).tick_ns == 1
+
+
+@pytest.mark.parametrize("kind", ["two clocks", "stamped early", "written late"])
+def test_causes_stamped_after_their_effects_hide_the_window(kind: str, tmp_path: Path) -> None:
+    found = _verdict(degrade(*_packets("cubic_v6_two_nodes"), kind=kind, seed=1), tmp_path)
+    assert found.who.tap.ahead_ns > 0
+    told = found.as_dict()
+    assert (told["initial_window"]["segments"], told["slow_starts"]["per_cycle"]) == (None, [])
+    assert told["sender_tcp"]["congestion_control"] is None
+
+
+@pytest.mark.parametrize("kind", ["clock of 10 ms", "jittered clock", "tap lost 1 %", "ACK trains merged"])
+def test_what_keeps_the_order_is_not_taken_for_two_clocks(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "made.pcap"
+    write_packets(path, *degrade(*_packets("cubic_v6_two_nodes"), kind=kind, seed=1))
+    (found,) = senders(read(path))
+    assert found.tap.ahead_ns == 0
+
+
+def test_round_trips_shorter_than_the_clock_tells_show_no_window(tmp_path: Path) -> None:
+    found = _verdict(degrade(*_packets("reno_10M"), kind="clock of 1 s", seed=1), tmp_path).as_dict()
+    assert (found["slow_starts"]["per_cycle"], found["limits"]) == ([], {})
+    assert "no round is told from the next" in " ".join(found["reasons"])
+
+
+def test_marks_of_the_path_are_told_and_their_cuts_are_no_riddle(tmp_path: Path) -> None:
+    """Bits set in a capture: twenty ACKs echo a mark, twice."""
+    link, packets = _packets("reno_10M")
+    own = sender_of(packets)
+    heard = [index for index, packet in enumerate(packets) if packet.source != own]
+    marked = {*heard[500:520], *heard[900:920]}
+    echoed = [_echoing(packet) if index in marked else packet for index, packet in enumerate(packets)]
+    found = _verdict((link, echoed), tmp_path).as_dict()
+    assert found["tap"]["ecn_cuts"] == 2
+    assert (found["sender_tcp"]["congestion_control"], found["slow_starts"]["regime"]) == (None, "undecided")
+
+
+def _echoing(packet: Packet) -> Packet:
+    return packet.with_bytes(packet.tcp + 13, bytes([ACK | ECE]))
+
+
+def _packets(name: str) -> tuple[int, Packets]:
+    return read_packets(OWN / f"{name}.pcap.gz")
+
+
+def _verdict(made: tuple[int, Packets], folder: Path) -> Verdict:
+    path = folder / "made.pcap"
+    write_packets(path, *made)
+    (found,) = classify(read(path), file=path.name)
+    return found
