@@ -353,6 +353,7 @@ class Heard:
                 # Left with less than ssthresh, which is then not seen: slow start goes on up to it.
                 kept = np.nan if self._is_left_below(part, at) else after
                 at_ns = int(self.timeline.ack_ns[at])
+                self._doubt_window_before(part, after)
                 self.settled_mark[id(part)] = self.marks.add(at, SET, time_ns=at_ns, cwnd=after, ssthresh=kept)
         elif part.begin in ("idle", "capture"):
             flight = float(self.flight[part.first])
@@ -375,6 +376,12 @@ class Heard:
             mark = self.marks.add(part.peak, SET, time_ns=peak_ns, when=when, cwnd=threshold, ssthresh=threshold)
             if part.begin == "recovery":
                 self.settled_mark[id(part)] = mark
+
+    def _doubt_window_before(self, part: Stretch, after: float) -> None:
+        """Nobody reduces to more than there was: then less was outstanding at the loss than the window allowed."""
+        loss = self.loss_mark.get(id(part.started_by), -1)
+        if loss >= 0 and after >= self.marks.cwnd[loss] + self.timeline.smss:
+            self.marks.cwnd[loss] = np.nan
 
     def _is_unsettled(self, part: Stretch) -> bool:
         """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""

@@ -48,6 +48,10 @@ CLOSELY: Mapping[bool, Mapping[str, tuple[tuple[float, float], ...]]] = {
 # open. It grows so where it alone is within, three times at least: two may be one disturbance and its echo.
 OWN_GROWTH = ((0.05, 0.5), (1.0, 0.2))
 FEWEST_OWN_PIECES = 3
+# Of the reductions, the first included, this share may be beyond what is open, or one beside so many that are within: a
+# law that was seen to cut otherwise as often as not is another.
+ODD_CUTS = 0.05
+FEWEST_OWN_CUTS = 3
 # The same of the quarters of a slow start, which burst: half of them.
 STARTS_WITHIN = 0.3
 # Where the flight itself jumps to and fro, so much more.
@@ -217,6 +221,7 @@ def is_followed(each: Replay) -> bool:
     bounds = CLOSELY[each.candidate.is_by_delay]
     return (
         _starts_closely(each)
+        and _cuts_by_itself(each)
         and _stays_within(each, each.sizes_of("growth"), bounds["growth"])
         and _stays_within(each, _cuts(each), bounds["reduction"])
     )
@@ -238,6 +243,12 @@ def _grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
 def _starts_closely(each: Replay) -> bool:
     starts = each.sizes_of("slow_start") > STARTS_WITHIN
     return each.starts_as_seen and bool(np.count_nonzero(starts) <= max(len(starts) / 2, 1))
+
+
+def _cuts_by_itself(each: Replay) -> bool:
+    own = each.sizes_of("reduction") <= 1.0
+    odd = len(own) - int(own.sum())
+    return odd == 0 or (own.sum() >= FEWEST_OWN_CUTS and odd <= max(ODD_CUTS * len(own), 1))
 
 
 def _cuts(each: Replay) -> Floats:
