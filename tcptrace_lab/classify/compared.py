@@ -136,10 +136,10 @@ def _seen_reduction(epoch: Epoch) -> int | None:
 
 def _pieces(epoch: Epoch) -> list[Ints]:
     """The ACKs at work: a slow start is several pieces of evidence, an epoch of avoidance (a path of growth) is one."""
-    if epoch.begin in ("idle", "lost") or (
+    if epoch.begin in ("idle", "lost", "capture") or (
         epoch.begin == "connection" and not (epoch.is_slow_start or epoch.had_slow_start)
     ):
-        # The window with which it begins is not seen.
+        # The window with which it begins is not seen; or what the control remembers then (w_max, the last loss) is not.
         return []
     if epoch.is_slow_start and epoch.begin != "connection":
         # After a restart the receiver still holds data from before: an ACK may cover any amount.
