@@ -29,6 +29,9 @@ AGREED_PACKETS = 1.0
 LONGEST_PERCENTILE = 98
 LONGEST_BUT_STALLS_PERCENTILE = 90
 AGREEING_LOSSES = 4
+# With less of the pipe in the network than this no queue stands; fewer such samples show no jitter.
+IDLE_PIPE = 0.9
+FEWEST_CALM = 50
 # A queue shorter than two packets is a host's delay.
 LEAST_QUEUE = 2.0
 GROWTH_SLACK = 2.0
@@ -64,6 +67,24 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
             return tuple(float("nan") for _ in seen.episodes), queue
         found.append(float(met.max()) if len(met) else float("nan"))
     return tuple(found), queue
+
+
+def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
+    """How long a queue the path's and the hosts' own jitter feigns, in packets: met where none can stand.
+
+    That is where less than the pipe holds was outstanding, and no slow start sends in bursts. 0: not known.
+    """
+    timeline = seen.timeline
+    rows, samples = timeline.rtt
+    sent = timeline.ack_ns[rows] - samples
+    known = np.searchsorted(timeline.ack_ns, sent, side="right")
+    una = np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
+    pipe = float(samples.min()) / 1e9 * pps * timeline.smss
+    calm = timeline.snd_una[rows] - una < IDLE_PIPE * pipe
+    for part in seen.stretches:
+        if part.peak is not None:
+            calm[np.searchsorted(rows, part.first) : np.searchsorted(rows, part.peak, side="right")] = False
+    return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
 
 
 def longest_queue(queue: Floats) -> float:

@@ -156,4 +156,5 @@ def _cause(queue: float, path: PathEstimate) -> str:
     buffer = path.buffer_packets
     if buffer.value is not None and buffer.low is not None:
         return "overflow" if queue >= SHORT_SHARE * buffer.low else "random"
-    return "random" if queue < SHORT_SHARE * path.queue_max or path.queue_max < 2.0 else "unknown"
+    is_short = queue < SHORT_SHARE * (path.queue_max - path.queue_jitter)
+    return "random" if is_short or path.queue_max < 2.0 else "unknown"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.buffer import buffer_of, longest_queue, queues
+from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, queues
 from tcptrace_lab.classify.managed import losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
@@ -35,7 +35,10 @@ STEPPED_PERCENTILE = 5
 
 @dataclass(frozen=True, kw_only=True)
 class PathEstimate:
-    """The five estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown)."""
+    """The five estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown).
+
+    `queue_jitter`: by how much jitter alone lengthens `queue_max`.
+    """
 
     base_rtt_s: Estimate
     bottleneck_bps: Estimate
@@ -45,6 +48,7 @@ class PathEstimate:
     packet_bytes: int
     queue_at_loss: tuple[float, ...]
     queue_max: float
+    queue_jitter: float
     # Of each loss event: whether a managed queue (CoDel) lost it.
     by_codel: tuple[bool, ...] = ()
 
@@ -119,6 +123,7 @@ def infer_path(
         packet_bytes=packet_bytes,
         queue_at_loss=at_loss,
         queue_max=longest_queue(queue),
+        queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
         by_codel=by_codel,
     )
 
@@ -147,6 +152,7 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
         packet_bytes=packet_bytes,
         queue_at_loss=tuple(float("nan") for _ in seen.episodes),
         queue_max=float("nan"),
+        queue_jitter=0.0,
     )
 
 

@@ -28,13 +28,14 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     """A number that is missing between two arrivals was a packet. None: the host does not count.
 
     While a recovery goes on it carried the lowest hole that was open and had not been sent again before; of a sender
-    that goes back over what had arrived, what stands between its neighbours. Before the first retransmission it was
+    that goes back over what had arrived, what follows on the one before. Before the first retransmission it was
     new data, the last of the window: it fills no hole when it comes, for nothing was sent above it, but it comes more
     than a turn later.
     """
     arrived = np.flatnonzero(whole.row >= 0)
     steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
-    between = np.diff(arrived) - 1
+    behind = np.searchsorted(seen.bare_ns, seen.time_ns[whole.row[arrived]])
+    between = np.diff(arrived) - 1 + np.maximum(np.diff(behind), 0)
     if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
         return None
     missing = steps - 1 - between
@@ -42,8 +43,9 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         whole = _placed_by_number(whole, arrived, missing)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     lost, filled = holes(whole)
-    if not len(lost) or not len(gaps):
+    if not len(gaps):
         return whole
+    top_of_all = int(whole.end.max())
     arrived = np.flatnonzero(whole.row >= 0)
     below = reached(whole.offset, whole.end)
     again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
@@ -54,19 +56,26 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     for gap in gaps.tolist():
         place, wanted = int(arrived[gap + 1]), int(missing[gap])
         behind = int(arrived[gap]) + 1
-        between = range(int(whole.end[behind - 1]), int(whole.offset[behind]), smss)
-        if (goes_back[behind - 1] or goes_back[behind]) and len(between) == wanted and between.stop <= below[behind]:
+        begin = int(whole.end[behind - 1])
+        fits = begin + wanted * smss == whole.offset[behind]
+        if (goes_back[behind - 1] or (goes_back[behind] and fits)) and begin + wanted * smss <= below[behind]:
             places += [behind] * wanted
-            found += [(left, left + smss) for left in between]
+            found += [(left, left + smss) for left in range(begin, begin + wanted * smss, smss)]
             continue
         # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
         begun = int(np.searchsorted(lost, place, side="left"))
         first = max(begun - MOST_HOLES, 0)
         unfilled = (np.flatnonzero((filled[first:begun] > place) & (filled[first:begun] < NEVER)) + first).tolist()
+        top = int(below[place])
         if not unfilled:
+            # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
+            is_first = whole.offset[place] == top or _is_first_copy(whole, seen, lost[filled == place], place, turn_ns)
+            is_tail = is_first and _comes_later(whole, seen, int(arrived[gap]), top, turn_ns)
+            if is_tail and top + wanted * smss <= top_of_all:
+                places += [place] * wanted
+                found += [(left, left + smss) for left in range(top, top + wanted * smss, smss)]
             continue
         before = int(np.searchsorted(again, place, side="left"))
-        top = int(below[place])
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
             pieces = [(left, left + smss) for left in range(top, top + wanted * smss, smss)]
@@ -89,6 +98,14 @@ def _comes_later(whole: Sends, seen: Arrivals, place: int, top: int, turn_ns: in
     ahead = np.arange(place, min(place + MOST_HOLES, len(whole.row)))
     found = ahead[(whole.offset[ahead] == top) & (whole.row[ahead] >= 0)]
     return bool(len(found) and seen.time_ns[whole.row[found[0]]] - seen.time_ns[whole.row[place]] >= turn_ns)
+
+
+def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns: int) -> bool:
+    """Whether what fills these holes comes within two turns of what showed the first: a second copy comes later."""
+    if not len(lost):
+        return False
+    shows = int(lost[0]) + int(np.argmax(whole.row[lost[0] :] >= 0))
+    return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
 
 
 def _placed_by_number(whole: Sends, arrived: Ints, missing: Ints) -> Sends:

@@ -107,6 +107,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             stamps,
             has_start=has_start,
             sent_ns=sent_ns,
+            bare_ns=_bare_ns(connection, direction),
             is_alone=is_alone,
             shares_path=_shares_path(connection),
         )
@@ -141,6 +142,13 @@ def _with_handshakes(connection: Connection) -> Any:
     of_pair = (table["client"] == row["client"]) & (table["server"] == row["server"])
     least = table.loc[of_pair, [f"handshake_rtt_ns_{side}" for side in SIDES]].min()
     return {**row, **least, "handshake_rtt_ns": least.sum(skipna=False)}
+
+
+def _bare_ns(connection: Connection, direction: int) -> Ints:
+    """When the sender's own ACKs without data passed the tap."""
+    _, told = connection.flows[1 - direction].columns
+    found: Ints = told["time_ns"][told["length"] == 0]
+    return found
 
 
 def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:
