@@ -187,7 +187,8 @@ def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: 
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
     A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
-    the growth, one that grows by the round trip by far less. Where a recovery lies between them anything is possible.
+    the growth, one that grows by the round trip by far less. Where a recovery lies between them anything is possible;
+    before the first, where a slow start may end at any time, and behind the last segment sent, too.
     """
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
     within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - delivered(timeline)
@@ -200,6 +201,7 @@ def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: 
     again = np.concatenate(([0], np.cumsum(left.offset < reached(left.offset, left.end))))
     sent = np.searchsorted(release, index, side="right")
     grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
+    grows &= (again[sent[before]] > 0) & (sent[following] < len(release))
     even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
     return np.where(grows, np.minimum(open_bytes, even), open_bytes)
 
