@@ -44,6 +44,9 @@ MATHIS_LOSS = 0.02
 HELD_BACK = 0.1
 # RFC 8985 section 7.2: a probe leaves two round trips after the flight; what is paced leaves within one.
 PROBE_FACTOR = 1.5
+# A first flight has left within half a round trip, also where it is paced (Linux: at twice its rate), and the least
+# round trip measured may be longer than the first.
+FIRST_SHARE = 0.75
 DECISIVE = ("throughput", "throughput_cycle")
 NOT_APPLICABLE = "not_applicable"
 
@@ -223,13 +226,14 @@ def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None) -
     until = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
     if seen.base_rtt_ns:
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
-        until = min(until, timeline.send_ns[0] + seen.base_rtt_ns)
+        until = min(until, timeline.send_ns[0] + int(FIRST_SHARE * seen.base_rtt_ns))
     if handshake_rtt_s is not None:
         until = min(until, timeline.send_ns[0] + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
     first = timeline.send_ns < until
     if not first.any():
         return None
-    sent = int(timeline.snd_max[first].max()) - timeline.first_offset
+    # From the first byte of the connection: the tap may have lost the segment that had it.
+    sent = int(timeline.snd_max[first].max()) - min(timeline.first_offset, 0)
     following = timeline.send_offset[~first]
     if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
         return None

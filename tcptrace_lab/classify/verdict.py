@@ -107,6 +107,10 @@ class Verdict:
         if self.who.tap.shift.value is None and self.who.tap.syns.value not in ("both", receiver):
             # The window offered in the receiver's SYN may have been all that was sent.
             return None
+        tap = self.who.tap
+        if self.who.view is not None and (tap.tap_lost_bytes or tap.tap_lost_acks):
+            # When each segment left was inferred from ACKs, and some are missing.
+            return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
         return initial_window(self.seen, self.who.handshake_rtt_s)

@@ -1,4 +1,4 @@
-"""What clocks and the order of stamps take from a capture: ticks of any length, two clocks, effects before causes."""
+"""What the tap itself takes from a capture: ticks of any length, effects before causes, ends of flights; and marks."""
 
 from __future__ import annotations
 
@@ -81,3 +81,14 @@ def _verdict(made: tuple[int, Packets], folder: Path) -> Verdict:
     write_packets(path, *made)
     (found,) = classify(read(path), file=path.name)
     return found
+
+
+@pytest.mark.parametrize(("missed", "said"), [([0], 10), ([4], 10), ([9], None), ([8, 9], None)])
+def test_a_first_flight_of_which_the_tap_lost_a_segment(missed: list[int], said: int | None, tmp_path: Path) -> None:
+    """What is missing at its beginning or within it is known by what surrounds it; its end is not."""
+    link, packets = _packets("reno_10M")
+    packets, own = packets[:600], sender_of(packets)
+    data = [packet for packet in packets if packet.source == own and packet.payload > 0]
+    lost = [data[index] for index in missed]
+    found = _verdict((link, [packet for packet in packets if packet not in lost]), tmp_path)
+    assert found.as_dict()["initial_window"]["segments"] == said
