@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.heard import FEWEST_ACKS, Epoch, Heard
+from tcptrace_lab.classify.epoch import Epoch
+from tcptrace_lab.classify.heard import FEWEST_ACKS, Heard
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 Part = Literal["slow_start", "growth", "reduction"]
@@ -87,7 +88,7 @@ class Pieces:
                     is_threshold = epoch.settled < 0
                     reduced.append((len(parts), mark, epoch.after / smss, epoch.before / smss, is_threshold))
                     parts.append("reduction")
-                    ack.append(heard.marks.ack[epoch.loss])
+                    ack.append(heard.marks[epoch.loss].ack)
             for rows in _pieces(epoch):
                 parts.append("slow_start" if epoch.is_slow_start else "growth")
                 ack.append(int(rows[-1]))
@@ -116,7 +117,7 @@ class Pieces:
         if len(heard.timeline.slack):
             slack = heard.timeline.slack / smss
             self.slack[self.followed] = [slack[rows].max() for rows in acks]
-            marked = np.array(heard.marks.ack, dtype=np.int64)
+            marked = np.array([mark.ack for mark in heard.marks], dtype=np.int64)
             self.slack[self.reductions.place] = (
                 slack[self.ack[self.reductions.place]] + slack[marked[self.reductions.mark]]
             )

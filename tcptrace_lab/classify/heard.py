@@ -8,24 +8,21 @@ the next loss) depends on that epoch and on what the control remembers. Assumes 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tcptrace_lab.classify.epoch import Epoch
+from tcptrace_lab.classify.marks import ACK, ARRIVAL, LOSS, OPENING, RECOVERED, RESTART, SET, TIMEOUT, Mark, When
+from tcptrace_lab.classify.round_trips import round_trips, round_trips_of_sacked, rounds
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
 
-# The events of core/src/infer/replay.rs, in its order.
-ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING = range(8)
 SETTLES_ACKS = 6
-# Less than this share of the least round trip of a segment sent once is none.
-SHORTEST_SHARE = 0.5
 # An avoidance longer than this is judged in pieces, each from the window observed at its beginning: what a delay
 # changes once does not count against the round trips behind it. Long enough for a delay window to come round.
 PIECE_ROUNDS = 16
@@ -35,121 +32,6 @@ CONSERVATIVE_ROUNDS = 6
 MOST_PIECES = 6
 # Fewer ACKs than this are no growth.
 FEWEST_ACKS = 8
-# Within an epoch, so many ACKs in a row (or a tenth of those before) may find the sender not held back by its window;
-# after more than that its window is not what was replayed.
-UNLIMITED_ACKS = 8
-UNLIMITED_SHARE = 0.1
-
-
-# Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
-# which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in
-# which it ends its slow start itself, or where it was seen to end; in which a timer that expires within a recovery
-# leaves the threshold of that (Linux), or reduces the window again (RFC 5681 equation (4)).
-When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Epoch:
-    """The ACKs of one stretch in which the window moved by the control's own rule.
-
-    `flight` is what was observed after each of `acks`, in bytes; `is_limited` where it is the window, `has_sent` where
-    the ACK released something: elsewhere more may be outstanding than the window allows. `loss` and `settled` (-1:
-    none) are the marks of the loss event before it and of where the window it left is seen, `before` and `after` the
-    windows observed there.
-    """
-
-    heard: Heard
-    number: int
-    first: int
-    last: int
-    is_slow_start: bool
-    had_slow_start: bool
-    begin: str
-    loss: int
-    settled: int
-    before: float
-    after: float
-    ends_in_loss: bool
-
-    @property
-    def acks(self) -> Ints:
-        return self.first + 1 + np.flatnonzero(self.heard.kind[self.first + 1 : self.last + 1] == ACK)
-
-    @property
-    def flight(self) -> Floats:
-        return self.heard.flight[self.acks].astype(float)
-
-    @property
-    def is_limited(self) -> Bools:
-        return self.heard.limited[self.acks]
-
-    @property
-    def has_sent(self) -> Bools:
-        return self.heard.has_sent[self.acks]
-
-    @property
-    def rounds(self) -> npt.NDArray[np.int32]:
-        """The number of the round trip of each."""
-        return self.heard.round[self.acks]
-
-    @property
-    def at_work(self) -> Ints:
-        """Places of the ACKs at which the flight is the window, up to where something else has held the sender back
-        for long."""
-        is_limited = self.is_limited
-        idle = np.cumsum(~is_limited)
-        over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(idle)))
-        found = np.flatnonzero(is_limited)
-        return found[found < over[0]] if len(over) else found
-
-
-@dataclass
-class Marks:
-    """What stands between the ACKs' rows; `ack` is the last ACK before or at it, `when` the readings that have it."""
-
-    ack: list[int] = field(default_factory=list)
-    when: list[When] = field(default_factory=list)
-    event: list[int] = field(default_factory=list)
-    time_ns: list[int] = field(default_factory=list)
-    rtt_ns: list[int] = field(default_factory=list)
-    flight: list[float] = field(default_factory=list)
-    cwnd: list[float] = field(default_factory=list)
-    ssthresh: list[float] = field(default_factory=list)
-    more: list[float] = field(default_factory=list)
-    more_flight: list[float] = field(default_factory=list)
-    less: list[float] = field(default_factory=list)
-    acked: list[float] = field(default_factory=list)
-
-    def add(
-        self,
-        ack: int,
-        event: int,
-        *,
-        time_ns: int,
-        when: When = "always",
-        rtt_ns: int = -1,
-        flight: float = 0.0,
-        cwnd: float = np.nan,
-        ssthresh: float = np.nan,
-        more: float = 0.0,
-        more_flight: float = 0.0,
-        less: float = 0.0,
-        acked: float = 0.0,
-    ) -> int:
-        """The mark's number."""
-        self.ack.append(ack)
-        self.when.append(when)
-        self.event.append(event)
-        self.time_ns.append(time_ns)
-        self.rtt_ns.append(rtt_ns)
-        self.flight.append(flight)
-        self.cwnd.append(cwnd)
-        self.ssthresh.append(ssthresh)
-        self.more.append(more)
-        self.more_flight.append(more_flight)
-        self.less.append(less)
-        self.acked.append(acked)
-        return len(self.ack) - 1
 
 
 class Heard:
@@ -186,7 +68,7 @@ class Heard:
         self.shown = self.sends_by_window & is_bound
         # What comes before any data, no control hears of.
         self.first = int(np.searchsorted(sent, 0, side="right"))
-        self.round = _rounds(self.una, self.nxt)
+        self.round = rounds(self.una, self.nxt)
         # With SACK nothing bounds it.
         self.most_after = np.full(0 if timeline.has_sack else len(timeline.ack_ns), np.inf)
         # ACKs that are another event to Linux, and what; to everybody else they are what the second says.
@@ -194,7 +76,7 @@ class Heard:
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
         self.cuts = [self._cuts(part) for part in seen.stretches]
         self._shared: list[Ints] = []
-        self.marks = Marks()
+        self.marks: list[Mark] = []
         self.loss_mark: dict[int, int] = {}
         # Where a timer has expired within a recovery: the mark of those who reduce again.
         self.again_mark: dict[int, int] = {}
@@ -214,10 +96,10 @@ class Heard:
 
         `of_sacked`: and takes one of what is SACKed (Linux), at a hole too.
         """
-        found = _round_trips(self.timeline, handshake_rtt_ns)
+        found = round_trips(self.timeline, handshake_rtt_ns)
         if not of_sacked or not self.timeline.has_sack:
             return found
-        sacked = _round_trips_of_sacked(self.timeline)
+        sacked = round_trips_of_sacked(self.timeline)
         return np.where(sacked >= 0, sacked, found)
 
     def _limited(self) -> tuple[Ints, Bools]:
@@ -228,10 +110,15 @@ class Heard:
         rows = np.minimum(at, len(table["time_ns"]) - 1)
         return table["limited_by"][rows], table["cwnd_high"][rows] >= 0
 
+    def _add(self, mark: Mark) -> int:
+        """Its number."""
+        self.marks.append(mark)
+        return len(self.marks) - 1
+
     def _mark(self) -> None:
         if self.handshake_rtt_ns is not None:
             start_ns = self.timeline.start_ns
-            self.marks.add(-1, ARRIVAL, time_ns=start_ns, when="handshake", rtt_ns=self.handshake_rtt_ns)
+            self._add(Mark(ack=-1, event=ARRIVAL, now_ns=start_ns, when="handshake", rtt_ns=self.handshake_rtt_ns))
         # A tail loss probe is no loss that a control hears of.
         events = [episode for episode in self.seen.episodes if episode.detected_by != "tlp"]
         for before, episode, following in zip([None, *events], events, [*events[1:], None], strict=False):
@@ -256,7 +143,7 @@ class Heard:
                 self._leaves(over)
                 self._opens(self._ends_in_linux(over, episode.recover, bound))
             else:
-                self.marks.add(over, RECOVERED, time_ns=int(timeline.ack_ns[over]))
+                self._add(Mark(ack=over, event=RECOVERED, now_ns=int(timeline.ack_ns[over])))
 
     def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
         """What a control is told of a loss; `is_within`: a timer has expired before the recovery was over."""
@@ -276,22 +163,32 @@ class Heard:
         if episode.follows:
             # FlightSize is all that is outstanding; the window is what the recovery before has left.
             window, flight, more = np.nan, float(self.nxt[known - 1] - self.una[known - 1]), 0.0
-        self.loss_mark[id(episode)] = self.marks.add(
-            known - 1,
-            event,
-            time_ns=episode.time_ns,
-            when="reduces once" if is_within else "always",
-            cwnd=np.nan if id(episode) in self.unsettled else window,
-            flight=flight,
-            more=more,
-            more_flight=0.0 if episode.follows else max(window + more - flight, 0.0),
-            less=less,
+        self.loss_mark[id(episode)] = self._add(
+            Mark(
+                ack=known - 1,
+                event=event,
+                now_ns=episode.time_ns,
+                when="reduces once" if is_within else "always",
+                cwnd=np.nan if id(episode) in self.unsettled else window,
+                flight_size=flight,
+                more=more,
+                more_flight=0.0 if episode.follows else max(window + more - flight, 0.0),
+                less=less,
+            )
         )
         if is_within:
             # The window is what the recovery has made of it.
             flight = float(episode.flight)
-            self.again_mark[id(episode)] = self.marks.add(
-                known - 1, event, time_ns=episode.time_ns, when="reduces again", flight=flight, more=more, less=less
+            self.again_mark[id(episode)] = self._add(
+                Mark(
+                    ack=known - 1,
+                    event=event,
+                    now_ns=episode.time_ns,
+                    when="reduces again",
+                    flight_size=flight,
+                    more=more,
+                    less=less,
+                )
             )
 
     def _ends_in_linux(self, over: int, recover: int, bound: int) -> int:
@@ -320,9 +217,11 @@ class Heard:
         newly, flight, time_ns = int(timeline.newly_acked[over]), float(self.before[over]), int(timeline.ack_ns[over])
         told = timeline.smss if not timeline.has_sack else newly - int(timeline.sacked[max(over - 1, 0)])
         acked = float(max(told, timeline.smss))
-        self.marks.add(over, OPENING, time_ns=time_ns, when="new", flight=flight, acked=acked)
+        self._add(Mark(ack=over, event=OPENING, now_ns=time_ns, when="new", flight_size=flight, newly_acked=acked))
         if not timeline.has_sack:
-            self.marks.add(over, OPENING, time_ns=time_ns, when="all", flight=flight, acked=float(newly))
+            self._add(
+                Mark(ack=over, event=OPENING, now_ns=time_ns, when="all", flight_size=flight, newly_acked=float(newly))
+            )
 
     def _leaves(self, over: int) -> None:
         """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding.
@@ -345,7 +244,7 @@ class Heard:
         if part.begin in ("restart", "lost") and part.started_by is not None:
             for marks in (self.loss_mark, self.again_mark):
                 if id(part.started_by) in marks:
-                    self.marks.ssthresh[marks[id(part.started_by)]] = threshold
+                    self.marks[marks[id(part.started_by)]].ssthresh = threshold
         elif part.begin == "recovery":
             at, after = self.settles(part), self.after(part)
             is_told = at is not None and (self.shown[at] or not self.follows)
@@ -354,34 +253,44 @@ class Heard:
                 kept = np.nan if self._is_left_below(part, at) else after
                 at_ns = int(self.timeline.ack_ns[at])
                 self._doubt_window_before(part, after)
-                self.settled_mark[id(part)] = self.marks.add(at, SET, time_ns=at_ns, cwnd=after, ssthresh=kept)
+                self.settled_mark[id(part)] = self._add(
+                    Mark(ack=at, event=SET, now_ns=at_ns, cwnd=after, ssthresh=kept)
+                )
         elif part.begin in ("idle", "capture"):
             flight = float(self.flight[part.first])
             begun = np.nan if self.follows else flight
-            self.marks.add(
-                part.first, SET, time_ns=first_ns, cwnd=flight, ssthresh=threshold if part.peak is not None else begun
+            self._add(
+                Mark(
+                    ack=part.first,
+                    event=SET,
+                    now_ns=first_ns,
+                    cwnd=flight,
+                    ssthresh=threshold if part.peak is not None else begun,
+                )
             )
         begins = self._avoids_from(part)
         is_late = begins is not None and part.peak is not None and begins > part.peak
         for at in ([begins] if begins is not None and is_late else []) + self.cuts[number]:
             cwnd, at_ns = float(self.flight[at]), int(self.timeline.ack_ns[at])
             if part.begin == "connection" and at == begins:
-                self.marks.add(at, SET, time_ns=at_ns, when="ends itself", cwnd=cwnd, ssthresh=cwnd)
-                self.marks.add(at, SET, time_ns=at_ns, when="ends as seen", cwnd=cwnd)
+                self._add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends itself", cwnd=cwnd, ssthresh=cwnd))
+                self._add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends as seen", cwnd=cwnd))
             else:
-                self.marks.add(at, SET, time_ns=at_ns, cwnd=cwnd)
+                self._add(Mark(ack=at, event=SET, now_ns=at_ns, cwnd=cwnd))
         if part.peak is not None and part.has_threshold:
             when: When = "ends as seen" if part.begin == "connection" else "always"
             peak_ns = int(self.timeline.ack_ns[part.peak])
-            mark = self.marks.add(part.peak, SET, time_ns=peak_ns, when=when, cwnd=threshold, ssthresh=threshold)
+            mark = self._add(
+                Mark(ack=part.peak, event=SET, now_ns=peak_ns, when=when, cwnd=threshold, ssthresh=threshold)
+            )
             if part.begin == "recovery":
                 self.settled_mark[id(part)] = mark
 
     def _doubt_window_before(self, part: Stretch, after: float) -> None:
         """Nobody reduces to more than there was: then less was outstanding at the loss than the window allowed."""
         loss = self.loss_mark.get(id(part.started_by), -1)
-        if loss >= 0 and after >= self.marks.cwnd[loss] + self.timeline.smss:
-            self.marks.cwnd[loss] = np.nan
+        if loss >= 0 and after >= self.marks[loss].cwnd + self.timeline.smss:
+            self.marks[loss].cwnd = np.nan
 
     def _is_unsettled(self, part: Stretch) -> bool:
         """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""
@@ -474,7 +383,7 @@ class Heard:
                     begin=part.begin,
                     loss=loss if place == 0 else -1,
                     settled=self.settled_mark.get(id(part), -1),
-                    before=self.marks.cwnd[loss] if loss >= 0 else np.nan,
+                    before=self.marks[loss].cwnd if loss >= 0 else np.nan,
                     after=self._left(part),
                     ends_in_loss=part.episode is not None,
                 )
@@ -488,66 +397,3 @@ def _restarts_within(before: Episode | None, episode: Episode) -> bool:
 def _last_move(timeline: Timeline, known: int) -> int:
     """The last ACK that moved `snd_una` among the first `known`."""
     return max(int(timeline.last_moved[max(known, 1) - 1]), 0)
-
-
-def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
-    """What each ACK told its sender of the round trip; -1: nothing.
-
-    As senders read it: of the last segment covered; where anything covered was sent more than once, of the copy that
-    filled the hole, which only timestamps tell (RFC 7323 section 4.3 echoes the one that moved the left edge).
-    """
-    before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
-    again = np.flatnonzero(timeline.is_retransmission)
-    fresh = np.flatnonzero(~timeline.is_retransmission)
-    last = np.searchsorted(timeline.send_end[fresh], timeline.snd_una, side="right") - 1
-    newest = fresh[np.maximum(last, 0)]
-    told = (timeline.newly_acked > 0) & (last >= 0) & (timeline.send_end[newest] > before)
-    told &= timeline.send_ns[newest] <= timeline.ack_ns
-    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
-    covering = np.searchsorted(timeline.snd_una, timeline.send_offset[again], side="right")
-    answered = covering < len(found)
-    answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]
-    again, covering = again[answered], covering[answered]
-    found[covering] = -1
-    if not timeline.has_timestamps:
-        return found
-    fills = timeline.send_offset[again] <= before[covering]
-    # In order of time: the last copy stands, unless no round trip is that short: then an earlier one was answered. One
-    # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
-    least = SHORTEST_SHARE * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
-    for send, ack in zip(again[fills].tolist(), covering[fills].tolist(), strict=True):
-        rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
-        if rtt_ns >= least:
-            found[ack] = rtt_ns
-    return found
-
-
-def _round_trips_of_sacked(timeline: Timeline) -> Ints:
-    """Of the highest segment that each ACK SACKs for the first time and that was sent once; -1: none."""
-    fresh = np.flatnonzero(~timeline.is_retransmission)
-    high = timeline.sack_high
-    before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
-    place = np.searchsorted(timeline.send_end[fresh], high, side="left")
-    newest = fresh[np.minimum(place, len(fresh) - 1)]
-    told = (high > before) & (high > timeline.snd_una) & (timeline.send_end[newest] == high)
-    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
-    # The first copy of what has been sent again since.
-    again = np.flatnonzero(timeline.is_retransmission)
-    order = again[np.argsort(timeline.send_offset[again], kind="stable")]
-    at = np.searchsorted(timeline.send_offset[order], timeline.send_offset[newest], side="left")
-    is_again = (at < len(order)) & told
-    is_again[is_again] = timeline.send_offset[order[at[is_again]]] == timeline.send_offset[newest[is_again]]
-    is_again[is_again] = timeline.send_ns[order[at[is_again]]] <= timeline.ack_ns[is_again]
-    found[is_again] = -1
-    return found
-
-
-def _rounds(una: Ints, nxt: Ints) -> npt.NDArray[np.int32]:
-    """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
-    found = np.zeros(len(una), dtype=np.int32)
-    at, number = 0, 0
-    while at < len(una):
-        following = max(int(np.searchsorted(una, nxt[at], side="left")), at + 1)
-        found[at:following] = number
-        at, number = following, number + 1
-    return found

@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.compared import Compared
-from tcptrace_lab.classify.heard import ACK, Epoch, Heard, When
+from tcptrace_lab.classify.epoch import Epoch
+from tcptrace_lab.classify.heard import Heard
+from tcptrace_lab.classify.marks import ACK, When, mark_columns
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
 
@@ -138,32 +140,19 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
 def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -> Tape:
     """The tape of one reading."""
     marks = compared.heard.marks
-    ack = np.array(marks.ack, dtype=np.int64)
-    chosen = np.flatnonzero([each in when for each in marks.when])
+    every = mark_columns(marks)
+    ack = every["ack"]
+    chosen = np.flatnonzero([mark.when in when for mark in marks])
     order = chosen[np.argsort(ack[chosen], kind="stable")]
     mark_ack = ack[order]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
     row_of_mark[order] = np.maximum(mark_ack + 1 - compared.heard.first, 0) + np.arange(len(order))
-    core = _core.Tape(
-        columns,
-        {
-            "ack": mark_ack,
-            "event": np.array(marks.event, dtype=np.uint8)[order],
-            "now_ns": np.array(marks.time_ns, dtype=np.int64)[order],
-            "rtt_ns": np.array(marks.rtt_ns, dtype=np.int64)[order],
-            "newly_acked": np.array(marks.acked, dtype=float)[order],
-            # RFC 5681 section 3.2: what limited transmit sent is not part of FlightSize.
-            "flight_size": np.array(marks.flight, dtype=float)[order],
-            "cwnd": np.array(marks.cwnd, dtype=float)[order],
-            "ssthresh": np.array(marks.ssthresh, dtype=float)[order],
-            "more": np.array(marks.more, dtype=float)[order],
-            # Who opens its window on the last ACK of a recovery goes by cwnd at a loss, not by FlightSize.
-            "more_flight": np.array(marks.more_flight, dtype=float)[order]
-            if {"new", "all"} & set(when)
-            else np.zeros(len(order)),
-            "less": np.array(marks.less, dtype=float)[order],
-        },
-    )
+    chosen_columns = {name: column[order] for name, column in every.items()}
+    if not {"new", "all"} & set(when):
+        # RFC 5681 section 3.2: what limited transmit sent is not part of FlightSize. Who opens its window on the last
+        # ACK of a recovery goes by cwnd at a loss.
+        chosen_columns["more_flight"] = np.zeros(len(order))
+    core = _core.Tape(columns, chosen_columns)
     return Tape(
         core=core, compared=compared, mark_ack=mark_ack, row_of_mark=row_of_mark, has_handshake="handshake" in when
     )

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tcptrace_lab.classify.heard import Epoch
+from tcptrace_lab.classify.epoch import Epoch
 from tcptrace_lab.classify.tape import Tape
 
 # Fewer round trips, or less growth, have no shape.

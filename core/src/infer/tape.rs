@@ -2,31 +2,52 @@
 
 use super::replay::{Event, Room, Row};
 
-/// What a control heard, an entry per ACK; bytes and nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
-    pub now_ns: &'a [i64],
-    pub una: &'a [i64],
-    pub nxt: &'a [i64],
-    /// Outstanding before each.
-    pub flight_size: &'a [i64],
-    pub newly_acked: &'a [i64],
-    pub newly_sacked: &'a [i64],
-    /// Not above 0: it tells none.
-    pub rtt_ns: &'a [i64],
-    /// Places in `Event::ALL`.
-    pub event: &'a [u8],
-    pub is_cwnd_limited: &'a [bool],
-    /// Empty: infinite.
-    pub most_after: &'a [f64],
-    /// Outstanding after each, and where that is taken over as the window.
-    pub flight: &'a [i64],
-    pub is_shown: &'a [bool],
-    /// Those before it no control heard of.
-    pub first: usize,
-    /// The control's time 0.
-    pub zero_ns: i64,
+/// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
+macro_rules! heard_columns {
+    ($with:ident) => {
+        $with! {
+            now_ns: i64,
+            una: i64,
+            nxt: i64,
+            /// Outstanding before each.
+            flight_size: i64,
+            newly_acked: i64,
+            newly_sacked: i64,
+            /// Not above 0: it tells none.
+            rtt_ns: i64,
+            /// Places in `Event::ALL`.
+            event: u8,
+            is_cwnd_limited: bool,
+            /// Empty: infinite.
+            most_after: f64,
+            /// Outstanding after each, and where that is taken over as the window.
+            flight: i64,
+            is_shown: bool,
+        }
+    };
 }
+pub(crate) use heard_columns;
+
+macro_rules! heard {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+        /// What a control heard; bytes and nanoseconds.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Heard<'a> {
+            $($(#[$doc])* pub $name: &'a [$type],)*
+            /// Those before it no control heard of.
+            pub first: usize,
+            /// The control's time 0.
+            pub zero_ns: i64,
+        }
+
+        impl Heard<'_> {
+            fn lengths(&self) -> impl Iterator<Item = (&'static str, usize)> {
+                [$((stringify!($name), self.$name.len())),*].into_iter()
+            }
+        }
+    };
+}
+heard_columns!(heard);
 
 /// What happened between two ACKs: behind ACK `ack` (-1: before the first), or a second answer to it.
 #[derive(Clone, Copy, Debug)]
@@ -64,23 +85,10 @@ const MOST_BYTES: i64 = 1 << 48;
 impl Heard<'_> {
     pub fn checked(&self) -> Result<(), TapeError> {
         let wanted = self.now_ns.len();
-        let lengths = [
-            self.una.len(),
-            self.nxt.len(),
-            self.flight_size.len(),
-            self.newly_acked.len(),
-            self.newly_sacked.len(),
-            self.rtt_ns.len(),
-            self.event.len(),
-            self.is_cwnd_limited.len(),
-            self.flight.len(),
-            self.is_shown.len(),
-        ];
-        let bounded = self.most_after.len();
-        if bounded > 0 && bounded != wanted {
-            return Err(TapeError::Length);
-        }
-        if self.first > wanted || lengths.iter().any(|&length| length != wanted) {
+        let is_whole = |(name, length): (&str, usize)| {
+            length == wanted || (name == "most_after" && length == 0)
+        };
+        if self.first > wanted || !self.lengths().all(is_whole) {
             return Err(TapeError::Length);
         }
         let known = |&event: &u8| usize::from(event) < Event::ALL.len();

@@ -12,91 +12,112 @@ use crate::congestion::{
 };
 use crate::infer::evidence;
 use crate::infer::replay::{self, Event, Room, Unseen};
-use crate::infer::tape::{self, Mark};
+use crate::infer::tape::{self, Mark, heard_columns};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
-/// What every reading of one sender has in common: numpy arrays that stay Python's, an entry per ACK.
-#[pyclass(frozen)]
-struct Heard {
-    now_ns: Py<PyArray1<i64>>,
-    una: Py<PyArray1<i64>>,
-    nxt: Py<PyArray1<i64>>,
-    flight_size: Py<PyArray1<i64>>,
-    newly_acked: Py<PyArray1<i64>>,
-    newly_sacked: Py<PyArray1<i64>>,
-    rtt_ns: Py<PyArray1<i64>>,
-    event: Py<PyArray1<u8>>,
-    is_cwnd_limited: Py<PyArray1<bool>>,
-    most_after: Py<PyArray1<f64>>,
-    flight: Py<PyArray1<i64>>,
-    is_shown: Py<PyArray1<bool>>,
-    first: usize,
-    zero_ns: i64,
-}
+/// Columns of numpy that stay Python's: a struct of them from one list, read by name, borrowed as `tape::Heard`.
+macro_rules! heard {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+        /// What every reading of one sender has in common: an entry per ACK.
+        #[pyclass(frozen)]
+        struct Heard {
+            $($name: Py<PyArray1<$type>>,)*
+            first: usize,
+            zero_ns: i64,
+        }
 
-/// Calls with the columns borrowed as one `tape::Heard`.
-macro_rules! with_columns {
-    ($heard:expr, $py:expr, $use:expr) => {{
-        let heard = $heard;
-        let now_ns = heard.now_ns.bind($py).try_readonly()?;
-        let una = heard.una.bind($py).try_readonly()?;
-        let nxt = heard.nxt.bind($py).try_readonly()?;
-        let flight_size = heard.flight_size.bind($py).try_readonly()?;
-        let newly_acked = heard.newly_acked.bind($py).try_readonly()?;
-        let newly_sacked = heard.newly_sacked.bind($py).try_readonly()?;
-        let rtt_ns = heard.rtt_ns.bind($py).try_readonly()?;
-        let event = heard.event.bind($py).try_readonly()?;
-        let is_cwnd_limited = heard.is_cwnd_limited.bind($py).try_readonly()?;
-        let most_after = heard.most_after.bind($py).try_readonly()?;
-        let flight = heard.flight.bind($py).try_readonly()?;
-        let is_shown = heard.is_shown.bind($py).try_readonly()?;
-        let columns = tape::Heard {
-            now_ns: now_ns.as_slice()?,
-            una: una.as_slice()?,
-            nxt: nxt.as_slice()?,
-            flight_size: flight_size.as_slice()?,
-            newly_acked: newly_acked.as_slice()?,
-            newly_sacked: newly_sacked.as_slice()?,
-            rtt_ns: rtt_ns.as_slice()?,
-            event: event.as_slice()?,
-            is_cwnd_limited: is_cwnd_limited.as_slice()?,
-            most_after: most_after.as_slice()?,
-            flight: flight.as_slice()?,
-            is_shown: is_shown.as_slice()?,
-            first: heard.first,
-            zero_ns: heard.zero_ns,
-        };
-        $use(columns)
-    }};
+        impl Heard {
+            fn read(columns: &Bound<'_, PyDict>, first: usize, zero_ns: i64) -> PyResult<Self> {
+                Ok(Self {
+                    $($name: array(columns, stringify!($name))?,)*
+                    first,
+                    zero_ns,
+                })
+            }
+
+            fn with<T>(&self, py: Python<'_>, look: impl FnOnce(tape::Heard<'_>) -> T) -> PyResult<T> {
+                $(let $name = self.$name.bind(py).try_readonly()?;)*
+                Ok(look(tape::Heard {
+                    $($name: $name.as_slice()?,)*
+                    first: self.first,
+                    zero_ns: self.zero_ns,
+                }))
+            }
+        }
+    };
 }
+heard_columns!(heard);
 
 #[pymethods]
 impl Heard {
     #[new]
     #[pyo3(signature = (columns, *, first, zero_ns))]
     fn new(columns: &Bound<'_, PyDict>, first: usize, zero_ns: i64) -> PyResult<Self> {
-        let found = Self {
-            now_ns: array(columns, "now_ns")?,
-            una: array(columns, "una")?,
-            nxt: array(columns, "nxt")?,
-            flight_size: array(columns, "flight_size")?,
-            newly_acked: array(columns, "newly_acked")?,
-            newly_sacked: array(columns, "newly_sacked")?,
-            rtt_ns: array(columns, "rtt_ns")?,
-            event: array(columns, "event")?,
-            is_cwnd_limited: array(columns, "is_cwnd_limited")?,
-            most_after: array(columns, "most_after")?,
-            flight: array(columns, "flight")?,
-            is_shown: array(columns, "is_shown")?,
-            first,
-            zero_ns,
-        };
-        let py = columns.py();
-        with_columns!(&found, py, |heard: tape::Heard<'_>| heard
-            .checked()
-            .map_err(|error| PyValueError::new_err(error.to_string())))?;
+        let found = Self::read(columns, first, zero_ns)?;
+        found.with(columns.py(), |heard| {
+            heard
+                .checked()
+                .map_err(|error| PyValueError::new_err(error.to_string()))
+        })??;
         Ok(found)
+    }
+}
+
+/// Columns of the marks, from one list.
+macro_rules! marks {
+    ($($name:ident: $type:ty,)*) => {
+        struct Marks {
+            $($name: Vec<$type>,)*
+        }
+
+        impl Marks {
+            fn read(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
+                let found = Self {
+                    $($name: column(columns, stringify!($name))?,)*
+                };
+                if [$(found.$name.len()),*].iter().any(|&length| length != found.ack.len()) {
+                    return Err(PyValueError::new_err("a tape's marks are columns of equal length"));
+                }
+                Ok(found)
+            }
+        }
+    };
+}
+marks! {
+    ack: i64,
+    event: i64,
+    now_ns: i64,
+    rtt_ns: i64,
+    newly_acked: f64,
+    flight_size: f64,
+    cwnd: f64,
+    ssthresh: f64,
+    more: f64,
+    more_flight: f64,
+    less: f64,
+}
+
+impl Marks {
+    fn mark(&self, at: usize) -> PyResult<Mark> {
+        let event = usize::try_from(self.event[at]).ok();
+        let event = event.and_then(|place| Event::ALL.get(place)).copied();
+        Ok(Mark {
+            ack: self.ack[at],
+            event: event.ok_or_else(|| PyValueError::new_err("an event without a name"))?,
+            now_ns: self.now_ns[at],
+            rtt_ns: self.rtt_ns[at],
+            newly_acked: self.newly_acked[at],
+            flight_size: self.flight_size[at],
+            cwnd: Some(self.cwnd[at]).filter(|value| value.is_finite()),
+            ssthresh: Some(self.ssthresh[at]).filter(|value| !value.is_nan()),
+            room: Room {
+                more: self.more[at].max(0.0),
+                flight: self.more_flight[at].max(0.0),
+                less: self.less[at].max(0.0),
+                ..Room::default()
+            },
+        })
     }
 }
 
@@ -159,60 +180,15 @@ impl Pieces {
 impl Tape {
     #[new]
     fn new(heard: &Bound<'_, Heard>, marks: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let ack = column::<i64>(marks, "ack")?;
-        let event = column::<u8>(marks, "event")?;
-        let now_ns = column::<i64>(marks, "now_ns")?;
-        let rtt_ns = column::<i64>(marks, "rtt_ns")?;
-        let newly_acked = column::<f64>(marks, "newly_acked")?;
-        let flight_size = column::<f64>(marks, "flight_size")?;
-        let cwnd = column::<f64>(marks, "cwnd")?;
-        let ssthresh = column::<f64>(marks, "ssthresh")?;
-        let more = column::<f64>(marks, "more")?;
-        let more_flight = column::<f64>(marks, "more_flight")?;
-        let less = column::<f64>(marks, "less")?;
-        let lengths = [
-            event.len(),
-            now_ns.len(),
-            rtt_ns.len(),
-            newly_acked.len(),
-            flight_size.len(),
-            cwnd.len(),
-            ssthresh.len(),
-            more.len(),
-            more_flight.len(),
-            less.len(),
-        ];
-        if lengths.iter().any(|length| *length != ack.len()) {
-            return Err(PyValueError::new_err(
-                "a tape's marks are columns of equal length",
-            ));
-        }
+        let marks = Marks::read(marks)?;
         let acks = heard.get().now_ns.bind(heard.py()).len()? as i64;
-        let is_sorted = ack.windows(2).all(|pair| pair[0] <= pair[1]);
-        if !is_sorted || ack.iter().any(|&ack| !(-1..acks).contains(&ack)) {
+        let is_sorted = marks.ack.windows(2).all(|pair| pair[0] <= pair[1]);
+        if !is_sorted || marks.ack.iter().any(|&ack| !(-1..acks).contains(&ack)) {
             return Err(PyValueError::new_err(
                 "a tape's marks stand behind ACKs, in their order",
             ));
         }
-        let each = (0..ack.len()).map(|i| {
-            let kind = Event::ALL.get(usize::from(event[i]));
-            Ok(Mark {
-                ack: ack[i],
-                event: *kind.ok_or_else(|| PyValueError::new_err("an event without a name"))?,
-                now_ns: now_ns[i],
-                rtt_ns: rtt_ns[i],
-                newly_acked: newly_acked[i],
-                flight_size: flight_size[i],
-                cwnd: Some(cwnd[i]).filter(|value| value.is_finite()),
-                ssthresh: Some(ssthresh[i]).filter(|value| !value.is_nan()),
-                room: Room {
-                    more: more[i].max(0.0),
-                    flight: more_flight[i].max(0.0),
-                    less: less[i].max(0.0),
-                    ..Room::default()
-                },
-            })
-        });
+        let each = (0..marks.ack.len()).map(|at| marks.mark(at));
         Ok(Self {
             heard: heard.clone().unbind(),
             marks: each.collect::<PyResult<_>>()?,
@@ -234,9 +210,9 @@ impl Tape {
         } else {
             Unseen::AsSeen
         };
-        let played = with_columns!(self.heard.get(), py, |heard| {
+        let played = self.heard.get().with(py, |heard| {
             py.detach(|| self.played(heard, sender, later_ns, unseen))
-        });
+        })?;
         Ok((
             played.cwnd.into_pyarray(py),
             played.ssthresh.into_pyarray(py),
@@ -255,7 +231,7 @@ impl Tape {
         later_ns: i64,
     ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>, Column<'py>)> {
         let rows = rows.as_slice()?;
-        let (judged, played) = with_columns!(self.heard.get(), py, |heard: tape::Heard<'_>| {
+        let (judged, played) = self.heard.get().with(py, |heard| {
             py.detach(|| {
                 let played = self.played(heard, sender, later_ns, Unseen::AsSeen);
                 let tape = tape::Tape {
@@ -268,7 +244,7 @@ impl Tape {
                     .errors(|ack| place(ack).map_or(0.0, |row| played.cwnd[row] / pieces.smss));
                 (judged, played)
             })
-        });
+        })?;
         let at = |column: &[f64]| -> PyResult<Vec<f64>> {
             let each = rows.iter().map(|&row| {
                 let found = usize::try_from(row).ok().and_then(|row| column.get(row));
@@ -299,7 +275,7 @@ impl Tape {
         let mut control = sender.control();
         let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
         let mut columns = vec![Vec::new(); names.len()];
-        with_columns!(self.heard.get(), py, |heard| {
+        self.heard.get().with(py, |heard| {
             let tape = tape::Tape {
                 heard,
                 marks: &self.marks,
@@ -315,7 +291,7 @@ impl Tape {
                     }
                 },
             )
-        });
+        })?;
         let found = PyDict::new(py);
         for (name, column) in names.into_iter().zip(columns) {
             found.set_item(name, column.into_pyarray(py))?;

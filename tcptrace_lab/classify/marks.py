@@ -1,0 +1,51 @@
+"""What stands between the ACKs of a sender's life: losses, timers, ends of recovery, and windows that were seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+# The events of core/src/infer/replay.rs, in its order.
+ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING = range(8)
+
+# Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
+# which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in
+# which it ends its slow start itself, or where it was seen to end; in which a timer that expires within a recovery
+# leaves the threshold of that (Linux), or reduces the window again (RFC 5681 equation (4)).
+When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
+
+
+@dataclass(kw_only=True, slots=True)
+class Mark:
+    """`ack` is the last ACK before or at it, `when` the readings that have it; the rest is the core's, by these names.
+
+    Bytes and nanoseconds; NaN and -1: not observed.
+    """
+
+    ack: int
+    event: int
+    now_ns: int
+    when: When = "always"
+    rtt_ns: int = -1
+    # What the last ACK of a recovery told to have arrived.
+    newly_acked: float = 0.0
+    flight_size: float = 0.0
+    cwnd: float = np.nan
+    ssthresh: float = np.nan
+    more: float = 0.0
+    more_flight: float = 0.0
+    less: float = 0.0
+
+
+def mark_columns(marks: Sequence[Mark]) -> dict[str, np.ndarray[Any, Any]]:
+    """A column for each of the core's names."""
+    return {
+        field.name: np.array(
+            [getattr(mark, field.name) for mark in marks], dtype=np.int64 if field.type == "int" else np.float64
+        )
+        for field in fields(Mark)
+        if field.name != "when"
+    }

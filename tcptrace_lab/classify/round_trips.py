@@ -1,0 +1,74 @@
+"""What each ACK told its sender of the round trip, as senders read it (RFC 6298 section 3, RFC 7323 section 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+
+# Less than this share of the least round trip of a segment sent once is none.
+SHORTEST_SHARE = 0.5
+
+
+def round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
+    """What each ACK told its sender of the round trip; -1: nothing.
+
+    As senders read it: of the last segment covered; where anything covered was sent more than once, of the copy that
+    filled the hole, which only timestamps tell (RFC 7323 section 4.3 echoes the one that moved the left edge).
+    """
+    before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
+    again = np.flatnonzero(timeline.is_retransmission)
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    last = np.searchsorted(timeline.send_end[fresh], timeline.snd_una, side="right") - 1
+    newest = fresh[np.maximum(last, 0)]
+    told = (timeline.newly_acked > 0) & (last >= 0) & (timeline.send_end[newest] > before)
+    told &= timeline.send_ns[newest] <= timeline.ack_ns
+    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
+    covering = np.searchsorted(timeline.snd_una, timeline.send_offset[again], side="right")
+    answered = covering < len(found)
+    answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]
+    again, covering = again[answered], covering[answered]
+    found[covering] = -1
+    if not timeline.has_timestamps:
+        return found
+    fills = timeline.send_offset[again] <= before[covering]
+    # In order of time: the last copy stands, unless no round trip is that short: then an earlier one was answered. One
+    # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
+    least = SHORTEST_SHARE * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
+    for send, ack in zip(again[fills].tolist(), covering[fills].tolist(), strict=True):
+        rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
+        if rtt_ns >= least:
+            found[ack] = rtt_ns
+    return found
+
+
+def round_trips_of_sacked(timeline: Timeline) -> Ints:
+    """Of the highest segment that each ACK SACKs for the first time and that was sent once; -1: none."""
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    high = timeline.sack_high
+    before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
+    place = np.searchsorted(timeline.send_end[fresh], high, side="left")
+    newest = fresh[np.minimum(place, len(fresh) - 1)]
+    told = (high > before) & (high > timeline.snd_una) & (timeline.send_end[newest] == high)
+    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
+    # The first copy of what has been sent again since.
+    again = np.flatnonzero(timeline.is_retransmission)
+    order = again[np.argsort(timeline.send_offset[again], kind="stable")]
+    at = np.searchsorted(timeline.send_offset[order], timeline.send_offset[newest], side="left")
+    is_again = (at < len(order)) & told
+    is_again[is_again] = timeline.send_offset[order[at[is_again]]] == timeline.send_offset[newest[is_again]]
+    is_again[is_again] = timeline.send_ns[order[at[is_again]]] <= timeline.ack_ns[is_again]
+    found[is_again] = -1
+    return found
+
+
+def rounds(una: Ints, nxt: Ints) -> npt.NDArray[np.int32]:
+    """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
+    found = np.zeros(len(una), dtype=np.int32)
+    at, number = 0, 0
+    while at < len(una):
+        following = max(int(np.searchsorted(una, nxt[at], side="left")), at + 1)
+        found[at:following] = number
+        at, number = following, number + 1
+    return found
