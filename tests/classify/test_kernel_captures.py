@@ -93,6 +93,8 @@ def test_a_capture_from_the_middle_shows_the_steady_state() -> None:
     assert found["slow_starts"]["regime"] == "none"
     assert found["slow_starts"]["initial"] is None
     assert "middle" in " ".join(found["reasons"])
+    # What CUBIC remembered from before is not held against it.
+    assert found["sender_tcp"]["congestion_control"] == "cubic"
 
 
 def test_a_shaper_before_the_tap_hides_the_window() -> None:
