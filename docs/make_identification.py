@@ -82,6 +82,9 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
         if name == "m-start"
         else {"window": name, "slow_start": str(rng.choice(["standard", "standard", "hystart"]))}
     )
+    if name in WINDOWS and WINDOWS[name].has_slow_start:
+        # No stack has another slow start over such a module.
+        own["slow_start"] = "standard"
     control = Control(
         **own,
         recovery=str(rng.choice(["sack", "sack", "newreno"])),
