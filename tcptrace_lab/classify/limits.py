@@ -7,7 +7,7 @@ import numpy as np
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
-from tcptrace_lab.reconstruct.windows import LIMITS
+from tcptrace_lab.reconstruct.windows import LIMITS, is_either
 
 UNKNOWN = "unknown"
 # Prompt is within an eighth of the time to the next ACK (core/src/infer/limits.rs); a clock must tell half of that.
@@ -100,8 +100,9 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
     columns = timeline.observed.windows()
     at = np.maximum(np.searchsorted(columns["time_ns"], timeline.ack_ns, side="right") - 1, 0)
     limited, whole = columns["limited_by"][at], until - timeline.start_ns
+    unknown = is_either(timeline, limited, np.arange(len(limited)))
     return {
-        name: float(spans[timeline.is_open & (limited == LIMITS.index(name))].sum()) / whole
+        name: float(spans[unknown & (limited == LIMITS.index(name))].sum()) / whole
         for name in ("cwnd", "rwnd")
         if whole > 0
     }

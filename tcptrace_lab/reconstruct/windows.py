@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LIMITS = tuple(_core.LIMITS)
 CWND, RWND, APPLICATION, RECOVERY = range(len(LIMITS))
 UNKNOWN = -1
+# Less than a segment is left unused, and of two ACKs that are taken for each other one releases two more.
+NEAR_SEGMENTS = 3
 
 
 def window_columns(timeline: Timeline) -> dict[str, Ints]:
@@ -51,16 +53,28 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
     """The bounds, as far apart as the flight is uncertain."""
     at = np.maximum(np.searchsorted(timeline.ack_ns, columns["time_ns"], side="right") - 1, 0)
     slack, high = timeline.slack[at], columns["cwnd_high"]
-    limited = columns["limited_by"]
-    is_either = timeline.is_open[at] & ((limited == CWND) | (limited == RWND))
-    flight = timeline.observed.column("flight")
-    may_be_rwnd = is_either & (flight + timeline.slack + timeline.smss > timeline.rwnd)[at]
+    either = is_either(timeline, columns["limited_by"], at)
+    may_be_rwnd = either & fills_rwnd(timeline)[at]
     return {
         **columns,
-        "limited_by": np.where(is_either, UNKNOWN, limited),
+        "limited_by": np.where(either, UNKNOWN, columns["limited_by"]),
         "cwnd_low": np.maximum(columns["cwnd_low"] - slack, np.minimum(columns["cwnd_low"], timeline.smss)),
         "cwnd_high": np.where((high == UNKNOWN) | may_be_rwnd, UNKNOWN, high + slack),
     }
+
+
+def fills_rwnd(timeline: Timeline) -> Bools:
+    """After each ACK, whether a rebuilt flight may fill the offered window: it may hang on an ACK before or behind."""
+    flight: Ints = timeline.observed.column("flight")
+    found: Bools = flight + timeline.slack + NEAR_SEGMENTS * timeline.smss > timeline.rwnd
+    return found
+
+
+def is_either(timeline: Timeline, limited: Ints, at: Ints) -> Bools:
+    """Of rows (`at`: the ACK of each), where a rebuilt flight does not tell which of the two windows it fills."""
+    by_cwnd = limited == CWND
+    found: Bools = (timeline.is_open[at] & (by_cwnd | (limited == RWND))) | (by_cwnd & fills_rwnd(timeline)[at])
+    return found
 
 
 def nullable(values: Ints) -> pd.arrays.IntegerArray:
