@@ -52,6 +52,8 @@ FEWEST_OWN_PIECES = 3
 # law that was seen to cut otherwise as often as not is another.
 ODD_CUTS = 0.05
 FEWEST_OWN_CUTS = 3
+# It is beyond what is open at one place, a cut and what grows around it, or at so many of its pieces.
+ODD_PLACES = 0.02
 # The same of the quarters of a slow start, which burst: half of them.
 STARTS_WITHIN = 0.3
 # Where the flight itself jumps to and fro, so much more.
@@ -222,6 +224,7 @@ def is_followed(each: Replay) -> bool:
     return (
         _starts_closely(each)
         and _cuts_by_itself(each)
+        and _is_odd_once(each)
         and _stays_within(each, each.sizes_of("growth"), bounds["growth"])
         and _stays_within(each, _cuts(each), bounds["reduction"])
     )
@@ -249,6 +252,13 @@ def _cuts_by_itself(each: Replay) -> bool:
     own = each.sizes_of("reduction") <= 1.0
     odd = len(own) - int(own.sum())
     return odd == 0 or (own.sum() >= FEWEST_OWN_CUTS and odd <= max(ODD_CUTS * len(own), 1))
+
+
+def _is_odd_once(each: Replay) -> bool:
+    """A disturbance has an echo next to it; another law is another time and again."""
+    odd = np.flatnonzero(each.sizes > 1.0)
+    places = np.count_nonzero(np.diff(odd) > 2) + min(len(odd), 1)
+    return bool(places <= max(ODD_PLACES * len(each.sizes), 1))
 
 
 def _cuts(each: Replay) -> Floats:
