@@ -76,15 +76,21 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     """
     timeline = seen.timeline
     rows, samples = timeline.rtt
-    sent = timeline.ack_ns[rows] - samples
-    known = np.searchsorted(timeline.ack_ns, sent, side="right")
-    una = np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
-    pipe = float(samples.min()) / 1e9 * pps * timeline.smss
-    calm = timeline.snd_una[rows] - una < IDLE_PIPE * pipe
+    calm = outstanding(seen) < IDLE_PIPE * float(samples.min()) / 1e9 * pps
     for part in seen.stretches:
         if part.peak is not None:
             calm[np.searchsorted(rows, part.first) : np.searchsorted(rows, part.peak, side="right")] = False
     return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
+
+
+def outstanding(seen: Reconstruction) -> Floats:
+    """Of each round trip: the packets that were under way when its segment left, itself included."""
+    timeline = seen.timeline
+    rows, samples = timeline.rtt
+    known = np.searchsorted(timeline.ack_ns, timeline.ack_ns[rows] - samples, side="right")
+    una = np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
+    found: Floats = (timeline.snd_una[rows] - una) / timeline.smss
+    return found
 
 
 def longest_queue(queue: Floats) -> float:
@@ -93,15 +99,18 @@ def longest_queue(queue: Floats) -> float:
 
 
 def buffer_of(
-    at_loss: tuple[float, ...], queue: Floats, base_rtt: Estimate, pps: Estimate, resolution_ns: int
+    at_loss: tuple[float, ...], queue: Floats, own: Floats, *, base_rtt: Estimate, pps: Estimate, resolution_ns: int
 ) -> Estimate:
-    """Packets that wait in a full buffer, or a lower bound."""
+    """Packets that wait in a full buffer, or a lower bound. `own`: what the sender had under way (`outstanding`).
+
+    A path that stands still makes round trips long: no more is said to have queued than there was to queue.
+    """
     met = np.array([length for length in at_loss if not np.isnan(length)])
     if not len(queue) or pps.value is None:
         return unknown("no rate, so no queue length")
     # Both stamps of a round trip, and of the least one, are known to the clock only.
     blur = float(np.ceil(2 * resolution_ns / 1e9 * pps.value)) if resolution_ns > 1_000 else 0.0
-    carried = max(float(np.round(np.percentile(queue, LONGEST_BUT_STALLS_PERCENTILE))) - blur, 0.0)
+    carried = max(float(np.round(np.percentile(np.minimum(queue, own), LONGEST_BUT_STALLS_PERCENTILE))) - blur, 0.0)
     if not len(met):
         return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
     middle = float(np.median(met))

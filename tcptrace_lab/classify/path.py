@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, queues
+from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, outstanding, queues
 from tcptrace_lab.classify.managed import losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
@@ -113,7 +113,8 @@ def infer_path(
         words += f" queues of {min(met):.0f} to {max(met):.0f} packets" if met else " unknown queues"
         buffer = unknown(f"{words}: it holds at least that", low=float(np.floor(max(met, default=0.0))))
     else:
-        buffer = buffer_of(at_loss, queue, base, pps, clock.resolution_ns)
+        own = outstanding(seen) if len(queue) else queue
+        buffer = buffer_of(at_loss, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
     return PathEstimate(
         base_rtt_s=base,
         bottleneck_bps=_scaled(pps, 8 * packet_bytes),

@@ -61,6 +61,7 @@ CASES = tuple(f"case{number}" for number in range(1, 7))
 IN_FULL = 4
 SHOWN_CYCLES = 8
 PATIENCE_S = 2.0
+NOT_KNOWN = "not known"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -311,9 +312,11 @@ def _print_verdict(console: Console, verdict: Verdict, plain: dict[str, Any]) ->
     if plain["sender_tcp"]["recovery"]:
         grid.add_row("sender", f"recovers as {plain['sender_tcp']['recovery']}{_initial(plain)}")
     causes = ", ".join(f"{count} {name}" for name, count in plain["losses"]["by_cause"].items())
-    grid.add_row("losses", f"{plain['losses']['total']}" + (f" ({causes})" if causes else ""))
+    total = plain["losses"]["total"]
+    grid.add_row("losses", NOT_KNOWN if total is None else f"{total}" + (f" ({causes})" if causes else ""))
     grid.add_row(
-        "limited by", ", ".join(f"{name} {share:.0%}" for name, share in plain["limits"].items() if share >= 0.005)
+        "limited by",
+        ", ".join(f"{name} {share:.0%}" for name, share in plain["limits"].items() if share >= 0.005) or NOT_KNOWN,
     )
     for prediction in plain["predictions"]:
         for line in _theory(prediction):

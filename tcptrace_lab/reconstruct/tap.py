@@ -42,6 +42,8 @@ WHOLE_SHARE = 0.5
 # Of the data that the tap lost: with more than this a loss event has one of its packets missing, and one in ten tells
 # another story (events of some ten retransmissions; a few in a thousand leave nine of ten whole).
 LOST_SHARE = 0.003
+# With more than one in ten missing, the flight itself is not known: neither window nor pauses.
+FLIGHT_LOST_SHARE = 0.1
 # Fewer ACKs with cut options are odd packets, not what the tap does; a retransmitted segment's report is in several.
 CUT_SHARE = 0.01
 
@@ -173,6 +175,8 @@ class Tap:
             return "causes are stamped after their effects: which ACK released which segment is not known"
         if self.ecn_cuts and claim in ("control", "cycles"):
             return "the window answers ECN marks as well as losses, and which of them is not looked into"
+        if self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes and claim in ("window", "limits"):
+            return f"the tap lost {self.tap_lost_bytes / self.bytes:.0%} of the data: what was outstanding is not known"
         if claim in ("losses", "cycles") and self.tap_lost_bytes > LOST_SHARE * self.bytes:
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.1%} of the data: what was sent twice is not known"
         if claim == "initial_window" and (not self.begins_whole or self.syns.value == "none"):
