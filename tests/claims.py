@@ -126,10 +126,11 @@ def _ports(verdict: Verdict) -> frozenset[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """Of each claim: wrong (with what was said and what is true), or silent where the untouched capture's is not."""
+    """Of each claim: wrong (with what was said and what is true), silent where the untouched capture's is not, told."""
 
     wrong: dict[str, str]
     silent: frozenset[str]
+    told: frozenset[str] = frozenset()
 
 
 def judge_claims(run: Run, whole: Verdict, worse: Verdict | None, *, keeps: str) -> Judged:
@@ -142,16 +143,13 @@ def judge_claims(run: Run, whole: Verdict, worse: Verdict | None, *, keeps: str)
         return Judged(wrong={}, silent=frozenset(name for name in CLAIMS if _is_told(good, name)))
     bad = worse.as_dict()
     wrong: dict[str, str] = {}
-    silent = set()
-    for name in CLAIMS:
-        if not _is_told(bad, name):
-            if _is_told(good, name):
-                silent.add(name)
-            continue
+    told = frozenset(name for name in CLAIMS if _is_told(bad, name))
+    silent = {name for name in CLAIMS if name not in told and _is_told(good, name)}
+    for name in (name for name in CLAIMS if name in told):
         why = _why_wrong(name, run, whole, worse, keeps)
         if why:
             wrong[name] = why
-    return Judged(wrong=wrong, silent=frozenset(silent))
+    return Judged(wrong=wrong, silent=frozenset(silent), told=told)
 
 
 def _said(verdict: dict[str, Any], name: str) -> Any:

@@ -209,6 +209,29 @@ def clock_steps_back(packets: Packets, rng: random.Random) -> Packets:
     ]
 
 
+def slewed_clock(packets: Packets, rng: random.Random) -> Packets:
+    """A clock that is slewed: 500 millionths fast, then as much slow, a few seconds each."""
+    found, now, before, drift = [], packets[0].time_ns, packets[0].time_ns, 5e-4
+    turn = before
+    for packet in packets:
+        if packet.time_ns >= turn:
+            turn, drift = packet.time_ns + round(rng.uniform(1, 4) * SECOND), -drift
+        now += round((packet.time_ns - before) * (1 + drift))
+        before = packet.time_ns
+        found.append(replace(packet, time_ns=now))
+    return found
+
+
+def stamped_by_polls(packets: Packets, rng: random.Random) -> Packets:
+    """A tap that is read every 1 to 3 ms, and stamps what it finds then."""
+    found, poll = [], 0
+    for packet in packets:
+        while packet.time_ns > poll:
+            poll = max(poll, packet.time_ns - 3 * MS) + rng.randrange(MS, 3 * MS)
+        found.append(replace(packet, time_ns=poll))
+    return found
+
+
 def interrupt_batches(packets: Packets, rng: random.Random) -> Packets:
     """What arrives within 250 us is stamped at once; what leaves keeps its time, and the order of capture stays."""
     own, found, last = sender_of(packets), [], 0
@@ -501,12 +524,15 @@ ONES: dict[str, Degradation] = {
     "window scale stripped": Degradation(change=_stripped(WSCALE)),
     "window scale cut": Degradation(change=wscale_hidden),
     "clock of 1 ms": Degradation(change=_ticks(MS)),
+    "clock of 4 ms": Degradation(change=_ticks(4 * MS)),
     "clock of 10 ms": Degradation(change=_ticks(10 * MS)),
     "clock of 15.6 ms": Degradation(change=_ticks(15_600_000)),
     "clock of 1 s": Degradation(change=_ticks(SECOND)),
     "two clocks": Degradation(change=two_clocks),
     "stamped early": Degradation(change=stamped_early),
     "written late": Degradation(change=written_late),
+    "slewed clock": Degradation(change=slewed_clock),
+    "stamped by polls": Degradation(change=stamped_by_polls),
     "jittered clock": Degradation(change=jittered_clock),
     "clock steps back": Degradation(change=clock_steps_back),
     "interrupt batches": Degradation(change=interrupt_batches),

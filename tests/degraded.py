@@ -23,11 +23,12 @@ PAGE = ROOT / "docs" / "degraded.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One run by one kind, and what became of each claim."""
+    """One run by one kind, and what became of each claim; `has_steady`: its regime is that of loss cycles."""
 
     run: str
     kind: str
     judged: Judged
+    has_steady: bool
 
 
 def variants(chosen: list[Run], kinds: list[str], *, seed: int, folder: Path, each: int | None = None) -> list[Variant]:
@@ -43,7 +44,7 @@ def variants(chosen: list[Run], kinds: list[str], *, seed: int, folder: Path, ea
             continue
         whole = main_verdict(run.path)
         assert whole is not None
-        good = judge_claims(run, whole, whole, keeps="whole")
+        good, has_steady = judge_claims(run, whole, whole, keeps="whole"), whole.slow_starts.steady is not None
         link, packets = read_packets(run.path)
         for kind in kinds:
             if kind not in wanted[run.name]:
@@ -51,8 +52,8 @@ def variants(chosen: list[Run], kinds: list[str], *, seed: int, folder: Path, ea
             path = folder / "degraded.pcap"
             write_packets(path, *degrade(link, packets, kind=kind, seed=seed))
             judged = judge_claims(run, whole, main_verdict(path), keeps=KINDS[kind].keeps)
-            found.append(Variant(run=run.name, kind=kind, judged=judged))
-        found.append(Variant(run=run.name, kind="untouched", judged=good))
+            found.append(Variant(run=run.name, kind=kind, judged=judged, has_steady=has_steady))
+        found.append(Variant(run=run.name, kind="untouched", judged=good, has_steady=has_steady))
     return found
 
 
@@ -74,7 +75,34 @@ def table(found: list[Variant]) -> list[str]:
         lines.append(f"| {kind} | {len(rows)} | {wrong.total() or ''} | {which} | {counts} |")
     wrong = sum(len(variant.judged.wrong) for variant in found if variant.kind != "untouched")
     lines += ["", f"{wrong} wrong claims over {sum(variant.kind != 'untouched' for variant in found)} variants."]
-    return lines
+    return [*lines, *still_told(found)]
+
+
+def still_told(found: list[Variant]) -> list[str]:
+    """Markdown: of the kinds that leave what regime and control need, how many are still given.
+
+    A piece of a run without its beginning has no regime but the steady state's.
+    """
+    known = {variant.run: variant.judged.told for variant in found if variant.kind == "untouched"}
+    lines = ["", TOLD, "| kind | regime | control |", "|---|---:|---:|"]
+    total: Counter[str] = Counter()
+    for kind in (name for name, each in KINDS.items() if each.tells):
+        counts: Counter[str] = Counter()
+        for variant in (each for each in found if each.kind == kind):
+            is_there = known[variant.run] - (
+                {"regime"} if KINDS[kind].keeps == "piece" and not variant.has_steady else set()
+            )
+            counts.update(name for name in ASKED if name in is_there)
+            counts.update(f"{name} told" for name in ASKED if name in is_there & variant.judged.told)
+        if counts.total():
+            lines.append(f"| {kind} | {' | '.join(_share(counts, name) for name in ASKED)} |")
+        total += counts
+    return [*lines, f"| all of these | {' | '.join(_share(total, name) for name in ASKED)} |"]
+
+
+def _share(counts: Counter[str], name: str) -> str:
+    told, known = counts[f"{name} told"], counts[name]
+    return f"{told} of {known}" + (f" ({told / known:.0%})" if known else "")
 
 
 HEAD = """# Captures made worse
@@ -85,6 +113,10 @@ the run the verdict on the untouched capture. A claim is *wrong* when the degrad
 else: regime, counts per cycle, recovery, control, initial window, losses (the total, and with `possible_unseen`, around
 the truth), limits by more than 10 points, rate or round trip outside the interval by 5 %, buffer by 2 packets or 10 %.
 It is *silent* where the untouched capture's verdict says something and the degraded one's does not.
+"""
+
+ASKED = ("regime", "control")
+TOLD = """Where what regime and control need is still there, so many of those told of the untouched captures are told:
 """
 
 

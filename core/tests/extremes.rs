@@ -145,6 +145,7 @@ impl Columns {
             has_start: self.has_start,
             has_sack: self.has_sack,
             before: None,
+            hides_blocks: !self.has_sack,
         };
         let twice = trace.received_twice();
         let Ok(trace) = Trace {

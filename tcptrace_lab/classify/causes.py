@@ -34,10 +34,6 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     restarts = np.array([seen.episodes[event].restarts for event in events.tolist()], dtype=bool)
     # Where an ACK stood in front of a segment shows which were lost: each that the tap lost may have.
     merged = min(who.tap.tap_lost_acks, sum(each.retransmitted for each in seen.episodes if each.restarts))
-    if who.tap.hides_blocks:
-        # Without the blocks what was sent again may have arrived, but for what an ACK stood in front of.
-        packets = _stood_before(seen, lost["offset"][is_lost], packets)
-        merged += max(int(seen.timeline.is_retransmission.sum()) - int(packets.sum()), 0)
     twice: dict[int, int] = {}
     if who.tap.offload_bytes:
         offsets = lost["offset"][is_lost]
@@ -59,21 +55,12 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         merged += timeouts_unseen(seen) * max(largest, 1)
     return {
         "total": None if who.tap.refuses("losses") else total,
-        "by_cause": dict(sorted(causes.items())),
+        "by_cause": dict(sorted((+causes).items())),
         "possible_unseen": merged
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
-
-
-def _stood_before(seen: Reconstruction, offsets: Ints, packets: Ints) -> Ints:
-    """Of so many packets from each offset on: in front of how many an ACK stood."""
-    rows = np.repeat(np.arange(len(packets)), packets)
-    behind = np.arange(len(rows)) - np.repeat(np.cumsum(packets) - packets, packets)
-    begins = offsets[rows] + behind * seen.timeline.smss
-    found: Ints = np.bincount(rows[np.isin(begins, seen.timeline.snd_una)], minlength=len(packets))
-    return found
 
 
 def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:

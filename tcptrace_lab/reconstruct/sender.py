@@ -203,13 +203,14 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
         # Nothing is copied.
         sent = slice(None)
     offsets, lengths = segments["offset"][sent], segments["length"][sent]
+    rwnd = windows(acks, tap, row, other)
     return Timeline(
         send_ns=sent_ns[sent],
         send_offset=offsets,
         send_end=offsets + lengths,
         ack_ns=heard_ns,
-        ack_offset=acks["ack_offset"],
-        rwnd=windows(acks, tap, row, other),
+        ack_offset=_acked(segments, acks, rwnd),
+        rwnd=rwnd,
         # SYN, FIN and RST bits: not an answer to data alone.
         is_bare=(acks["length"] == 0) & ((acks["flags"] & 0x7) == 0),
         sack_high=acks["sack_high"],
@@ -217,6 +218,7 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
         smss=_smss(lengths, row),
         has_start=tap.begins_whole,
         has_sack=bool(row["sack"]) or bool(acks["sacked"].any()),
+        hides_blocks=tap.hides_blocks,
         has_timestamps=bool(row["timestamps"]),
         has_scale=tap.shift.value is not None,
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
@@ -224,6 +226,19 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
         sack_first=acks["sack_first"],
         sack_edges=acks["sack_edges"],
     )
+
+
+def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:
+    """The ACK numbers; one of what no window let be sent is not taken (RFC 9293 section 3.10.7.4)."""
+    numbers: Ints = acks["ack_offset"]
+    if not len(numbers) or not len(segments["offset"]):
+        return numbers
+    most = int((segments["offset"] + segments["length"]).max()) + max(int(rwnd.max()), ETHERNET_MSS)
+    is_taken = numbers <= most
+    if is_taken.all() or not is_taken[0]:
+        return numbers
+    before: Ints = numbers[np.maximum.accumulate(np.where(is_taken, np.arange(len(numbers)), 0))]
+    return before
 
 
 def _smss(lengths: Ints, row: Any) -> int:

@@ -52,6 +52,7 @@ class Timeline:
     smss: int
     has_start: bool
     has_sack: bool = False
+    hides_blocks: bool = False
     has_timestamps: bool = False
     # Whether the windows offered are known, or the least that fit.
     has_scale: bool = True

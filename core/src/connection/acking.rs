@@ -14,6 +14,9 @@ pub struct AckOutcome {
     pub is_dsack: bool,
 }
 
+/// RFC 7323 section 2.3.
+const LARGEST_WINDOW: i64 = 1 << 30;
+
 /// An ACK's SACK blocks as offsets.
 #[derive(Default)]
 struct Blocks {
@@ -122,9 +125,15 @@ impl Flow {
             return found;
         };
         let end = self.seen.end();
-        for (edges, &(left, right)) in found.edges.iter_mut().zip(sack.as_slice()) {
-            *edges = (unwrap(left, base, end), unwrap(right, base, end));
-            found.count += 1;
+        for &(left, right) in sack.as_slice() {
+            let edges = (unwrap(left, base, end), unwrap(right, base, end));
+            // RFC 2018 section 3: a block is within the window, its right edge behind the left one. Others are damaged.
+            if (1..=LARGEST_WINDOW).contains(&(edges.1 - edges.0))
+                && found.count < found.edges.len()
+            {
+                found.edges[found.count] = edges;
+                found.count += 1;
+            }
         }
         found
     }

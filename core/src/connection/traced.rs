@@ -38,6 +38,7 @@ impl Connection {
             has_start: self.is_from_start(),
             has_sack: self.may_sack() || acks.sacked.iter().any(|&bytes| bytes > 0),
             before: None,
+            hides_blocks: false,
         };
         let dsacks = trace.received_twice();
         trace.dsacks = &dsacks;

@@ -279,7 +279,8 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
         return None;
     }
     // ACKs before the first segment captured tell of a flight that was not.
-    let (since, until) = (trace.send_ns[0], last_ns.min(last_send_ns));
+    let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
+    let until = last_ns.min(last_send_ns);
     let mut spans = [0_i64; 4];
     let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
     for (row, &time) in table.time_ns.iter().enumerate() {

@@ -171,6 +171,7 @@ impl Rolling {
             smss: known.smss.max(1),
             has_start: known.has_start,
             has_sack: known.has_sack,
+            hides_blocks: false,
             before: self.before.as_ref(),
         }
     }

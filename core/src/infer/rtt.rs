@@ -51,9 +51,7 @@ impl RoundTrips {
             };
             let sent_ns = trace.send_ns[send];
             let is_filled = resent > 0 && again_ns(resent - 1).is_some_and(|time| time >= sent_ns);
-            let is_copy = unseen.has(trace, seen, send)
-                || (!trace.has_start && ack > 0 && seen.is_dup(ack - 1));
-            if heard_ns >= sent_ns && !is_filled && !is_copy {
+            if heard_ns >= sent_ns && !is_filled && !unseen.has(trace, seen, send, ack) {
                 let is_full = trace.send_end[send] - trace.send_offset[send] >= trace.smss;
                 found.push((ack as u32, heard_ns - sent_ns, is_full));
             }
@@ -139,8 +137,9 @@ impl Unseen {
         }
     }
 
-    /// Whether a send without a copy before it may be a retransmission: data above it had arrived, or is missing.
-    fn has(&self, trace: &Trace, seen: &Sequence, send: usize) -> bool {
+    /// Whether a send without a copy before it may be a retransmission: data above it had arrived, or is missing, or the
+    /// ACK that answers it ends duplicates.
+    fn has(&self, trace: &Trace, seen: &Sequence, send: usize, answer: usize) -> bool {
         if self.heard.is_empty() {
             return false;
         }
@@ -152,7 +151,7 @@ impl Unseen {
         let had_arrived = known > 0 && self.heard[known - 1] > trace.send_offset[send];
         let end = trace.send_end[send];
         let is_below_hole = seen.holes.binary_search_by_key(&end, |hole| hole.0).is_ok();
-        had_arrived || is_below_hole
+        had_arrived || is_below_hole || (answer > 0 && seen.is_dup(answer - 1))
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Trace<'a> {
     pub has_sack: bool,
     /// What rows that are kept no more left behind; None: there are none.
     pub before: Option<&'a Before>,
+    /// What arrived out of order is not told, though the sender may know: options cut or overwritten.
+    pub hides_blocks: bool,
 }
 
 /// Columns of one trace that do not fit each other.

@@ -57,9 +57,13 @@ impl Windows {
             let limit = held_back.limited[ack];
             let row = Row {
                 time_ns: trace.ack_ns[ack],
-                cwnd: cwnd.min(held_back.drained[ack]),
-                cwnd_low: now.min(held_back.drained[ack]),
-                cwnd_high: high,
+                cwnd: cwnd.min(held_back.drained[ack]).max(trace.smss),
+                cwnd_low: now.min(held_back.drained[ack]).max(trace.smss),
+                cwnd_high: if high == UNKNOWN {
+                    high
+                } else {
+                    high.max(trace.smss)
+                },
                 ssthresh: thresholds[ack],
                 limited_by: limit,
                 is_starved: limit == Limit::Application && held_back.starved[ack],
@@ -69,8 +73,8 @@ impl Windows {
             let place = table.time_ns.len();
             table.push(row);
             while let Some((_, event)) = restarts.next_if(|&(before, _)| before == ack) {
-                table.cwnd[place] = event.flight;
-                table.cwnd_low[place] = event.flight;
+                table.cwnd[place] = event.flight.max(trace.smss);
+                table.cwnd_low[place] = table.cwnd[place];
                 table.cwnd_high[place] = UNKNOWN;
                 table.limited_by[place] = Limit::Recovery;
                 table.push(Row {

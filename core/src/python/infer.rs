@@ -48,6 +48,7 @@ pub struct Columns<'py> {
     smss: i64,
     has_start: bool,
     has_sack: bool,
+    hides_blocks: bool,
     dsacks: Vec<(i64, i64)>,
 }
 
@@ -72,6 +73,7 @@ impl<'py> FromPyObject<'_, 'py> for Columns<'py> {
             smss: timeline.getattr("smss")?.extract()?,
             has_start: timeline.getattr("has_start")?.extract()?,
             has_sack: timeline.getattr("has_sack")?.extract()?,
+            hides_blocks: timeline.getattr("hides_blocks")?.extract()?,
             dsacks: timeline.getattr("dsacks")?.extract()?,
         })
     }
@@ -111,6 +113,7 @@ impl Columns<'_> {
             has_start: self.has_start,
             has_sack: self.has_sack,
             before: None,
+            hides_blocks: self.hides_blocks,
         };
         trace
             .checked()
