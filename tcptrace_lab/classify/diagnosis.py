@@ -69,9 +69,10 @@ CAUSES = {
 class Course:
     """What a sentence needs of how the run went, beside the verdict's keys.
 
-    `loss_times_s`: when its loss events were noticed; `stopped_s`: the longest time with a closed window (0: none worth
-    telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
-    `grows_throughout`: in slow start to the end. `new_bytes`: sent, each once; `smss`: of a full segment.
+    `loss_times_s`: when its loss events were noticed, needless timeouts apart; `stopped_s`: the longest time with a
+    closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
+    (None: not known); `grows_throughout`: in slow start to the end. `new_bytes`: sent, each once; `smss`: of a full
+    segment.
     """
 
     new_bytes: int
@@ -85,7 +86,13 @@ class Course:
 def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
     """Of one sender."""
     timeline = seen.timeline
-    times = [timeline.seconds(episode.time_ns) for episode in seen.episodes if episode.detected_by != "tlp"]
+    lost = timeline.observed.lost()
+    needless = set(lost["event"].tolist()) - set(lost["event"][~lost["spurious"]].tolist())
+    times = [
+        timeline.seconds(episode.time_ns)
+        for number, episode in enumerate(seen.episodes)
+        if episode.detected_by != "tlp" and number not in needless
+    ]
     longest = float(stalls_ns(timeline, tap).max(initial=0)) / 1e9
     is_told = longest >= max(STOPPED_S, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)
     parts = seen.stretches

@@ -44,8 +44,11 @@ def identify_recovery(
         if episode.restarts and episode.dupacks >= 3 and not episode.expires_within(before)
     ]
     reasons: list[str] = []
-    if by_rhythm:
+    is_holed = bool(tap.tap_lost_bytes or tap.tap_lost_acks)
+    if by_rhythm or is_holed:
         restarted = [episode for episode in restarted if episode.sure]
+    if is_holed:
+        told = [episode for episode in told if episode.sure]
     if not told and not restarted:
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
@@ -57,13 +60,18 @@ def identify_recovery(
     if told and not any(episode.sure for episode in (*told, *restarted)):
         reasons.append("the recovery is not named: no loss event shows what became of the window")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    if is_holed and restarted:
+        reasons.append("the recovery is not named: the tap lost packets, and not all loss events show the same")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
     refused = tap.refuses("recovery")
     if refused:
         reasons.append(f"the recovery is not named: {refused}")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
-    name = "sack" if tap.sack.value == "used" else None if by_rhythm else _without_sack(seen, blur_ns)
+    name = "sack" if tap.sack.value == "used" else None
+    if name is None and not by_rhythm:
+        name = _without_sack(seen, blur_ns, is_holed=is_holed)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
         return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
@@ -75,17 +83,18 @@ def identify_recovery(
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
 
 
-def _without_sack(seen: Reconstruction, blur_ns: int) -> str | None:
+def _without_sack(seen: Reconstruction, blur_ns: int, *, is_holed: bool) -> str | None:
     """What a sender did about the second hole of a window; None: no event shows it.
 
     NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
-    again (RFC 5681), or for its timer. `blur_ns`: within it ACKs are not told apart.
+    again (RFC 5681), or for its timer. `blur_ns`: within it ACKs are not told apart. `is_holed`: only an event that the
+    tap did not touch tells.
     """
     timeline = seen.timeline
     again = np.flatnonzero(timeline.is_retransmission)
     partial, anew = 0, 0
     for episode in seen.episodes:
-        if episode.restarts or episode.detected_by == "tlp":
+        if episode.restarts or episode.detected_by == "tlp" or (is_holed and not episode.sure):
             continue
         first, behind = np.searchsorted(again, [episode.first_send + 1, len(timeline.send_ns)])
         for send in again[first:behind]:

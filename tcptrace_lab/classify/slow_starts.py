@@ -61,12 +61,12 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     captured = [cycle for cycle in seen.cycles if not cycle.begins_unseen]
     if len(captured) < len(seen.cycles):
         reasons.append("the capture starts in the middle of the connection: the cycle it starts in is not counted")
-    # The number of slow starts of a cycle that the capture's end cuts short may still grow; alone it is all there is.
-    whole = [cycle for cycle in captured if cycle.is_whole] or captured[:1]
+    # The number of slow starts of a cycle that the capture's end cuts short may still grow; without a loss it is one.
+    whole = [cycle for cycle in captured if cycle.is_whole or not seen.episodes]
     if len(whole) < len(captured):
         reasons.append("the last cycle ends with the capture before avoidance is reached: not counted")
     begins = bool(captured) and bool(seen.stretches) and seen.stretches[0].begin == "connection"
-    if begins and whole[0] is captured[0] and not whole[0].slow_starts:
+    if begins and whole and whole[0] is captured[0] and not whole[0].slow_starts:
         # RFC 5681 section 3.1: a connection begins in one, though it may send too little to show it.
         reasons.append("the first slow start was not seen to grow: its cycle is not counted")
         begins, whole = False, whole[1:]
@@ -75,6 +75,8 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     later = per_cycle[1:] if begins else per_cycle
     steady = _steady(later)
     regime, why = _regime(initial, later, steady, len(seen.episodes))
+    if captured and not whole:
+        why = []
     if obstacles.hides_cycles:
         regime = UNDECIDED
     return SlowStarts(
