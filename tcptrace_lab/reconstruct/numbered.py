@@ -34,8 +34,8 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     """
     arrived = np.flatnonzero(whole.row >= 0)
     steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
-    behind = np.searchsorted(seen.bare_ns, seen.time_ns[whole.row[arrived]])
-    between = np.diff(arrived) - 1 + np.maximum(np.diff(behind), 0)
+    bare = np.searchsorted(seen.bare_ns, seen.time_ns[whole.row[arrived]])
+    between = np.diff(arrived) - 1 + np.maximum(np.diff(bare), 0)
     if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
         return None
     missing = steps - 1 - between

@@ -208,7 +208,7 @@ class _Kind:
     written: float = 0.0
 
 
-def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView | None:
+def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView:
     share = _open_share(timeline, left, release, kind.slack)
     unsure = float(np.mean(share > OPEN_SHARE))
     note = _note(kind, left, unsure)
