@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.epoch import Epoch
+from tcptrace_lab.classify.epoch import Epoch, epochs
 from tcptrace_lab.classify.heard import FEWEST_ACKS, Heard
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
@@ -46,7 +46,7 @@ class Compared:
     def __init__(self, heard: Heard) -> None:
         self.heard = heard
         self.smss = heard.timeline.smss
-        self.epochs: tuple[Epoch, ...] = tuple(heard.epochs())
+        self.epochs: tuple[Epoch, ...] = tuple(epochs(heard))
 
     @cached_property
     def pieces(self) -> Pieces:

@@ -7,14 +7,26 @@ the next loss) depends on that epoch and on what the control remembers. Assumes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tcptrace_lab.classify.epoch import Epoch
-from tcptrace_lab.classify.marks import ACK, ARRIVAL, LOSS, OPENING, RECOVERED, RESTART, SET, TIMEOUT, Mark, When
+from tcptrace_lab.classify.epoch import avoids_from, cuts_of
+from tcptrace_lab.classify.marks import (
+    ACK,
+    ARRIVAL,
+    LOSS,
+    OPENING,
+    RECOVERED,
+    RESTART,
+    SET,
+    TIMEOUT,
+    Mark,
+    When,
+    mark_columns,
+)
 from tcptrace_lab.classify.round_trips import round_trips, round_trips_of_sacked, rounds
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
@@ -23,13 +35,6 @@ from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
 
 SETTLES_ACKS = 6
-# An avoidance longer than this is judged in pieces, each from the window observed at its beginning: what a delay
-# changes once does not count against the round trips behind it. Long enough for a delay window to come round.
-PIECE_ROUNDS = 16
-# HyStart++ (RFC 9406) goes on at a quarter of the pace for five round trips where it has seen delay rise: no avoidance
-# yet. The round trip in which that was seen is the sixth.
-CONSERVATIVE_ROUNDS = 6
-MOST_PIECES = 6
 # Fewer ACKs than this are no growth.
 FEWEST_ACKS = 8
 
@@ -74,7 +79,7 @@ class Heard:
         # ACKs that are another event to Linux, and what; to everybody else they are what the second says.
         self.to_linux: dict[int, tuple[int, int]] = {}
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
-        self.cuts = [self._cuts(part) for part in seen.stretches]
+        self.cuts = [cuts_of(self, part) for part in seen.stretches]
         self._shared: list[Ints] = []
         self.marks: list[Mark] = []
         self.loss_mark: dict[int, int] = {}
@@ -82,6 +87,11 @@ class Heard:
         self.again_mark: dict[int, int] = {}
         self.settled_mark: dict[int, int] = {}
         self._mark()
+
+    @cached_property
+    def mark_columns(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The marks as the core reads them."""
+        return mark_columns(self.marks)
 
     def shared(self, column: Ints) -> Ints:
         """One array for all readings that agree in it."""
@@ -268,7 +278,7 @@ class Heard:
                     ssthresh=threshold if part.peak is not None else begun,
                 )
             )
-        begins = self._avoids_from(part)
+        begins = avoids_from(self, part)
         is_late = begins is not None and part.peak is not None and begins > part.peak
         for at in ([begins] if begins is not None and is_late else []) + self.cuts[number]:
             cwnd, at_ns = float(self.flight[at]), int(self.timeline.ack_ns[at])
@@ -326,67 +336,13 @@ class Heard:
         """Whether a recovery may have been left with less than ssthresh."""
         return bool(np.isfinite(self.most_after[part.first : at + 1]).any())
 
-    def _left(self, part: Stretch) -> float:
+    def left(self, part: Stretch) -> float:
         """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""
         if part.begin == "recovery":
             return self.after(part)
         # A timer that expires within a recovery, or again, keeps the threshold of the first loss; duplicate ACKs tell.
         by_acks = part.begin == "restart" and part.started_by is not None and part.started_by.detected_by != "rto"
         return float(part.grown_to) if by_acks and part.has_threshold else np.nan
-
-    def _spans(self, number: int, part: Stretch) -> list[tuple[bool, int, int]]:
-        """Slow start, and the pieces of avoidance, each from the ACK at which the window is known to the last."""
-        spans = [] if part.peak is None else [(True, part.first, part.peak)]
-        begins = self._avoids_from(part)
-        if begins is not None:
-            edges = [begins, *self.cuts[number], part.last]
-            spans += [(False, first, last) for first, last in pairwise(edges)]
-        return spans
-
-    def _avoids_from(self, part: Stretch) -> int | None:
-        if part.peak is not None and part.begin == "connection" and part.has_threshold:
-            begins = int(np.searchsorted(self.round, self.round[part.peak] + CONSERVATIVE_ROUNDS))
-            told = np.flatnonzero((self.has_sent & self.limited)[begins : part.last])
-            return begins + int(told[0]) if len(told) else None
-        if part.peak is not None:
-            return part.peak if part.has_threshold else None
-        return self.settles(part) if part.begin == "recovery" else part.first
-
-    def _cuts(self, part: Stretch) -> list[int]:
-        """ACKs within a long avoidance at which the window observed is taken over again: some round trips apart."""
-        begins = self._avoids_from(part)
-        if begins is None:
-            return []
-        rounds = self.round[begins : part.last + 1] - self.round[begins]
-        pieces = min(int(rounds[-1]) // PIECE_ROUNDS, MOST_PIECES)
-        told = np.flatnonzero(self.sends_by_window[begins : part.last + 1])
-        found: list[int] = []
-        for number in range(1, pieces):
-            at = int(np.searchsorted(rounds, number * int(rounds[-1]) // pieces, side="left"))
-            behind = int(np.searchsorted(told, at, side="left"))
-            if behind < len(told) and begins + int(told[behind]) > (found[-1] if found else begins):
-                found.append(begins + int(told[behind]))
-        return found
-
-    def epochs(self) -> Iterator[Epoch]:
-        """The stretches in which the window moved by the control's own rule, in order of time."""
-        for number, part in enumerate(self.seen.stretches):
-            loss = self.loss_mark.get(id(part.started_by), -1) if part.started_by is not None else -1
-            for place, (is_slow_start, first, last) in enumerate(self._spans(number, part)):
-                yield Epoch(
-                    heard=self,
-                    number=number,
-                    first=first,
-                    last=last,
-                    is_slow_start=is_slow_start,
-                    had_slow_start=part.peak is not None,
-                    begin=part.begin,
-                    loss=loss if place == 0 else -1,
-                    settled=self.settled_mark.get(id(part), -1),
-                    before=self.marks[loss].cwnd if loss >= 0 else np.nan,
-                    after=self._left(part),
-                    ends_in_loss=part.episode is not None,
-                )
 
 
 def _restarts_within(before: Episode | None, episode: Episode) -> bool:

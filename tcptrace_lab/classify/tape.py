@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.compared import Compared
 from tcptrace_lab.classify.epoch import Epoch
 from tcptrace_lab.classify.heard import Heard
-from tcptrace_lab.classify.marks import ACK, When, mark_columns
+from tcptrace_lab.classify.marks import ACK, When
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
 
@@ -139,10 +139,9 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
 
 def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -> Tape:
     """The tape of one reading."""
-    marks = compared.heard.marks
-    every = mark_columns(marks)
+    every = compared.heard.mark_columns
     ack = every["ack"]
-    chosen = np.flatnonzero([mark.when in when for mark in marks])
+    chosen = np.flatnonzero([mark.when in when for mark in compared.heard.marks])
     order = chosen[np.argsort(ack[chosen], kind="stable")]
     mark_ack = ack[order]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
