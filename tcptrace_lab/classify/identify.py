@@ -48,12 +48,11 @@ CLOSELY: Mapping[bool, Mapping[str, tuple[tuple[float, float], ...]]] = {
 # open. It grows so where it alone is within, three times at least: two may be one disturbance and its echo.
 OWN_GROWTH = ((0.05, 0.5), (1.0, 0.2))
 FEWEST_OWN_PIECES = 3
-# Of the reductions, the first included, this share may be beyond what is open, or one beside so many that are within: a
+# Of the reductions, the first included, this share may be beyond what is open, or one beside three that are within: a
 # law that was seen to cut otherwise as often as not is another.
-ODD_CUTS = 0.05
-FEWEST_OWN_CUTS = 3
+ODD_CUTS_SHARE = 0.05
 # It is beyond what is open at one place, a cut and what grows around it, or at so many of its pieces.
-ODD_PLACES = 0.02
+ODD_PLACES_SHARE = 0.02
 # The same of the quarters of a slow start, which burst: half of them.
 STARTS_WITHIN = 0.3
 # Where the flight itself jumps to and fro, so much more.
@@ -251,14 +250,14 @@ def _starts_closely(each: Replay) -> bool:
 def _cuts_by_itself(each: Replay) -> bool:
     own = each.sizes_of("reduction") <= 1.0
     odd = len(own) - int(own.sum())
-    return odd == 0 or (own.sum() >= FEWEST_OWN_CUTS and odd <= max(ODD_CUTS * len(own), 1))
+    return odd == 0 or (own.sum() >= FEWEST_OWN_PIECES and odd <= max(ODD_CUTS_SHARE * len(own), 1))
 
 
 def _is_odd_once(each: Replay) -> bool:
     """A disturbance has an echo next to it; another law is another time and again."""
     odd = np.flatnonzero(each.sizes > 1.0)
     places = np.count_nonzero(np.diff(odd) > 2) + min(len(odd), 1)
-    return bool(places <= max(ODD_PLACES * len(each.sizes), 1))
+    return bool(places <= max(ODD_PLACES_SHARE * len(each.sizes), 1))
 
 
 def _cuts(each: Replay) -> Floats:
