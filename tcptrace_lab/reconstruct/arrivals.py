@@ -17,10 +17,19 @@ IP_ID_SPACE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What else passed a tap: a sender's segments without data, and the other side's with data."""
+
+    bare_ns: Ints
+    asked_ns: Ints
+
+
+@dataclass(frozen=True, kw_only=True)
 class Arrivals:
     """Data segments as they passed the tap. `stamp`, `echo`: TSval (unwrapped, from 0) and TSecr, None without.
 
-    `bare_ns`: when the sender's segments without data passed, which are numbered like those with.
+    `beside`: when the sender's segments without data passed, which are numbered like those with, and the other side's
+    with data, which it answers.
     """
 
     time_ns: Ints
@@ -29,7 +38,7 @@ class Arrivals:
     ip_id: Ints
     stamp: Ints | None
     echo: Ints | None
-    bare_ns: Ints
+    beside: Beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +55,10 @@ class Sends:
         return found
 
 
-NONE = np.zeros(0, dtype=np.int64)
+NOTHING = Beside(bare_ns=np.zeros(0, dtype=np.int64), asked_ns=np.zeros(0, dtype=np.int64))
 
 
-def arrivals(segments: Any, smss: int, bare_ns: Ints = NONE) -> Arrivals:
+def arrivals(segments: Any, smss: int, beside: Beside = NOTHING) -> Arrivals:
     """What passed the tap; segments merged before it (GRO asks for equal timestamps) are taken apart again."""
     kept = (segments["length"].to_numpy() > 0) & ~segments["cause"].isin(COPIES).to_numpy()
     names = ("time_ns", "offset", "length", "ts_val", "ts_ecr", "ip_id")
@@ -70,7 +79,7 @@ def arrivals(segments: Any, smss: int, bare_ns: Ints = NONE) -> Arrivals:
         ip_id=data["ip_id"],
         stamp=unwrapped(data["ts_val"]) if has_stamps else None,
         echo=data["ts_ecr"] if has_stamps else None,
-        bare_ns=bare_ns,
+        beside=beside,
     )
 
 

@@ -34,7 +34,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     """
     arrived = np.flatnonzero(whole.row >= 0)
     steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
-    bare = np.searchsorted(seen.bare_ns, seen.time_ns[whole.row[arrived]])
+    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]])
     between = np.diff(arrived) - 1 + np.maximum(np.diff(bare), 0)
     if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
         return None
@@ -53,6 +53,8 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     places: list[int] = []
     found: list[tuple[int, int]] = []
     tried: dict[int, int] = {}
+    # The end of what is known to have been sent and lost above all that had arrived.
+    tail = 0
     for gap in gaps.tolist():
         place, wanted = int(arrived[gap + 1]), int(missing[gap])
         behind = int(arrived[gap]) + 1
@@ -65,15 +67,28 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
         begun = int(np.searchsorted(lost, place, side="left"))
         first = max(begun - MOST_HOLES, 0)
-        unfilled = (np.flatnonzero((filled[first:begun] > place) & (filled[first:begun] < NEVER)) + first).tolist()
-        top = int(below[place])
+        is_open = (filled[first:begun] > place) & (filled[first:begun] < NEVER)
+        unfilled = (np.flatnonzero(is_open) + first).tolist()
+        # A copy of what was sent again leaves no sooner than a turn after it.
+        filled_ns = seen.time_ns[whole.row[filled[unfilled]]]
+        again_ns = filled_ns - seen.time_ns[whole.row[place]]
+        unfilled = [hole for hole, waited in zip(unfilled, again_ns.tolist(), strict=True) if waited >= turn_ns]
+        top = max(int(below[place]), tail)
         if not unfilled:
             # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
-            is_first = whole.offset[place] == top or _is_first_copy(whole, seen, lost[filled == place], place, turn_ns)
-            is_tail = is_first and _comes_later(whole, seen, int(arrived[gap]), top, turn_ns)
+            shown_ns = seen.time_ns[whole.row[arrived[gap]]]
+            is_first = (
+                whole.offset[place] == top
+                or seen.time_ns[whole.row[place]] - shown_ns < turn_ns
+                or _is_first_copy(whole, seen, lost[filled == place], place, turn_ns)
+            )
+            asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, seen.time_ns[whole.row[place]]])
+            # What answers the other side's data may have been an ACK of it.
+            is_tail = is_first and asked[0] == asked[1] and _comes_later(whole, seen, int(arrived[gap]), top, turn_ns)
             if is_tail and top + wanted * smss <= top_of_all:
                 places += [place] * wanted
-                found += [(left, left + smss) for left in range(top, top + wanted * smss, smss)]
+                tail = top + wanted * smss
+                found += [(left, left + smss) for left in range(top, tail, smss)]
             continue
         before = int(np.searchsorted(again, place, side="left"))
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE
+from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, Beside
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
 from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
@@ -107,7 +107,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             stamps,
             has_start=has_start,
             sent_ns=sent_ns,
-            bare_ns=_bare_ns(connection, direction),
+            beside=_beside(connection, direction),
             is_alone=is_alone,
             shares_path=_shares_path(connection),
         )
@@ -144,11 +144,10 @@ def _with_handshakes(connection: Connection) -> Any:
     return {**row, **least, "handshake_rtt_ns": least.sum(skipna=False)}
 
 
-def _bare_ns(connection: Connection, direction: int) -> Ints:
-    """When the sender's own ACKs without data passed the tap."""
-    _, told = connection.flows[1 - direction].columns
-    found: Ints = told["time_ns"][told["length"] == 0]
-    return found
+def _beside(connection: Connection, direction: int) -> Beside:
+    """The sender's own ACKs without data, and the other side's segments with data."""
+    asked, told = connection.flows[1 - direction].columns
+    return Beside(bare_ns=told["time_ns"][told["length"] == 0], asked_ns=asked["time_ns"][asked["length"] > 0])
 
 
 def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.arrivals import NONE, Arrivals, Sends, arrivals, reached
+from tcptrace_lab.reconstruct.arrivals import NOTHING, Arrivals, Beside, Sends, arrivals, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, turns
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
@@ -81,7 +81,7 @@ def away_from_sender(
     *,
     has_start: bool,
     sent_ns: Ints,
-    bare_ns: Ints = NONE,
+    beside: Beside = NOTHING,
     is_alone: bool = True,
     shares_path: bool = False,
 ) -> tuple[Timeline, SenderView | None]:
@@ -90,15 +90,14 @@ def away_from_sender(
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
     `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`:
     the ACKs' TSvals; `sent_ns`: the segments' times, steps of the tap's clock taken out as from the timeline's;
-    `bare_ns`: those of its segments without data. `is_alone`: no other connection of the sender's host took some of
-    its IP identifications; `shares_path`: others' segments stand between its own.
+    `beside`: what else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP identifications; `shares_path`: others' segments stand between its own.
     """
     whole = replace(timeline, has_start=has_start)
     segments = flow.segments.assign(time_ns=sent_ns)
     if not is_alone:
         segments = segments.assign(ip_id=0)
     # In a handshake the turn is that of small packets; without one it has to be found.
-    view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns, bare_ns=bare_ns)
+    view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
     if view is None:
         return timeline, None
     is_told = view.shows_window and not (shares_path and view.how != "timestamps")
@@ -112,14 +111,14 @@ def sender_view(
     *,
     place: Place,
     hint_ns: int | None = None,
-    bare_ns: Ints = NONE,
+    beside: Beside = NOTHING,
 ) -> SenderView | None:
     """The sender's timeline from its flow's columns as captured elsewhere; None where one direction is missing.
 
     `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced. `hint_ns`: the way
     to the sender and back as the handshake shows it.
     """
-    seen = arrivals(segments, timeline.smss, bare_ns)
+    seen = arrivals(segments, timeline.smss, beside)
     if not len(seen.offset) or not len(stamps):
         return None
     view = None

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.reconstruct.arrivals import arrivals
+from tcptrace_lab.reconstruct.arrivals import Beside, arrivals
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.score import Score, score
@@ -279,3 +279,14 @@ def test_what_lies_before_the_first_arrival_was_lost_too() -> None:
     found = sends(arrivals(table(rows), SMSS), SMSS, 30 * MS, has_start=True)
     assert (found.offset // SMSS).tolist() == [0, 1, 2, 0, 1, 3]
     assert np.flatnonzero(found.is_put_back).tolist() == [0, 1]
+
+
+def test_missing_numbers_above_all_that_came_are_the_tail_of_a_flight() -> None:
+    """Segment 3 (number 4) is lost with nothing behind it; it comes more than a turn later, and a bare ACK is none."""
+    rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (2, 2, 1, 1, 3), (90, 3, 1, 90, 5)]
+    more = [(100 + number, 4 + number, 1, 100 + number, 6 + number) for number in range(100)]
+    lost = sends(arrivals(table([*rows, *more]), SMSS), SMSS, 30 * MS)
+    assert (lost.offset[:6] // SMSS).tolist() == [0, 1, 2, 3, 3, 4]
+    assert np.flatnonzero(lost.is_put_back).tolist() == [3]
+    beside = Beside(bare_ns=np.array([50 * MS]), asked_ns=np.array([], dtype=np.int64))
+    assert not sends(arrivals(table([*rows, *more]), SMSS, beside), SMSS, 30 * MS).is_put_back.any()
