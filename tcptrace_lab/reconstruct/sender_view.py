@@ -90,7 +90,8 @@ def away_from_sender(
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
     `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`:
     the ACKs' TSvals; `sent_ns`: the segments' times, steps of the tap's clock taken out as from the timeline's;
-    `beside`: what else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP identifications; `shares_path`: others' segments stand between its own.
+    `beside`: what else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP
+    identifications; `shares_path`: others' segments stand between its own.
     """
     whole = replace(timeline, has_start=has_start)
     segments = flow.segments.assign(time_ns=sent_ns)
