@@ -30,8 +30,8 @@ from tcptrace_lab.simulate import simulate
 
 HERE = FilePath(__file__).parent
 RUNS = 1000
-# Nothing was tuned on it: that was done on the seeds 3 to 8 and 77 to 80.
-SEED = 20261123
+# Nothing was tuned on it: that was done on the seeds 3 to 8, 77 to 80, 314159 and 271828.
+SEED = 20261212
 WRITES_EVERY = 50
 # Without a loss or two a capture cannot tell the controls apart; the marks count runs with at least these.
 ENOUGH_EVENTS = 3
