@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.candidates import candidates
+from tcptrace_lab.classify.candidates import OWN_SLOW_START, candidates
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import INITIAL_WINDOW, Identified, decide, replays_of_others
 from tcptrace_lab.classify.likelihood import Replay, replay
@@ -82,8 +82,8 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
         if name == "m-start"
         else {"window": name, "slow_start": str(rng.choice(["standard", "standard", "hystart"]))}
     )
-    if name in WINDOWS and WINDOWS[name].has_slow_start:
-        # No stack has another slow start over such a module.
+    if name in OWN_SLOW_START:
+        # No stack has another over such a module.
         own["slow_start"] = "standard"
     control = Control(
         **own,
