@@ -114,6 +114,8 @@ CAUSES: list[str]
 LIMITS: list[str]
 FATES: list[str]
 DETECTED_BY: list[str]
+TAPE_EVENTS: list[str]
+LEAST_RTO_NS: int
 DROP_REASONS: list[str]
 SENDER_STATES: dict[str, int]
 BEGINS: list[Any]

@@ -102,8 +102,8 @@ def test_a_control_becomes_sysctls_and_route_attributes() -> None:
 @pytest.mark.parametrize(("state", "late"), [(0, 1), (3, 0)])
 def test_one_ack_for_many_segments_is_a_late_receiver_unless_a_hole_was_filled(state: int, late: int) -> None:
     """RFC 5681 section 4.2: an ACK for every second segment."""
-    ordinary = [kernel_truth.Row(time_ns=n, ev="A", sport=1, ca_state=0, arg=2 * 1448) for n in range(5)]
-    stretched = kernel_truth.Row(time_ns=9, ev="A", sport=1, ca_state=state, arg=22 * 1448)
+    ordinary = [kernel_truth.TruthRow(time_ns=n, ev="A", sport=1, ca_state=0, arg=2 * 1448) for n in range(5)]
+    stretched = kernel_truth.TruthRow(time_ns=9, ev="A", sport=1, ca_state=state, arg=22 * 1448)
     found = kernel_truth.late_acks([*ordinary, stretched], packet_bytes=1500)
     assert found == [(9, 21)] * late
 
@@ -155,9 +155,9 @@ def test_a_threshold_that_the_tracepoint_hides_is_the_last_known() -> None:
     assert [settled.ssthresh for settled in kernel_truth.settle_ssthresh(rows)] == [38, 38, 37, 37, 27, 27]
 
 
-def row(ev: str, **values: int) -> kernel_truth.Row:
+def row(ev: str, **values: int) -> kernel_truth.TruthRow:
     """A row of port 1 at time 0."""
-    return kernel_truth.Row(time_ns=0, ev=ev, sport=1, **values)
+    return kernel_truth.TruthRow(time_ns=0, ev=ev, sport=1, **values)
 
 
 def test_slow_starts_are_counted_per_cycle() -> None:

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tcptrace_core::congestion::{
     self, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use tcptrace_core::infer::replay::{Event, Room, Unseen, play};
+use tcptrace_core::infer::replay::{Room, TapeEvent, Unseen, play};
 use tcptrace_core::infer::tape::{Heard, Mark, Tape};
 use tcptrace_core::infer::{FATES, Scoreboard, Trace, causes, observe};
 
@@ -182,9 +182,9 @@ proptest! {
                 prop::collection::vec(times(rows), 1),
                 prop::collection::vec(column(-(1 << 48), 1 << 48, rows), 6),
                 column(-1, 1 << 62, rows),
-                prop::collection::vec(0..Event::ALL.len() as u8, rows),
+                prop::collection::vec(0..TapeEvent::ALL.len() as u8, rows),
             ),
-            prop::collection::vec((-1..rows as i64, 0..Event::ALL.len(), number(-(1 << 62), 1 << 62)), 0..6),
+            prop::collection::vec((-1..rows as i64, 0..TapeEvent::ALL.len(), number(-(1 << 62), 1 << 62)), 0..6),
         )),
         later_ns in 0..4_000_000_i64,
     ) {
@@ -213,7 +213,7 @@ proptest! {
             .into_iter()
             .map(|(ack, event, at)| Mark {
                 ack,
-                event: Event::ALL[event],
+                event: TapeEvent::ALL[event],
                 now_ns: at,
                 rtt_ns: at,
                 newly_acked: 1448.0,

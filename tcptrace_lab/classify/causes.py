@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 SHORT_SHARE = 0.7
 # Where more of the flights than this are uncertain, so is the queue.
 MOST_UNSURE = 0.5
-# No stack's timer expires sooner.
-LEAST_RTO_NS = 200_000_000
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
@@ -95,9 +94,9 @@ def timeouts_unseen(seen: Reconstruction) -> int:
         timeline.has_start
         and len(timeline.send_ns) > 0
         and timeline.acks_before_send[0] == 1
-        and timeline.send_ns[0] - timeline.ack_ns[0] > LEAST_RTO_NS
+        and timeline.send_ns[0] - timeline.ack_ns[0] > _core.LEAST_RTO_NS
     )
-    return len(np.unique(sends[(waits > LEAST_RTO_NS) & ~is_end])) + int(begins_late)
+    return len(np.unique(sends[(waits > _core.LEAST_RTO_NS) & ~is_end])) + int(begins_late)
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:
@@ -113,7 +112,7 @@ def first_flight_lost(seen: Reconstruction) -> bool:
     lost = any(episode.una <= 2 * top - timeline.first_offset for episode in seen.episodes)
     # The second flight begins at once, or the rest of the first was lost.
     after = np.searchsorted(timeline.send_ns, timeline.ack_ns[moved[0]], side="left")
-    is_late = after < len(timeline.send_ns) and timeline.send_ns[after] - timeline.ack_ns[moved[0]] > LEAST_RTO_NS
+    is_late = after < len(timeline.send_ns) and timeline.send_ns[after] - timeline.ack_ns[moved[0]] > _core.LEAST_RTO_NS
     return lost or bool(is_late)
 
 

@@ -91,7 +91,7 @@ def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
     times = [
         timeline.seconds(episode.time_ns)
         for number, episode in enumerate(seen.episodes)
-        if episode.detected_by != "tlp" and number not in needless
+        if episode.is_loss and number not in needless
     ]
     longest = float(stalls_ns(timeline, tap).max(initial=0)) / 1e9
     is_told = longest >= max(STOPPED_S, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)

@@ -27,6 +27,7 @@ NOTICED = {
     "sack": "SACK blocks",
     "rto": "the timer",
     "tlp": "a probe of the tail",
+    "undone": "a timer, and taken back",
     "reordering": "fewer duplicate ACKs than three",
 }
 LIMITS = ("the congestion window", "the receiver's window", "the application", "a recovery")
@@ -114,7 +115,7 @@ def _losses(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
             words.append("then one: it restarts")
         elif episode.window_after is not None:
             words.append(f"{episode.window_after / smss:.0f} behind the recovery")
-        if episode.detected_by != "tlp":
+        if episode.is_loss:
             words.append(_cause(verdict, number))
         yield Evidence(
             about="loss",

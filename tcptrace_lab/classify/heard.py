@@ -23,6 +23,7 @@ from tcptrace_lab.classify.marks import (
     RESTART,
     SET,
     TIMEOUT,
+    UNDONE,
     Mark,
     When,
     mark_columns,
@@ -131,7 +132,10 @@ class Heard:
             start_ns = self.timeline.start_ns
             self._add(Mark(ack=-1, event=ARRIVAL, now_ns=start_ns, when="handshake", rtt_ns=self.handshake_rtt_ns))
         # A tail loss probe is no loss that a control hears of.
-        events = [episode for episode in self.seen.episodes if episode.detected_by != "tlp"]
+        events = [episode for episode in self.seen.episodes if episode.is_loss]
+        for episode in self.seen.episodes:
+            if episode.detected_by == "undone":
+                self._mark_undone(episode)
         for before, episode, following in zip([None, *events], events, [*events[1:], None], strict=False):
             self._loss(before, episode, following)
         for number, part in enumerate(self.seen.stretches):
@@ -155,6 +159,13 @@ class Heard:
                 self._opens(self._ends_in_linux(over, episode.recover, bound))
             else:
                 self._add(Mark(ack=over, event=RECOVERED, now_ns=int(timeline.ack_ns[over])))
+
+    def _mark_undone(self, episode: Episode) -> None:
+        """A timer that expired, and what it took from the window given back with the answer."""
+        known = int(self.timeline.acks_before_send[episode.first_send])
+        flight = float(episode.flight)
+        self._add(Mark(ack=known - 1, event=TIMEOUT, now_ns=episode.time_ns, flight_size=flight))
+        self._add(Mark(ack=known - 1, event=UNDONE, now_ns=episode.end_ns))
 
     def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
         """What a control is told of a loss; `is_within`: a timer has expired before the recovery was over."""

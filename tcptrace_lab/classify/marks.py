@@ -8,8 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-# The events of core/src/infer/replay.rs, in its order.
-ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING = range(8)
+from tcptrace_lab import _core
+
+ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING, UNDONE = map(
+    _core.TAPE_EVENTS.index,
+    ("ack", "arrival", "loss", "restart", "timeout", "recovered", "set", "opening", "undone"),
+)
 
 # Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
 # which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in

@@ -12,8 +12,6 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 # Fewer cycles than this have no mean and no scatter.
 FEWEST_CYCLES = 2
-# A probe of the tail and a reordering are no loss that a window was cut for.
-NO_LOSS = ("tlp", "reordering")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +45,12 @@ def steady(seen: Reconstruction) -> Steady | None:
     edges = np.asarray([whole[0].start_ns, *(cycle.end_ns for cycle in whole)])
     sent = np.concatenate([[0], np.cumsum(timeline.send_end - timeline.send_offset)]) / timeline.smss
     per_cycle = np.diff(sent[np.searchsorted(timeline.send_ns, edges)])
-    events = [each for each in seen.episodes if start <= each.time_ns < end and each.detected_by not in NO_LOSS]
+    # Nor is a reordering a loss that a window was cut for.
+    events = [
+        each
+        for each in seen.episodes
+        if start <= each.time_ns < end and each.is_loss and each.detected_by != "reordering"
+    ]
     rows, samples = timeline.rtt
     times = timeline.ack_ns[rows]
     within = (times >= start) & (times < end)

@@ -94,7 +94,7 @@ def _without_sack(seen: Reconstruction, blur_ns: int, *, is_holed: bool) -> str 
     again = np.flatnonzero(timeline.is_retransmission)
     partial, anew = 0, 0
     for episode in seen.episodes:
-        if episode.restarts or episode.detected_by == "tlp" or (is_holed and not episode.sure):
+        if episode.restarts or not episode.is_loss or (is_holed and not episode.sure):
             continue
         first, behind = np.searchsorted(again, [episode.first_send + 1, len(timeline.send_ns)])
         for send in again[first:behind]:

@@ -164,7 +164,7 @@ def _backs_off(seen: Reconstruction, table: pd.DataFrame) -> Bools:
     """From a timer that expires again for the same segment to the next loss: stacks differ in what that leaves."""
     times = table["time_ns"].to_numpy()
     found = np.zeros(len(times), dtype=bool)
-    events = [episode for episode in seen.episodes if episode.detected_by != "tlp"]
+    events = [episode for episode in seen.episodes if episode.is_loss]
     for before, event, following in zip_longest(events, events[1:], events[2:]):
         if event is not None and event.restarts and before.restarts and event.una == before.una:
             until_ns = seen.timeline.end_ns if following is None else following.time_ns

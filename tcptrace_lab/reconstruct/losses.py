@@ -13,7 +13,9 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 if TYPE_CHECKING:
     import pandas as pd
 
-DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering"]
+DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering", "undone"]
+# Retransmissions by which no window falls: a probe of the tail, and a timeout that was taken back.
+NO_LOSS = ("tlp", "undone")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,11 @@ class Episode:
     follows: bool
     window_before: int
     window_after: int | None
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the window fell for it."""
+        return self.detected_by not in NO_LOSS
 
     def expires_within(self, before: Episode | None) -> bool:
         """Whether the timer expired before the event `before` was over."""

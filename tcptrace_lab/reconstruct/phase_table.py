@@ -72,7 +72,7 @@ def _after_losses(
             yield _phase(
                 since, episode.time_ns, "timeout" if episode.detected_by == "rto" else "recovery", (held, held)
             )
-        elif episode.detected_by != "tlp":
+        elif episode.is_loss:
             over = min(int(np.searchsorted(timeline.ack_ns, episode.end_ns, side="left")), len(flight) - 1)
             yield _phase(since, episode.end_ns, "recovery", (held, int(flight[over])))
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.reconstruct.losses import NO_LOSS
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.tables import read_table, suffix_of
 
@@ -29,8 +30,6 @@ LARGEST_WHOLE = float(1 << 62)
 # Linux's tcp_ca_state: 2 and 3 lower the window step by step (PRR), 4 is the loss state after a timeout.
 CWR, RECOVERY, LOSS = 2, 3, 4
 SEQUENCE_SPACE = 1 << 32
-# What the simulator writes among its losses without a cut of its own: a probe.
-NO_LOSS = ("tlp",)
 
 
 @dataclass(frozen=True, kw_only=True)

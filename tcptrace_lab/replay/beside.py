@@ -21,7 +21,7 @@ WORDS = ("regime", "case")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Quantity:
     """One quantity: as seen in the capture, as each model that was asked expects it, and as seen in the simulation."""
 
     quantity: str
@@ -73,12 +73,12 @@ class Simulated:
         }
 
 
-def table(then: Verdict, now: Verdict) -> list[Row]:
+def table(then: Verdict, now: Verdict) -> list[Quantity]:
     """Everything that the capture or a model tells, beside the simulation."""
     predictions = then.expectation.predictions
     seen, simulated = _means(then), _means(now)
     rows = [
-        Row(
+        Quantity(
             quantity=name,
             unit=None,
             capture=_word(then, name),
@@ -93,10 +93,12 @@ def table(then: Verdict, now: Verdict) -> list[Row]:
         if seen.get(name) is None and simulated.get(name) is None:
             continue
         known = {model: value for model, value in values.items() if value is not None}
-        rows.append(Row(quantity=name, unit=unit, capture=seen.get(name), models=known, simulator=simulated.get(name)))
+        rows.append(
+            Quantity(quantity=name, unit=unit, capture=seen.get(name), models=known, simulator=simulated.get(name))
+        )
     figures = outcome(then), outcome(now)
     rows += [
-        Row(
+        Quantity(
             quantity=name,
             unit=None,
             capture=_number(figures[0], name),

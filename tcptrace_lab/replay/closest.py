@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.losses import NO_LOSS
 from tcptrace_lab.replay.as_found import AsFound, Found
 from tcptrace_lab.replay.outcome import Outcome, outcome
 from tcptrace_lab.scenario import Node, Scenario
@@ -128,7 +129,7 @@ def _tried(found: AsFound, then: Sequence[Outcome]) -> Trial:
 def _figures(run: Run, scenario: Scenario) -> list[tuple[float, int, int]]:
     """Of each connection: completion time, loss events, segments lost; from the simulator's own books."""
     packets, losses, drops = run.packets(tap="sender"), run.losses, run.drops
-    losses = losses[losses["detected_by"] != "tlp"]
+    losses = losses[~losses["detected_by"].isin(NO_LOSS)]
     drops = drops[drops["is_data"]]
     of = dict(iter(packets.groupby("connection")))
     found = []

@@ -11,9 +11,6 @@ import numpy as np
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
-# A probe of the tail (RFC 8985 section 7) is not yet a loss event.
-NOT_EVENTS = ("tlp",)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -39,7 +36,7 @@ def outcome(verdict: Verdict) -> Outcome:
     _, samples = timeline.rtt
     done_s = completion_s(seen)
     sent = timeline.new_bytes
-    events = [episode for episode in seen.episodes if episode.detected_by not in NOT_EVENTS]
+    events = [episode for episode in seen.episodes if episode.is_loss]
     lost = seen.losses
     return Outcome(
         completion_s=done_s,

@@ -36,7 +36,7 @@ _PAIR = re.compile(r"(\w+)=(\S+)")
 
 
 @dataclass(kw_only=True)
-class Row:
+class TruthRow:
     """One line of the truth; what an event does not tell is None."""
 
     time_ns: int
@@ -63,12 +63,12 @@ class Row:
         return [time, self.ev, str(self.sport), *("" if n is None else str(n) for n in numbers), "", ""]
 
 
-def from_trace(lines: Iterable[str], *, tai_offset_s: int) -> list[Row]:
+def from_trace(lines: Iterable[str], *, tai_offset_s: int) -> list[TruthRow]:
     """The rows of a trace (clock: TAI), ordered by time."""
     rows = [row for line in lines if (row := _row(line, tai_offset_s)) is not None]
     rows.sort(key=lambda row: row.time_ns)
     states: dict[int, int] = {}
-    before: dict[int, Row] = {}
+    before: dict[int, TruthRow] = {}
     for row in rows:
         if row.ev == "C" and row.ca_state is not None:
             states[row.sport] = row.ca_state
@@ -81,7 +81,7 @@ def from_trace(lines: Iterable[str], *, tai_offset_s: int) -> list[Row]:
     return rows
 
 
-def _row(line: str, tai_offset_s: int) -> Row | None:
+def _row(line: str, tai_offset_s: int) -> TruthRow | None:
     match = _LINE.search(line)
     if match is None:
         return None
@@ -89,10 +89,10 @@ def _row(line: str, tai_offset_s: int) -> Row | None:
     time_ns = (int(seconds) - tai_offset_s) * 10**9 + int(micros) * 1000
     values = dict(_PAIR.findall(rest))
     if event == "tcp_retransmit_skb":
-        return Row(time_ns=time_ns, ev="R", sport=int(values["sport"]))
+        return TruthRow(time_ns=time_ns, ev="R", sport=int(values["sport"]))
     if event == "tcp_cong_state_set":
-        return Row(time_ns=time_ns, ev="C", sport=int(values["sport"]), ca_state=int(values["cong_state"]))
-    return Row(
+        return TruthRow(time_ns=time_ns, ev="C", sport=int(values["sport"]), ca_state=int(values["cong_state"]))
+    return TruthRow(
         time_ns=time_ns,
         ev="A",
         sport=int(values["src"].rpartition(":")[2]),
@@ -105,7 +105,7 @@ def _row(line: str, tai_offset_s: int) -> Row | None:
     )
 
 
-def settle_ssthresh(rows: Iterable[Row]) -> list[Row]:
+def settle_ssthresh(rows: Iterable[TruthRow]) -> list[TruthRow]:
     """All rows by time, with the ssthresh that holds.
 
     tcp_probe shows tcp_current_ssthresh(): outside a reduction at least 3/4 of cwnd, which may hide the value. The
@@ -124,13 +124,13 @@ def settle_ssthresh(rows: Iterable[Row]) -> list[Row]:
     return ordered
 
 
-def from_samples(samples: Iterable[list[int]], *, sport: int) -> list[Row]:
+def from_samples(samples: Iterable[list[int]], *, sport: int) -> list[TruthRow]:
     """The rows of one connection's TCP_INFO samples (endpoint.sample)."""
     rows = []
     for time_ns, ca_state, cwnd, ssthresh, srtt_us, unacked, sacked, lost, retrans, snd_wnd in samples:
         counts = {"packets_out": unacked, "sacked_out": sacked, "lost_out": lost, "retrans_out": retrans}
         state: dict[str, Any] = {"cwnd": cwnd, "ssthresh": ssthresh, "srtt_us": srtt_us, "snd_wnd": snd_wnd}
-        rows.append(Row(time_ns=time_ns, ev="I", sport=sport, ca_state=ca_state, **state, **counts))
+        rows.append(TruthRow(time_ns=time_ns, ev="I", sport=sport, ca_state=ca_state, **state, **counts))
     return rows
 
 
@@ -161,7 +161,7 @@ class Measured:
     states: tuple[str, ...] = field(default=())
 
 
-def measure(rows: Iterable[Row], *, sport: int, restarts: bool = False) -> Measured:
+def measure(rows: Iterable[TruthRow], *, sport: int, restarts: bool = False) -> Measured:
     """Loss events and slow starts of one connection, from A, C and R rows.
 
     `restarts`: a fast retransmit is followed by a slow start from one segment (Tahoe).
@@ -192,7 +192,7 @@ def measure(rows: Iterable[Row], *, sport: int, restarts: bool = False) -> Measu
     )
 
 
-def _loss_event(row: Row, before: Row, after: Row | None, *, is_recovering: bool) -> LossEvent:
+def _loss_event(row: TruthRow, before: TruthRow, after: TruthRow | None, *, is_recovering: bool) -> LossEvent:
     assert before.cwnd is not None
     assert before.ssthresh is not None
     growing = "slow_start" if before.cwnd < before.ssthresh else "avoidance"
@@ -207,7 +207,7 @@ def _loss_event(row: Row, before: Row, after: Row | None, *, is_recovering: bool
     )
 
 
-def slow_starts_per_cycle(rows: Sequence[Row], *, restarts: bool) -> tuple[int, ...]:
+def slow_starts_per_cycle(rows: Sequence[TruthRow], *, restarts: bool) -> tuple[int, ...]:
     """One connection's counts, from its A and C rows, by the definition that captures and simulations are counted by.
 
     `restarts`: a fast retransmit is followed by a slow start from one segment (Tahoe).
@@ -226,7 +226,7 @@ def slow_starts_per_cycle(rows: Sequence[Row], *, restarts: bool) -> tuple[int, 
     return tuple(_core.slow_starts_per_cycle(is_loss, una, nxt, cwnd < ssthresh, has_restarted))
 
 
-def late_acks(rows: Iterable[Row], *, packet_bytes: int) -> list[tuple[int, int]]:
+def late_acks(rows: Iterable[TruthRow], *, packet_bytes: int) -> list[tuple[int, int]]:
     """When one ACK came for many segments though nothing was missing, and for how many: the receiving host was late.
 
     The window then leaves in one burst, and a full buffer loses part of it early.

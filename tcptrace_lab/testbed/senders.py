@@ -90,7 +90,7 @@ class KernelSenders:
             self.account["events_lost"] = said["lost"]
             self._tai_offset_s = said["tai_offset_s"]
 
-    def rows(self) -> list[kernel_truth.Row]:
+    def rows(self) -> list[kernel_truth.TruthRow]:
         """The kernel's events and samples, by time."""
         rows = []
         if self._tracer is not None:
@@ -131,7 +131,7 @@ class OwnSender:
     def finish(self) -> None:
         """Nothing runs any more."""
 
-    def rows(self) -> list[kernel_truth.Row]:
+    def rows(self) -> list[kernel_truth.TruthRow]:
         """The sender's own rows."""
         names = tuple(self._columns)
         rows = []
@@ -139,5 +139,5 @@ class OwnSender:
             row = dict(zip(names, values, strict=True))
             if row["ssthresh"] is None:
                 row["ssthresh"] = kernel_truth.NO_SSTHRESH
-            rows.append(kernel_truth.Row(sport=OWN_PORT, **row))
+            rows.append(kernel_truth.TruthRow(sport=OWN_PORT, **row))
         return rows

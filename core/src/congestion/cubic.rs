@@ -11,8 +11,7 @@ const C: f64 = 0.4;
 /// Differs: section 4.10 has slow start when cwnd is no more than ssthresh; here, as in Linux, where slow start stops at
 /// ssthresh itself, an ACK at ssthresh is congestion avoidance's (RFC 5681 section 3.1 leaves it to the sender).
 ///
-/// Omitted: spurious congestion events (section 4.9, MAY) and ECN (section 4.6): no sender here detects the one or asks
-/// for the other.
+/// Omitted: of spurious congestion events (section 4.9, MAY) all but cwnd and ssthresh, and ECN (section 4.6).
 #[derive(Clone, Copy, Debug)]
 pub struct Cubic {
     has_fast_convergence: bool,

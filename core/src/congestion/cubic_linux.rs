@@ -1,7 +1,7 @@
 //! CUBIC as Linux 6 computes it: whole packets, a clock of jiffies, beta 717/1024, its own HyStart on ACK trains and
 //! delay.
 //!
-//! Omitted: pacing's longer train (the kernel's without a pacing queue is meant), undo of a spurious loss.
+//! Omitted: pacing's longer train (the kernel's without a pacing queue is meant).
 
 use super::cubic_root::cubic_root;
 use super::module::{Kernel, Packets};

@@ -29,6 +29,8 @@ pub struct Htcp {
     min_rtt: u64,
     max_rtt: u64,
     last_congestion: u64,
+    /// `last_congestion`, `max_rtt` and `old_max_bandwidth` before the last loss.
+    before: (u64, u64, u64),
     /// Packets since `counted_since`: the bandwidth.
     counted: u64,
     counted_since: u64,
@@ -51,6 +53,7 @@ impl Htcp {
             min_rtt: 0,
             max_rtt: 0,
             last_congestion: 0,
+            before: (0, 0, 0),
             counted: 0,
             counted_since: 0,
             bandwidth: 0,
@@ -204,6 +207,7 @@ impl Window for Htcp {
 
     fn on_loss(&mut self, state: &mut State, loss: &Loss) {
         let now = self.ticks(loss.now_ns);
+        self.before = (self.last_congestion, self.max_rtt, self.old_max_bandwidth);
         self.update_beta();
         self.update_alpha(now);
         // RTTmax fades, as routes change.
@@ -221,6 +225,12 @@ impl Window for Htcp {
         if self.counts_from_recovery {
             self.last_congestion = self.ticks(now_ns);
         }
+    }
+
+    /// The time without a loss goes on.
+    fn on_undone(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {
+        self.is_open = true;
+        (self.last_congestion, self.max_rtt, self.old_max_bandwidth) = self.before;
     }
 
     fn snapshot(&self, values: &mut Values) {

@@ -134,6 +134,10 @@ pub trait Control: CloneControl + Debug + Send {
     fn on_timeout(&mut self, state: &mut State, loss: &Loss);
     /// Recovery is over: everything outstanding at its start is acknowledged.
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
+    /// The last reduction was needless: cwnd and ssthresh are what they were before it, and recovery is over.
+    fn on_undone(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
+        self.on_recovered(state, now_ns, snd_nxt);
+    }
     /// Where ns-2's Linux agent lets cwnd fall to in recovery, while it halves its rate.
     fn min_cwnd(&self, state: &State) -> f64 {
         state.ssthresh
@@ -215,6 +219,10 @@ pub trait Window: Debug + Send {
         self.on_loss(state, loss);
     }
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
+    /// As `Control`'s.
+    fn on_undone(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
+        self.on_recovered(state, now_ns, snd_nxt);
+    }
     /// Where ns-2's Linux agent lets cwnd fall to in recovery (the modules' `min_cwnd`).
     fn min_cwnd(&self, state: &State) -> f64 {
         state.ssthresh
@@ -276,6 +284,10 @@ impl<S: SlowStart + Clone + 'static, W: Window + Clone + 'static> Control for Pa
 
     fn on_recovered(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
         self.window.on_recovered(state, now_ns, snd_nxt);
+    }
+
+    fn on_undone(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
+        self.window.on_undone(state, now_ns, snd_nxt);
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {

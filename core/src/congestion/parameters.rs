@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use super::table::parameters;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a run counts (core/src/simulate).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -176,21 +173,6 @@ impl Parameters {
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
-    }
-}
-
-impl Serialize for Parameters {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.0.len()))?;
-        for (name, value) in self.iter() {
-            let is_flag = parameters().any(|known| known.name == name && known.is_flag());
-            if is_flag {
-                map.serialize_entry(name, &(value != 0.0))?;
-            } else {
-                map.serialize_entry(name, &value)?;
-            }
-        }
-        map.end()
     }
 }
 

@@ -3,6 +3,9 @@
 //! Whoever offers a choice of controls derives it from here: the scenario reader, the command line's help, Python's
 //! lists, the identification, the property tests, docs/controls.md. To add one: its file, and a row.
 
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
 use super::parameters::{
     BBR_SEED, BOTH, BYTE_COUNTING, FAST_CONVERGENCE, GAMMA, HTCP_FROM_RECOVERY, KERNEL_HYSTART,
     KERNEL_HZ, MAX_SSTHRESH, NS2, Parameter, Parameters, Profile, RFC, ZERO_STEP,
@@ -383,6 +386,21 @@ pub fn controls() -> impl Iterator<Item = (&'static str, Vec<(&'static str, Sett
 pub fn parameters() -> impl Iterator<Item = &'static Parameter> {
     let slow_starts = SLOW_STARTS.iter().flat_map(|row| row.parameters);
     slow_starts.chain(WINDOWS.iter().flat_map(|row| row.parameters))
+}
+
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (name, value) in self.iter() {
+            let is_flag = parameters().any(|known| known.name == name && known.is_flag());
+            if is_flag {
+                map.serialize_entry(name, &(value != 0.0))?;
+            } else {
+                map.serialize_entry(name, &value)?;
+            }
+        }
+        map.end()
+    }
 }
 
 pub fn slow_start(name: &str) -> Option<&'static SlowStartRow> {

@@ -4,11 +4,8 @@ use super::flow::Flow;
 use super::outstanding::Sent;
 use super::packet::Packet;
 use super::sequence::unwrap;
+use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
-
-// The shortest time after which a sender probes a closed window: the smallest RTO in use (Linux; RFC 9293 section
-// 3.8.6.1 begins with the RTO).
-threshold!(SHORTEST_PERSIST_NS: i64 = 200_000_000, Nanoseconds);
 
 // Copies of one packet come microseconds apart, those of a router's two sides less than this; a timer is slower.
 threshold!(COPY_NS: i64 = 1_000_000, Nanoseconds);
@@ -159,7 +156,7 @@ impl Flow {
         peer.window == Some(0)
             && start <= self.snd_una
             && self.snd_una < start + i64::from(packet.len)
-            && packet.time - peer.last_ns >= SHORTEST_PERSIST_NS.get()
+            && packet.time - peer.last_ns >= LEAST_RTO_NS.get()
     }
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where

@@ -3,8 +3,7 @@
 //! Times are virtual while the path runs; a packet's journey is known when it enters, so some lie ahead. They are
 //! turned into the captures' clock at the end, when all freezes are known.
 
-use super::lane::Way;
-use super::packet::Label;
+use super::packet::{Label, Way};
 use crate::network::{DropReason, Nanos, Observer, Stamp};
 
 /// Width of a queue bin.

@@ -3,15 +3,8 @@
 use std::collections::VecDeque;
 
 use super::journal::Journal;
-use super::packet::{Label, LabelledPacket};
+use super::packet::{Label, LabelledPacket, Way};
 use crate::network::{Nanos, Path, Random};
-
-/// Which direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    Forward,
-    Reverse,
-}
 
 /// `network::Path` works out a packet's journey; the bytes wait here until it is due, or until one behind it is: then it
 /// was lost.

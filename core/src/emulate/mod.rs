@@ -21,11 +21,11 @@ pub use clock::{Freeze, VirtualClock};
 #[cfg(target_os = "linux")]
 pub use device::Stop;
 pub use journal::{Bin, Dropped, Journal};
-pub use lane::{Lane, Way};
+pub use lane::Lane;
 #[cfg(target_os = "linux")]
 pub use own_device::{Sent, send};
 pub use own_sender::{NotSendable, OwnSender};
 pub use own_truth::{KernelRow, RowKind, Truth};
-pub use packet::{Label, LabelledPacket};
+pub use packet::{Label, LabelledPacket, Way};
 #[cfg(target_os = "linux")]
 pub use tunnel::{Carried, Report, Tunnel};

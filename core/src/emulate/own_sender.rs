@@ -93,7 +93,7 @@ impl OwnSender {
                 control,
                 initial_state(sender, smss),
             )),
-            rto: rto(&sender.rto),
+            rto: rto(&sender.rto).of_linux(sender.is_linux()),
             sender: None,
             departure_ns: None,
             written,

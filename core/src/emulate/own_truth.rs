@@ -84,7 +84,7 @@ impl Truth {
                 DetectedBy::DupAck | DetectedBy::Sack | DetectedBy::Reordering => RECOVERY,
                 DetectedBy::Rto => LOSS,
                 // Linux's CWR for an instant: the state afterwards is what it was.
-                DetectedBy::Tlp => continue,
+                DetectedBy::Tlp | DetectedBy::Undone => continue,
             };
             self.push(now_ns, RowKind::State, sender, isn, 0);
         }

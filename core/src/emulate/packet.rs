@@ -6,6 +6,13 @@ use crate::wire::{TcpFlags, decode};
 /// Packets of a TUN device begin with the IP header.
 const LINKTYPE_RAW: u16 = 101;
 
+/// Which direction of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Forward,
+    Reverse,
+}
+
 /// An IP packet and the header fields that tell it from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledPacket {

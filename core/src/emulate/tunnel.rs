@@ -12,8 +12,8 @@ use super::device::{
     wall_minus_monotonic,
 };
 use super::journal::{Bin, Dropped, Journal};
-use super::lane::{Lane, Way};
-use super::packet::LabelledPacket;
+use super::lane::Lane;
+use super::packet::{LabelledPacket, Way};
 use crate::network::Random;
 use crate::scenario::Scenario;
 use crate::simulate::{Logs, paths};

@@ -12,7 +12,6 @@ use super::rtt::Sampled;
 use super::stretches::Open;
 use super::trace::Trace;
 use super::windows::Work;
-use crate::recovery::DetectedBy;
 
 /// Of an ACK at which nothing was lost, out of order or open, and of all before it.
 #[derive(Clone, Debug)]
@@ -95,15 +94,13 @@ impl Observed {
         })
     }
 
-    /// Loss events so far, those of rows kept no more included; a probe of the tail (RFC 8985 section 7) is none.
+    /// Loss events so far, those of rows kept no more included.
     pub fn loss_events(&self, trace: &Trace) -> u64 {
         trace.before.map_or(0, |before| before.loss_events) + losses(&self.events)
     }
 }
 
 fn losses(events: &[super::trace::LossEvent]) -> u64 {
-    let lost = events
-        .iter()
-        .filter(|event| event.detected_by != DetectedBy::Tlp);
+    let lost = events.iter().filter(|event| event.detected_by.is_loss());
     lost.count() as u64
 }

@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 
 use super::events::Finder;
 use super::trace::LossEvent;
-use crate::recovery::DetectedBy;
+use crate::recovery::{DetectedBy, LEAST_RTO_NS};
 use crate::threshold::threshold;
 
 // RFC 6298 section 2: a timer is never set to less than the smoothed round trip, which is no shorter than the least one
 // seen, and starts anew with new data acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a quarter of
 // the least round trip). A tenth less: what a tap and a host's clock leave open.
 threshold!(EXPIRES_SHARE: f64 = 0.9, Share);
-// Linux counts from the segment's own sending where another timer was set; no stack waits for less than this.
-threshold!(LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
 // The mildest reduction takes an eighth of the window (Scalable, YeAH, Illinois): what has fallen by half of that was cut.
 threshold!(CUT_SHARE: f64 = 1.0 / 16.0, Share);
 

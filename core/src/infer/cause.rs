@@ -108,7 +108,7 @@ pub fn causes(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<(Caus
 fn first(event: &LossEvent) -> (Cause, f32) {
     let confidence = if event.sure { 0.95 } else { 0.6 };
     match event.detected_by {
-        DetectedBy::Rto => (Cause::Rto, confidence),
+        DetectedBy::Rto | DetectedBy::Undone => (Cause::Rto, confidence),
         _ => (Cause::FastRetransmit, confidence),
     }
 }

@@ -8,7 +8,6 @@
 use super::sequence::Sequence;
 use super::stretches::{Begin, Stretch};
 use super::trace::LossEvent;
-use crate::recovery::DetectedBy;
 
 /// From the loss that ends an avoidance (or the beginning) to the next such loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub struct Moment {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum CyclePhase {
     SlowStart,
     /// `cwnd` has reached `ssthresh` when this was next to be sent.
     Reached(u64),
@@ -48,7 +47,7 @@ pub struct Cycles {
     pub losses: u64,
     /// In all cycles.
     slow_starts: u32,
-    phase: Phase,
+    phase: CyclePhase,
     snd_una: u64,
     /// The highest so far: a sender that goes back sets it back.
     snd_max: u64,
@@ -73,7 +72,7 @@ impl Cycles {
             }],
             losses: 0,
             slow_starts: u32::from(begins),
-            phase: Phase::SlowStart,
+            phase: CyclePhase::SlowStart,
             snd_una: 0,
             snd_max: 0,
             is_unanswered: false,
@@ -82,8 +81,8 @@ impl Cycles {
 
     #[inline]
     pub fn window(&mut self, row: Moment) {
-        if matches!(self.phase, Phase::Recovery(_)) && row.has_restarted {
-            self.phase = Phase::SlowStart;
+        if matches!(self.phase, CyclePhase::Recovery(_)) && row.has_restarted {
+            self.phase = CyclePhase::SlowStart;
             self.is_unanswered = true;
         }
         let has_moved = row.snd_una > self.snd_una;
@@ -95,29 +94,29 @@ impl Cycles {
             self.last().slow_starts += 1;
         }
         self.phase = match self.phase {
-            Phase::Recovery(recover) if row.snd_una < recover => self.phase,
+            CyclePhase::Recovery(recover) if row.snd_una < recover => self.phase,
             // What a recovery leaves is no slow start: its next loss begins a cycle.
-            Phase::Recovery(_) => Phase::Avoidance(0),
+            CyclePhase::Recovery(_) => CyclePhase::Avoidance(0),
             // One segment is below any threshold.
-            Phase::SlowStart if self.is_unanswered => self.phase,
-            _ if row.is_slow_start => Phase::SlowStart,
-            Phase::SlowStart => Phase::Reached(row.snd_nxt),
-            Phase::Reached(next) if row.snd_una >= next => Phase::Avoidance(row.snd_nxt),
-            Phase::Reached(_) | Phase::Avoidance(_) => self.phase,
+            CyclePhase::SlowStart if self.is_unanswered => self.phase,
+            _ if row.is_slow_start => CyclePhase::SlowStart,
+            CyclePhase::SlowStart => CyclePhase::Reached(row.snd_nxt),
+            CyclePhase::Reached(next) if row.snd_una >= next => CyclePhase::Avoidance(row.snd_nxt),
+            CyclePhase::Reached(_) | CyclePhase::Avoidance(_) => self.phase,
         };
     }
 
     /// A loss is noticed: what was next to be acknowledged is missing. The window after it comes next.
     pub fn loss(&mut self, time_ns: i64) {
         self.losses += 1;
-        if matches!(self.phase, Phase::Avoidance(from) if self.snd_una >= from) {
+        if matches!(self.phase, CyclePhase::Avoidance(from) if self.snd_una >= from) {
             self.cycles.push(Cycle {
                 start_ns: time_ns,
                 start_una: self.snd_una,
                 slow_starts: 0,
             });
         }
-        self.phase = Phase::Recovery(self.snd_max);
+        self.phase = CyclePhase::Recovery(self.snd_max);
     }
 
     /// All cycles: the first begins with the connection, the last may not be complete.
@@ -148,7 +147,7 @@ impl Cycles {
 
 /// The cycle of a stretch, and whether the stretch is one of its slow starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct InCycle {
     pub cycle: usize,
     pub is_counted: bool,
     /// The ACK up to which it is slow start; None: it has none.
@@ -161,7 +160,7 @@ pub fn places(
     events: &[LossEvent],
     parts: &[Stretch],
     flight: &[i64],
-) -> Vec<Place> {
+) -> Vec<InCycle> {
     // Lost again before it could grow, the first flight was a slow start all the same.
     let begins = parts.first().is_some_and(|part| {
         part.begin == Begin::Connection && (part.peak.is_some() || part.ended_by.is_some())
@@ -180,7 +179,7 @@ pub fn places(
         };
         while let Some(event) = events.get(of_event.len()).filter(is_before) {
             // RFC 8985 section 7: a probe is no loss.
-            if event.detected_by != DetectedBy::Tlp {
+            if event.detected_by.is_loss() {
                 cycles.loss(event.time_ns);
                 restarts = event.restarts;
             }
@@ -206,12 +205,12 @@ pub fn places(
     let place = |((part, &cycle), &slow_start_end): ((&Stretch, &usize), &Option<usize>)| match part
         .started_by
     {
-        None => Place {
+        None => InCycle {
             cycle,
             is_counted: begins && part.begin == Begin::Connection,
             slow_start_end,
         },
-        Some(event) => Place {
+        Some(event) => InCycle {
             cycle: of_event[event].0,
             is_counted: of_event.get(event + 1).map_or(total, |next| next.1) > of_event[event].1,
             slow_start_end,

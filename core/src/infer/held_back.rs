@@ -7,7 +7,6 @@ use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
-use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
@@ -192,7 +191,7 @@ fn drained_to(
             continue;
         };
         let before = limited[first.saturating_sub(event.dupacks)];
-        if event.restarts || event.detected_by == DetectedBy::Tlp || before != Limit::Cwnd {
+        if event.restarts || !event.detected_by.is_loss() || before != Limit::Cwnd {
             continue;
         }
         let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);

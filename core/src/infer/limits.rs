@@ -4,8 +4,6 @@ use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
-use super::windows::Windows;
-use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.
@@ -252,10 +250,7 @@ pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> 
 
 /// From the loss noticed until all outstanding then is acknowledged; after a restart, until it resends.
 pub fn in_recovery(trace: &Trace, seen: &Sequence, events: &[LossEvent], limited: &mut [Limit]) {
-    for event in events
-        .iter()
-        .filter(|event| event.detected_by != DetectedBy::Tlp)
-    {
+    for event in events.iter().filter(|event| event.detected_by.is_loss()) {
         let known = seen.acks_before_send[event.first_send] as usize;
         let first = known.saturating_sub(event.dupacks + 1);
         let over_ns = if event.restarts {
@@ -268,42 +263,4 @@ pub fn in_recovery(trace: &Trace, seen: &Sequence, events: &[LossEvent], limited
             rows.fill(Limit::Recovery);
         }
     }
-}
-
-/// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
-///
-/// With it the part of the application's share that does not rest on how promptly ACKs released segments.
-pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 4], f64)> {
-    let (&last_ns, &last_send_ns) = (table.time_ns.last()?, trace.send_ns.last()?);
-    if table.time_ns.len() < 2 {
-        return None;
-    }
-    // ACKs before the first segment captured tell of a flight that was not.
-    let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
-    let until = last_ns.min(last_send_ns);
-    let mut spans = [0_i64; 4];
-    let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
-    for (row, &time) in table.time_ns.iter().enumerate() {
-        while trace.send_ns.get(sent).is_some_and(|&left| left < time) {
-            sent += 1;
-        }
-        while trace.ack_ns.get(heard).is_some_and(|&known| known <= time) {
-            heard += 1;
-        }
-        let next_ns = table.time_ns.get(row + 1).copied().unwrap_or(last_ns);
-        let span = (next_ns.min(until) - time.max(since).min(until)).max(0);
-        // How long, from then on, everything sent was acknowledged and nothing was sent; a closed window is no pause.
-        let is_done = sent > 0
-            && heard > 0
-            && seen.snd_max[sent - 1] <= seen.snd_una[heard - 1]
-            && trace.rwnd[heard - 1] >= trace.smss;
-        let resumes = trace.send_ns.get(sent).filter(|_| is_done);
-        let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
-        spans[table.limited_by[row] as usize] += span - pause;
-        spans[Limit::Application as usize] += pause;
-        starved += if table.is_starved[row] { span } else { pause };
-    }
-    let total: i64 = spans.iter().sum();
-    let share = |span: i64| span as f64 / total as f64;
-    (total > 0).then(|| (spans.map(share), share(starved)))
 }

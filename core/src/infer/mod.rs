@@ -20,6 +20,7 @@ mod rolling;
 mod rtt;
 mod scoreboard;
 mod sequence;
+mod shares;
 mod stretches;
 pub mod tape;
 mod trace;
@@ -27,7 +28,7 @@ mod windows;
 
 pub use before::Before;
 pub use cause::{Cause, causes};
-pub use cycles::{Cycle, Cycles, Moment, Place};
+pub use cycles::{Cycle, Cycles, InCycle, Moment};
 pub use duplicate::{Answer, above, received_twice};
 pub use limits::Limit;
 pub use lost::{Losses, Lost};

@@ -1,14 +1,14 @@
 //! The observer: all that a trace shows of its sender, each step once (RFC 5681, 6298, 6582, 6675).
 
-use super::cycles::{Place, places};
+use super::cycles::{InCycle, places};
 use super::events::loss_events;
 use super::flight::outstanding;
-use super::limits::shares;
 use super::lost::{Losses, lost};
 use super::resent::repeats;
 use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
+use super::shares::shares;
 use super::stretches::{Stretch, stretches};
 use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
@@ -26,7 +26,7 @@ pub struct Observed {
     pub lost: Losses,
     pub stretches: Vec<Stretch>,
     /// The loss cycle of each.
-    pub places: Vec<Place>,
+    pub places: Vec<InCycle>,
     pub windows: Windows,
     /// Share of the time by what limited the sender, in `Limit`'s order.
     pub limits: Option<[f64; 4]>,

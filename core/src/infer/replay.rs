@@ -13,7 +13,7 @@ const LESS_THAN_ONE: f64 = 1.0 - 1e-6;
 
 /// What a row of a tape tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TapeEvent {
     /// New data acknowledged while the window may open.
     Ack,
     /// An ACK that does not open the window: in recovery, or of nothing new.
@@ -28,12 +28,14 @@ pub enum Event {
     Recovered,
     /// Only sets the window: where a slow start was seen to end.
     Set,
+    /// The last reduction was needless, and is taken back.
+    Undone,
     /// The ACK that has ended a recovery opens the window by what it delivered, as in Linux.
     Opening,
 }
 
-impl Event {
-    pub const ALL: [Self; 8] = [
+impl TapeEvent {
+    pub const ALL: [Self; 9] = [
         Self::Ack,
         Self::Arrival,
         Self::Loss,
@@ -42,7 +44,13 @@ impl Event {
         Self::Recovered,
         Self::Set,
         Self::Opening,
+        Self::Undone,
     ];
+
+    /// As the classification calls it.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
 
     fn is_arrival(self) -> bool {
         matches!(self, Self::Ack | Self::Arrival | Self::Recovered)
@@ -51,8 +59,8 @@ impl Event {
 
 /// One event; bytes and nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
-    pub event: Event,
+pub struct TapeRow {
+    pub event: TapeEvent,
     pub now_ns: i64,
     pub newly_acked: f64,
     pub newly_sacked: f64,
@@ -94,7 +102,7 @@ impl Default for Room {
     }
 }
 
-impl Row {
+impl TapeRow {
     /// The window nearest to the candidate's own among those that would have been seen like this: what is outstanding
     /// tells whole segments, and a real-valued law remembers the fraction.
     fn agreed(&self, own: f64, smss: f64) -> f64 {
@@ -108,7 +116,10 @@ impl Row {
 
     /// What was observed, where the candidate is not there by itself.
     fn take_over(&self, state: &mut State) {
-        let is_loss = matches!(self.event, Event::Loss | Event::Restart | Event::Timeout);
+        let is_loss = matches!(
+            self.event,
+            TapeEvent::Loss | TapeEvent::Restart | TapeEvent::Timeout
+        );
         let own = state.cwnd;
         if !is_loss {
             state.cwnd = self.agreed(own, state.smss);
@@ -174,7 +185,7 @@ pub struct Played {
 pub fn play(
     control: &mut dyn Control,
     start: State,
-    rows: impl Iterator<Item = Row>,
+    rows: impl Iterator<Item = TapeRow>,
     unseen: Unseen,
 ) -> Played {
     play_watched(control, start, rows, unseen, |_| {})
@@ -184,7 +195,7 @@ pub fn play(
 pub fn play_watched(
     control: &mut dyn Control,
     start: State,
-    rows: impl Iterator<Item = Row>,
+    rows: impl Iterator<Item = TapeRow>,
     unseen: Unseen,
     mut watch: impl FnMut(&dyn Control),
 ) -> Played {
@@ -197,6 +208,7 @@ pub fn play_watched(
     // Only srtt is wanted: no timer runs here.
     let mut rto = Rto::new(1_000_000_000, 1, i64::MAX, 1, false);
     let (mut is_started, mut has_restarted) = (false, false);
+    let mut before = state;
     for row in rows {
         let row = match unseen {
             Unseen::AsSeen => row,
@@ -228,29 +240,30 @@ pub fn play_watched(
             control.on_arrival(&mut state, &ack);
         }
         match row.event {
-            Event::Ack | Event::Opening => control.on_ack(&mut state, &ack),
-            Event::Loss | Event::Restart | Event::Timeout => {
+            TapeEvent::Ack | TapeEvent::Opening => control.on_ack(&mut state, &ack),
+            TapeEvent::Loss | TapeEvent::Restart | TapeEvent::Timeout => {
                 state.cwnd = row.agreed(state.cwnd, state.smss);
+                before = state;
                 let loss = Loss {
                     now_ns: row.now_ns,
                     flight_size: row.flight_under(state.cwnd, state.smss),
                     snd_nxt: row.snd_nxt,
                 };
-                if row.event == Event::Timeout {
+                if row.event == TapeEvent::Timeout {
                     control.on_timeout(&mut state, &loss);
                 } else {
                     control.on_loss(&mut state, &loss);
                 }
                 // RFC 5681 equation (4).
                 state.ssthresh = state.ssthresh.max(2.0 * state.smss);
-                has_restarted = row.event != Event::Loss;
+                has_restarted = row.event != TapeEvent::Loss;
                 state.cwnd = if has_restarted {
                     state.smss
                 } else {
                     state.ssthresh
                 };
             }
-            Event::Recovered => {
+            TapeEvent::Recovered => {
                 // Infinite: of no loss that the tape tells of.
                 let left = state.ssthresh.min(row.room.most_after);
                 if !has_restarted && left.is_finite() {
@@ -258,7 +271,13 @@ pub fn play_watched(
                 }
                 control.on_recovered(&mut state, row.now_ns, row.snd_nxt);
             }
-            Event::Arrival | Event::Set => {}
+            TapeEvent::Undone => {
+                has_restarted = false;
+                state.cwnd = state.cwnd.max(before.cwnd);
+                state.ssthresh = state.ssthresh.max(before.ssthresh);
+                control.on_undone(&mut state, row.now_ns, row.snd_nxt);
+            }
+            TapeEvent::Arrival | TapeEvent::Set => {}
         }
         state.cwnd = state.cwnd.max(state.smss);
         played.cwnd.push(state.cwnd);
@@ -276,8 +295,8 @@ mod tests {
 
     const SMSS: f64 = 1000.0;
 
-    fn row(event: Event, newly_acked: f64) -> Row {
-        Row {
+    fn row(event: TapeEvent, newly_acked: f64) -> TapeRow {
+        TapeRow {
             event,
             now_ns: 1,
             newly_acked,
@@ -309,15 +328,15 @@ mod tests {
             ssthresh: f64::INFINITY,
             smss: SMSS,
         };
-        let observed = Row {
+        let observed = TapeRow {
             cwnd: Some(12.0 * SMSS),
-            ..row(Event::Recovered, 0.0)
+            ..row(TapeEvent::Recovered, 0.0)
         };
         let rows = [
-            row(Event::Ack, SMSS),
-            row(Event::Loss, 0.0),
+            row(TapeEvent::Ack, SMSS),
+            row(TapeEvent::Loss, 0.0),
             observed,
-            row(Event::Ack, SMSS),
+            row(TapeEvent::Ack, SMSS),
         ];
         let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
         // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
@@ -333,14 +352,14 @@ mod tests {
             smss: SMSS,
         };
         // 20 outstanding, or 22 if two arrivals behind the hole were made up for: the candidate's 21.5 is among them.
-        let loss = Row {
+        let loss = TapeRow {
             cwnd: Some(20.0 * SMSS),
             room: Room {
                 more: 2.0 * SMSS,
                 flight: 2.0 * SMSS,
                 ..Room::default()
             },
-            ..row(Event::Loss, 0.0)
+            ..row(TapeEvent::Loss, 0.0)
         };
         let played = play(&mut reno(), start, [loss].into_iter(), Unseen::AsSeen);
         // Half of 21.
@@ -354,16 +373,16 @@ mod tests {
             ssthresh: 5.0 * SMSS,
             smss: SMSS,
         };
-        let seen = |less| Row {
+        let seen = |less| TapeRow {
             cwnd: Some(20.0 * SMSS),
             room: Room {
                 less,
                 ..Room::default()
             },
-            ..row(Event::Set, 0.0)
+            ..row(TapeEvent::Set, 0.0)
         };
         for (less, kept) in [(0.0, 20.0), (20.0 * SMSS, 15.0)] {
-            let rows = [seen(less), row(Event::Arrival, 0.0)];
+            let rows = [seen(less), row(TapeEvent::Arrival, 0.0)];
             let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
             assert_eq!(played.cwnd[1], kept * SMSS);
         }
@@ -376,14 +395,14 @@ mod tests {
             ssthresh: 20.0 * SMSS,
             smss: SMSS,
         };
-        let over = Row {
+        let over = TapeRow {
             room: Room {
                 most_after: 6.0 * SMSS,
                 ..Room::default()
             },
-            ..row(Event::Recovered, SMSS)
+            ..row(TapeEvent::Recovered, SMSS)
         };
-        let rows = [row(Event::Loss, 0.0), over, row(Event::Ack, SMSS)];
+        let rows = [row(TapeEvent::Loss, 0.0), over, row(TapeEvent::Ack, SMSS)];
         let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
         // RFC 6582 section 3.2 (3), option 1; then slow start up to ssthresh.
         assert_eq!(played.cwnd, [10.0 * SMSS, 6.0 * SMSS, 7.0 * SMSS]);
@@ -396,7 +415,7 @@ mod tests {
             ssthresh: 4.0 * SMSS,
             smss: SMSS,
         };
-        let rows = [row(Event::Arrival, SMSS)];
+        let rows = [row(TapeEvent::Arrival, SMSS)];
         let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
         assert_eq!(played.cwnd, [4.0 * SMSS]);
     }
@@ -408,16 +427,16 @@ mod tests {
             ssthresh: f64::INFINITY,
             smss: SMSS,
         };
-        let idle = |event, cwnd| Row {
+        let idle = |event, cwnd| TapeRow {
             is_cwnd_limited: false,
             cwnd,
             ..row(event, SMSS)
         };
         // A pause behind which two segments are outstanding, and a loss: 20 outstanding, half of them at least.
         let rows = [
-            idle(Event::Ack, None),
-            idle(Event::Set, Some(2.0 * SMSS)),
-            idle(Event::Loss, None),
+            idle(TapeEvent::Ack, None),
+            idle(TapeEvent::Set, Some(2.0 * SMSS)),
+            idle(TapeEvent::Loss, None),
         ];
         let [seen, most] = [Unseen::AsSeen, Unseen::AtMost]
             .map(|unseen| play(&mut reno(), start, rows.into_iter(), unseen).cwnd);

@@ -6,7 +6,7 @@
 
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
-use crate::recovery::DetectedBy;
+use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 
 // Growth of half a segment per ACK lies between slow start (one or more) and avoidance (ACKed segments / cwnd).
@@ -15,8 +15,6 @@ threshold!(PER_ACK: f64 = 0.5, Segments);
 threshold!(PER_SEGMENT: f64 = 0.25, Segments);
 // A flight this much below where slow start ended is not avoidance: the data ran out.
 threshold!(FALL: f64 = 0.2, Share);
-// RFC 6298 section 2.4: the smallest RTO; a sender idle for longer may restart from its initial window (section 4.1).
-threshold!(IDLE_NS: i64 = 200_000_000, Nanoseconds);
 
 /// What a stretch begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -218,7 +216,7 @@ fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
         };
         if event.restarts {
             cuts.push(cut(known.saturating_sub(1), Begin::Restart));
-        } else if event.detected_by != DetectedBy::Tlp {
+        } else if event.detected_by.is_loss() {
             let over = seen.acked_at(0, event.recover).max(known);
             let upto = events.get(number + 1).map_or(trace.ack_ns.len(), |next| {
                 seen.acks_before_send[next.first_send] as usize
@@ -240,7 +238,8 @@ fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
     cuts
 }
 
-/// The first ACK after each pause: all was acknowledged, and nothing was sent for longer than the least RTO.
+/// The first ACK after each pause: all was acknowledged, and nothing was sent for longer than the least RTO (RFC 5681
+/// section 4.1).
 fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = usize> + 'a {
     let mut sent = 0;
     let mut resumed = usize::MAX;
@@ -254,7 +253,7 @@ fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = u
             }
             let resumes = *trace.send_ns.get(sent)?;
             let is_done = sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack];
-            if !is_done || resumes - heard_ns <= IDLE_NS.get() {
+            if !is_done || resumes - heard_ns <= LEAST_RTO_NS.get() {
                 return None;
             }
             let first = trace.ack_ns.partition_point(|&time| time <= resumes);

@@ -1,6 +1,6 @@
 //! A tape's rows, from columns that every reading of a capture shares and the marks of one: nothing is copied per tape.
 
-use super::replay::{Event, Room, Row};
+use super::replay::{Room, TapeEvent, TapeRow};
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
 macro_rules! heard_columns {
@@ -15,7 +15,7 @@ macro_rules! heard_columns {
             newly_sacked: i64,
             /// Not above 0: it tells none.
             rtt_ns: i64,
-            /// Places in `Event::ALL`.
+            /// Places in `TapeEvent::ALL`.
             event: u8,
             is_cwnd_limited: bool,
             /// Empty: infinite.
@@ -53,7 +53,7 @@ heard_columns!(heard);
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     pub ack: i64,
-    pub event: Event,
+    pub event: TapeEvent,
     pub now_ns: i64,
     pub rtt_ns: i64,
     pub newly_acked: f64,
@@ -91,7 +91,7 @@ impl Heard<'_> {
         if self.first > wanted || !self.lengths().all(is_whole) {
             return Err(TapeError::Length);
         }
-        let known = |&event: &u8| usize::from(event) < Event::ALL.len();
+        let known = |&event: &u8| usize::from(event) < TapeEvent::ALL.len();
         if !self.event.iter().all(known) {
             return Err(TapeError::Event);
         }
@@ -134,7 +134,7 @@ impl<'a> Tape<'a> {
     }
 
     /// Rows in order of time, each `later_ns` later. A control counts on a clock and on numbers that never go back.
-    pub fn rows(self, later_ns: i64) -> impl ExactSizeIterator<Item = Row> + 'a {
+    pub fn rows(self, later_ns: i64) -> impl ExactSizeIterator<Item = TapeRow> + 'a {
         let heard = self.heard;
         let (mut ack, mut mark) = (heard.first, 0);
         let (mut now, mut una, mut nxt) = (0, 0, 0);
@@ -186,9 +186,9 @@ impl Tape<'_> {
 }
 
 impl Heard<'_> {
-    fn row(&self, ack: usize) -> Row {
-        Row {
-            event: Event::ALL[usize::from(self.event[ack])],
+    fn row(&self, ack: usize) -> TapeRow {
+        TapeRow {
+            event: TapeEvent::ALL[usize::from(self.event[ack])],
             now_ns: self.now_ns[ack],
             newly_acked: self.newly_acked[ack] as f64,
             newly_sacked: self.newly_sacked[ack] as f64,
@@ -206,9 +206,9 @@ impl Heard<'_> {
         }
     }
 
-    fn marked(&self, mark: &Mark) -> Row {
+    fn marked(&self, mark: &Mark) -> TapeRow {
         let at = usize::try_from(mark.ack).ok();
-        Row {
+        TapeRow {
             event: mark.event,
             now_ns: mark.now_ns,
             newly_acked: mark.newly_acked,

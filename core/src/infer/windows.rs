@@ -55,7 +55,7 @@ impl Windows {
         for (ack, &now) in flight.iter().enumerate() {
             let (cwnd, high) = work.next(trace, seen, &held_back, ack, now);
             let limit = held_back.limited[ack];
-            let row = Row {
+            let row = AtAck {
                 time_ns: trace.ack_ns[ack],
                 cwnd: cwnd.min(held_back.drained[ack]).max(trace.smss),
                 cwnd_low: now.min(held_back.drained[ack]).max(trace.smss),
@@ -77,7 +77,7 @@ impl Windows {
                 table.cwnd_low[place] = table.cwnd[place];
                 table.cwnd_high[place] = UNKNOWN;
                 table.limited_by[place] = Limit::Recovery;
-                table.push(Row {
+                table.push(AtAck {
                     time_ns: event.time_ns,
                     ..row
                 });
@@ -98,7 +98,7 @@ impl Windows {
         }
     }
 
-    fn push(&mut self, row: Row) {
+    fn push(&mut self, row: AtAck) {
         self.time_ns.push(row.time_ns);
         self.cwnd.push(row.cwnd);
         self.cwnd_low.push(row.cwnd_low);
@@ -110,7 +110,7 @@ impl Windows {
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+struct AtAck {
     time_ns: i64,
     cwnd: i64,
     cwnd_low: i64,

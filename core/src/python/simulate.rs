@@ -15,7 +15,7 @@ use super::scenario::scenario_of;
 use super::sweep;
 use super::tapped;
 use crate::network::{DropReason, QueueBin};
-use crate::recovery::DetectedBy;
+use crate::recovery::{DetectedBy, LEAST_RTO_NS};
 use crate::scenario::Scenario;
 use crate::simulate as engine;
 use crate::simulate::capture_file::Kept;
@@ -435,6 +435,7 @@ fn event_name(kind: EventKind) -> &'static str {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DETECTED_BY", DetectedBy::ALL.map(DetectedBy::name))?;
+    module.add("LEAST_RTO_NS", LEAST_RTO_NS.get())?;
     module.add("DROP_REASONS", DropReason::ALL.map(DropReason::name))?;
     let states = PyDict::new(module.py());
     for state in SenderState::ALL {

@@ -11,7 +11,7 @@ use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
 use crate::infer::evidence;
-use crate::infer::replay::{self, Event, Room, Unseen};
+use crate::infer::replay::{self, Room, TapeEvent, Unseen};
 use crate::infer::tape::{self, Mark, heard_columns};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
@@ -101,7 +101,7 @@ marks! {
 impl Marks {
     fn mark(&self, at: usize) -> PyResult<Mark> {
         let event = usize::try_from(self.event[at]).ok();
-        let event = event.and_then(|place| Event::ALL.get(place)).copied();
+        let event = event.and_then(|place| TapeEvent::ALL.get(place)).copied();
         Ok(Mark {
             ack: self.ack[at],
             event: event.ok_or_else(|| PyValueError::new_err("an event without a name"))?,
@@ -391,6 +391,7 @@ fn column<'py, T: numpy::Element + Copy>(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sender>()?;
+    module.add("TAPE_EVENTS", TapeEvent::ALL.map(TapeEvent::name))?;
     module.add_class::<Tape>()?;
     module.add_class::<Heard>()?;
     module.add_class::<Pieces>()?;

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::capture::{Capture, wanted};
 use crate::infer::{Limit, Now};
-use crate::watch::{self, Event, Glance, Live, Progress, Sources, Stop};
+use crate::watch::{self, Glance, Live, News, Progress, Sources, Stop};
 use crate::wire::Endpoint;
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
@@ -151,7 +151,7 @@ fn text(end: Endpoint) -> String {
     }
 }
 
-fn row(event: &Event, live: Option<&Live>) -> EventRow {
+fn row(event: &News, live: Option<&Live>) -> EventRow {
     let from = usize::from(event.from);
     let name = |end: usize| live.map_or_else(String::new, |live| text(live.ends[end]));
     (

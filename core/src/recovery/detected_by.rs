@@ -14,16 +14,19 @@ pub enum DetectedBy {
     Tlp,
     /// Fewer duplicate ACKs than RFC 5681 wants: a sender's own threshold or timer.
     Reordering,
+    /// RFC 6298's timer, and then the answer that nothing was lost: the reduction was taken back (RFC 3522, RFC 5682).
+    Undone,
 }
 
 impl DetectedBy {
     /// In the order of their codes.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::DupAck,
         Self::Sack,
         Self::Rto,
         Self::Tlp,
         Self::Reordering,
+        Self::Undone,
     ];
 
     pub fn name(self) -> &'static str {
@@ -33,6 +36,12 @@ impl DetectedBy {
             Self::Rto => "rto",
             Self::Tlp => "tlp",
             Self::Reordering => "reordering",
+            Self::Undone => "undone",
         }
+    }
+
+    /// Whether the window falls: for a probe, or a timer that was mistaken, it does not.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Self::Tlp | Self::Undone)
     }
 }

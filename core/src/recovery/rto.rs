@@ -1,4 +1,10 @@
-//! The retransmission timeout (RFC 6298).
+//! The retransmission timeout (RFC 6298), and Linux's way to compute it.
+
+use crate::threshold::threshold;
+
+// No stack in use waits for less before it sends again (Linux's TCP_RTO_MIN, BSD's is longer; RFC 6298 (2.4) asks for a
+// second), restarts after idling, or probes a closed window (RFC 9293 section 3.8.6.1 begins with the timeout).
+threshold!(pub LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
 
 /// Nanoseconds throughout.
 #[derive(Clone, Debug)]
@@ -8,11 +14,36 @@ pub struct Rto {
     /// G, the clock's granularity.
     granularity_ns: i64,
     srtt_ns: Option<i64>,
-    rttvar_ns: i64,
+    /// K * RTTVAR.
+    deviation_ns: i64,
+    /// `Some`: as Linux computes it.
+    linux: Option<Linux>,
     rto_ns: i64,
     /// Doublings so far.
     backoff: u32,
     backs_off: bool,
+}
+
+/// Differs: the timeout is the smoothed round trip and the largest deviation of the last round trips, the least timeout
+/// being the least deviation; what is faster than expected counts for an eighth (`tcp_rtt_estimator`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Linux {
+    /// Four deviations, and the most of them within this round trip.
+    now_ns: i64,
+    most_ns: i64,
+    round_ends: u64,
+}
+
+impl Linux {
+    fn on_sample(&mut self, error_ns: i64) {
+        let further = error_ns.abs() - self.now_ns / 4;
+        self.now_ns += if error_ns < 0 && further > 0 {
+            further / 8
+        } else {
+            further
+        };
+        self.most_ns = self.most_ns.max(self.now_ns);
+    }
 }
 
 impl Rto {
@@ -28,31 +59,66 @@ impl Rto {
             max_ns,
             granularity_ns,
             srtt_ns: None,
-            rttvar_ns: 0,
+            deviation_ns: 0,
+            linux: None,
             rto_ns: initial_ns,
             backoff: 0,
             backs_off,
         }
     }
 
-    /// Section 2 (2.2) and (2.3), with alpha = 1/8 and beta = 1/4; section 3: never a sample of a retransmission.
+    #[must_use]
+    pub fn of_linux(mut self, is_linux: bool) -> Self {
+        self.linux = is_linux.then(Linux::default);
+        self
+    }
+
+    /// Section 2 (2.2) and (2.3), with alpha = 1/8 and beta = 1/4, K = 4; section 3: never a sample of a retransmission.
     pub fn on_sample(&mut self, rtt_ns: i64) {
-        let srtt_ns = match self.srtt_ns {
-            None => {
-                self.rttvar_ns = rtt_ns / 2;
+        let srtt_ns = match (self.srtt_ns, &mut self.linux) {
+            (None, linux) => {
+                self.deviation_ns = (rtt_ns / 2).saturating_mul(4);
+                if let Some(linux) = linux {
+                    linux.now_ns = self.deviation_ns;
+                    self.deviation_ns = self.deviation_ns.max(self.min_ns);
+                    linux.most_ns = self.deviation_ns;
+                }
                 rtt_ns
             }
-            Some(srtt_ns) => {
-                self.rttvar_ns += ((srtt_ns - rtt_ns).abs() - self.rttvar_ns) / 4;
+            (Some(srtt_ns), None) => {
+                let rttvar_ns = self.deviation_ns / 4;
+                let rttvar_ns = rttvar_ns + ((srtt_ns - rtt_ns).abs() - rttvar_ns) / 4;
+                self.deviation_ns = rttvar_ns.saturating_mul(4);
+                srtt_ns + (rtt_ns - srtt_ns) / 8
+            }
+            (Some(srtt_ns), Some(linux)) => {
+                linux.on_sample(rtt_ns - srtt_ns);
+                self.deviation_ns = self.deviation_ns.max(linux.most_ns);
                 srtt_ns + (rtt_ns - srtt_ns) / 8
             }
         };
         self.srtt_ns = Some(srtt_ns);
-        // (2.4): RTO = SRTT + max(G, K * RTTVAR), K = 4.
-        let more_ns = self.granularity_ns.max(self.rttvar_ns.saturating_mul(4));
+        self.backoff = 0;
+        self.set(srtt_ns);
+    }
+
+    /// The sample came with an ACK: Linux lets the deviation fade once a round trip.
+    pub fn on_acked(&mut self, snd_una: u64, snd_nxt: u64) {
+        let Some(linux) = self.linux.as_mut().filter(|it| snd_una > it.round_ends) else {
+            return;
+        };
+        self.deviation_ns -= (self.deviation_ns - linux.most_ns).max(0) / 4;
+        (linux.round_ends, linux.most_ns) = (snd_nxt, self.min_ns);
+        if let Some(srtt_ns) = self.srtt_ns {
+            self.set(srtt_ns);
+        }
+    }
+
+    /// (2.4): RTO = SRTT + max(G, K * RTTVAR).
+    fn set(&mut self, srtt_ns: i64) {
+        let more_ns = self.granularity_ns.max(self.deviation_ns);
         let rto_ns = srtt_ns.saturating_add(more_ns);
         self.rto_ns = rto_ns.clamp(self.min_ns, self.max_ns);
-        self.backoff = 0;
     }
 
     pub fn srtt_ns(&self) -> Option<i64> {
@@ -97,6 +163,27 @@ mod tests {
         rto.on_sample(180_000_000);
         // RTTVAR = 50 + (80 - 50)/4 = 57.5; SRTT = 100 + 80/8 = 110; RTO = 110 + 230.
         assert_eq!(rto.timeout_ns(), 340_000_000);
+    }
+
+    #[test]
+    fn linux_waits_for_a_round_trip_and_the_least_timeout() {
+        let mut rto = rto().of_linux(true);
+        for round in 0..60 {
+            rto.on_sample(180_000_000);
+            rto.on_acked(round + 1, round + 1);
+        }
+        let is_close = |rto: &Rto, ms: f64| (rto.timeout_ns() as f64 / 1e6 - ms).abs() < 0.1;
+        // The deviation is gone: 180 + 200, where RFC 6298 has 200.
+        assert!(is_close(&rto, 380.0));
+        // SRTT = 180 + 60/8; four deviations are 60 now, which is less than 200.
+        rto.on_sample(240_000_000);
+        assert!(is_close(&rto, 387.5));
+        // SRTT = 187.5 + 1000/8; 60 + (1000 - 60/4).
+        rto.on_sample(1_187_500_000);
+        assert!(is_close(&rto, 312.5 + 1045.0));
+        // 400 less: SRTT = 312.5 - 50; four deviations are 1045 + (400 - 1045/4)/8, and the most of them counts.
+        rto.on_sample(-87_500_000);
+        assert!(is_close(&rto, 262.5 + 1062.3));
     }
 
     #[test]

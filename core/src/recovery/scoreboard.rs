@@ -235,6 +235,11 @@ impl Scoreboard {
         spared > 0
     }
 
+    /// Nothing is lost after all.
+    pub fn find_all(&mut self) {
+        self.lost.clear();
+    }
+
     /// Arrived, or taken for lost and not sent again.
     pub fn has_settled(&self, offset: u64) -> bool {
         self.sacked.contains(offset) || self.lost.contains(offset)

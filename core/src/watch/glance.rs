@@ -5,7 +5,7 @@ use crate::connection::{Packet, is_later};
 
 /// What the sender seems to be doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum Doing {
     /// Nothing sent, or all of it acknowledged.
     #[default]
     Idle,
@@ -16,7 +16,7 @@ pub enum Phase {
     Recovery,
 }
 
-impl Phase {
+impl Doing {
     pub fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -28,7 +28,7 @@ impl Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
+pub enum NewsKind {
     Syn,
     Established,
     /// A first retransmission after duplicate ACKs or SACK blocks.
@@ -42,7 +42,7 @@ pub enum EventKind {
     Reset,
 }
 
-impl EventKind {
+impl NewsKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Syn => "syn",
@@ -60,12 +60,12 @@ impl EventKind {
 
 /// Something that a person would want to know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct News {
     pub time_ns: i64,
     pub connection: u32,
     /// Which end's: of the connection's first packet's sender (0) or the other.
     pub from: u8,
-    pub kind: EventKind,
+    pub kind: NewsKind,
     pub flight: u32,
 }
 
@@ -89,8 +89,8 @@ pub struct Glance {
     pub ssthresh: Option<u32>,
     pub rwnd: Option<u64>,
     pub mss: u32,
-    pub last_event: Option<(EventKind, i64)>,
-    pub phase: Phase,
+    pub last_event: Option<(NewsKind, i64)>,
+    pub phase: Doing,
     is_begun: bool,
     has_fin: bool,
     is_established: bool,
@@ -120,8 +120,8 @@ impl Glance {
     pub fn limited_by(&self) -> &'static str {
         let room = u64::from(self.flight()) + u64::from(self.mss);
         match self.phase {
-            Phase::Idle => "application",
-            Phase::Recovery => "recovery",
+            Doing::Idle => "application",
+            Doing::Recovery => "recovery",
             _ if self.rwnd.is_some_and(|rwnd| room > rwnd) => "rwnd",
             _ if self.flight() + 2 * self.mss < self.window => "application",
             _ => "cwnd",
@@ -134,7 +134,7 @@ impl Glance {
 
     /// A packet that this end sent.
     #[inline]
-    pub fn on_sent(&mut self, packet: &Packet<'_>) -> Option<EventKind> {
+    pub fn on_sent(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
         let mut kind = None;
         if packet.has_sequence_space() {
             let len = packet.len + u32::from(packet.is_syn()) + u32::from(packet.is_fin());
@@ -157,20 +157,20 @@ impl Glance {
             }
         }
         if packet.is_rst() {
-            kind = Some(EventKind::Reset);
+            kind = Some(NewsKind::Reset);
         } else if packet.is_fin() && !self.has_fin {
             self.has_fin = true;
-            kind = kind.or(Some(EventKind::Fin));
+            kind = kind.or(Some(NewsKind::Fin));
         } else if packet.is_syn() {
-            kind = Some(EventKind::Syn);
+            kind = Some(NewsKind::Syn);
         }
         self.noted(kind, packet.time)
     }
 
-    fn on_again(&mut self, packet: &Packet<'_>) -> Option<EventKind> {
+    fn on_again(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
         self.retransmissions += 1;
         self.timed = None;
-        if self.phase == Phase::Recovery && is_later(self.recover, self.snd_una) {
+        if self.phase == Doing::Recovery && is_later(self.recover, self.snd_una) {
             return None;
         }
         let flight = self.flight();
@@ -182,31 +182,31 @@ impl Glance {
         self.ssthresh = Some(flight / 2);
         self.window = flight;
         self.recover = self.snd_max;
-        self.phase = Phase::Recovery;
+        self.phase = Doing::Recovery;
         let silent = packet.time - self.last_ack_ns > self.srtt_ns.max(1_000_000);
         Some(if self.dup_acks >= DUP_THRESH || !silent {
-            EventKind::Loss
+            NewsKind::Loss
         } else {
-            EventKind::Timeout
+            NewsKind::Timeout
         })
     }
 
     fn grow(&mut self) {
         let flight = self.flight();
-        if self.phase != Phase::Recovery {
+        if self.phase != Doing::Recovery {
             self.window = self.window.max(flight);
             let below = self.ssthresh.is_none_or(|ssthresh| flight < ssthresh);
             self.phase = if below {
-                Phase::SlowStart
+                Doing::SlowStart
             } else {
-                Phase::Avoidance
+                Doing::Avoidance
             };
         }
     }
 
     /// A packet that the other end sent.
     #[inline]
-    pub fn on_heard(&mut self, packet: &Packet<'_>) -> Option<EventKind> {
+    pub fn on_heard(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
         if !packet.is_ack() || packet.is_rst() {
             return None;
         }
@@ -219,9 +219,9 @@ impl Glance {
             return None;
         }
         if rwnd == 0 && !was_closed {
-            kind = Some(EventKind::ZeroWindow);
+            kind = Some(NewsKind::ZeroWindow);
         } else if rwnd > 0 && was_closed {
-            kind = Some(EventKind::WindowOpen);
+            kind = Some(NewsKind::WindowOpen);
         }
         if is_later(packet.ack, self.snd_una) && !is_later(packet.ack, self.snd_max) {
             kind = self.on_new_ack(packet).or(kind);
@@ -232,7 +232,7 @@ impl Glance {
         self.noted(kind, packet.time)
     }
 
-    fn on_new_ack(&mut self, packet: &Packet<'_>) -> Option<EventKind> {
+    fn on_new_ack(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
         let newly = packet.ack.wrapping_sub(self.snd_una);
         self.snd_una = packet.ack;
         self.dup_acks = 0;
@@ -256,15 +256,15 @@ impl Glance {
         let mut kind = None;
         if !self.is_established {
             self.is_established = true;
-            kind = Some(EventKind::Established);
+            kind = Some(NewsKind::Established);
         }
-        if self.phase == Phase::Recovery && !is_later(self.recover, self.snd_una) {
-            self.phase = Phase::Avoidance;
+        if self.phase == Doing::Recovery && !is_later(self.recover, self.snd_una) {
+            self.phase = Doing::Avoidance;
             self.window = self.flight();
-            kind = Some(EventKind::Recovered);
+            kind = Some(NewsKind::Recovered);
         }
         if self.flight() == 0 {
-            self.phase = Phase::Idle;
+            self.phase = Doing::Idle;
         }
         kind
     }
@@ -283,7 +283,7 @@ impl Glance {
         self.bin_bytes += u64::from(newly);
     }
 
-    fn noted(&mut self, kind: Option<EventKind>, now: i64) -> Option<EventKind> {
+    fn noted(&mut self, kind: Option<NewsKind>, now: i64) -> Option<NewsKind> {
         if let Some(kind) = kind {
             self.last_event = Some((kind, now));
         }

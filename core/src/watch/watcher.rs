@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::glance::{Event, EventKind, Glance};
+use super::glance::{Glance, News, NewsKind};
 use super::source::{Sources, Stop};
 use super::stream::{Packet, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
@@ -70,7 +70,7 @@ pub struct Watcher {
     keeps_rows: bool,
     live: Vec<Option<Box<Live>>>,
     pending: VecDeque<(i64, Packet)>,
-    pub events: Vec<Event>,
+    pub events: Vec<News>,
     pub events_lost: u64,
     counts: DecodeCounts,
     pub position: u64,
@@ -356,13 +356,13 @@ impl Watcher {
     }
 
     #[cold]
-    fn tell(&mut self, id: u32, time_ns: i64, from: usize, kind: Option<EventKind>, flight: u32) {
+    fn tell(&mut self, id: u32, time_ns: i64, from: usize, kind: Option<NewsKind>, flight: u32) {
         let Some(kind) = kind else { return };
         if self.events.len() >= MOST_EVENTS {
             self.events_lost += 1;
             return;
         }
-        self.events.push(Event {
+        self.events.push(News {
             time_ns,
             connection: id,
             from: from as u8,

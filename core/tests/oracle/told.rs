@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::reference;
 use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State, Values};
-use tcptrace_core::infer::replay::{Event, Played, Room, Row, Unseen, play_watched};
+use tcptrace_core::infer::replay::{Played, Room, TapeEvent, TapeRow, Unseen, play_watched};
 use tcptrace_core::wire::SackBlocks;
 use tcptrace_core::{capture, wire};
 
@@ -129,7 +129,7 @@ fn sends(path: &Path) -> Sends {
 
 /// What a control heard, and the kernel's window and threshold afterwards.
 struct Told {
-    row: Row,
+    row: TapeRow,
     cwnd: f64,
     ssthresh: f64,
     memory: [f64; 2],
@@ -144,8 +144,8 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
     let offset = |seq: u32| u64::from(seq.wrapping_sub(base));
     let mut rows = Vec::new();
     // Established: nothing sent, nothing acknowledged.
-    let begin = Row {
-        event: Event::Set,
+    let begin = TapeRow {
+        event: TapeEvent::Set,
         now_ns: truth[0].time_ns,
         newly_acked: 0.0,
         newly_sacked: 0.0,
@@ -208,13 +208,13 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
         };
         let enters = changes().find(|row| row.ca_state == RECOVERY);
         let leaves = now.ca_state == RECOVERY && changes().any(|row| row.ca_state == 0);
-        let row = Row {
+        let row = TapeRow {
             event: if leaves {
-                Event::Recovered
+                TapeEvent::Recovered
             } else if now.ca_state == RECOVERY || enters.is_some() || now.arg == 0 {
-                Event::Arrival
+                TapeEvent::Arrival
             } else {
-                Event::Ack
+                TapeEvent::Ack
             },
             now_ns: now.time_ns,
             newly_acked: now.arg as f64,
@@ -235,8 +235,8 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             memory: after.memory,
         });
         if leaves {
-            let opening = Row {
-                event: Event::Opening,
+            let opening = TapeRow {
+                event: TapeEvent::Opening,
                 newly_acked: (now.arg as f64 - now.sacked_out * smss).max(0.0),
                 rtt_ns: None,
                 cwnd: None,
@@ -251,8 +251,8 @@ fn tape(truth: &[Truth], sends: &Sends, smss: f64) -> Vec<Told> {
             });
         }
         if let Some(change) = enters {
-            let loss = Row {
-                event: Event::Loss,
+            let loss = TapeRow {
+                event: TapeEvent::Loss,
                 cwnd: Some(now.cwnd * smss),
                 ssthresh: Some(change.ssthresh * smss),
                 ..row
@@ -306,7 +306,7 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
         Unseen::AsSeen,
         |control| {
             let told = tellers.next().expect("one for each row");
-            if matches!(told.row.event, Event::Ack | Event::Opening) {
+            if matches!(told.row.event, TapeEvent::Ack | TapeEvent::Opening) {
                 off.memory.push((control.values(), told.memory));
             }
         },
@@ -315,10 +315,12 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
     for (n, told) in tape.iter().enumerate() {
         let (ours, ours_ssthresh) = (cwnd[n] / smss, ssthresh[n] / smss);
         match told.row.event {
-            Event::Ack if cwnd_before < ssthresh_before => off.slow_start.push(ours - told.cwnd),
-            Event::Ack | Event::Opening => off.avoidance.push(ours - told.cwnd),
-            Event::Loss => off.ssthresh.push(ours_ssthresh - told.ssthresh),
-            Event::Recovered => off.recovered.push(ours - told.cwnd),
+            TapeEvent::Ack if cwnd_before < ssthresh_before => {
+                off.slow_start.push(ours - told.cwnd)
+            }
+            TapeEvent::Ack | TapeEvent::Opening => off.avoidance.push(ours - told.cwnd),
+            TapeEvent::Loss => off.ssthresh.push(ours_ssthresh - told.ssthresh),
+            TapeEvent::Recovered => off.recovered.push(ours - told.cwnd),
             _ => {}
         }
         (cwnd_before, ssthresh_before) = (told.cwnd, told.ssthresh);

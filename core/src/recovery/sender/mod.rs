@@ -10,6 +10,7 @@ mod duplicates;
 mod next;
 mod pacer;
 mod tail;
+mod undo;
 
 use std::collections::VecDeque;
 
@@ -22,6 +23,7 @@ use delivering::Delivering;
 use pacer::Pacer;
 pub use tail::Expired;
 use tail::Tail;
+use undo::{Before, Frto};
 
 /// What happens after the third duplicate ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +73,19 @@ pub struct Arrived<'a> {
     pub echo_rtt_ns: Option<i64>,
 }
 
+impl Arrived<'_> {
+    /// RFC 2883 section 4: the first block, below the ACK or within the second, tells of what came twice.
+    fn dsack(&self) -> Option<(u64, u64)> {
+        match *self.blocks {
+            [(start, end), ..] if end <= self.ack => Some((start, end)),
+            [(start, end), (left, right), ..] if left <= start && end <= right => {
+                Some((start, end))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A range that goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
@@ -81,8 +96,8 @@ pub struct Outgoing {
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Differs: as Linux 6 where it is not as the documents. It counts PRR from cwnd, and the ACK that ends a recovery opens
-    /// the window.
+    /// Differs: as Linux 6 where it is not as the documents. It counts PRR from cwnd, the ACK that ends a recovery opens
+    /// the window, and a needless reduction is taken back.
     pub is_linux: bool,
     pub recovery: Recovery,
     pub smss: u64,
@@ -140,6 +155,11 @@ pub struct Sender {
     pub(super) prr: Option<Prr>,
     pub(super) rack: Option<Rack>,
     pub(super) tail: Tail,
+    /// What the last reduction can be taken back to.
+    before: Option<Before>,
+    frto: Frto,
+    /// `snd_una` when the timer expired last.
+    timed_out_at: Option<u64>,
     /// RFC 3042: bytes that may go beyond cwnd.
     pub(super) limited_transmit: u64,
     /// `snd_nxt` at the first duplicate ACK: what is sent from there on is limited transmit's.
@@ -185,6 +205,9 @@ impl Sender {
                 Scoreboard::new(options.smss, is_fack)
             },
             tail: Tail::default(),
+            before: None,
+            frto: Frto::Off,
+            timed_out_at: None,
             control,
             state,
             rto,
@@ -259,7 +282,7 @@ impl Sender {
         } else {
             self.take_counted(newly_acked)
         };
-        self.hear_of_arrivals(now_ns, arrived, newly_acked - unheard);
+        let has_original = self.hear_of_arrivals(now_ns, arrived, newly_acked - unheard);
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
         // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
@@ -284,6 +307,9 @@ impl Sender {
         if newly_acked > 0 {
             self.snd_una = arrived.ack;
             self.snd_nxt = self.snd_nxt.max(arrived.ack);
+        }
+        self.reconsider(now_ns, arrived, newly_acked, has_original);
+        if newly_acked > 0 {
             let counted = if self.options.is_linux {
                 delivered
             } else {
@@ -302,6 +328,7 @@ impl Sender {
         if is_dup {
             self.on_dup_ack(now_ns);
         }
+        self.follow_frto(newly_acked, is_dup);
         let is_arrival = is_dup && !has_board && self.count_duplicate();
         if is_arrival {
             delivered += self.options.smss;
@@ -310,7 +337,11 @@ impl Sender {
             self.by_duplicates = 0;
         }
         if self.rack.is_some() {
-            let has_dsack = self.hear_of_dsack(arrived);
+            let has_dsack = arrived.dsack().is_some();
+            if let Some(rack) = self.rack.as_mut().filter(|_| has_dsack) {
+                // RFC 8985 section 6.2 step 4.
+                rack.on_dsack(arrived.ack, self.snd_nxt);
+            }
             self.hear_of_probe(now_ns, arrived, newly_acked, has_dsack);
             self.detect_losses(now_ns);
             self.recover_what_rack_found(now_ns);
@@ -327,16 +358,17 @@ impl Sender {
     }
 
     /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent. `counted`: of the bytes
-    /// acknowledged, those that duplicate ACKs had told of.
-    fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>, mut counted: u64) {
+    /// acknowledged, those that duplicate ACKs had told of. True: some of it was sent once, before the last reduction.
+    fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>, mut counted: u64) -> bool {
         self.sacked_sent_ns = None;
         if self.rack.is_none() && self.delivery.is_none() && !self.options.is_linux {
-            return;
+            return false;
         }
         if let Some(rack) = &mut self.rack {
             rack.begin_ack();
         }
-        let snd_una = self.snd_una;
+        let (snd_una, recover) = (self.snd_una, self.recover);
+        let mut has_original = false;
         let mut hear = |start: u64, end: u64| {
             let first = self.sent.partition_point(|sent| sent.end <= start);
             let segments = self.sent.iter().skip(first);
@@ -355,6 +387,7 @@ impl Sender {
                     counted -= heard;
                     delivery.on_delivered(now_ns, bytes - heard, sent);
                 }
+                has_original |= sent.end <= recover && !sent.is_retransmitted;
                 if sent.end > arrived.ack && !sent.is_retransmitted {
                     self.sacked_sent_ns = self.sacked_sent_ns.max(Some(sent.at_ns));
                 }
@@ -370,6 +403,7 @@ impl Sender {
                 at = next;
             }
         }
+        has_original
     }
 
     /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
@@ -392,6 +426,7 @@ impl Sender {
         };
         if let Some(rtt_ns) = sample {
             self.rto.on_sample(rtt_ns);
+            self.rto.on_acked(arrived.ack, self.snd_nxt);
             if let Some(rack) = &mut self.rack {
                 rack.on_sample(rtt_ns);
             }
@@ -424,6 +459,7 @@ impl Sender {
 
     /// Asks the control for ssthresh; RFC 5681 equation (4): at least 2 SMSS.
     pub(super) fn reduce(&mut self, now_ns: i64, detected_by: DetectedBy) {
+        self.remember();
         let cwnd_before = self.state.cwnd;
         let loss = self.loss(now_ns);
         if detected_by == DetectedBy::Rto {
@@ -453,15 +489,12 @@ impl Sender {
             self.rto_at_ns = self.probes.then(|| now_ns + self.rto.timeout_ns());
             return;
         }
-        // RFC 5681 equation (4) is not applied again to a segment retransmitted by the timer before.
-        if self.phase != Phase::Loss
-            || self.snd_una > self.recover
-            || self.rto_first_for(self.snd_una)
-        {
+        if self.reduces_at_timeout() {
             self.reduce(now_ns, DetectedBy::Rto);
         } else {
             self.book(DetectedBy::Rto, self.state.cwnd);
         }
+        self.begin_frto();
         self.state.cwnd = self.state.smss;
         self.phase = Phase::Loss;
         self.recover = self.snd_max;
@@ -476,11 +509,29 @@ impl Sender {
             self.spare_the_recent(now_ns);
             // RFC 6298 (5.4): the earliest segment, whatever is still counted as under way.
             self.due = self.board.next_lost();
+            if self.options.is_linux {
+                // What was spared is on its way: one segment more.
+                self.set_cwnd((self.pipe() + self.options.smss) as f64);
+            }
         } else {
             // Everything is sent again from the ACK on.
             self.snd_nxt = self.snd_una;
         }
         self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
+    }
+
+    /// RFC 5681 equation (4) is not applied again to a segment retransmitted by the timer before. Linux: nor within the
+    /// window of a recovery, but again once the timer's retransmission was acknowledged.
+    fn reduces_at_timeout(&self) -> bool {
+        match self.phase {
+            Phase::Open | Phase::Disorder => true,
+            Phase::Recovery | Phase::Loss if self.options.is_linux => {
+                self.snd_una >= self.recover
+                    || (self.phase == Phase::Loss && self.timed_out_at != Some(self.snd_una))
+            }
+            Phase::Recovery => true,
+            Phase::Loss => self.snd_una > self.recover || self.rto_first_for(self.snd_una),
+        }
     }
 
     /// Whether the segment at `offset` has not been retransmitted yet.

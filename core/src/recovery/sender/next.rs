@@ -1,7 +1,7 @@
 //! Which range goes out next: a retransmission that is due, a hole, new data, as the windows allow; and what is known
 //! of it once it has gone out.
 
-use super::{DeliveryStamp, Outgoing, Phase, Sender, Sent};
+use super::{DeliveryStamp, Frto, Outgoing, Phase, Sender, Sent};
 
 impl Sender {
     /// The next range to send now, if any; call until `None`. What is returned counts as sent.
@@ -65,13 +65,18 @@ impl Sender {
         if self.pipe() + self.options.smss > self.cwnd() {
             return None;
         }
-        // Rules (1), (2), (3), (4) of NextSeg.
-        if let Some((start, end)) = self.board.next_lost() {
-            return Some(again(start, end));
-        }
+        // Rules (1), (2), (3), (4) of NextSeg; RFC 5682 section 3.1 step 2b has (2) before (1).
+        let lost = self.board.next_lost().map(|(start, end)| again(start, end));
         let new_data = self.next_segment();
-        if let Some((start, end)) = new_data.filter(|&(_, end)| end <= self.right_edge()) {
-            return Some(new(start, end));
+        let new_data = new_data.filter(|&(_, end)| end <= self.right_edge());
+        let new_data = new_data.map(|(start, end)| new(start, end));
+        let (first, second) = if self.frto == Frto::Probing {
+            (new_data, lost)
+        } else {
+            (lost, new_data)
+        };
+        if let Some(next) = first.or(second) {
+            return Some(next);
         }
         if self.phase == Phase::Loss || self.rack.is_some() {
             // RACK sends again what is lost, and no more; its probes take the place of (3) and (4).
@@ -118,11 +123,12 @@ impl Sender {
             self.restart_timer(now_ns);
         }
         if self.rack.is_some() && !sent.is_retransmission && !is_probe {
-            self.schedule_probe(now_ns);
+            self.schedule_probe_behind(now_ns);
         }
     }
 
     fn on_sent_again(&mut self, now_ns: i64, start: u64, end: u64, stamp: DeliveryStamp) {
+        self.note_sent_again(now_ns, end - start);
         if self.has_pipe() {
             if self.phase == Phase::Recovery && self.board.is_rescue(start) {
                 // RFC 6675 section 4 NextSeg (4): HighRxt stays where it is.

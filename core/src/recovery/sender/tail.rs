@@ -92,20 +92,6 @@ impl Sender {
         }
     }
 
-    /// Step 4, and section 7.4: what this ACK's DSACK says. True: it has one.
-    pub(super) fn hear_of_dsack(&mut self, arrived: &Arrived<'_>) -> bool {
-        // RFC 2883 section 4: the first block, below the ACK or within the second.
-        let has_dsack = match *arrived.blocks {
-            [(_, end), ..] if end <= arrived.ack => true,
-            [(start, end), (left, right), ..] => left <= start && end <= right,
-            _ => false,
-        };
-        if let Some(rack) = self.rack.as_mut().filter(|_| has_dsack) {
-            rack.on_dsack(arrived.ack, self.snd_nxt);
-        }
-        has_dsack
-    }
-
     /// Section 6.3: what was sent less than a round trip ago is not lost yet when the timer expires.
     pub(super) fn spare_the_recent(&mut self, now_ns: i64) {
         let reo_wnd_ns = self.reo_wnd_ns();
@@ -141,6 +127,16 @@ impl Sender {
         };
         let at_ns = now_ns + pto_ns;
         self.tail.probe_at_ns = Some(self.rto_at_ns.map_or(at_ns, |rto_at| at_ns.min(rto_at)));
+    }
+
+    /// As `schedule_probe`, for new data sent. Linux waits for no longer than a timeout from the first segment's sending.
+    pub(super) fn schedule_probe_behind(&mut self, now_ns: i64) {
+        self.schedule_probe(now_ns);
+        let first = self.sent.front().filter(|_| self.options.is_linux);
+        if let (Some(first), Some(at_ns)) = (first, &mut self.tail.probe_at_ns) {
+            let timeout_ns = first.at_ns + self.rto.timeout_ns();
+            *at_ns = (*at_ns).min(timeout_ns.max(now_ns + 1));
+        }
     }
 
     /// Section 7.3: new data if there is any, else the last segment again; one probe at a time.

@@ -3,6 +3,8 @@
 //!
 //! Omitted: the delayed ACK's time does not follow the sender's pace (it stays at Linux's least), memory pressure.
 
+use crate::recovery::LEAST_RTO_NS;
+
 /// TCP_MAX_QUICKACKS.
 const MOST_QUICK: u32 = 16;
 /// Out-of-order segments acknowledged at once before SACKs are compressed (TCP_FASTRETRANS_THRESH).
@@ -12,8 +14,6 @@ const COMPRESSION_NS: i64 = 1_000_000;
 const COMPRESSION_SLACK_NS: i64 = 100_000;
 /// net.ipv4.tcp_comp_sack_nr.
 const MOST_COMPRESSED: u32 = 44;
-/// A timeout is never shorter than this beyond the round trip.
-const LEAST_RTO_NS: i64 = 200_000_000;
 /// Segments with which dynamic right-sizing begins (TCP_INIT_CWND).
 const FIRST_SPACE: u64 = 10;
 /// Memory of a segment that fills an Ethernet packet, in bytes: half is taken for payload until the first has come.
@@ -91,8 +91,9 @@ impl LinuxAcks {
     /// A segment has come; behind gaps `held` bytes are waiting, those of an out-of-order segment among them.
     pub fn on_data(&mut self, now_ns: i64, data: Data, held: u64) {
         let silence_ns = self.last_ns.map(|last_ns| now_ns - last_ns);
-        // The sender begins, begins again, or sends what it need not.
-        let is_in_need = silence_ns.is_none_or(|ns| ns > self.rtt_ns + LEAST_RTO_NS);
+        // The sender begins, begins again (a timeout is longer than the round trip by the least one), or sends what it
+        // need not.
+        let is_in_need = silence_ns.is_none_or(|ns| ns > self.rtt_ns + LEAST_RTO_NS.get());
         if is_in_need || data == Data::Again {
             let segments = (self.offered / (2 * self.mss)).clamp(2, u64::from(MOST_QUICK));
             self.quick = self.quick.max(segments as u32);
@@ -199,8 +200,8 @@ mod tests {
         assert!(!quick(0, Data::InOrder));
         assert!(quick(0, Data::Again));
         assert!((0..15).all(|_| quick(0, Data::InOrder)));
-        assert!(!quick(LEAST_RTO_NS, Data::InOrder));
-        assert!(quick(2 * LEAST_RTO_NS + 1, Data::InOrder));
+        assert!(!quick(LEAST_RTO_NS.get(), Data::InOrder));
+        assert!(quick(2 * LEAST_RTO_NS.get() + 1, Data::InOrder));
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl RfcConnection {
             first_source,
             sender: None,
             seed: Some((options(sender, smss), control, initial_state(sender, smss))),
-            rto: rto(&sender.rto),
+            rto: rto(&sender.rto).of_linux(sender.is_linux()),
             syn_sent: None,
             written: 1,
             is_closing: false,
