@@ -129,18 +129,21 @@ def causes(path: PathEstimate, events: list[int]) -> list[str]:
 
 
 def _by_event(path: PathEstimate) -> list[str]:
-    by_codel = path.by_codel or (False,) * len(path.queue_at_loss)
+    count = len(path.queue_at_loss)
+    is_codel, may_be = (told or (False,) * count for told in (path.managed.is_codel, path.managed.may_be))
     return [
-        "codel" if is_codel else _cause(queue, path)
-        for queue, is_codel in zip(path.queue_at_loss, by_codel, strict=True)
+        "codel" if codel else _cause(queue, path, may_be_codel=maybe)
+        for queue, codel, maybe in zip(path.queue_at_loss, is_codel, may_be, strict=True)
     ]
 
 
-def _cause(queue: float, path: PathEstimate) -> str:
+def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
     if np.isnan(queue):
         return "unknown"
     buffer = path.buffer_packets
     if buffer.value is not None and buffer.low is not None:
         return "overflow" if queue >= SHORT_SHARE * buffer.low else "random"
+    if may_be_codel:
+        return "unknown"
     is_short = queue < SHORT_SHARE * (path.queue_max - path.queue_jitter)
     return "random" if is_short or path.queue_max < 2.0 else "unknown"

@@ -136,7 +136,7 @@ def _sent_before(verdict: Verdict, episode: Episode) -> int:
 def _cause(verdict: Verdict, number: int) -> str:
     queues = verdict.path.queue_at_loss
     queue = queues[number] if number < len(queues) else float("nan")
-    if number < len(verdict.path.by_codel) and verdict.path.by_codel[number]:
+    if number < len(verdict.path.managed.is_codel) and verdict.path.managed.is_codel[number]:
         return "CoDel: waits had been above 5 ms for 100 ms"
     return "" if np.isnan(queue) else f"a queue of {queue:.0f} packets found"
 

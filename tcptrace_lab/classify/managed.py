@@ -1,16 +1,20 @@
 """Losses of a managed queue (CoDel, RFC 8289): not where the queue is longest, but where it was not short for long.
 
-A full buffer loses at one length and carries nothing longer; CoDel carries the burst of a slow start, loses its first
-packet one interval after waits rose above the target, and from then on at a fraction of that queue. Errs towards
-"not managed": another target or interval than the RFC's, a connection joined midway, a first loss that the tap missed.
+A full buffer loses at one length and carries nothing longer. CoDel loses its first packet one interval after waits rose
+above the target, however long the queue is by then: it carries the burst of a slow start and loses from then on at a
+fraction of that queue, or it loses at once from queues of several lengths. Errs towards "not managed": another target
+or interval than the RFC's, and a queue that always takes as long to the same length. What CoDel may have lost is told
+apart from what it cannot have lost: out of a queue that was short within the interval.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # RFC 8289 sections 4.2 and 4.3, and what CoDel and FQ-CoDel ship with.
 TARGET_NS = 5_000_000
@@ -19,53 +23,123 @@ INTERVAL_NS = 100_000_000
 # interval the first loss comes at the latest.
 NOTICED_PACKETS = 5.0
 NOTICED_NS = 3_000_000
-# A stall or a host's delay moves a wait across the target: so much earlier than an interval a loss may seem to come.
+# A stall or a host's delay moves a wait across the target: so much earlier than an interval a loss may seem to come; by
+# some packets' service where that is longer, for a wait is known to a packet at its beginning and at its end.
 EARLY_NS = 5_000_000
+EARLY_PACKETS = 2.0
 # The first loss met a queue so much longer than the usual one did: a drop-tail buffer of the usual length carries none.
 LONGER = 1.5
 LONGER_PACKETS = 2.0
 # A queue that stands above the target for ever loses nothing by CoDel's law: it drains within some intervals.
 MOST_INTERVALS = 10.0
+# A segment sent within this part of the least round trip before a lost one met the same queue.
+NEAR_SHARE = 0.25
 # Fewer agree by chance.
 LEAST_LOSSES = 3
+# Of losses at any time behind the interval few come just when it is over.
+PROMPT_SHARE = 0.5
+# A wait of so many packets' service: one that is being sent, and half of the next for the blur of an ACK.
+SHORT_PACKETS = 1.5
 # The others may be a lossy link's.
 OWN_SHARE = 0.8
 
 
-def losses_of_codel(seen: Reconstruction, pps: float | None) -> tuple[bool, ...]:
-    """Of each loss event, whether CoDel's law lost it; all false where the events together do not show that law."""
-    nothing = (False,) * len(seen.episodes)
-    if pps is None or len(seen.episodes) < LEAST_LOSSES or not len(seen.timeline.rtt[0]):
-        return nothing
-    waits, above = _at_losses(seen)
-    known = ~np.isnan(above)
-    if np.count_nonzero(known) < LEAST_LOSSES or not known[0]:
-        return nothing
-    others = np.flatnonzero(known)[1:]
+@dataclass(frozen=True, kw_only=True)
+class Managed:
+    """Of each loss event: whether CoDel's law lost it, and whether it may have (nothing speaks for another queue)."""
+
+    is_codel: tuple[bool, ...] = ()
+    may_be: tuple[bool, ...] = ()
+    # Each comes an interval after waits rose, at one length: CoDel's, or a buffer that by chance takes as long to fill.
+    is_open: bool = False
+
+
+NOT_MANAGED = Managed()
+
+
+def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
+    """What the times of the losses tell of the queue that lost them."""
+    count = len(seen.episodes)
+    nothing = (False,) * count
+    if pps is None or not count or not len(seen.timeline.rtt[0]):
+        return Managed(is_codel=nothing, may_be=nothing)
+    waits, least, most, is_first = _at_losses(seen, pps)
+    known = ~np.isnan(waits)
+    service_ns = 1e9 / pps
+    own = known & (most >= INTERVAL_NS - max(EARLY_NS, EARLY_PACKETS * service_ns))
+    prompt = own & (least <= INTERVAL_NS + NOTICED_NS + NOTICED_PACKETS * service_ns)
+    if not known.any() or np.mean(own[known]) < OWN_SHARE:
+        return Managed(is_codel=nothing, may_be=nothing)
+    is_enough = np.count_nonzero(known) >= LEAST_LOSSES
+    is_codel = is_enough and (
+        _carries_slow_start(waits, most, prompt, pps) or _at_any_length(waits, prompt, known, pps)
+    )
+    if is_codel:
+        return Managed(is_codel=_with_followers(own, known, is_first), may_be=nothing)
+    # What comes later than when the interval is over follows another loss of the same standing queue.
+    first = known & is_first
+    may_be = first.any() and np.mean(prompt[first]) >= PROMPT_SHARE
+    return Managed(
+        is_codel=nothing,
+        may_be=tuple(own.tolist()) if may_be else nothing,
+        # A buffer that takes as long to fill in avoidance overflows sooner in the slow start.
+        is_open=bool(prompt[known][0] and np.mean(prompt[known]) >= OWN_SHARE),
+    )
+
+
+def _with_followers(own: Bools, known: Bools, is_first: Bools) -> tuple[bool, ...]:
+    """With those of an unknown queue that had not been short since a loss of CoDel's: it goes on until it is."""
+    found: list[bool] = []
+    for number, is_own in enumerate(own.tolist()):
+        follows = number > 0 and found[-1] and not known[number] and not is_first[number]
+        found.append(is_own or follows)
+    return tuple(found)
+
+
+def _carries_slow_start(waits: Floats, above: Floats, prompt: Bools, pps: float) -> bool:
+    """The first loss came when the interval was over, in a queue far longer than the later ones met."""
+    others = np.flatnonzero(~np.isnan(waits))
+    others = others[others > 0]
+    if not prompt[0] or not len(others):
+        return False
     usual = float(np.median(waits[others]))
-    carried = waits[0] >= max(LONGER * usual, usual + LONGER_PACKETS / pps * 1e9)
-    least = INTERVAL_NS - EARLY_NS
-    comes_first = least <= above[0] <= INTERVAL_NS + NOTICED_NS + NOTICED_PACKETS / pps * 1e9
-    own = above >= least
     drains = float(np.median(above[others])) <= MOST_INTERVALS * INTERVAL_NS
-    if not (carried and comes_first and drains) or np.mean(own[others]) < OWN_SHARE:
-        return nothing
-    return tuple(own.tolist())
+    return drains and _is_longer(float(waits[0]), usual, pps)
 
 
-def _at_losses(seen: Reconstruction) -> tuple[Floats, Floats]:
-    """Of each loss event: the wait of the segment sent just before the lost one, and for how long waits had been above
-    the target when the lost one's turn came; NaN where that is not known."""
+def _at_any_length(waits: Floats, prompt: Bools, known: Bools, pps: float) -> bool:
+    """Most losses came when the interval was over, in queues of different lengths."""
+    met = waits[prompt]
+    if len(met) < LEAST_LOSSES or len(met) < PROMPT_SHARE * np.count_nonzero(known):
+        return False
+    return _is_longer(float(met.max()), float(met.min()), pps)
+
+
+def _is_longer(wait: float, other: float, pps: float) -> bool:
+    return wait >= max(LONGER * other, other + LONGER_PACKETS / pps * 1e9)
+
+
+def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats, Bools]:
+    """Of each loss event: the wait of the segment sent just before the lost one; for how long waits had been above the
+    target when the lost one's turn came, at least and at the most (NaN where that is not known); whether none was lost
+    before it meanwhile."""
     rows, samples = seen.timeline.rtt
     sent = seen.timeline.ack_ns[rows] - samples
     waits = samples - samples.min()
     turn = sent + waits
-    short = np.flatnonzero(waits < TARGET_NS)
-    met, above = np.full(len(seen.episodes), np.nan), np.full(len(seen.episodes), np.nan)
+    # RFC 8289 section 4.4: a queue of one packet is none, however long its service takes.
+    short = np.flatnonzero(waits < max(TARGET_NS, SHORT_PACKETS / pps * 1e9))
+    met, least, most = np.full((3, len(seen.episodes)), np.nan)
+    is_first, lost_ns = np.zeros(len(seen.episodes), dtype=bool), -1
     for number, episode in enumerate(seen.episodes):
         before = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
         last = int(np.searchsorted(short, before)) - 1
-        if before and last >= 0:
+        is_first[number] = last >= 0 and lost_ns < sent[short[last]]
+        # In a recovery nothing is measured (Karn): what was before it is no neighbour.
+        if before and last >= 0 and sent[before - 1] >= episode.lost_sent_ns - samples.min() * NEAR_SHARE:
+            now = episode.lost_sent_ns + waits[before - 1]
             met[number] = waits[before - 1]
-            above[number] = episode.lost_sent_ns + waits[before - 1] - turn[short[last]]
-    return met, above
+            most[number] = now - turn[short[last]]
+            least[number] = now - turn[min(short[last] + 1, before - 1)]
+        lost_ns = episode.lost_sent_ns
+    return met, least, most, is_first

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, outstanding, queues
-from tcptrace_lab.classify.managed import losses_of_codel
+from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -49,13 +49,13 @@ class PathEstimate:
     queue_at_loss: tuple[float, ...]
     queue_max: float
     queue_jitter: float
-    # Of each loss event: whether a managed queue (CoDel) lost it.
-    by_codel: tuple[bool, ...] = ()
+    # Of each loss event: whether a managed queue (CoDel) lost it, or may have.
+    managed: Managed = NOT_MANAGED
 
     @property
     def is_managed(self) -> bool:
         """Whether the bottleneck's queue is CoDel's, so that its losses say nothing of its length."""
-        return any(self.by_codel)
+        return any(self.managed.is_codel)
 
     def as_dict(self) -> dict[str, Any]:
         names = ("base_rtt_s", "bottleneck_bps", "bottleneck_pps", "bdp_packets", "buffer_packets")
@@ -106,8 +106,8 @@ def infer_path(
     else:
         standing_ns = 0
     at_loss, queue = queues(seen, pps.value, standing_ns)
-    by_codel = losses_of_codel(seen, pps.value)
-    if any(by_codel):
+    managed = losses_of_codel(seen, pps.value)
+    if any(managed.is_codel):
         met = [length for length in at_loss if not np.isnan(length)]
         words = "CoDel's losses, 100 ms after waits rose above 5 ms, met"
         words += f" queues of {min(met):.0f} to {max(met):.0f} packets" if met else " unknown queues"
@@ -115,6 +115,9 @@ def infer_path(
     else:
         own = outstanding(seen) if len(queue) else queue
         buffer = buffer_of(at_loss, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
+        if managed.is_open and buffer.value is not None:
+            words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
+            buffer = unknown(words, low=buffer.low)
     return PathEstimate(
         base_rtt_s=base,
         bottleneck_bps=_scaled(pps, 8 * packet_bytes),
@@ -125,7 +128,7 @@ def infer_path(
         queue_at_loss=at_loss,
         queue_max=longest_queue(queue),
         queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
-        by_codel=by_codel,
+        managed=managed,
     )
 
 

@@ -64,3 +64,17 @@ def test_a_capture_behind_codel_comes_back_through_codel() -> None:
     ((then, now),) = loop.outcomes
     assert now.completion_s == pytest.approx(then.completion_s, rel=0.05)
     assert abs(now.loss_events - then.loss_events) <= max(1, 0.1 * then.loss_events)
+
+
+def test_losses_of_writes_that_codel_cuts_short_are_neither_a_full_buffer_s_nor_a_link_s() -> None:
+    """Each write's slow start loses when its own queue has stood for the interval, at lengths that differ."""
+    writes = Application(kind="on_off", bytes=1_500_000, off_s=2.0)
+    causes = judged(run("reno-linux", 6e6, 0.15, 5, writes, queue="codel", buffer=1000)).as_dict()["losses"]["by_cause"]
+    assert set(causes) <= {"codel", "unknown"}
+
+
+@pytest.mark.parametrize("rate_bps", [0.8e6, 1.5e6])
+def test_a_queue_of_a_few_slow_packets_is_no_full_buffer(rate_bps: float) -> None:
+    """A packet's service is longer than the target: RFC 8289 section 4.4 loses none from a queue of one."""
+    verdict = judged(run("reno-linux", rate_bps, 0.01, 5, queue="codel", buffer=1000))
+    assert "overflow" not in verdict.as_dict()["losses"]["by_cause"]
