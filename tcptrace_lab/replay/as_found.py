@@ -85,6 +85,10 @@ def as_found(
     most = max(verdict.seen.timeline.new_bytes for verdict in verdicts)
     found = [_found(capture, verdict, control) for verdict in verdicts]
     leader = max(found, key=lambda one: one.verdict.seen.timeline.new_bytes)
+    tap = leader.verdict.who.tap
+    if tap.tap_lost_acks > tap.acks:
+        heard = f"{tap.tap_lost_acks} ACKs or more were never captured, {tap.acks} were"
+        raise LabError(f"{capture.name}: {heard}: what the receiver answered is not known")
     notes: list[str] = []
     if through is None:
         path = _path(capture, found, leader, notes)

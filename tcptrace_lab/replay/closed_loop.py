@@ -152,4 +152,6 @@ def understood(found: AsFound) -> Iterator[tuple[Found, str]]:
     """Each connection with a sentence on how it was understood."""
     for one in found.connections:
         habits = "; ".join((*one.written.notes, *one.habit.notes))
-        yield one, f"{one.control_name} with {one.control.recovery}; {habits}"
+        recovery = one.control.recovery
+        sender = recovery if recovery == one.control_name else f"{one.control_name} with {recovery}"
+        yield one, f"{sender}; {habits}"

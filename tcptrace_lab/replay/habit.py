@@ -18,6 +18,11 @@ DELAYING_SHARE = 0.5
 USUAL_TIMER_S = 0.04
 # A sender kept by the window for less of the time says nothing about the reader.
 READER_SHARE = 0.1
+# Without SACK each duplicate ACK lets one segment more leave (RFC 5681 section 3.2), and those bring the next ones: a
+# sender that sent nothing new for so many ACKs, with more outstanding than this many times its flight at the loss, had
+# no room left in its own buffer (a host lets its application write again when a part of that is free).
+SILENT_ACKS = 8
+GROWN_TIMES = 2
 # What a 16-bit field can say with the largest shift (RFC 7323 section 2.3).
 LARGEST_WINDOW = 1 << 30
 
@@ -37,6 +42,10 @@ def recover_habit(seen: Reconstruction) -> Habit:
     segments, quick = _delaying(timeline)
     rwnd = _offered(seen)
     reader_bps, words = _reader(seen, rwnd)
+    own = _send_buffer(seen)
+    if own is not None and own < rwnd:
+        # To what may be outstanding the one buffer is as good as the other.
+        rwnd, words = own, (*words, f"no more than {own} bytes outstanding, by the sender's own buffer")
     notes = [f"an ACK for {'every second segment' if segments == 2 else 'each segment'}"]
     if segments == 2 and quick:
         notes[0] += f", the first {quick} at once"
@@ -67,6 +76,26 @@ def _offered(seen: Reconstruction) -> int:
     at = timeline.rwnd[np.maximum(np.searchsorted(timeline.ack_ns, limited, side="right") - 1, 0)]
     usual = int(np.percentile(at, 90))
     return usual if most // 2 < usual < LARGEST_WINDOW else most
+
+
+def _send_buffer(seen: Reconstruction) -> int | None:
+    """What the sending host holds until it is acknowledged, where a recovery without SACK filled it; None: none did."""
+    timeline = seen.timeline
+    if timeline.has_sack or not seen.episodes:
+        return None
+    known = np.maximum(timeline.acks_before_send - 1, 0)
+    una = np.where(timeline.acks_before_send > 0, timeline.snd_una[known], timeline.first_offset)
+    outstanding = timeline.snd_max - una
+    place = int(np.argmax(outstanding))
+    most, time_ns = int(outstanding[place]), int(timeline.send_ns[place])
+    begun = [episode for episode in seen.episodes if episode.time_ns <= time_ns <= episode.end_ns]
+    if not begun or most < GROWN_TIMES * begun[-1].flight:
+        return None
+    # What was sent behind it in the same burst belongs to it.
+    fresh = timeline.send_ns[(timeline.snd_max > timeline.snd_max[place] + SILENT_ACKS * timeline.smss)]
+    until_ns = min(int(fresh[0]) if len(fresh) else timeline.end_ns, begun[-1].end_ns)
+    silent = (timeline.ack_ns > time_ns) & (timeline.ack_ns < until_ns)
+    return most if np.count_nonzero(silent) >= 2 * SILENT_ACKS else None
 
 
 def _delaying(timeline: Timeline) -> tuple[int, int]:

@@ -57,6 +57,7 @@ def test_our_recordings_come_back_as_found(name: str) -> None:
         "kernel/cubic_v6_multinode",
         "kernel/mstart_20M",
         "kernel/reno_acked_sched",
+        "kernel/reno_nosack_8M",
         "kernel/tahoe_sat_B20",
         "kernel/tahoe_sat_B22",
         "kernel/two_reno_cubic",
@@ -318,6 +319,24 @@ def test_a_capture_without_data_is_refused() -> None:
     capture = read(shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap"))
     with pytest.raises(LabError, match="no connection carries data"):
         again(capture)
+
+
+def test_a_capture_of_one_direction_is_refused(tmp_path: Path) -> None:
+    """Almost all ACKs missing: what is sent again would rest on none."""
+    capture = simulate(load(CAPTURES / "scenarios" / "reno_10M.toml", overrides=["duration_s=5"]))
+    capture.write(tmp_path / "whole.pcap", payload=False)
+    data = (tmp_path / "whole.pcap").read_bytes()
+    kept, at, answers = [data[:24]], 24, 0
+    while at < len(data):
+        captured, length = (int.from_bytes(data[at + place : at + place + 4], "little") for place in (8, 12))
+        is_answer = length < 100
+        answers += is_answer
+        if not is_answer or answers % 20 < 2:
+            kept.append(data[at : at + 16 + captured])
+        at += 16 + captured
+    (tmp_path / "one_way.pcap").write_bytes(b"".join(kept))
+    with pytest.raises(LabError, match="ACKs or more were never captured"):
+        again(read(tmp_path / "one_way.pcap"))
 
 
 def test_the_command_prints_then_and_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
