@@ -52,9 +52,10 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         # A flight lost to its end leaves no hole.
         largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
         merged += timeouts_unseen(seen) * max(largest, 1)
+    is_told = not who.tap.refuses("losses")
     return {
-        "total": None if who.tap.refuses("losses") else total,
-        "by_cause": dict(sorted((+causes).items())),
+        "total": total if is_told else None,
+        "by_cause": dict(sorted((+causes).items())) if is_told else {},
         "possible_unseen": merged
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss)

@@ -97,15 +97,16 @@ def identify(
     handshake_rtt_ns: int | None = None,
     recovery: str | None = None,
     chosen: Sequence[Candidate] = (),
+    is_holed: bool = False,
 ) -> Identified:
-    """The controls that a capture at the sender does not refute."""
+    """The controls that a capture at the sender does not refute; `is_holed`: the tap lost packets."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     written = Tapes(seen, handshake_rtt_ns)
     asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
     read = written.read()
     found = [each for candidate in asked for each in replay(candidate, read, begins_with)]
-    return decide(seen, [*found, *replays_of_others(found, written)])
+    return decide(seen, [*found, *replays_of_others(found, written)], is_holed=is_holed)
 
 
 def replays_of_others(found: Sequence[Replay], written: Tapes) -> list[Replay]:
@@ -120,11 +121,14 @@ def replays_of_others(found: Sequence[Replay], written: Tapes) -> list[Replay]:
     return known[len(found) :]
 
 
-def decide(seen: Reconstruction, replays: Sequence[Replay]) -> Identified:
-    """The set, and the name if there is one, from everything replayed."""
+def decide(seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = False) -> Identified:
+    """The set, and the name if there is one, from everything replayed.
+
+    `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance.
+    """
     noise = noise_of(replays)
     best = max(replays, key=lambda each: log_likelihood(each.sizes, noise), default=None)
-    disturbed = 0 if best is None else int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
+    disturbed = 0 if best is None else int(is_holed) + int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
     most = 0.0 if best is None else most_per_piece(disturbed, len(best.sizes))
     likely = {id(each): log_likelihood(each.sizes, noise, most) for each in replays}
     families = _best_of_families(sorted(replays, key=lambda each: -likely[id(each)]))
