@@ -211,12 +211,12 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
     return "disagrees" if any(name in DECISIVE for name, _ in off) else UNDECIDED, words
 
 
-def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None) -> int | None:
+def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None, *, is_holed: bool = False) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
     None too where the receiver's window had no room for more: then it is that; and where the next data captured leaves
     a hole: the tap lost some, of this flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice
-    the round trip of the handshake) is none of them.
+    the round trip of the handshake) is none of them. `is_holed`: the tap lost packets, the first ACK perhaps.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -226,7 +226,7 @@ def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None) -
     until = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
     if seen.base_rtt_ns:
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
-        until = min(until, timeline.send_ns[0] + int(FIRST_SHARE * seen.base_rtt_ns))
+        until = min(until, timeline.send_ns[0] + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
     if handshake_rtt_s is not None:
         until = min(until, timeline.send_ns[0] + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
     first = timeline.send_ns < until

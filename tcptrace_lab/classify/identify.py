@@ -142,7 +142,9 @@ def decide(seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = 
         reason = "the application held it back most of the time: its window is seen in parts only"
         return _all_left(families, reason, confidence=share)
     best = families[0]
-    behind = {id(each): likely[id(best)] - likely[id(each)] for each in families}
+    behind = {
+        id(each): 0.0 if _sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families
+    }
     fewest = FEWEST_CLEAR if disturbed else 1
     left = [
         each
@@ -167,6 +169,13 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
     for each in likeliest_first:
         best.setdefault(each.candidate.name, each)
     return list(best.values())
+
+
+def _sends_the_same(each: Replay, best: Replay) -> bool:
+    """A Compound whose delay window never opened sends what Reno sends: only how each rounds tells them apart."""
+    if (best.candidate.name, each.candidate.name) != ("compound", "reno") or each.unfit:
+        return False
+    return not (best.memory()["dwnd"] > 0).any()
 
 
 def _clearly_off(each: Replay, best: Replay, noise: float) -> int:

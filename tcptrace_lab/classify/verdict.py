@@ -113,7 +113,12 @@ class Verdict:
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
-        return initial_window(self.seen, self.who.handshake_rtt_s)
+        found = initial_window(self.seen, self.who.handshake_rtt_s)
+        if tap.tap_lost_bytes or tap.tap_lost_acks:
+            early = initial_window(self.seen, self.who.handshake_rtt_s, is_holed=True)
+            # What left late in the first round may have been released by an ACK that is missing.
+            return found if found == early else None
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         found = self._found()

@@ -183,13 +183,13 @@ fn lost_needlessly(trace: &Trace, repeats: &[Option<u32>], last_una: i64) -> Vec
         .collect()
 }
 
+/// The most that a host cuts one send into (Linux's BIG TCP: 512 KiB), whatever a segment's size claims to be.
+const MOST_PACKETS: i64 = 512;
+
 /// The packets of a send: a super-segment (offload) is as many as it was cut into, each with its own fate.
 fn packets_of(trace: &Trace, send: usize) -> impl Iterator<Item = Range<i64>> {
-    let (offset, end, smss) = (
-        trace.send_offset[send],
-        trace.send_end[send],
-        trace.smss.max(1),
-    );
+    let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
+    let smss = trace.smss.max((end - offset) / MOST_PACKETS).max(1);
     (offset..end.max(offset + 1))
         .step_by(smss as usize)
         .map(move |start| start..end.min(start + smss))
