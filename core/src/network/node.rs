@@ -313,7 +313,9 @@ impl<I: Instant> Node<I> {
         last.drops += u32::from(starts.is_none());
         last.waiting_max = last.waiting_max.max(waiting);
         last.waiting_last = waiting;
-        last.wait_ns += starts.map_or(0, |starts| (starts.to_ns() - at.time.to_ns()).max(0));
+        let waited = starts.map_or(0, |starts| (starts.to_ns() - at.time.to_ns()).max(0));
+        // A service may begin at the end of time.
+        last.wait_ns = last.wait_ns.saturating_add(waited);
     }
 
     pub fn counters(&self) -> Counters {

@@ -57,20 +57,21 @@ impl TickRto {
             self.srtt = self.rtt << 3;
             self.rttvar = self.rtt << 1;
         } else {
-            let mut delta = self.rtt - (self.srtt >> 3);
-            self.srtt = (self.srtt + delta).max(1);
+            // C's int, as the program has it: round trips of months wrap there, too.
+            let mut delta = self.rtt.wrapping_sub(self.srtt >> 3);
+            self.srtt = self.srtt.wrapping_add(delta).max(1);
             let shrinks = delta < 0;
-            delta = delta.abs() - (self.rttvar >> 2);
+            delta = delta.wrapping_abs().wrapping_sub(self.rttvar >> 2);
             if kind == Sample::LinuxTimestamp {
                 if shrinks && delta > 0 {
                     delta >>= 3;
                 }
-                self.rttvar += delta;
+                self.rttvar = self.rttvar.wrapping_add(delta);
             } else {
-                self.rttvar = (self.rttvar + delta).max(1);
+                self.rttvar = self.rttvar.wrapping_add(delta).max(1);
             }
         }
-        self.current = f64::from(((self.rttvar << 3) + self.srtt) >> 3) * self.tick;
+        self.current = f64::from((self.rttvar << 3).wrapping_add(self.srtt) >> 3) * self.tick;
     }
 
     /// In whole ticks; `None` before the first sample and while it is backed off beyond belief.
