@@ -78,12 +78,15 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
         return Managed(is_codel=_with_followers(own, known, is_first), may_be=nothing)
     # What comes later than when the interval is over follows another loss of the same standing queue.
     first = known & is_first
+    met = waits[known]
+    is_pair = len(met) == 2 and not _is_longer(float(met.max()), float(met.min()), pps)
     may_be = first.any() and np.mean(prompt[first]) >= PROMPT_SHARE
     return Managed(
         is_codel=nothing,
         may_be=tuple(own.tolist()) if may_be else nothing,
         # A buffer that takes as long to fill in avoidance overflows sooner in the slow start.
-        is_open=bool(prompt[known][0] and np.mean(prompt[known]) >= OWN_SHARE),
+        # Two that agree are a full buffer's, as almost all are.
+        is_open=bool(not is_pair and prompt[known][0] and np.mean(prompt[known]) >= OWN_SHARE),
     )
 
 

@@ -94,7 +94,7 @@ def as_found(
         path = _path(capture, found, leader, notes)
     else:
         path = replace(through.path, packet_bytes=_packet_bytes(leader))
-    begins = [one.written.first_ns - _handshake_ns(one, path) for one in found]
+    begins = [one.written.first_ns - _handshake_ns(capture, one, path) for one in found]
     start_ns = min(begins)
     base = _base_s(leader)
     connections = tuple(
@@ -325,11 +325,12 @@ def _base_s(one: Found) -> float:
     return float(one.verdict.path.base_rtt_s.value or 0.0)
 
 
-def _handshake_ns(one: Found, path: Path) -> int:
-    """From the SYN to the first data: the recorded handshake, in a queue perhaps, of a sender that opened it.
+def _handshake_ns(capture: Capture, one: Found, path: Path) -> int:
+    """From the SYN to the first data: its own handshake, in a queue perhaps, of a sender that opened the connection.
 
     One that was asked first had its handshake before; the simulated one has it so that its first byte leaves in time.
     """
     who = one.verdict.who
-    is_opener = who.direction == 0 and who.handshake_rtt_s is not None
-    return int((who.handshake_rtt_s if is_opener and who.handshake_rtt_s else path.propagation_rtt_s) * 1e9)
+    own_ns = float(capture[who.connection].row["handshake_rtt_ns"])
+    is_opener = who.direction == 0 and own_ns > 0
+    return int(own_ns if is_opener else path.propagation_rtt_s * 1e9)
