@@ -70,14 +70,23 @@ fn edges(name: &str, key: &Json) -> Vec<f64> {
     let low = bound("minimum")
         .or(bound("exclusiveMinimum"))
         .unwrap_or(0.0);
-    let high = bound("maximum").or(bound("exclusiveMaximum").map(f64::next_down));
+    let high =
+        bound("maximum").or(bound("exclusiveMaximum").map(|high| high * (1.0 - f64::EPSILON)));
     let high = high.or(bound("x-whole-up-to")).unwrap_or(f64::MAX);
     let high = if name == "initial_window" {
         MOST_AT_ONCE
     } else {
         high
     };
-    let mut edges = vec![low, low.next_up(), low + 1.0, high, high / 2.0, 1e-9, 1e9];
+    let mut edges = vec![
+        low,
+        low * (1.0 + f64::EPSILON) + f64::MIN_POSITIVE,
+        low + 1.0,
+        high,
+        high / 2.0,
+        1e-9,
+        1e9,
+    ];
     edges.retain(|&value| value <= high);
     edges
 }
