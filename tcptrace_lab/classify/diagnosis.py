@@ -224,7 +224,7 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
         return f"{verb} {times}" if times else None
     apart = np.diff(np.asarray(loss_times_s))
     usual = float(np.median(apart))
-    if not overflows and float(apart.max()) > SCATTERED * usual:
+    if float(apart.max()) > SCATTERED * usual:
         return f"{verb} {len(loss_times_s)} times"
     return f"{verb} every {_seconds(usual)}"
 

@@ -6,8 +6,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
     $ tcptrace-lab classify captures/tahoe_small_buffer.pcap.gz
     captures/tahoe_small_buffer.pcap.gz  connection 0
     10.9.1.1:40000 -> 10.9.2.1:5001, captured at the sender
-    Tahoe, limited by a 1.5 Mbit/s bottleneck with 8 packets of buffer: overflows it every 2.6 s, triple slow start
-    in each cycle
+    Tahoe, limited by a 1.5 Mbit/s bottleneck with 8 packets of buffer: overflows it 5 times, triple slow start in
+    each cycle
       slow starts  triple (3, 3 per cycle)
       cycles       from s   to s  slow starts           up to  largest window  Mbit/s
                      0.00  33.61            3  loss, loss, 13             109   0.676
