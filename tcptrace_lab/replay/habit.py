@@ -69,10 +69,10 @@ def _offered(seen: Reconstruction) -> int:
     if not len(known):
         return LARGEST_WINDOW
     most = int(known.max())
-    if seen.limits.get("rwnd", 0.0) < READER_SHARE:
-        return most
     rows = seen.windows
     limited = rows.loc[rows["limited_by"] == "rwnd", "time_ns"].to_numpy()
+    if not len(limited) or seen.limits.get("rwnd", 0.0) < READER_SHARE:
+        return most
     at = timeline.rwnd[np.maximum(np.searchsorted(timeline.ack_ns, limited, side="right") - 1, 0)]
     usual = int(np.percentile(at, 90))
     return usual if most // 2 < usual < LARGEST_WINDOW else most

@@ -26,7 +26,7 @@ from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
-from tests.conftest import ROOT, shared
+from tests.conftest import ROOT, shared, shared_files
 
 CAPTURES = ROOT / "captures"
 MODERN = Control(
@@ -319,6 +319,19 @@ def test_a_capture_without_data_is_refused() -> None:
     capture = read(shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap"))
     with pytest.raises(LabError, match="no connection carries data"):
         again(capture)
+
+
+@pytest.mark.parametrize("file", shared_files("captures", "public", pattern="*.[dp]*"), ids=str)
+def test_any_capture_is_found_or_refused_in_one_line(file: Path) -> None:
+    """Also where the windows' rows are fewer than what the limits were judged by."""
+    try:
+        found = as_found(read(file)).scenario.connections
+    except LabError as error:
+        told, found = str(error), ()
+    else:
+        told = ""
+    assert "\n" not in told
+    assert all(one.receiver.rwnd > 0 for one in found)
 
 
 def test_a_capture_of_one_direction_is_refused(tmp_path: Path) -> None:
