@@ -6,6 +6,10 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
 from tests.reconstruct.ladder import MS, SMSS, ladder, rounds
 
+# A run of four and eight segments: what was sent and told by then, when it ended, the first segment of what follows.
+SENT, TOLD = rounds([4, 8])
+ENDED, BASE = TOLD[-1][0], 12
+
 
 def test_a_window_that_stays_closed_is_the_receivers_limit_and_no_loss() -> None:
     """RFC 9293 section 3.8.6: ten segments, then five seconds of a closed window, probed; then ten more."""
@@ -98,15 +102,20 @@ def test_a_capture_that_begins_in_a_recovery_has_no_round_trip_of_what_was_sent_
     assert seen.base_rtt_ns > 99 * MS
 
 
+def with_the_first_unanswered(
+    count: int,
+) -> tuple[list[tuple[float, int]], list[tuple[float, int]], dict[int, list[tuple[int, int]]]]:
+    """Of ten segments more the first `count` are not answered, all others are SACKed: sends, ACKs, blocks by ACK."""
+    sent = [*SENT, *((ENDED + 0.1 + 0.01 * index, BASE + index) for index in range(10))]
+    others = range(10 - count)
+    acks = [*TOLD, *((ENDED + 110.0 + index, BASE) for index in others)]
+    return sent, acks, {len(TOLD) + index: [(BASE + count, BASE + count + 1 + index)] for index in others}
+
+
 def test_a_super_segment_sent_again_is_lost_packet_by_packet() -> None:
     """Five segments again in one piece, and a D-SACK for the middle two: what surrounds them was lost."""
-    sent, acks = rounds([4, 8])
-    heard, base = acks[-1][0], 12
-    sent += [(heard + 0.1 + 0.01 * index, base + index) for index in range(10)]
-    late, blocks = heard + 110.0, {}
-    for index in range(5):
-        blocks[len(acks)] = [(base + 5, base + 6 + index)]
-        acks.append((late + index, base))
+    sent, acks, blocks = with_the_first_unanswered(5)
+    late, base = ENDED + 110.0, BASE
     again = len(sent)
     sent.append((late + 3.1, base))
     acks.append((late + 110.0, base + 10))
@@ -119,13 +128,8 @@ def test_a_super_segment_sent_again_is_lost_packet_by_packet() -> None:
 
 def test_of_a_sender_that_sends_needlessly_what_the_end_leaves_unanswered_is_open() -> None:
     """Three segments again, a D-SACK for the second; the capture ends before the third is answered."""
-    sent, acks = rounds([4, 8])
-    heard, base = acks[-1][0], 12
-    sent += [(heard + 0.1 + 0.01 * index, base + index) for index in range(10)]
-    late, blocks = heard + 110.0, {}
-    for index in range(4):
-        blocks[len(acks)] = [(base + 6, base + 7 + index)]
-        acks.append((late + index, base))
+    sent, acks, blocks = with_the_first_unanswered(6)
+    late, base = ENDED + 110.0, BASE
     sent += [(late + 3.1 + 0.1 * index, base + at) for index, at in enumerate((0, 1, 5))]
     acks.append((late + 104.0, base + 5))
     for dsacks, rows, unseen in (((), [0, 1, 5], 0), (((base + 1, base + 2),), [0, 1], 1)):

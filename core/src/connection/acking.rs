@@ -1,6 +1,6 @@
 //! What came back to a flow's sender: ACKs, the round trips they measure, duplicates and SACK blocks.
 
-use super::detail::AckRow;
+use super::columns::AckRow;
 use super::flow::Flow;
 use super::outstanding::Sent;
 use super::packet::Packet;

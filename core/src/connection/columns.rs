@@ -1,8 +1,17 @@
 //! Per-segment columns of one flow: kept only for the connections asked for.
 
-use super::detail::{AckRow, Keep};
 use super::packet::Packet;
 use crate::infer::{Cause, Observed, Trace, above, causes};
+
+/// How much is kept of each row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    #[default]
+    Nothing,
+    /// What makes a sender's trace, and tells of the tap: less than half of the tables.
+    Rows,
+    Tables,
+}
 
 /// One row per data segment of the flow, in captured order.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +135,16 @@ pub struct AckColumns {
     /// The highest byte SACKed above the ACK number (0: none), and how many bytes are.
     pub sack_high: Vec<i64>,
     pub sacked: Vec<i64>,
+}
+
+/// One ACK's row, the packet's own fields apart.
+pub struct AckRow {
+    pub offset: i64,
+    pub window: u64,
+    pub dup_count: u32,
+    pub newly_acked: i64,
+    pub rtt: Option<i64>,
+    pub ts_rtt: Option<i64>,
 }
 
 impl AckColumns {

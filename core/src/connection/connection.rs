@@ -1,6 +1,7 @@
 //! One connection: two flows, who opened it and how it ended (RFC 9293 sections 3.5 and 3.6).
 
-use super::detail::{Detail, Keep};
+use super::columns::Keep;
+use super::detail::Detail;
 use super::flow::Flow;
 use super::packet::Packet;
 use super::sending::Peer;

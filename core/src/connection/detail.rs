@@ -1,19 +1,9 @@
 //! Rows of one flow, packet by packet.
 
-use super::columns::{AckColumns, SegmentColumns};
+use super::columns::{AckColumns, AckRow, Keep, SegmentColumns};
 use super::outstanding::Outstanding;
 use super::packet::Packet;
 use crate::infer::Cause;
-
-/// How much is kept of each row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    #[default]
-    Nothing,
-    /// What makes a sender's trace, and tells of the tap: less than half of the tables.
-    Rows,
-    Tables,
-}
 
 #[derive(Clone, Debug)]
 pub struct Detail {
@@ -27,16 +17,6 @@ pub struct Detail {
     /// When a gap was left below the highest byte, and the IP identification of the packet above it.
     gap_at: i64,
     gap_ip_id: u16,
-}
-
-/// One ACK's row, the packet's own fields apart.
-pub struct AckRow {
-    pub offset: i64,
-    pub window: u64,
-    pub dup_count: u32,
-    pub newly_acked: i64,
-    pub rtt: Option<i64>,
-    pub ts_rtt: Option<i64>,
 }
 
 impl Detail {

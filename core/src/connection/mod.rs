@@ -25,10 +25,9 @@ pub mod summary;
 mod table;
 mod traced;
 
-pub use columns::{AckColumns, SegmentColumns};
+pub use columns::{AckColumns, Keep, SegmentColumns};
 pub use connection::{Connection, End, Vantage};
 pub use counts::FlowCounts;
-pub use detail::Keep;
 pub use flow::Flow;
 pub use follow::{Followed, follow, follow_by_row};
 pub use intervals::IntervalSet;

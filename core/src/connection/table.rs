@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::brief::{self, KeptPacket};
+use super::columns::Keep;
 use super::connection::{Connection, End};
-use super::detail::Keep;
 use super::flow::Flow;
 use super::packet::Packet;
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};

@@ -1,9 +1,8 @@
 //! A flow's rows as its sender's trace, and what the whole of it tells of each row.
 
-use super::columns::{AckColumns, SegmentColumns};
+use super::columns::{AckColumns, Keep, SegmentColumns};
 use super::connection::{Connection, Vantage};
-use super::detail::Keep;
-use crate::infer::{Heard, Known, Rolling, Trace, observe};
+use crate::infer::{Heard, Known, Rolling, Sent, Trace, observe};
 
 /// RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 const TIMESTAMP_BYTES: i64 = 12;
@@ -96,22 +95,26 @@ impl Connection {
         while read.acks < acks.time_ns.len() {
             let row = read.acks;
             let edges = acks.sack_first[row] as usize..acks.sack_first[row + 1] as usize;
-            rolling.ack(&Heard {
+            let heard = Heard {
                 time_ns: acks.time_ns[row],
                 offset: acks.ack_offset[row],
                 rwnd: if knows_scale { acks.rwnd[row] } else { OPEN },
                 is_bare: is_bare(acks, row),
                 sack_high: acks.sack_high[row],
                 sacked: acks.sacked[row],
-                edges: &acks.sack_edges[edges],
-            });
+            };
+            rolling.ack(heard, &acks.sack_edges[edges]);
             read.acks += 1;
         }
         while read.segments < segments.time_ns.len() {
             let row = read.segments;
             if segments.is_sent(row) && segments.length[row] > 0 {
                 let offset = segments.offset[row];
-                rolling.send(segments.time_ns[row], offset, offset + segments.length[row]);
+                rolling.send(Sent {
+                    time_ns: segments.time_ns[row],
+                    offset,
+                    end: offset + segments.length[row],
+                });
             }
             read.segments += 1;
         }

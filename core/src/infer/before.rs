@@ -5,7 +5,7 @@
 
 use super::duplicate::Answer;
 use super::events::Votes;
-use super::held_back::{HeldBack, largest_send};
+use super::held_back::{HeldBack, SoFar, largest_send};
 use super::limits::{Starving, Told};
 use super::observer::Observed;
 use super::rtt::Sampled;
@@ -65,7 +65,15 @@ impl Observed {
     pub fn before(&self, trace: &Trace, cut: Cut) -> Option<Before> {
         let (seen, events, flight) = (&self.sequence, &self.events, &self.flight);
         let part = self.stretches.iter().rfind(|part| part.first < cut.ack)?;
-        let held_back = HeldBack::new(trace, seen, &self.rtt, events, &self.stretches, flight);
+        let known = SoFar {
+            trace,
+            seen,
+            rtt: &self.rtt,
+            events,
+            parts: &self.stretches,
+            flight,
+        };
+        let held_back = HeldBack::new(known);
         let over = events.partition_point(|event| event.first_send < cut.send);
         let before = trace.before;
         let mut stretch = Open::new(trace, seen, part, flight, cut.ack);
@@ -90,7 +98,7 @@ impl Observed {
             loss_events: before.map_or(0, |before| before.loss_events) + losses(&events[..over]),
             stretch,
             starving: Starving::until(trace, seen, part, flight, cut.ack),
-            work: Work::until(trace, seen, &held_back, flight, cut.ack),
+            work: Work::until(known, &held_back, cut.ack),
         })
     }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::begins::Start;
+use super::restarts::restarts_by_count;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
@@ -19,12 +20,6 @@ threshold!(DUP_THRESH: usize = 3, Acks);
 // A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
 threshold!(SILENT_SHARE: f64 = 0.1, Share);
 threshold!(SILENT_FLOOR_NS: i64 = 2_000_000, Nanoseconds);
-// Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
-threshold!(AFTER_RESTART: i64 = 4, Segments);
-
-// New data for what is acknowledged once a timeout was taken back: all of it, between half (a window halved) and more.
-threshold!(TAKEN_BACK_SHARE: f64 = 0.75, Share);
-
 /// What leaves so many nanoseconds after an ACK was not released by it.
 pub(super) fn silence(base_ns: i64) -> f64 {
     (SILENT_SHARE.get() * base_ns as f64).max(SILENT_FLOOR_NS.get() as f64)
@@ -133,11 +128,14 @@ impl Finder<'_> {
 
     fn event(&self, start: usize, bound: usize, is_silent: bool) -> LossEvent {
         let (trace, seen) = (self.trace, self.seen);
-        let (una, recover) = (seen.una_at(start), seen.snd_max[start - 1]);
         let known = seen.acks_before_send[start] as usize;
-        let flight = recover - una;
-        let next_ns = trace.send_ns.get(bound).copied().unwrap_or(self.end_ns);
-        let end_ns = self.ack_time(seen.acked_at(known, recover)).min(next_ns);
+        let begun = self.begun(start, bound);
+        let LossEvent {
+            una,
+            recover,
+            flight,
+            ..
+        } = begun;
         let since = seen.last_moved(known).map_or(0, |moved| moved + 1);
         let dupacks = seen.dupacks(since, known);
         let has_sack = known > 0 && trace.sacked[known - 1] > 0;
@@ -150,11 +148,7 @@ impl Finder<'_> {
             self.answer(start)
         };
         // What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
-        let until_ns = self.ack_time(answered).min(next_ns);
-        let until = trace
-            .send_ns
-            .partition_point(|&time| time < until_ns)
-            .max(start);
+        let until = self.sent_until(answered, start, bound);
         let repeated = seen
             .again_within(start, until)
             .filter(|&rank| self.is_repeated_since(rank, start))
@@ -172,7 +166,7 @@ impl Finder<'_> {
             // RFC 8985 section 7: a probe of the last segment; the window stays.
             (restarts, sure) = (false, true);
         } else {
-            (restarts, sure) = self::restarts(
+            (restarts, sure) = restarts_by_count(
                 flight.div_euclid(trace.smss.max(1)),
                 sends,
                 dupacks + during,
@@ -211,43 +205,35 @@ impl Finder<'_> {
                 };
             }
         }
-        let again = seen.again_within(start, bound);
-        let within =
-            seen.again[again].partition_point(|&send| trace.send_ns[send as usize] <= end_ns);
         LossEvent {
-            first_send: start,
-            time_ns: trace.send_ns[start],
-            end_ns,
-            una,
-            recover,
-            flight,
             detected_by,
             dupacks,
             restarts,
-            // Near packets that the capture lacks nothing is.
-            sure: sure && !seen.has_hole(una, recover.max(una) + flight),
-            lost_sent_ns: self.sent_before(start),
-            retransmitted: within,
+            sure: sure && begun.sure,
             round_trip_sends: sends,
-            follows: false,
+            ..begun
         }
     }
 
     /// An event that begins as the one before ends: what asks for it has been sent again already.
     fn event_that_follows(&self, start: usize, bound: usize, under_way: usize) -> LossEvent {
+        LossEvent {
+            lost_sent_ns: self.sent_before(under_way),
+            round_trip_sends: self.sent_until(self.answer(start), start, bound) - start,
+            follows: true,
+            ..self.begun(start, bound)
+        }
+    }
+
+    /// What lies between an event's first send and the next event's, whatever the sender made of it.
+    fn begun(&self, start: usize, bound: usize) -> LossEvent {
         let (trace, seen) = (self.trace, self.seen);
         let (una, recover) = (seen.una_at(start), seen.snd_max[start - 1]);
         let known = seen.acks_before_send[start] as usize;
-        let next_ns = trace.send_ns.get(bound).copied().unwrap_or(self.end_ns);
-        let end_ns = self.ack_time(seen.acked_at(known, recover)).min(next_ns);
+        let over_ns = self.ack_time(seen.acked_at(known, recover));
+        let end_ns = over_ns.min(self.send_time(bound));
         let again = seen.again_within(start, bound);
-        let within =
-            seen.again[again].partition_point(|&send| trace.send_ns[send as usize] <= end_ns);
-        let until_ns = self.ack_time(self.answer(start)).min(next_ns);
-        let until = trace
-            .send_ns
-            .partition_point(|&time| time < until_ns)
-            .max(start);
+        let is_within = |&send: &u32| trace.send_ns[send as usize] <= end_ns;
         LossEvent {
             first_send: start,
             time_ns: trace.send_ns[start],
@@ -258,12 +244,20 @@ impl Finder<'_> {
             detected_by: DetectedBy::Sack,
             dupacks: 0,
             restarts: false,
+            // Near packets that the capture lacks nothing is.
             sure: !seen.has_hole(una, recover.max(una) + recover - una),
-            lost_sent_ns: self.sent_before(under_way),
-            retransmitted: within,
-            round_trip_sends: until - start,
-            follows: true,
+            lost_sent_ns: self.sent_before(start),
+            retransmitted: seen.again[again].partition_point(is_within),
+            round_trip_sends: 0,
+            follows: false,
         }
+    }
+
+    /// The first send behind an event's answer, or the one with which the next event begins.
+    fn sent_until(&self, answered: usize, start: usize, bound: usize) -> usize {
+        let until_ns = self.ack_time(answered).min(self.send_time(bound));
+        let until = self.trace.send_ns.partition_point(|&time| time < until_ns);
+        until.max(start)
     }
 
     /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.
@@ -306,148 +300,8 @@ impl Finder<'_> {
         self.trace.ack_ns.get(ack).copied().unwrap_or(self.end_ns)
     }
 
-    /// Whether the ACK of everything released a window at once: a restarted sender has two segments to send then.
-    fn goes_on(&self, answered: usize, recover: i64) -> bool {
-        let Some(outstanding) = self.outstanding_after(answered) else {
-            return false;
-        };
-        self.seen.snd_una[answered] >= recover
-            && outstanding > AFTER_RESTART.get() * self.trace.smss
-    }
-
-    /// Whether nothing followed the ACK of everything for long: no data was left when the loss was repaired.
-    ///
-    /// A short segment may have waited for that ACK (RFC 9293 section 3.7.4), and is the end of what there was.
-    fn ran_out(&self, known: usize, recover: i64) -> bool {
-        let (trace, seen) = (self.trace, self.seen);
-        let over = seen.acked_at(known, recover);
-        let Some(&heard_ns) = trace.ack_ns.get(over) else {
-            return false;
-        };
-        let next = trace.send_ns.partition_point(|&time| time < heard_ns);
-        if next > 0 && seen.snd_max[next - 1] > recover {
-            return false;
-        }
-        let is_late = |&time: &i64| (time - heard_ns) as f64 > self.silence;
-        let is_short = next < trace.send_ns.len()
-            && trace.send_end[next] - trace.send_offset[next] < trace.smss;
-        trace
-            .send_ns
-            .get(next + usize::from(is_short))
-            .is_none_or(is_late)
-    }
-
-    /// Whether a partial ACK released the next hole and nothing else: RFC 6582 section 3.2 (5), with no data left.
-    ///
-    /// A sender that has gone back to one segment sends two then; offload makes them one of their length.
-    fn mends_one(&self, answered: usize, recover: i64) -> bool {
-        let (trace, seen) = (self.trace, self.seen);
-        let Some(&una) = seen.snd_una.get(answered).filter(|_| !trace.has_sack) else {
-            return false;
-        };
-        let heard_ns = trace.ack_ns[answered];
-        let before = trace.send_ns.partition_point(|&time| time < heard_ns);
-        let sent = seen.sends_before_next_ack[answered] as usize;
-        una + trace.smss < recover
-            && sent == before + 1
-            && seen.again_within(before, sent).len() == 1
-            && trace.send_offset[before] == una
-            && trace.send_end[before] - una <= trace.smss
-    }
-
-    /// Timeouts that were taken back, with those before them for which nothing had come either.
-    fn take_back(&self, found: &mut [LossEvent]) {
-        let mut bound = self.trace.send_ns.len();
-        let mut next: Option<(i64, i64)> = None;
-        for event in found.iter_mut().rev() {
-            let is_timeout = event.restarts && event.detected_by == DetectedBy::Rto;
-            let over_ns = match next.filter(|&(una, _)| una == event.una) {
-                Some((_, over_ns)) => Some(over_ns),
-                None => self.taken_back(event, bound),
-            };
-            next = None;
-            if let Some(over_ns) = over_ns.filter(|_| is_timeout) {
-                (event.restarts, event.detected_by) = (false, DetectedBy::Undone);
-                event.end_ns = event.end_ns.min(over_ns);
-                next = Some((event.una, over_ns));
-            }
-            bound = event.first_send;
-        }
-    }
-
-    /// When the sender learnt that nothing was lost; `None`: it did not, or what it did then does not show it.
-    ///
-    /// From the first answer on it sends again nothing of what the timer took for lost, and as much new data as is
-    /// acknowledged: half as much would be a window halved, and two segments one that was begun again.
-    fn taken_back(&self, event: &LossEvent, bound: usize) -> Option<i64> {
-        let (trace, seen) = (self.trace, self.seen);
-        let known = seen.acks_before_send[event.first_send] as usize;
-        let answered = seen.acked_at(known, event.una + 1);
-        let (&una, &heard_ns) = (seen.snd_una.get(answered)?, trace.ack_ns.get(answered)?);
-        let over = seen.acked_at(answered, event.recover);
-        let sent_by = |ack: usize| {
-            seen.sends_before_next_ack
-                .get(ack)
-                .map(|&sent| sent as usize)
-        };
-        let (from, until) = (
-            trace.send_ns.partition_point(|&left| left < heard_ns),
-            sent_by(over)?,
-        );
-        let is_whole = until <= bound
-            && until > from
-            && event.recover - una >= AFTER_RESTART.get() * trace.smss;
-        let again = seen.again_within(event.first_send + 1, until);
-        let is_again = seen.again[again]
-            .iter()
-            .any(|&send| trace.send_offset[send as usize] >= event.una);
-        let sent = seen.snd_max[until.checked_sub(1)?] - seen.snd_max[from.checked_sub(1)?];
-        let acked = seen.snd_una[over] - una;
-        (is_whole && !is_again && sent as f64 >= TAKEN_BACK_SHARE.get() * acked as f64)
-            .then_some(heard_ns)
-    }
-
-    /// Whether the receiver's window had no room for another segment from a retransmission to its answer.
-    fn is_shut(&self, start: usize, answered: usize, recover: i64) -> bool {
-        let known = (self.seen.acks_before_send[start] as usize).saturating_sub(1);
-        let rows = known..answered.min(self.trace.ack_ns.len());
-        let edge = rows.map(|ack| self.trace.ack_offset[ack] + self.trace.rwnd[ack]);
-        edge.max()
-            .is_some_and(|edge| recover + self.trace.smss > edge)
-    }
-
-    /// What was outstanding when all that an ACK released had been sent.
-    pub(super) fn outstanding_after(&self, ack: usize) -> Option<i64> {
-        let sent = *self.seen.sends_before_next_ack.get(ack)? as usize;
-        let top = self.seen.snd_max.get(sent.checked_sub(1)?)?;
-        Some(top - self.seen.snd_una[ack])
-    }
-
-    /// Whether the first answer released what a window of one segment gives, too little or too much for fast recovery.
-    ///
-    /// RFC 6582: a partial ACK asks for one segment, Tahoe sends two of those sent before. RFC 5681: after the last hole
-    /// half the window goes on, Tahoe has two segments to send.
-    fn goes_back(&self, answered: usize, recover: i64, flight: i64, is_blind: bool) -> bool {
-        let (trace, seen) = (self.trace, self.seen);
-        let Some(outstanding) = self.outstanding_after(answered) else {
-            return false;
-        };
-        if trace.has_sack {
-            return false;
-        }
-        let sent = seen.sends_before_next_ack[answered] as usize;
-        if seen.snd_una[answered] < recover {
-            let before = trace
-                .send_ns
-                .partition_point(|&time| time < trace.ack_ns[answered]);
-            return seen.again_within(before, sent).len() >= 2;
-        }
-        let has_more = sent < trace.send_ns.len();
-        has_more
-            && !is_blind
-            && 0 < outstanding
-            && outstanding <= 2 * trace.smss
-            && flight / 2 >= AFTER_RESTART.get() * trace.smss
+    fn send_time(&self, send: usize) -> i64 {
+        self.trace.send_ns.get(send).copied().unwrap_or(self.end_ns)
     }
 }
 
@@ -459,21 +313,6 @@ fn detected_by(is_silent: bool, dupacks: usize, has_sack: bool, is_last: bool) -
         (false, _) if dupacks >= DUP_THRESH.get() => DetectedBy::DupAck,
         (false, _) if dupacks > 0 => DetectedBy::Reordering,
         (false, _) => DetectedBy::Rto,
-    }
-}
-
-/// Whether the window fell to one segment, and whether that is sure.
-///
-/// After a timeout one segment is sent and its answer awaited. In fast recovery each duplicate ACK beyond half the window
-/// releases one segment more (RFC 5681 section 3.2 step 4; with SACK or PRR earlier), unless there were too few.
-fn restarts(window: i64, sends: usize, dupacks: usize, is_silent: bool) -> (bool, bool) {
-    if is_silent {
-        return (sends <= 3, sends <= 1 || sends > 3);
-    }
-    let expected = dupacks as i64 - (window + 1).div_euclid(2);
-    match sends {
-        0 | 1 => (expected >= 4, expected >= 4),
-        _ => (false, sends > 2),
     }
 }
 

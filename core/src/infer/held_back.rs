@@ -23,6 +23,17 @@ threshold!(HUGS_PART: i64 = 8, Count);
 // Growth by two doublings: an application's bursts do not follow the window's steps by chance for so long.
 threshold!(DOUBLED_TWICE: i64 = 4, Count);
 
+/// What the passes before found of a trace.
+#[derive(Clone, Copy)]
+pub struct SoFar<'a> {
+    pub trace: &'a Trace<'a>,
+    pub seen: &'a Sequence,
+    pub rtt: &'a RoundTrips,
+    pub events: &'a [LossEvent],
+    pub parts: &'a [Stretch],
+    pub flight: &'a [i64],
+}
+
 /// What held a sender back at each ACK, and what else bounds its window there.
 pub struct HeldBack {
     pub limited: Vec<Limit>,
@@ -38,14 +49,15 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    pub fn new(
-        trace: &Trace,
-        seen: &Sequence,
-        rtt: &RoundTrips,
-        events: &[LossEvent],
-        parts: &[Stretch],
-        flight: &[i64],
-    ) -> Self {
+    pub fn new(known: SoFar<'_>) -> Self {
+        let SoFar {
+            trace,
+            seen,
+            rtt,
+            events,
+            parts,
+            flight,
+        } = known;
         let exhausted = exhausted(trace, seen, rtt);
         let largest = largest_send(trace);
         let is_merged = largest > trace.smss;
@@ -66,8 +78,8 @@ impl HeldBack {
             grows: &grows(trace, parts, &starved),
             shut: &shut(trace, rtt, flight),
         };
-        let mut limited = free_limits(trace, seen, rtt, flight, &idle);
-        let drained = drained_to(trace, seen, events, flight, &limited, &exhausted);
+        let mut limited = free_limits(known, &idle);
+        let drained = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
         Self {
             limited,
@@ -81,6 +93,7 @@ impl HeldBack {
         }
     }
 }
+
 /// What speaks for a sender that had nothing to send, per ACK.
 struct Idle<'a> {
     held: &'a [i64],
@@ -92,13 +105,14 @@ struct Idle<'a> {
 }
 
 /// What limits the sender outside recovery.
-fn free_limits(
-    trace: &Trace,
-    seen: &Sequence,
-    rtt: &RoundTrips,
-    flight: &[i64],
-    idle: &Idle<'_>,
-) -> Vec<Limit> {
+fn free_limits(known: SoFar<'_>, idle: &Idle<'_>) -> Vec<Limit> {
+    let SoFar {
+        trace,
+        seen,
+        rtt,
+        flight,
+        ..
+    } = known;
     let (is_clocked, on_the_whole) = clocked(trace, seen, rtt);
     let rows = flight.iter().enumerate().map(|(ack, &now)| {
         let is_below = now + idle.slack < idle.held[ack];
@@ -176,18 +190,18 @@ pub fn largest_send(trace: &Trace) -> i64 {
 ///
 /// The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be when
 /// it sends again. No claim where the window was not its limit before, or no data was left to send.
-fn drained_to(
-    trace: &Trace,
-    seen: &Sequence,
-    events: &[LossEvent],
-    flight: &[i64],
-    limited: &[Limit],
-    exhausted: &[bool],
-) -> Vec<i64> {
+fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i64> {
+    let SoFar {
+        trace,
+        seen,
+        events,
+        flight,
+        ..
+    } = known;
     let mut found = vec![i64::MAX; flight.len()];
     for event in events {
-        let known = seen.acks_before_send[event.first_send] as usize;
-        let Some(first) = known.checked_sub(1) else {
+        let heard = seen.acks_before_send[event.first_send] as usize;
+        let Some(first) = heard.checked_sub(1) else {
             continue;
         };
         let before = limited[first.saturating_sub(event.dupacks)];

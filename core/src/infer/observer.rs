@@ -3,6 +3,7 @@
 use super::cycles::{InCycle, places};
 use super::events::loss_events;
 use super::flight::outstanding;
+use super::held_back::SoFar;
 use super::lost::{Losses, lost};
 use super::resent::repeats;
 use super::rtt::RoundTrips;
@@ -50,7 +51,14 @@ pub fn observe(trace: &Trace) -> Observed {
     drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight);
     let places = places(&sequence, &events, &stretches, &flight);
-    let windows = Windows::new(trace, &sequence, &rtt, &events, &stretches, &flight);
+    let windows = Windows::new(SoFar {
+        trace,
+        seen: &sequence,
+        rtt: &rtt,
+        events: &events,
+        parts: &stretches,
+        flight: &flight,
+    });
     let (limits, starved) = shares(&windows, trace, &sequence).unzip();
     Observed {
         sequence,

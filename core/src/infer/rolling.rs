@@ -4,6 +4,7 @@
 //! observer says of all rows until then. In a recovery that lasts for longer than is kept it errs.
 
 use super::before::{Before, Cut};
+use super::columns::{Columns, columns};
 use super::limits::Limit;
 use super::observer::{Observed, observe};
 use super::stretches::Begin;
@@ -16,17 +17,25 @@ const LEAST_KEPT: usize = 512;
 /// A recovery that leaves no place for a cut ends what is known when so many times as much has gathered.
 const MOST_TIMES: usize = 16;
 
-/// An ACK; `blocks` are its SACK blocks.
-#[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
-    pub time_ns: i64,
-    pub offset: i64,
-    pub rwnd: i64,
-    pub is_bare: bool,
-    pub sack_high: i64,
-    pub sacked: i64,
-    /// Left and right edges in turn.
-    pub edges: &'a [i64],
+columns! {
+    Sends of Sent {
+        time_ns: i64,
+        offset: i64,
+        end: i64,
+    }
+}
+
+columns! {
+    Acks of
+    /// An ACK, its blocks apart.
+    Heard {
+        time_ns: i64,
+        offset: i64,
+        rwnd: i64,
+        is_bare: bool,
+        sack_high: i64,
+        sacked: i64,
+    }
 }
 
 /// A sender after its last ACK; bytes. None: not known, or nothing bounds it.
@@ -52,15 +61,9 @@ pub struct Known {
 
 #[derive(Clone, Debug)]
 pub struct Rolling {
-    send_ns: Vec<i64>,
-    send_offset: Vec<i64>,
-    send_end: Vec<i64>,
-    ack_ns: Vec<i64>,
-    ack_offset: Vec<i64>,
-    rwnd: Vec<i64>,
-    is_bare: Vec<bool>,
-    sack_high: Vec<i64>,
-    sacked: Vec<i64>,
+    sends: Sends,
+    acks: Acks,
+    /// Where each ACK's SACK blocks begin in `sack_edges`, one more entry than ACKs.
     sack_first: Vec<i64>,
     sack_edges: Vec<i64>,
     before: Option<Before>,
@@ -72,15 +75,8 @@ pub struct Rolling {
 impl Default for Rolling {
     fn default() -> Self {
         Self {
-            send_ns: Vec::new(),
-            send_offset: Vec::new(),
-            send_end: Vec::new(),
-            ack_ns: Vec::new(),
-            ack_offset: Vec::new(),
-            rwnd: Vec::new(),
-            is_bare: Vec::new(),
-            sack_high: Vec::new(),
-            sacked: Vec::new(),
+            sends: Sends::default(),
+            acks: Acks::default(),
             sack_first: vec![0],
             sack_edges: Vec::new(),
             before: None,
@@ -92,37 +88,43 @@ impl Default for Rolling {
 
 impl Rolling {
     /// A segment left. A clock that goes back stands still.
-    pub fn send(&mut self, time_ns: i64, offset: i64, end: i64) {
-        self.now_ns = self.now_ns.max(time_ns);
-        self.send_ns.push(self.now_ns);
-        self.send_offset.push(offset);
-        self.send_end.push(end);
+    pub fn send(&mut self, sent: Sent) {
+        let time_ns = self.clock(sent.time_ns);
+        self.sends.push(Sent { time_ns, ..sent });
     }
 
-    pub fn ack(&mut self, heard: &Heard<'_>) {
-        self.now_ns = self.now_ns.max(heard.time_ns);
-        self.ack_ns.push(self.now_ns);
-        self.ack_offset.push(heard.offset);
-        self.rwnd.push(heard.rwnd);
-        self.is_bare.push(heard.is_bare);
-        self.sack_high.push(heard.sack_high);
-        self.sacked.push(heard.sacked);
-        self.sack_edges.extend_from_slice(heard.edges);
+    /// An ACK came; `edges` are its SACK blocks' left and right ones in turn.
+    pub fn ack(&mut self, heard: Heard, edges: &[i64]) {
+        let time_ns = self.clock(heard.time_ns);
+        self.acks.push(Heard { time_ns, ..heard });
+        self.sack_edges.extend_from_slice(edges);
         self.sack_first.push(self.sack_edges.len() as i64);
+    }
+
+    fn clock(&mut self, time_ns: i64) -> i64 {
+        self.now_ns = self.now_ns.max(time_ns);
+        self.now_ns
+    }
+
+    fn is_one_sided(&self) -> bool {
+        self.sends.time_ns.is_empty() || self.acks.time_ns.is_empty()
     }
 
     /// Rows that are kept.
     pub fn rows(&self) -> usize {
-        self.send_ns.len() + self.ack_ns.len()
+        self.sends.time_ns.len() + self.acks.time_ns.len()
     }
 
     /// Drops what is not needed any more, if there is enough of it to make it worth while.
     pub fn settle(&mut self, known: Known) {
-        if self.rows() < self.full_at || self.ack_ns.is_empty() || self.send_ns.is_empty() {
+        if self.is_one_sided() {
             // Of one direction alone nothing can be said.
-            if self.rows() > 2 * LEAST_KEPT && (self.ack_ns.is_empty() || self.send_ns.is_empty()) {
+            if self.rows() > 2 * LEAST_KEPT {
                 *self = Self::default();
             }
+            return;
+        }
+        if self.rows() < self.full_at {
             return;
         }
         let dsacks = self.trace(known, &[]).received_twice();
@@ -135,11 +137,9 @@ impl Rolling {
         let largest = seen.flight.iter().copied().max().unwrap_or(0) / known.smss.max(1);
         let windows = usize::try_from(2 * WINDOWS_KEPT * largest).unwrap_or(LEAST_KEPT);
         let kept = windows.max(LEAST_KEPT);
-        let share = self.ack_ns.len() as f64 / self.rows() as f64;
-        let most = self
-            .ack_ns
-            .len()
-            .saturating_sub((kept as f64 * share) as usize);
+        let acks = self.acks.time_ns.len();
+        let share = acks as f64 / self.rows() as f64;
+        let most = acks.saturating_sub((kept as f64 * share) as usize);
         let cut = seen.last_cut(&trace, most);
         let before = cut.and_then(|cut| Some((cut, seen.before(&trace, cut)?)));
         if let Some((cut, before)) = before {
@@ -154,17 +154,17 @@ impl Rolling {
 
     fn trace<'a>(&'a self, known: Known, dsacks: &'a [(i64, i64)]) -> Trace<'a> {
         Trace {
-            send_ns: &self.send_ns,
-            send_offset: &self.send_offset,
-            send_end: &self.send_end,
+            send_ns: &self.sends.time_ns,
+            send_offset: &self.sends.offset,
+            send_end: &self.sends.end,
             // A live tap is at the sender.
             fate: &[],
-            ack_ns: &self.ack_ns,
-            ack_offset: &self.ack_offset,
-            rwnd: &self.rwnd,
-            is_bare: &self.is_bare,
-            sack_high: &self.sack_high,
-            sacked: &self.sacked,
+            ack_ns: &self.acks.time_ns,
+            ack_offset: &self.acks.offset,
+            rwnd: &self.acks.rwnd,
+            is_bare: &self.acks.is_bare,
+            sack_high: &self.acks.sack_high,
+            sacked: &self.acks.sacked,
             sack_first: &self.sack_first,
             sack_edges: &self.sack_edges,
             dsacks,
@@ -178,20 +178,9 @@ impl Rolling {
 
     fn drop_before(&mut self, cut: Cut) {
         let edges = self.sack_first[cut.ack];
-        for column in [&mut self.send_ns, &mut self.send_offset, &mut self.send_end] {
-            column.drain(..cut.send);
-        }
-        for column in [
-            &mut self.ack_ns,
-            &mut self.ack_offset,
-            &mut self.rwnd,
-            &mut self.sack_high,
-            &mut self.sacked,
-            &mut self.sack_first,
-        ] {
-            column.drain(..cut.ack);
-        }
-        self.is_bare.drain(..cut.ack);
+        self.sends.drop_first(cut.send);
+        self.acks.drop_first(cut.ack);
+        self.sack_first.drain(..cut.ack);
         self.sack_edges.drain(..edges as usize);
         for first in &mut self.sack_first {
             *first -= edges;
@@ -200,7 +189,7 @@ impl Rolling {
 
     /// The sender as it is now; None: nothing was acknowledged yet, or nothing sent.
     pub fn now(&self, known: Known) -> Option<Now> {
-        if self.ack_ns.is_empty() || self.send_ns.is_empty() {
+        if self.is_one_sided() {
             return None;
         }
         let dsacks = self.trace(known, &[]).received_twice();

@@ -26,6 +26,7 @@ macro_rules! heard_columns {
         }
     };
 }
+#[cfg(feature = "python")]
 pub(crate) use heard_columns;
 
 macro_rules! heard {

@@ -4,12 +4,11 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
-use super::held_back::HeldBack;
+use super::columns::{Columns, columns};
+use super::held_back::{HeldBack, SoFar};
 use super::limits::Limit;
-use super::rtt::RoundTrips;
-use super::sequence::Sequence;
 use super::stretches::{Begin, Stretch};
-use super::trace::{LossEvent, Trace};
+use super::trace::Trace;
 use crate::threshold::threshold;
 
 /// Not known; in `cwnd_high`: nothing bounds it.
@@ -18,42 +17,44 @@ pub const UNKNOWN: i64 = -1;
 // An application that writes answers the ACK that it happens to write behind; a window at work answers ACK after ACK.
 threshold!(ANSWERS: i64 = 8, Acks);
 
-/// A row per ACK and per restart; bytes.
-#[derive(Clone, Debug, Default)]
-pub struct Windows {
-    pub time_ns: Vec<i64>,
-    pub cwnd: Vec<i64>,
-    pub cwnd_low: Vec<i64>,
-    pub cwnd_high: Vec<i64>,
-    pub ssthresh: Vec<i64>,
-    pub limited_by: Vec<Limit>,
-    /// Limited by its application, whatever the tap's place: its window had been emptied.
-    pub is_starved: Vec<bool>,
+columns! {
+    /// A row per ACK and per restart; bytes.
+    Windows of AtAck {
+        time_ns: i64,
+        cwnd: i64,
+        cwnd_low: i64,
+        cwnd_high: i64,
+        ssthresh: i64,
+        limited_by: Limit,
+        /// Limited by its application, whatever the tap's place: its window had been emptied.
+        is_starved: bool,
+    }
 }
 
 impl Windows {
-    pub fn new(
-        trace: &Trace,
-        seen: &Sequence,
-        rtt: &RoundTrips,
-        events: &[LossEvent],
-        parts: &[Stretch],
-        flight: &[i64],
-    ) -> Self {
-        let held_back = HeldBack::new(trace, seen, rtt, events, parts, flight);
+    pub fn new(known: SoFar<'_>) -> Self {
+        let SoFar {
+            trace,
+            seen,
+            events,
+            parts,
+            flight,
+            ..
+        } = known;
+        let held_back = HeldBack::new(known);
         let mut table = Self::with_capacity(flight.len() + events.len());
         let restarts = events
             .iter()
             .filter(|event| event.restarts)
             .filter_map(|event| {
-                let known = seen.acks_before_send[event.first_send] as usize;
-                Some((known.checked_sub(1)?, event))
+                let heard = seen.acks_before_send[event.first_send] as usize;
+                Some((heard.checked_sub(1)?, event))
             });
         let mut restarts = restarts.peekable();
         let thresholds = thresholds(trace, flight.len(), parts, &held_back.exhausted);
         let mut work = Work::new(trace);
         for (ack, &now) in flight.iter().enumerate() {
-            let (cwnd, high) = work.next(trace, seen, &held_back, ack, now);
+            let (cwnd, high) = work.next(known, &held_back, ack);
             let limit = held_back.limited[ack];
             let row = AtAck {
                 time_ns: trace.ack_ns[ack],
@@ -85,39 +86,6 @@ impl Windows {
         }
         table
     }
-
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            time_ns: Vec::with_capacity(rows),
-            cwnd: Vec::with_capacity(rows),
-            cwnd_low: Vec::with_capacity(rows),
-            cwnd_high: Vec::with_capacity(rows),
-            ssthresh: Vec::with_capacity(rows),
-            limited_by: Vec::with_capacity(rows),
-            is_starved: Vec::with_capacity(rows),
-        }
-    }
-
-    fn push(&mut self, row: AtAck) {
-        self.time_ns.push(row.time_ns);
-        self.cwnd.push(row.cwnd);
-        self.cwnd_low.push(row.cwnd_low);
-        self.cwnd_high.push(row.cwnd_high);
-        self.ssthresh.push(row.ssthresh);
-        self.limited_by.push(row.limited_by);
-        self.is_starved.push(row.is_starved);
-    }
-}
-
-#[derive(Clone, Copy)]
-struct AtAck {
-    time_ns: i64,
-    cwnd: i64,
-    cwnd_low: i64,
-    cwnd_high: i64,
-    ssthresh: i64,
-    limited_by: Limit,
-    is_starved: bool,
 }
 
 /// The window as it was last seen at work.
@@ -134,29 +102,17 @@ impl Work {
     }
 
     /// After the ACKs before number `until`.
-    pub fn until(
-        trace: &Trace,
-        seen: &Sequence,
-        held_back: &HeldBack,
-        flight: &[i64],
-        until: usize,
-    ) -> Self {
-        let mut work = Self::new(trace);
-        for (ack, &now) in flight.iter().enumerate().take(until) {
-            work.next(trace, seen, held_back, ack, now);
+    pub fn until(known: SoFar<'_>, held_back: &HeldBack, until: usize) -> Self {
+        let mut work = Self::new(known.trace);
+        for ack in 0..until {
+            work.next(known, held_back, ack);
         }
         work
     }
 
-    /// The next ACK, with `now` outstanding: the window's value, and its upper bound.
-    fn next(
-        &mut self,
-        trace: &Trace,
-        seen: &Sequence,
-        held_back: &HeldBack,
-        ack: usize,
-        now: i64,
-    ) -> (i64, i64) {
+    /// The next ACK: the window's value, and its upper bound.
+    fn next(&mut self, known: SoFar<'_>, held_back: &HeldBack, ack: usize) -> (i64, i64) {
+        let now = known.flight[ack];
         let (limit, is_exhausted) = (held_back.limited[ack], held_back.exhausted[ack]);
         let is_idle = limit == Limit::Application || (limit == Limit::Recovery && is_exhausted);
         if !is_idle {
@@ -171,7 +127,7 @@ impl Work {
         let is_bound = matches!(limit, Limit::Cwnd | Limit::Recovery) && !is_exhausted;
         let high = match limit {
             _ if !is_bound => UNKNOWN,
-            Limit::Cwnd => self.shown.high(trace, seen, held_back, ack, now),
+            Limit::Cwnd => self.shown.high(known, held_back, ack),
             _ => now + held_back.room,
         };
         if limit != Limit::Cwnd || !is_bound {
@@ -203,15 +159,8 @@ impl Default for Shown {
 impl Shown {
     /// A window at work answers each ACK with new segments: where one released nothing, the sender had nothing to send,
     /// and its window is what it was, or larger by what was acknowledged (RFC 5681 section 3.1).
-    ///
-    fn high(
-        &mut self,
-        trace: &Trace,
-        seen: &Sequence,
-        held_back: &HeldBack,
-        ack: usize,
-        now: i64,
-    ) -> i64 {
+    fn high(&mut self, known: SoFar<'_>, held_back: &HeldBack, ack: usize) -> i64 {
+        let (trace, seen, now) = (known.trace, known.seen, known.flight[ack]);
         let room = held_back.room;
         // As much is outstanding as the window was seen to allow.
         let is_filled = now + held_back.slack >= held_back.held[ack];

@@ -8,15 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 
-use super::simulate::Simulation;
-use crate::capture::FileFormat;
+use super::simulation::Simulation;
+use super::tapped::{BLOCK, file_format};
 use crate::scenario::Scenario;
 use crate::simulate::capture_file::{CaptureFile, Kept};
 use crate::simulate::{Outlet, Output};
 use crate::wire::Segment;
-
-/// Capture files are written in blocks of this many bytes.
-pub const BLOCK: usize = 1 << 18;
 
 /// A file for each tap, and whom to tell of the tables.
 pub struct Files {
@@ -90,16 +87,11 @@ impl Outlet for Files {
         let Some(on_piece) = &self.on_piece else {
             return;
         };
-        let piece = Simulation::new(self.scenario.clone(), piece);
+        let piece = Simulation {
+            scenario: self.scenario.clone(),
+            output: piece,
+        };
         let told = Python::attach(|py| on_piece.call1(py, (piece,)).map(drop));
         self.keep(told);
-    }
-}
-
-pub fn file_format(is_pcapng: bool) -> FileFormat {
-    if is_pcapng {
-        FileFormat::Pcapng
-    } else {
-        FileFormat::PcapNanos
     }
 }

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::capture::told;
+use super::run_tables::{column, node_row, queue_table};
 use super::scenario::scenario_of;
-use super::simulate::{column, node_row, queue_table};
 use crate::capture::{self, FileFormat, Reader};
 use crate::replay::{self, Carrier, Counts, Failed, NO_PAIR, Pair, Sides, Sink, Way};
 use crate::simulate::NodeTotals;

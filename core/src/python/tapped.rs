@@ -9,11 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::capture::{Capture, wanted};
-use super::outlet::{BLOCK, file_format};
+use crate::capture::FileFormat;
 use crate::connection::{Followed, Table};
 use crate::simulate::capture_file::{Kept, write_capture};
 use crate::simulate::taps::Seen;
 use crate::wire::{DecodeCounts, Segment, TcpFlags};
+
+/// Capture files are written in blocks of this many bytes.
+pub const BLOCK: usize = 1 << 18;
 
 /// Every packet with its numbers on the wire: a dict of columns.
 pub fn packets<'py>(py: Python<'py>, taps: &dyn Seen, tap: usize) -> PyResult<Bound<'py, PyDict>> {
@@ -114,4 +117,12 @@ pub fn write(
         .map(drop)
     })?;
     Ok(())
+}
+
+pub fn file_format(is_pcapng: bool) -> FileFormat {
+    if is_pcapng {
+        FileFormat::Pcapng
+    } else {
+        FileFormat::PcapNanos
+    }
 }

@@ -1,0 +1,127 @@
+//! Whether a sender went back to one segment (Tahoe, and everybody after a timeout), by what it sent when it was answered.
+
+use super::events::Finder;
+use crate::threshold::threshold;
+
+// Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
+threshold!(pub(super) AFTER_RESTART: i64 = 4, Segments);
+
+/// Whether the window fell to one segment, and whether that is sure.
+///
+/// After a timeout one segment is sent and its answer awaited. In fast recovery each duplicate ACK beyond half the window
+/// releases one segment more (RFC 5681 section 3.2 step 4; with SACK or PRR earlier), unless there were too few.
+pub(super) fn restarts_by_count(
+    window: i64,
+    sends: usize,
+    dupacks: usize,
+    is_silent: bool,
+) -> (bool, bool) {
+    if is_silent {
+        return (sends <= 3, sends <= 1 || sends > 3);
+    }
+    let expected = dupacks as i64 - (window + 1).div_euclid(2);
+    match sends {
+        0 | 1 => (expected >= 4, expected >= 4),
+        _ => (false, sends > 2),
+    }
+}
+
+impl Finder<'_> {
+    /// Whether the ACK of everything released a window at once: a restarted sender has two segments to send then.
+    pub(super) fn goes_on(&self, answered: usize, recover: i64) -> bool {
+        let Some(outstanding) = self.outstanding_after(answered) else {
+            return false;
+        };
+        self.seen.snd_una[answered] >= recover
+            && outstanding > AFTER_RESTART.get() * self.trace.smss
+    }
+
+    /// Whether nothing followed the ACK of everything for long: no data was left when the loss was repaired.
+    ///
+    /// A short segment may have waited for that ACK (RFC 9293 section 3.7.4), and is the end of what there was.
+    pub(super) fn ran_out(&self, known: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let over = seen.acked_at(known, recover);
+        let Some(&heard_ns) = trace.ack_ns.get(over) else {
+            return false;
+        };
+        let next = trace.send_ns.partition_point(|&time| time < heard_ns);
+        if next > 0 && seen.snd_max[next - 1] > recover {
+            return false;
+        }
+        let is_late = |&time: &i64| (time - heard_ns) as f64 > self.silence;
+        let is_short = next < trace.send_ns.len()
+            && trace.send_end[next] - trace.send_offset[next] < trace.smss;
+        trace
+            .send_ns
+            .get(next + usize::from(is_short))
+            .is_none_or(is_late)
+    }
+
+    /// Whether a partial ACK released the next hole and nothing else: RFC 6582 section 3.2 (5), with no data left.
+    ///
+    /// A sender that has gone back to one segment sends two then; offload makes them one of their length.
+    pub(super) fn mends_one(&self, answered: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let Some(&una) = seen.snd_una.get(answered).filter(|_| !trace.has_sack) else {
+            return false;
+        };
+        let heard_ns = trace.ack_ns[answered];
+        let before = trace.send_ns.partition_point(|&time| time < heard_ns);
+        let sent = seen.sends_before_next_ack[answered] as usize;
+        una + trace.smss < recover
+            && sent == before + 1
+            && seen.again_within(before, sent).len() == 1
+            && trace.send_offset[before] == una
+            && trace.send_end[before] - una <= trace.smss
+    }
+
+    /// Whether the receiver's window had no room for another segment from a retransmission to its answer.
+    pub(super) fn is_shut(&self, start: usize, answered: usize, recover: i64) -> bool {
+        let known = (self.seen.acks_before_send[start] as usize).saturating_sub(1);
+        let rows = known..answered.min(self.trace.ack_ns.len());
+        let edge = rows.map(|ack| self.trace.ack_offset[ack] + self.trace.rwnd[ack]);
+        edge.max()
+            .is_some_and(|edge| recover + self.trace.smss > edge)
+    }
+
+    /// What was outstanding when all that an ACK released had been sent.
+    pub(super) fn outstanding_after(&self, ack: usize) -> Option<i64> {
+        let sent = *self.seen.sends_before_next_ack.get(ack)? as usize;
+        let top = self.seen.snd_max.get(sent.checked_sub(1)?)?;
+        Some(top - self.seen.snd_una[ack])
+    }
+
+    /// Whether the first answer released what a window of one segment gives, too little or too much for fast recovery.
+    ///
+    /// RFC 6582: a partial ACK asks for one segment, Tahoe sends two of those sent before. RFC 5681: after the last hole
+    /// half the window goes on, Tahoe has two segments to send.
+    pub(super) fn goes_back(
+        &self,
+        answered: usize,
+        recover: i64,
+        flight: i64,
+        is_blind: bool,
+    ) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let Some(outstanding) = self.outstanding_after(answered) else {
+            return false;
+        };
+        if trace.has_sack {
+            return false;
+        }
+        let sent = seen.sends_before_next_ack[answered] as usize;
+        if seen.snd_una[answered] < recover {
+            let before = trace
+                .send_ns
+                .partition_point(|&time| time < trace.ack_ns[answered]);
+            return seen.again_within(before, sent).len() >= 2;
+        }
+        let has_more = sent < trace.send_ns.len();
+        has_more
+            && !is_blind
+            && 0 < outstanding
+            && outstanding <= 2 * trace.smss
+            && flight / 2 >= AFTER_RESTART.get() * trace.smss
+    }
+}
