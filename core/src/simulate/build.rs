@@ -1,6 +1,7 @@
 //! From a scenario to paths and controls.
 
-use super::Logs;
+use super::controls::Controls;
+use super::record::Logs;
 use crate::congestion::{Control, Counting};
 use crate::network::{CoDel, Discipline, Instant, Limit, Link, Node, Path, Traveller};
 use crate::scenario::{BufferUnit, ControlSpec, NodeSpec, Queue, Scenario};
@@ -62,4 +63,16 @@ pub fn control(sender: &ControlSpec, counting: Counting) -> Box<dyn Control> {
     sender
         .window
         .under(sender.slow_start, &sender.parameters, counting)
+}
+
+impl Controls<'_> {
+    /// The control of a connection: its own, or the built-in one.
+    pub(super) fn take(&mut self, connection: usize, scenario: &Scenario) -> Box<dyn Control> {
+        let counting = Counting {
+            profile: scenario.profile,
+            segment_bytes: scenario.path.packet_bytes,
+        };
+        let own = self.own.get_mut(connection).and_then(Option::take);
+        own.unwrap_or_else(|| control(&scenario.connections[connection].control, counting))
+    }
 }

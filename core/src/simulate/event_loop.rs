@@ -1,10 +1,11 @@
 //! The event loop of both profiles: what is due next happens at its time, until the run ends.
 
+use super::build;
+use super::controls::Controls;
 use super::io::{Carried, Io};
 use super::output::Output;
 use super::record::{Recorder, Totals};
 use super::taps::Taps;
-use super::{Controls, build};
 use crate::network::{Instant, Random, Schedule, Stamp};
 use crate::scenario::Scenario;
 

@@ -1,8 +1,9 @@
 //! What every event may touch besides its own connection: the paths, the schedule, the books.
 
+use super::controls::Controls;
+use super::output::Output;
 use super::record::{DropRow, EventKind, EventRow, Place, Recorder};
 use super::taps::{Captured, Taps};
-use super::{Controls, Output};
 use crate::network::{DropReason, Instant, Observer, Path, Random, Schedule, Stamp, Traveller};
 use crate::scenario::Scenario;
 
@@ -136,7 +137,8 @@ impl<I: Instant, P: Carried + Send + Sync + std::fmt::Debug + 'static> Io<I, P> 
             return;
         };
         let now_ns = self.now.to_ns();
-        self.taps.pass_on(now_ns, *outlet);
+        self.taps
+            .pass_on(now_ns, |tap, rows| outlet.packets(tap, rows));
         // For a connection's ports and first numbers.
         let ends: Taps<P> = Taps::new(scenario);
         outlet.piece(Output::piece(
@@ -153,7 +155,8 @@ impl<I: Instant, P: Carried + Send + Sync + std::fmt::Debug + 'static> Io<I, P> 
     pub fn finish_taps(&mut self, scenario: &Scenario, controls: &mut Controls) {
         self.taps.finish(scenario.duration_ns());
         if let Some(outlet) = &mut controls.outlet {
-            self.taps.pass_on(i64::MAX, *outlet);
+            self.taps
+                .pass_on(i64::MAX, |tap, rows| outlet.packets(tap, rows));
         }
     }
 }

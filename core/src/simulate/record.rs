@@ -1,10 +1,10 @@
 //! What a run leaves behind: truth, losses, drops, queues and, if asked for, every event.
 
-use super::Logs;
 use crate::congestion::Values;
 use crate::infer::{Cycles, Moment};
 use crate::network::{DropReason, Instant, Stamp};
 use crate::recovery::{BoardCounts, DetectedBy};
+use crate::scenario::Scenario;
 
 /// What a sender is doing, as in Linux's and this project's truth files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,6 +137,31 @@ pub struct ControlValues {
     pub names: Vec<&'static str>,
     /// Row after row.
     pub values: Vec<f64>,
+}
+
+/// What a run writes down besides its totals, losses and drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logs {
+    /// ns-style rows (send, arrive, drop, `start_tx`, recv): large.
+    pub events: bool,
+    /// cwnd, ssthresh, flight and state at every change; the queues in bins.
+    pub truth: bool,
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self {
+            events: false,
+            truth: true,
+        }
+    }
+}
+
+impl Logs {
+    /// Whether packets are kept on their way, not only counted.
+    pub fn is_watched(self, scenario: &Scenario) -> bool {
+        self.events || !scenario.taps.is_empty()
+    }
 }
 
 /// Columns in order of time, except drops and events, which are sorted at the end: a packet's way is worked out when

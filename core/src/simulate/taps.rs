@@ -5,7 +5,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Outlet;
 use crate::scenario::{NodeSpec, Scenario};
 use crate::wire::{Endpoint, Segment};
 
@@ -196,7 +195,11 @@ impl<P: Captured> Taps<P> {
     }
 
     /// Passes on what no row can come before any more, at this time of the event loop: each tap's in order of time.
-    pub fn pass_on(&mut self, now_ns: i64, outlet: &mut dyn Outlet) {
+    pub fn pass_on(
+        &mut self,
+        now_ns: i64,
+        mut give: impl FnMut(usize, &mut dyn Iterator<Item = (i64, Segment)>),
+    ) {
         let before_ns = now_ns.saturating_sub(self.behind_ns);
         for (number, tap) in self.taps.iter_mut().enumerate() {
             // Stable, as in `finish`: nothing at the time of a row that is passed on is still to come.
@@ -206,7 +209,7 @@ impl<P: Captured> Taps<P> {
             let (ends, packet_bytes) = (&self.ends, self.packet_bytes);
             let mut rows =
                 rows.map(|(time_ns, packet)| (time_ns, packet.segment(ends, packet_bytes)));
-            outlet.packets(number, &mut rows);
+            give(number, &mut rows);
         }
     }
 

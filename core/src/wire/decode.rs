@@ -156,7 +156,7 @@ impl Decoder {
     }
 
     /// The segment of a packet of the usual form, by a way five times as short; others are left to `decode`.
-    #[inline]
+    #[inline(always)]
     pub fn decode_plain(&mut self, link_type: u16, data: &[u8]) -> Option<Plain> {
         let plain = Plain::new(link_type, data)?;
         self.counts.packets += 1;

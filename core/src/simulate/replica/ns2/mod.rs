@@ -26,10 +26,11 @@ use crate::congestion::State;
 use crate::network::{Instant, Seconds, Stamp};
 use crate::recovery::Recovery;
 use crate::scenario::Scenario;
+use crate::simulate::controls::Controls;
 use crate::simulate::event_loop::Simulated;
 use crate::simulate::record::{EventKind, Known, Place, SenderState, Totals, TruthRow};
 use crate::simulate::timer::Timer;
-use crate::simulate::{Controls, packet_counting, writes};
+use crate::simulate::{packet_counting, writes};
 
 // A connection's sources of events; the last are ACKs on their own last stretch.
 const RTO: usize = 0;

@@ -14,7 +14,7 @@ use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos, Stamp, Traveller};
 use crate::recovery::{Arrived, Expired, Options, Outgoing, Rto, Sender};
 use crate::scenario::Scenario;
-use crate::simulate::Controls;
+use crate::simulate::controls::Controls;
 use crate::simulate::event_loop::Simulated;
 use crate::simulate::record::{EventKind, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
