@@ -368,7 +368,7 @@ impl Sender {
             rack.begin_ack();
         }
         let (snd_una, recover) = (self.snd_una, self.recover);
-        let mut has_original = false;
+        let (mut has_original, mut has_again) = (false, false);
         let mut hear = |start: u64, end: u64| {
             let first = self.sent.partition_point(|sent| sent.end <= start);
             let segments = self.sent.iter().skip(first);
@@ -388,6 +388,7 @@ impl Sender {
                     delivery.on_delivered(now_ns, bytes - heard, sent);
                 }
                 has_original |= sent.end <= recover && !sent.is_retransmitted;
+                has_again |= sent.is_retransmitted;
                 if sent.end > arrived.ack && !sent.is_retransmitted {
                     self.sacked_sent_ns = self.sacked_sent_ns.max(Some(sent.at_ns));
                 }
@@ -403,7 +404,8 @@ impl Sender {
                 at = next;
             }
         }
-        has_original
+        // Without SACK what lies behind a segment sent again may have come before it, and says nothing.
+        has_original && (self.has_pipe() || !has_again)
     }
 
     /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
@@ -637,3 +639,5 @@ impl Sender {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod undo_tests;

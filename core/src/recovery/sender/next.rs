@@ -39,6 +39,10 @@ impl Sender {
         if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
             return self.may_send_by_pipe();
         }
+        let probe = (self.frto == Frto::Probing).then(|| self.next_of_frto());
+        if let Some((start, end)) = probe.flatten() {
+            return Some(new(start, end));
+        }
         let (start, end) = self.next_segment()?;
         let (outstanding, window) = if self.owns_window
             || self.recovers_by_duplicates()
@@ -171,7 +175,10 @@ impl Sender {
 
     /// The segment at `snd_nxt`: new, or again after a timeout.
     pub(super) fn next_segment(&self) -> Option<(u64, u64)> {
-        let start = self.snd_nxt;
+        self.segment_from(self.snd_nxt)
+    }
+
+    pub(super) fn segment_from(&self, start: u64) -> Option<(u64, u64)> {
         let mut end = self.written.min(start + self.options.smss);
         if start < self.snd_max {
             end = end.min(self.snd_max);

@@ -6,10 +6,10 @@ use super::{Arrived, Options, Outgoing, Phase, Recovery, Sender};
 use crate::congestion::{self, Counting, Parameters, Profile, State, WINDOWS};
 use crate::recovery::Rto;
 
-const SMSS: u64 = 1000;
-const RTT_NS: i64 = 40_000_000;
+pub(super) const SMSS: u64 = 1000;
+pub(super) const RTT_NS: i64 = 40_000_000;
 
-fn sender(recovery: Recovery, window: &str) -> Sender {
+pub(super) fn sender(recovery: Recovery, window: &str) -> Sender {
     let options = Options {
         is_linux: false,
         recovery,

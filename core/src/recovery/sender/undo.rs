@@ -1,8 +1,6 @@
 //! Linux takes a reduction back when it learns that nothing was lost: by an echoed timestamp from before the first
 //! retransmission (Eifel, RFC 3522 and RFC 4015), by D-SACKs for all that was sent again (RFC 3708), by the arrival of
-//! what a timeout took for lost and nobody sent again (F-RTO, RFC 5682 section 3.1).
-//!
-//! Omitted: F-RTO's probe with new data (step 2b) without SACK.
+//! what a timeout took for lost and nobody sent again (F-RTO, RFC 5682 sections 2.1 and 3.1).
 
 use super::{Arrived, Phase, Sender};
 
@@ -21,7 +19,7 @@ pub(super) struct Before {
     untold: Option<u64>,
 }
 
-/// RFC 5682 section 3.1.
+/// RFC 5682 sections 2.1 (without SACK) and 3.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Frto {
     #[default]
@@ -115,15 +113,27 @@ impl Sender {
         self.frto = if is_asked { Frto::Waiting } else { Frto::Off };
     }
 
-    /// RFC 5682 section 3.1, steps 2 and 3, for an ACK that takes nothing back.
+    /// RFC 5682 steps 2 and 3, for an ACK that takes nothing back.
     pub(super) fn follow_frto(&mut self, newly_acked: u64, is_news: bool) {
         let has_sent_new = self.snd_nxt > self.recover;
+        let was_probing = self.frto == Frto::Probing;
         self.frto = match self.frto {
             Frto::Waiting if self.phase != Phase::Loss => Frto::Off,
-            Frto::Waiting if newly_acked > 0 && !has_sent_new && self.has_pipe() => Frto::Probing,
+            Frto::Waiting if newly_acked > 0 && !has_sent_new => Frto::Probing,
             Frto::Waiting if !(has_sent_new && is_news) => Frto::Waiting,
             _ => Frto::Off,
         };
+        if was_probing && self.phase == Phase::Loss && !self.has_pipe() {
+            // Step 3a: the loss was one. What is sent again begins at the ACK, as before the probe.
+            self.snd_nxt = self.snd_una;
+        }
+    }
+
+    /// Section 2.1 step 2b: new data above all that was sent, as many as the window after the first ACK holds.
+    pub(super) fn next_of_frto(&self) -> Option<(u64, u64)> {
+        let next = self.segment_from(self.snd_max)?;
+        let probes = self.snd_max - self.recover + (next.1 - next.0);
+        (probes <= self.cwnd() && next.1 <= self.right_edge()).then_some(next)
     }
 
     /// The windows as they were, or as they have become (RFC 4015 section 3.2).
