@@ -26,6 +26,8 @@ pub struct Rto {
 
 /// Differs: the timeout is the smoothed round trip and the largest deviation of the last round trips, the least timeout
 /// being the least deviation; what is faster than expected counts for an eighth (`tcp_rtt_estimator`).
+/// Omitted: its timers' wheel, by which they go off up to an eighth later: that hangs on the host's tick (HZ, 1 to 10 ms),
+/// of which nothing on the wire tells.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linux {
     /// Four deviations, and the most of them within this round trip.
