@@ -19,6 +19,7 @@ from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_toget
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
 SAME_QUEUE_SHARE = 0.25
@@ -233,30 +234,37 @@ def _product(base: Estimate, pps: Estimate) -> Estimate:
 def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool:
     """Whether two flows' round trips differ by a constant while both last: they wait in one queue."""
     rows, samples = seen.timeline.rtt
-    places, found = other.timeline.rtt
-    if len(samples) < ENOUGH_SAMPLES or len(found) < ENOUGH_SAMPLES:
+    if len(samples) < ENOUGH_SAMPLES or len(other.timeline.rtt[1]) < ENOUGH_SAMPLES:
         return False
-    times, known = seen.timeline.ack_ns[rows], other.timeline.ack_ns[places]
-    both = (times >= known[0]) & (times <= known[-1])
+    found = _beside(other, seen.timeline.ack_ns[rows])
+    both = ~np.isnan(found)
     if np.count_nonzero(both) < ENOUGH_SAMPLES:
         return False
     low, high = np.percentile(samples[both], [10, 90])
-    left, right = np.percentile(samples[both] - np.interp(times[both], known, found), [25, 75])
+    left, right = np.percentile(samples[both] - found[both], [25, 75])
     return bool(right - left < SAME_QUEUE_SHARE * (high - low))
+
+
+def _beside(other: Reconstruction, times: Ints) -> Floats:
+    """Another flow's round trips at these times; NaN where nothing of it that was timed was on the path."""
+    places, found = other.timeline.rtt
+    known = other.timeline.ack_ns[places]
+    after = np.searchsorted(known, times)
+    within = (after > 0) & (after < len(known))
+    after = np.minimum(after, len(known) - 1)
+    under_way = within & (known[after] - found[after] <= times)
+    return np.where(under_way, np.interp(times, known, found), np.nan)
 
 
 def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:
     """The queue that stood at this flow's least round trip, by what the other flows met at the same time.
 
     Their way may be longer; what counts is by how much their round trips exceed their own least then. Errs low where
-    they have never met an empty queue either, high by a packet or two (their own).
+    they have never met an empty queue either, or had nothing on the path; high by a packet or two (their own).
     """
     rows, samples = seen.timeline.rtt
     times = seen.timeline.ack_ns[rows[samples <= 1.02 * samples.min()]]
     met = np.zeros(len(times))
     for other in others:
-        places, found = other.timeline.rtt
-        if len(found):
-            known = other.timeline.ack_ns[places]
-            met = np.maximum(met, np.interp(times, known, found - found.min(), left=0.0, right=0.0))
+        met = np.fmax(met, _beside(other, times) - other.timeline.rtt[1].min())
     return int(met.min())

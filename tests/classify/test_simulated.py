@@ -92,6 +92,21 @@ def test_flows_of_one_queue_tell_each_other_of_it() -> None:
         assert path.bottleneck_bps.value == pytest.approx(7e6, rel=0.01)
 
 
+def test_a_flow_that_pauses_tells_nothing_of_the_queue_meanwhile() -> None:
+    """Bursts of the other flow fill the queue at 0 s and at 5 s; in between this one meets its own, and none at first."""
+    path = Path(nodes=(Node(rate_bps=4e6, buffer=2000, delay_s=0.02, drop_packets=(450,)),), return_delay_s=0.02)
+    linux = Control(recovery="sack", window="reno-linux", stack="linux", initial_window=10)
+    control, receiver = replace(linux, slow_start_after_idle=False), Receiver(rwnd=3_000_000)
+    bursts = Application(kind="schedule", writes=((0.0, 580_000), (5.0, 580_000)))
+    senders = (
+        Connection(start_s=2.0, control=control, receiver=receiver),
+        Connection(control=control, receiver=receiver, application=bursts),
+    )
+    done = simulate(Scenario(path=path, connections=senders, duration_s=9.0, profile="rfc"))
+    for judged in classify(done.capture(tap="sender")):
+        assert judged.path.base_rtt_s.value == pytest.approx(0.043, rel=0.01)
+
+
 def test_a_flow_of_another_path_tells_nothing() -> None:
     """Two flows at the same time, each with a queue of its own."""
     capture = two_flows().capture(tap="sender")
