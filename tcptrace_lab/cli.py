@@ -33,6 +33,9 @@ COMMANDS: dict[str, str] = {
     "score": "compare a reconstruction with the truth beside a capture",
 }
 
+# As a shell has it: 128 and the signal's number.
+INTERRUPTED = 130
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
@@ -54,7 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _complain(f"{error.filename}: {reason(error)}" if error.filename else reason(error))
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+    except ImportError as error:
+        # An interrupt within a library's own initialization is told as its failure.
+        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise
+        return INTERRUPTED
     return status
 
 

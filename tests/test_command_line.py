@@ -129,3 +129,20 @@ def test_a_reader_that_leaves_is_no_answer() -> None:
         process.stdout.close()
         assert process.wait(60) == 0
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("told", [KeyboardInterrupt(), None])
+def test_an_interrupt_while_a_library_is_loaded_is_an_interrupt(
+    told: BaseException | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library in C says that it could not be initialized; a library that is broken still says so."""
+
+    def loads(_: object) -> int:
+        raise ImportError("initialization failed") from told
+
+    monkeypatch.setattr("tcptrace_lab.commands.columns.run", loads)
+    if told is None:
+        with pytest.raises(ImportError):
+            main(["columns"])
+    else:
+        assert main(["columns"]) == 130
