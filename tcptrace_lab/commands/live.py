@@ -54,8 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     with capturing(arguments.interface, bpf=arguments.bpf) as stream:
         watcher = watch_files([stream], name=arguments.interface)
         watch = Watch(watcher, arguments.interface, count=arguments.count, duration_s=arguments.duration)
-        if arguments.lines or arguments.json or not console.is_terminal:
-            _until_stopped(watch, JsonLines() if arguments.lines else Silent())
+        if arguments.lines:
+            watcher.observe()
+            _until_stopped(watch, JsonLines())
+        elif arguments.json or not console.is_terminal:
+            _until_stopped(watch, Silent())
         else:
             watcher.observe()
             with screen(console) as view:

@@ -3,7 +3,8 @@
     $ tcpdump -i eth0 -U -w - tcp | tcptrace-lab watch -
     $ tcptrace-lab watch --follow ring.pcap
 
-On a terminal a table with keys; in a pipe (or with --json) a line of JSON for each event:
+On a terminal a table with keys; in a pipe (or with --json) a line of JSON for each event, with the sender's windows as the
+observer has them then, and at the end the verdicts:
 
     $ tcptrace-lab watch captures/short_reno.pcap.gz | head -2
 """
@@ -101,11 +102,11 @@ def follow(arguments: argparse.Namespace, watch: Watch, again: str | None) -> in
         from tcptrace_lab.errors import LabError
 
         raise LabError("--step: wants a terminal, for its keys")
+    watch.watcher.observe()
     try:
         if is_json:
             watch.run(JsonLines())
         else:
-            watch.watcher.observe()
             with screen(console) as view:
                 watch.run(view)
     except KeyboardInterrupt:

@@ -95,17 +95,9 @@ class Watch:
 
     def events(self) -> Iterator[dict[str, Any]]:
         """What happened since the last call."""
-        for time_ns, connection, sender, receiver, kind, flight in self.watcher.events():
-            first_ns = self.watcher.position()[1] or time_ns
-            yield {
-                "time_s": (time_ns - first_ns) / 1e9,
-                "time_ns": time_ns,
-                "connection": connection,
-                "event": kind,
-                "from": sender,
-                "to": receiver,
-                "flight": flight,
-            }
+        for event in self.watcher.events():
+            first_ns = self.watcher.position()[1] or event["time_ns"]
+            yield {"time_s": (event["time_ns"] - first_ns) / 1e9, **event}
 
     def seen(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[int, Seen]:
         """What the observer says of these rows of `watcher.connections`, by id. Senders that have to be rebuilt: the

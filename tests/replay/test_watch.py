@@ -273,6 +273,23 @@ def test_on_the_way_the_observer_says_what_it_says_of_all_packets_until_then(fil
             assert told == observed(whole[row["id"]].reconstruct()), watcher.position()
 
 
+def test_an_event_carries_what_the_observer_says_then() -> None:
+    """Also without a terminal: the windows at each loss and recovery are those of all packets until then."""
+    watcher = _core.Watcher("x", [str(CAPTURES / "two_reno.pcap.gz")], False, True)
+    watcher.observe()
+    watch = Watch(watcher, "x")
+    told = 0
+    while told < 12 and watcher.advance(NEVER_NS, NEVER_NS, True, 5.0) != "ended":
+        for event in watch.events():
+            if event["event"] in ("loss", "timeout", "recovered"):
+                said = observed(watch.capture()[event["connection"]].reconstruct())
+                # What is outstanding is said of now, not of the last ACK.
+                said.pop("flight")
+                assert {name: event[name] for name in said} == said
+                told += 1
+    assert told == 12
+
+
 def test_what_is_kept_of_a_sender_does_not_grow_with_its_length() -> None:
     """Rows are dropped where nothing is open: at the end there are those of some windows, whatever was sent before."""
     file = CAPTURES / "cubic_20M.pcap.gz"

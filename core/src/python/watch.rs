@@ -25,8 +25,6 @@ struct Watcher {
     stop: Stop,
 }
 
-type EventRow = (i64, u32, String, String, &'static str, u32);
-
 #[pymethods]
 impl Watcher {
     /// `paths` one after the other (`-`: standard input); with `follow` the last as it grows and what comes after it.
@@ -84,17 +82,14 @@ impl Watcher {
         )
     }
 
-    /// What happened since the last call: time, connection, whose, the other's, what, outstanding bytes.
-    fn events(&self) -> Vec<EventRow> {
+    /// What happened since the last call; where senders are observed with what is known of the sender then.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let mut inner = self.lock();
         let events = std::mem::take(&mut inner.events);
-        let mut rows = Vec::with_capacity(events.len());
         // Endpoints by id: events are few, connections may be many.
-        for event in events {
-            let live = inner.live(event.connection);
-            rows.push(row(&event, live));
-        }
-        rows
+        let rows = events.iter();
+        rows.map(|event| row(py, event, inner.live(event.connection)))
+            .collect()
     }
 
     /// Events that nobody asked for in time.
@@ -151,17 +146,28 @@ fn text(end: Endpoint) -> String {
     }
 }
 
-fn row(event: &News, live: Option<&Live>) -> EventRow {
+fn row<'py>(py: Python<'py>, event: &News, live: Option<&Live>) -> PyResult<Bound<'py, PyDict>> {
     let from = usize::from(event.from);
     let name = |end: usize| live.map_or_else(String::new, |live| text(live.ends[end]));
-    (
-        event.time_ns,
-        event.connection,
-        name(from),
-        name(1 - from),
-        event.kind.name(),
-        event.flight,
-    )
+    let row = PyDict::new(py);
+    row.set_item("time_ns", event.time_ns)?;
+    row.set_item("connection", event.connection)?;
+    row.set_item("event", event.kind.name())?;
+    row.set_item("from", name(from))?;
+    row.set_item("to", name(1 - from))?;
+    row.set_item("flight", event.flight)?;
+    if let Some(state) = &event.state {
+        measured(&row, &state.glance)?;
+        match &state.now {
+            Some(now) => put_observed(&row, now)?,
+            None => {
+                for name in OBSERVED {
+                    row.set_item(name, py.None())?;
+                }
+            }
+        }
+    }
+    Ok(row)
 }
 
 /// The end that sent more, first.
@@ -188,32 +194,52 @@ fn connection<'py>(
     Ok(row)
 }
 
+/// What the observer says.
+const OBSERVED: [&str; 7] = [
+    "cwnd",
+    "cwnd_low",
+    "cwnd_high",
+    "ssthresh",
+    "limited_by",
+    "phase",
+    "losses",
+];
+
 fn observed<'py>(py: Python<'py>, now: &Now) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
+    row.set_item("flight", now.flight)?;
+    put_observed(&row, now)?;
+    Ok(row)
+}
+
+fn put_observed(row: &Bound<'_, PyDict>, now: &Now) -> PyResult<()> {
     row.set_item("cwnd", now.cwnd)?;
     row.set_item("cwnd_low", now.cwnd_low)?;
     row.set_item("cwnd_high", now.cwnd_high)?;
     row.set_item("ssthresh", now.ssthresh)?;
-    row.set_item("flight", now.flight)?;
     row.set_item("limited_by", Limit::NAMES[now.limited_by as usize])?;
     row.set_item("phase", now.phase)?;
-    row.set_item("losses", now.loss_events)?;
-    Ok(row)
+    row.set_item("losses", now.loss_events)
+}
+
+/// What needs no hindsight.
+fn measured(row: &Bound<'_, PyDict>, glance: &Glance) -> PyResult<()> {
+    row.set_item("bytes", glance.bytes)?;
+    row.set_item("retransmissions", glance.retransmissions)?;
+    row.set_item("rwnd", glance.rwnd)?;
+    let known = |ns: i64| (ns > 0).then_some(ns);
+    row.set_item("srtt_ns", known(glance.srtt_ns))?;
+    row.set_item("min_rtt_ns", known(glance.min_rtt_ns))?;
+    row.set_item("rate_bps", glance.rate_bps)
 }
 
 fn put(row: &Bound<'_, PyDict>, glance: &Glance) -> PyResult<()> {
-    row.set_item("bytes", glance.bytes)?;
-    row.set_item("retransmissions", glance.retransmissions)?;
+    measured(row, glance)?;
     row.set_item("losses", glance.losses)?;
     row.set_item("flight", glance.flight())?;
     row.set_item("window", glance.window)?;
     row.set_item("ssthresh", glance.ssthresh)?;
-    row.set_item("rwnd", glance.rwnd)?;
     row.set_item("mss", glance.mss)?;
-    let known = |ns: i64| (ns > 0).then_some(ns);
-    row.set_item("srtt_ns", known(glance.srtt_ns))?;
-    row.set_item("min_rtt_ns", known(glance.min_rtt_ns))?;
-    row.set_item("rate_bps", glance.rate_bps)?;
     row.set_item("phase", glance.phase.name())?;
     row.set_item("limited_by", glance.limited_by())?;
     let last = glance.last_event;

@@ -2,6 +2,7 @@
 //! for each packet; errs where only hindsight helps (which loss it was, which window): reconstruction has that.
 
 use crate::connection::{Packet, is_later};
+use crate::infer::Now;
 
 /// What the sender seems to be doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl NewsKind {
 }
 
 /// Something that a person would want to know of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct News {
     pub time_ns: i64,
     pub connection: u32,
@@ -67,6 +68,15 @@ pub struct News {
     pub from: u8,
     pub kind: NewsKind,
     pub flight: u32,
+    /// Where senders are observed: that end then.
+    pub state: Option<Box<State>>,
+}
+
+/// An end after the packet that made the news; what the observer says of it, if it knows.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    pub glance: Glance,
+    pub now: Option<Now>,
 }
 
 /// RFC 5681 section 3.2: the third duplicate ACK.

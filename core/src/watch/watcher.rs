@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::glance::{Glance, News, NewsKind};
+use super::glance::{Glance, News, NewsKind, State};
 use super::source::{Sources, Stop};
 use super::stream::{Packet, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
@@ -262,6 +262,7 @@ impl Watcher {
         self.records += 1;
         self.first_ns.get_or_insert(time_ns);
         self.now_ns = self.now_ns.max(time_ns);
+        let told = self.events.len();
         match packet {
             Packet::Plain(plain) => {
                 let id = self.table.push_plain(time_ns, index, plain);
@@ -277,6 +278,26 @@ impl Watcher {
                 self.keep(id, time_ns, index, Packet::Other(*segment));
             }
             Packet::Foreign => (),
+        }
+        if self.observes && self.events.len() > told {
+            self.describe(told);
+        }
+    }
+
+    /// What the observer says of whom the last events tell, once it has heard of the packet.
+    #[cold]
+    fn describe(&mut self, told: usize) {
+        for place in told..self.events.len() {
+            let (id, from) = (
+                self.events[place].connection,
+                usize::from(self.events[place].from),
+            );
+            self.events[place].state = self.live(id).map(|live| {
+                Box::new(State {
+                    glance: live.glances[from],
+                    now: self.now(id, from),
+                })
+            });
         }
     }
 
@@ -368,6 +389,7 @@ impl Watcher {
             from: from as u8,
             kind,
             flight,
+            state: None,
         });
     }
 }
