@@ -3,8 +3,8 @@
     $ tcpdump -i eth0 -U -w - tcp | tcptrace-lab watch -
     $ tcptrace-lab watch --follow ring.pcap
 
-On a terminal a table with keys; in a pipe (or with --json) a line of JSON for each event, with the sender's windows as the
-observer has them then, and at the end the verdicts:
+On a terminal a table with keys; in a pipe (or with --json) a line of JSON for each event, with the sender's windows
+then, and at the end the verdicts:
 
     $ tcptrace-lab watch captures/short_reno.pcap.gz | head -2
 """

@@ -93,7 +93,7 @@ def test_flows_of_one_queue_tell_each_other_of_it() -> None:
 
 
 def test_a_flow_that_pauses_tells_nothing_of_the_queue_meanwhile() -> None:
-    """Bursts of the other flow fill the queue at 0 s and at 5 s; in between this one meets its own, and none at first."""
+    """Bursts of the other flow fill the queue at 0 s and at 5 s; in between this one meets its own queue only."""
     path = Path(nodes=(Node(rate_bps=4e6, buffer=2000, delay_s=0.02, drop_packets=(450,)),), return_delay_s=0.02)
     linux = Control(recovery="sack", window="reno-linux", stack="linux", initial_window=10)
     control, receiver = replace(linux, slow_start_after_idle=False), Receiver(rwnd=3_000_000)
