@@ -24,9 +24,10 @@ SLACK_SEGMENTS = 1
 SLACK_NS = 45_000_000
 # A flight of less than this much more is no flight to come down from.
 LEAST_SHARE = 2.0
-# The pace is taken in halves of the least round trip; what is usual is the median of two cycles around.
+# The pace is taken in halves of the least round trip; what is usual is the median of two cycles around: so many on
+# either side.
 PER_ROUND = 2
-USUAL_HALVES = 33
+USUAL_HALVES = 16
 # A quarter more of fewer segments than this in a half is lost in their size.
 FEWEST_SEGMENTS = 6
 # What a probe adds, and what the drain behind it takes back: a quarter of a round trip's worth, seen through halves.
@@ -115,7 +116,8 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     begin_ns = int(timeline.send_ns[0])
     half_ns = max(base_rtt_ns // PER_ROUND, 1)
     halves = min(int(timeline.send_ns[-1] - begin_ns) // half_ns, MOST_HALVES)
-    if not base_rtt_ns or halves < USUAL_HALVES:
+    usual_halves = 2 * USUAL_HALVES + 1
+    if not base_rtt_ns or halves < usual_halves:
         return ()
     pace = np.zeros(halves)
     upto = int(np.searchsorted(timeline.send_ns, begin_ns + halves * half_ns, side="left"))
@@ -123,7 +125,7 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
         part = slice(first, min(first + AT_ONCE, upto))
         sizes = timeline.send_end[part] - timeline.send_offset[part]
         pace += np.bincount((timeline.send_ns[part] - begin_ns) // half_ns, weights=sizes, minlength=halves)
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES // 2, mode="edge"), USUAL_HALVES)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES, mode="edge"), usual_halves)
     # A median copies what it is of.
     usual = np.concatenate([np.median(part, axis=1) for part in np.array_split(around, 1 + halves // HALVES_AT_ONCE)])
     is_fine = usual >= FEWEST_SEGMENTS * timeline.smss

@@ -42,6 +42,8 @@ pub struct SlowStartRow {
     pub build: fn(&Parameters) -> Box<dyn SlowStart>,
 }
 
+type BuildWindow = fn(&SlowStartRow, &Parameters, Counting) -> Box<dyn Control>;
+
 /// How cwnd grows above ssthresh, and what a loss makes of it; or a whole control that has its own slow start.
 #[derive(Debug)]
 pub struct WindowRow {
@@ -59,7 +61,7 @@ pub struct WindowRow {
     pub has_slow_start: bool,
     /// What the control of this name sets besides its window.
     pub sender: &'static [(&'static str, Setting)],
-    pub build: fn(&SlowStartRow, &Parameters, Counting) -> Box<dyn Control>,
+    pub build: BuildWindow,
 }
 
 /// A key of a scenario's control.
@@ -107,240 +109,182 @@ pub static SLOW_STARTS: &[SlowStartRow] = &[
     },
 ];
 
+/// A row of a control that asks for nothing else: SACK and timestamps beside it, in both profiles, no parameter.
+const fn ours(name: &'static str, source: &'static str, build: BuildWindow) -> WindowRow {
+    WindowRow {
+        name,
+        family: name,
+        source,
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: false,
+        has_slow_start: false,
+        sender: &[SACK, TIMESTAMPS],
+        build,
+    }
+}
+
+/// The same of a module of Linux's.
+const fn linux(name: &'static str, source: &'static str, build: BuildWindow) -> WindowRow {
+    WindowRow {
+        is_linux_module: true,
+        ..ours(name, source, build)
+    }
+}
+
 pub static WINDOWS: &[WindowRow] = &[
     WindowRow {
-        name: "reno",
-        family: "reno",
-        source: "RFC 5681 section 3.1",
         parameters: &[BYTE_COUNTING],
-        profiles: BOTH,
-        is_linux_module: false,
-        has_slow_start: false,
         sender: &[("recovery", Text("reno"))],
-        build: |slow_start, p, _| over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING))),
+        ..ours("reno", "RFC 5681 section 3.1", |slow_start, p, _| {
+            over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING)))
+        })
     },
     WindowRow {
-        name: "cubic",
-        family: "cubic",
-        source: "RFC 9438",
         parameters: &[FAST_CONVERGENCE],
-        profiles: BOTH,
-        is_linux_module: false,
-        has_slow_start: false,
         sender: &[SACK],
-        build: |slow_start, p, _| over(slow_start, p, Cubic::new(p.is_set(&FAST_CONVERGENCE))),
+        ..ours("cubic", "RFC 9438", |slow_start, p, _| {
+            over(slow_start, p, Cubic::new(p.is_set(&FAST_CONVERGENCE)))
+        })
     },
     WindowRow {
-        name: "cubic-linux",
         family: "cubic",
-        source: "Linux 6.18 tcp_cubic.c; in profile ns2 Linux 2.6.22's, as ns-2.35 runs it",
         parameters: &[KERNEL_HZ, KERNEL_HYSTART],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| match counting.kernel() {
-            Kernel::V2_6 => over(slow_start, p, Cubic26::new()),
-            Kernel::V6 => module(slow_start, p, counting, |_| {
-                CubicLinux::new(p.value(&KERNEL_HZ) as u64, p.is_set(&KERNEL_HYSTART))
-            }),
-        },
+        ..linux(
+            "cubic-linux",
+            "Linux 6.18 tcp_cubic.c; in profile ns2 Linux 2.6.22's, as ns-2.35 runs it",
+            |slow_start, p, counting| match counting.kernel() {
+                Kernel::V2_6 => over(slow_start, p, Cubic26::new()),
+                Kernel::V6 => module(slow_start, p, counting, |_| {
+                    CubicLinux::new(p.value(&KERNEL_HZ) as u64, p.is_set(&KERNEL_HYSTART))
+                }),
+            },
+        )
     },
     WindowRow {
-        name: "compound",
-        family: "compound",
-        source: "the Linux module of Blanc, Avrachenkov & Collange 2008, as in ns-2.35",
         parameters: &[GAMMA, BYTE_COUNTING],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, _| {
-            let window = Compound::new(p.value(&GAMMA))
-                .with_own_slow_start(slow_start.is_standard())
-                .with_byte_counting(p.is_set(&BYTE_COUNTING));
-            over(slow_start, p, window)
-        },
+        ..linux(
+            "compound",
+            "the Linux module of Blanc, Avrachenkov & Collange 2008, as in ns-2.35",
+            |slow_start, p, _| {
+                let window = Compound::new(p.value(&GAMMA))
+                    .with_own_slow_start(slow_start.is_standard())
+                    .with_byte_counting(p.is_set(&BYTE_COUNTING));
+                over(slow_start, p, window)
+            },
+        )
     },
     WindowRow {
-        name: "compound-draft",
         family: "compound",
-        source: "draft-sridharan-tcpm-ctcp-02",
         parameters: &[GAMMA],
-        profiles: BOTH,
-        is_linux_module: false,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, _| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
+        ..ours(
+            "compound-draft",
+            "draft-sridharan-tcpm-ctcp-02",
+            |slow_start, p, _| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
+        )
     },
     WindowRow {
-        name: "reno-linux",
         family: "reno",
-        source: "Linux's own Reno: 2.6.22's as in ns-2.35, Linux 6's",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, RenoLinux::new),
+        ..linux(
+            "reno-linux",
+            "Linux's own Reno: 2.6.22's as in ns-2.35, Linux 6's",
+            |slow_start, p, counting| module(slow_start, p, counting, RenoLinux::new),
+        )
     },
-    WindowRow {
-        name: "westwood",
-        family: "westwood",
-        source: "Grieco and Mascolo, ACM CCR 34(2), 2004 (Westwood+)",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| {
+    linux(
+        "westwood",
+        "Grieco and Mascolo, ACM CCR 34(2), 2004 (Westwood+)",
+        |slow_start, p, counting| {
             module(slow_start, p, counting, |kernel| {
                 Westwood::new(kernel, counting.segment_bytes)
             })
         },
-    },
+    ),
+    linux(
+        "vegas",
+        "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+        |slow_start, p, counting| module(slow_start, p, counting, Vegas::new),
+    ),
     WindowRow {
-        name: "vegas",
-        family: "vegas",
-        source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Vegas::new),
-    },
-    WindowRow {
-        name: "htcp",
-        family: "htcp",
-        source: "draft-leith-tcp-htcp-06",
         parameters: &[HTCP_FROM_RECOVERY],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| {
-            module(slow_start, p, counting, |kernel| {
-                Htcp::new(
-                    kernel,
-                    kernel == Kernel::V2_6 || p.is_set(&HTCP_FROM_RECOVERY),
-                )
-            })
-        },
+        ..linux(
+            "htcp",
+            "draft-leith-tcp-htcp-06",
+            |slow_start, p, counting| {
+                module(slow_start, p, counting, |kernel| {
+                    Htcp::new(
+                        kernel,
+                        kernel == Kernel::V2_6 || p.is_set(&HTCP_FROM_RECOVERY),
+                    )
+                })
+            },
+        )
     },
-    WindowRow {
-        name: "illinois",
-        family: "illinois",
-        source: "Liu, Basar and Srikant, Performance Evaluation 65(6-7), 2008",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Illinois::new),
-    },
-    WindowRow {
-        name: "highspeed",
-        family: "highspeed",
-        source: "RFC 3649",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, HighSpeed::new),
-    },
-    WindowRow {
-        name: "scalable",
-        family: "scalable",
-        source: "Kelly, ACM CCR 33(2), 2003",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Scalable::new),
-    },
-    WindowRow {
-        name: "veno",
-        family: "veno",
-        source: "Fu and Liew, IEEE JSAC 21(2), 2003",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Veno::new),
-    },
-    WindowRow {
-        name: "bic",
-        family: "bic",
-        source: "Xu, Harfoush and Rhee, INFOCOM 2004",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Bic::new),
-    },
-    WindowRow {
-        name: "hybla",
-        family: "hybla",
-        source: "Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| {
+    linux(
+        "illinois",
+        "Liu, Basar and Srikant, Performance Evaluation 65(6-7), 2008",
+        |slow_start, p, counting| module(slow_start, p, counting, Illinois::new),
+    ),
+    linux("highspeed", "RFC 3649", |slow_start, p, counting| {
+        module(slow_start, p, counting, HighSpeed::new)
+    }),
+    linux(
+        "scalable",
+        "Kelly, ACM CCR 33(2), 2003",
+        |slow_start, p, counting| module(slow_start, p, counting, Scalable::new),
+    ),
+    linux(
+        "veno",
+        "Fu and Liew, IEEE JSAC 21(2), 2003",
+        |slow_start, p, counting| module(slow_start, p, counting, Veno::new),
+    ),
+    linux(
+        "bic",
+        "Xu, Harfoush and Rhee, INFOCOM 2004",
+        |slow_start, p, counting| module(slow_start, p, counting, Bic::new),
+    ),
+    linux(
+        "hybla",
+        "Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004",
+        |slow_start, p, counting| {
             module(slow_start, p, counting, |kernel| {
                 Hybla::new(kernel, slow_start.is_standard())
             })
         },
-    },
+    ),
+    linux(
+        "yeah",
+        "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
+        |slow_start, p, counting| module(slow_start, p, counting, Yeah::new),
+    ),
     WindowRow {
-        name: "yeah",
-        family: "yeah",
-        source: "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Yeah::new),
-    },
-    WindowRow {
-        name: "lp",
-        family: "lp",
-        source: "Kuzmanovic and Knightly, INFOCOM 2003, as in ns-2.35",
-        parameters: &[],
         profiles: NS2,
-        is_linux_module: true,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, counting| module(slow_start, p, counting, Lp::new),
+        ..linux(
+            "lp",
+            "Kuzmanovic and Knightly, INFOCOM 2003, as in ns-2.35",
+            |slow_start, p, counting| module(slow_start, p, counting, Lp::new),
+        )
     },
     WindowRow {
-        name: "compound-packets",
         family: "compound",
-        source: "draft-sridharan-tcpm-ctcp-02 in whole packets, as a kernel module counts",
         parameters: &[GAMMA],
         profiles: RFC,
-        is_linux_module: false,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build: |slow_start, p, _| over(slow_start, p, CompoundPackets::new(p.value(&GAMMA))),
+        ..ours(
+            "compound-packets",
+            "draft-sridharan-tcpm-ctcp-02 in whole packets, as a kernel module counts",
+            |slow_start, p, _| over(slow_start, p, CompoundPackets::new(p.value(&GAMMA))),
+        )
     },
     WindowRow {
-        name: "bbr",
-        family: "bbr",
-        source: "draft-cardwell-iccrg-bbr-congestion-control-00, Linux 6.x tcp_bbr.c",
         parameters: &[BBR_SEED],
         profiles: RFC,
-        is_linux_module: true,
         has_slow_start: true,
         sender: &[SACK, TIMESTAMPS, ("rack", Flag(true))],
-        build: |_, p, _| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
+        ..linux(
+            "bbr",
+            "draft-cardwell-iccrg-bbr-congestion-control-00, Linux 6.x tcp_bbr.c",
+            |_, p, _| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
+        )
     },
 ];
 
