@@ -15,11 +15,15 @@ from tcptrace_lab.reconstruct.windows import RWND
 
 # A queue met by more than this share of the segments is not one at which the buffer overflows.
 OFTEN = 0.5
+# What is the same queue: one is in service, and a delayed ACK makes it one longer or shorter.
+SAME_PACKETS = 1.5
 # Queue lengths met at losses that lie this close together are one buffer's: packets, or share of it. Half of a queue of
 # few packets: any two lengths of such a queue lie within three packets.
 SPREAD_PACKETS = 3.0
 SPREAD_SHARE = 0.2
 MOST_SPREAD_SHARE = 0.5
+# A buffer overflows at one length: so many of the losses met it, but for those of a lossy link beside it.
+TOGETHER_SHARE = 0.7
 # A loss that met a longer queue speaks for another buffer; one in ten may have met a stall of the path besides.
 LONGER_SHARE = 0.1
 # One of few as well, where all the others agree within a packet: no lossy link's losses do.
@@ -114,7 +118,7 @@ def buffer_of(
     if not len(met):
         return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
     middle = float(np.median(met))
-    if np.mean(queue > middle - 1.5) > OFTEN:
+    if np.mean(queue > middle - SAME_PACKETS) > OFTEN:
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
         return unknown("losses met the queue that stood most of the time without a loss", low=carried)
     if not are_overflows(met, queue):
@@ -156,7 +160,11 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
     if np.mean(longer) > LONGER_SHARE and not is_stall:
         return False
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
-    return together >= 0.7 and middle >= LEAST_QUEUE and middle + spread >= float(np.percentile(queue, percentile))
+    return (
+        together >= TOGETHER_SHARE
+        and middle >= LEAST_QUEUE
+        and middle + spread >= float(np.percentile(queue, percentile))
+    )
 
 
 def _spread(middle: float) -> float:

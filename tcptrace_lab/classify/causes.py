@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.buffer import LEAST_QUEUE
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -147,4 +148,4 @@ def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
     if may_be_codel:
         return "unknown"
     is_short = queue < SHORT_SHARE * (path.queue_max - path.queue_jitter)
-    return "random" if is_short or path.queue_max < 2.0 else "unknown"
+    return "random" if is_short or path.queue_max < LEAST_QUEUE else "unknown"

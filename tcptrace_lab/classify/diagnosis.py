@@ -55,6 +55,8 @@ FULL_SHARE = 0.9
 # A closed window that lasted so many round trips, and this long, is told.
 STOPPED_ROUNDS = 3.0
 STOPPED_S = 0.2
+# Two losses are at one distance, whatever it is.
+FEWEST_LOSSES = 3
 # Losses further apart than so many times the median come in bunches: a distance would say little of them.
 SCATTERED = 5.0
 CAUSES = {
@@ -219,7 +221,7 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
     if causes.get("codel", 0) > MOSTLY * total:
         verb = "loses packets to CoDel"
-    if len(loss_times_s) < 3:
+    if len(loss_times_s) < FEWEST_LOSSES:
         times = {1: "once", 2: "twice"}.get(len(loss_times_s))
         return f"{verb} {times}" if times else None
     apart = np.diff(np.asarray(loss_times_s))

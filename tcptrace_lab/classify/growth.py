@@ -19,6 +19,10 @@ from tcptrace_lab.reconstruct.timeline import Floats
 REPEATS = 0.9
 WHOLE_CYCLES = 2
 LONGEST_CYCLE = 64
+# M-Start's steps run from P down to 1, on average 1.5 packets an ACK and more; slow start's are one.
+STEEPER_FACTOR = 1.25
+# Fewer ACKs show no growth: an initial window's are one round trip.
+FEWEST_ACKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,7 @@ class Growth:
     @property
     def is_m_start(self) -> bool:
         """More than a segment per acknowledged segment on average, in steps that come round again, downward."""
-        return self.cycle is not None and self.per_segment > 1.25 and max(self.cycle) >= 2
+        return self.cycle is not None and self.per_segment > STEEPER_FACTOR and max(self.cycle) >= 2
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict's `m_start`."""
@@ -54,7 +58,7 @@ def initial_growth(seen: Reconstruction) -> Growth | None:
     timeline = seen.timeline
     rows = np.arange(first.first, first.peak + 1)
     rows = rows[timeline.newly_acked[rows] > 0]
-    if len(rows) < 4:
+    if len(rows) < FEWEST_ACKS:
         return None
     steps = np.diff(seen.flight[rows]) / timeline.smss
     acked = timeline.newly_acked[rows[1:]] / timeline.smss

@@ -16,6 +16,8 @@ HOST_S = 0.002
 EMPTY_SHARE = 0.5
 APPLICATION_SHARE = 0.3
 RECOVERY_SHARE = 0.5
+# Pauses for this part of the time make an application of what holds the sender back, not a pacer.
+PAUSES_SHARE = 0.1
 # Fewer segments than this cannot show growth over two round trips.
 FEW_SEGMENTS = 12
 # ACKs looked at in one go: what is held of each meanwhile stays small.
@@ -191,7 +193,7 @@ def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
     if share < APPLICATION_SHARE:
         return []
     empty = empty_share(seen)
-    if empty >= 0.1:
+    if empty >= PAUSES_SHARE:
         return [
             f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"
         ]

@@ -28,6 +28,8 @@ ENOUGH_SAMPLES = 32
 IDLE_LOAD = 0.95
 # Of another flow's queue so many packets may be its own.
 OWN_PACKETS = 2.0
+# Round trips that are the least, to what a host's own delay adds to them.
+LEAST_FACTOR = 1.02
 # One early answer may be a host's: so many of the least round trips must have been met at an idle load.
 IDLE_SAMPLES = 3
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
@@ -200,17 +202,11 @@ def _was_empty(seen: Reconstruction, pps: Estimate) -> bool:
 
     Where others use the bottleneck too (the rate has no upper bound) a queue may stand at any load of this flow's.
     """
-    timeline = seen.timeline
-    rows, samples = timeline.rtt
+    _, samples = seen.timeline.rtt
     if pps.value is None or pps.high is None:
         return False
-    least = samples <= 1.02 * samples.min()
-    # What was outstanding when the segment left, itself included.
-    sent = timeline.ack_ns[rows[least]] - samples[least]
-    known = np.searchsorted(timeline.ack_ns, sent, side="right")
-    una = np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
-    flight = np.maximum(timeline.snd_una[rows[least]] - una, timeline.smss)
-    load = flight / timeline.smss / (np.maximum(samples[least], 1) / 1e9)
+    least = samples <= LEAST_FACTOR * samples.min()
+    load = np.maximum(outstanding(seen)[least], 1) / (np.maximum(samples[least], 1) / 1e9)
     return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(IDLE_SAMPLES, len(load)))
 
 
@@ -263,7 +259,7 @@ def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:
     they have never met an empty queue either, or had nothing on the path; high by a packet or two (their own).
     """
     rows, samples = seen.timeline.rtt
-    times = seen.timeline.ack_ns[rows[samples <= 1.02 * samples.min()]]
+    times = seen.timeline.ack_ns[rows[samples <= LEAST_FACTOR * samples.min()]]
     met = np.zeros(len(times))
     for other in others:
         met = np.fmax(met, _beside(other, times) - other.timeline.rtt[1].min())

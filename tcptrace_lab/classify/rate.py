@@ -40,6 +40,8 @@ MODE_SHARE = 0.04
 # ... and so many: neighbouring runs share most of their segments, one odd ACK is in three of them.
 MODE_RUNS = 4
 BIN = 0.02
+# What belongs to a mode lies so many bins around its middle: half of one for the middle's place, two for the runs' own.
+MODE_BINS = 2.5
 ENOUGH_RUNS = 8
 # One ACK in a hundred stamped early (out of order, held back on its way) makes three runs too fast, by up to the third
 # that one ACK of a run is. Beside a mode so many times as frequent they are its strays.
@@ -167,7 +169,7 @@ def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     peak = _highest_mode(rates, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
-    near = np.abs(np.log(rates / peak)) <= 2.5 * BIN + 2 * blur
+    near = np.abs(np.log(rates / peak)) <= MODE_BINS * BIN + 2 * blur
     low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
     # Both ends of a run are known to what two stamps can tell apart.
     share = clock.resolution_ns / float(np.median(spans[near]))

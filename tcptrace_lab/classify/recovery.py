@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 
-# RFC 5681 section 3.2.
-DUP_THRESH = 3
 # The coarsest tick that timestamps have in use (Linux 1 ms, 10 ms before; RFC 7323 section 5.4 allows more): where they
 # tell which ACK released a segment, ACKs within a tick are not told apart.
 STAMP_TICK_NS = 10_000_000
@@ -41,7 +40,7 @@ def identify_recovery(
     restarted = [
         episode
         for before, episode in zip((None, *seen.episodes), seen.episodes, strict=False)
-        if episode.restarts and episode.dupacks >= 3 and not episode.expires_within(before)
+        if episode.restarts and episode.dupacks >= DUP_THRESH and not episode.expires_within(before)
     ]
     reasons: list[str] = []
     is_holed = bool(tap.tap_lost_bytes or tap.tap_lost_acks)

@@ -20,9 +20,10 @@ from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
-from tcptrace_lab.classify.recovery import DUP_THRESH, HIDDEN, SenderTcp, identify_recovery
+from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, SIDES, Sender, senders
 
@@ -37,6 +38,8 @@ SLOW_LINE_NS = 300_000
 PROMPT_PERCENTILE = 10
 # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
 LATE_DUPACKS = 9
+# What holds a sender back for a smaller part of the time hides nothing of its window.
+TOLD_SHARE = 0.1
 # With the scale unknown, a flight that fits the least windows for so much of the time may be the receiver's.
 MAY_BE_READER = 0.5
 
@@ -83,7 +86,7 @@ class Verdict:
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)
-        if rwnd >= 0.1:
+        if rwnd >= TOLD_SHARE:
             yield f"the receiver's window was the limit {rwnd:.0%} of the time: the congestion window is not seen then"
         yield from self.who.tap.notes
         yield from self.seen.timeline.notes

@@ -13,6 +13,8 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 if TYPE_CHECKING:
     import pandas as pd
 
+# RFC 5681 section 3.2: the third duplicate ACK tells of a loss.
+DUP_THRESH = 3
 DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering", "undone"]
 # Retransmissions by which no window falls: a probe of the tail, and a timeout that was taken back.
 NO_LOSS = ("tlp", "undone")

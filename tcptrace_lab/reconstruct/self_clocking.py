@@ -15,6 +15,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 # Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
@@ -34,8 +35,6 @@ CLOCKED_SHARE = 0.5
 FEW_ANCHORS = 8
 MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
-# RFC 5681 section 3.2.
-DUP_THRESH = 3
 # A cubic from its beginning to its inflection lies at the most 2 / (3 sqrt 3) of its rise beside its chord.
 MOST_BEND = 0.385
 

@@ -17,6 +17,9 @@ from tcptrace_lab.reconstruct.sender_clock import Ints
 # milliseconds, and no answer takes less than a part of the shortest turn, which may itself be known too long.
 SWAPPED_NS = 3_000_000
 SWAPPED_SHARE = 0.25
+# What an identification says is older may be one that came round after 65,536 packets: not within so many turns, which
+# may themselves be known too short.
+LATEST_TURNS = 4
 
 
 def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False) -> Sends:
@@ -65,7 +68,9 @@ def _order(seen: Arrivals, turn_ns: int | None) -> Ints:
         steps = (seen.ip_id[below] - seen.ip_id[above]) % IP_ID_SPACE
         overtaken = steps > IP_ID_SPACE // 2
         # An identification that went round says nothing.
-        overtaken &= seen.time_ns[below] - seen.time_ns[above] < (NEVER if turn_ns is None else max(turn_ns, 1) * 4)
+        overtaken &= seen.time_ns[below] - seen.time_ns[above] < (
+            NEVER if turn_ns is None else max(turn_ns, 1) * LATEST_TURNS
+        )
     else:
         soon_ns = SWAPPED_NS if turn_ns is None else min(turn_ns, max(SWAPPED_NS, int(SWAPPED_SHARE * turn_ns)))
         overtaken = seen.time_ns[below] - seen.time_ns[above] < soon_ns

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
@@ -26,7 +27,6 @@ LARGEST_SHIFT = 14
 SYN = 0x2
 # RFC 3168 section 6.1.3: a receiver echoes a mark in every ACK until the sender says that it has reduced its window.
 ECE = 0x40
-DUP_THRESH = 3
 # Coarser than this a clock does not tell which ACK released which segment: at 100 Mbit/s a full one takes 0.12 ms.
 COARSE_NS = 100_000
 # A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's

@@ -4,6 +4,12 @@ use super::columns::{AckColumns, AckRow, Keep, SegmentColumns};
 use super::outstanding::Outstanding;
 use super::packet::Packet;
 use crate::infer::Cause;
+use crate::threshold::threshold;
+
+// Paths swap packets within milliseconds; no answer to a hole comes sooner than in this part of a round trip, which may
+// be known too long.
+threshold!(SWAPPED_NS: i64 = 3_000_000, Nanoseconds);
+threshold!(SWAPPED_PARTS: i64 = 4, Count);
 
 #[derive(Clone, Debug)]
 pub struct Detail {
@@ -110,7 +116,8 @@ impl Detail {
         let counts_back = packet.ip_id != 0
             && self.gap_ip_id != 0
             && (packet.ip_id.wrapping_sub(self.gap_ip_id) as i16) < 0;
-        let soon = 3_000_000.max(self.srtt.max(self.handshake_rtt) / 4);
+        let turn = self.srtt.max(self.handshake_rtt);
+        let soon = SWAPPED_NS.get().max(turn / SWAPPED_PARTS.get());
         if start < snd_una {
             // Acknowledged although the tap had not seen it: it took another way, or the tap dropped the first copy.
             return (Cause::OutOfOrder, 0.6);

@@ -11,7 +11,13 @@ threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
 // A host's own delay between an ACK and what it releases: later, and the ACK did not release it.
 threshold!(HOST_NS: i64 = 2_000_000, Nanoseconds);
 // Segments that one ACK releases leave one behind the other: so many times the closest two ever left may lie between.
+// A host that is interrupted within a burst goes on within this.
 threshold!(BURST_GAPS: i64 = 4, Count);
+threshold!(BURST_NS: i64 = 500_000, Nanoseconds);
+// At once: within this part of the time to the next ACK.
+threshold!(PROMPT_PARTS: i64 = 8, Count);
+// A pause: longer than this part of a round trip, and than a host's own delay.
+threshold!(PAUSE_PARTS: i64 = 4, Count);
 // What a delayed ACK leaves outstanding (RFC 9293 section 3.8.6.3), and a window that has more than that to empty.
 threshold!(EMPTY_SEGMENTS: i64 = 2, Segments);
 threshold!(FULL_SEGMENTS: i64 = 6, Segments);
@@ -93,12 +99,12 @@ fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
     let mut before = 0;
     let burst_ns = closest_ns(trace)
         .saturating_mul(BURST_GAPS.get())
-        .max(HOST_NS.get() / 4);
+        .max(BURST_NS.get());
     for (send, &known) in seen.acks_before_send.iter().enumerate() {
         let known = known as usize;
         if known > 0 && known < count {
             let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
-            let soon = (next - heard) / 8;
+            let soon = (next - heard) / PROMPT_PARTS.get();
             if known > before && next > heard {
                 told[known - 1] = if trace.send_ns[send] - heard <= soon {
                     2
@@ -225,7 +231,7 @@ pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> 
     let wait = if rtt.rtt_ns.is_empty() {
         0
     } else {
-        HOST_NS.get().max(rtt.median_ns / 4)
+        HOST_NS.get().max(rtt.median_ns / PAUSE_PARTS.get())
     };
     let resumes = |send: usize| {
         let known = seen.acks_before_send[send] as usize;
