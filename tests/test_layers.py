@@ -1,6 +1,7 @@
 """Imports point downward only (the house in README.md, "Where things are")."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,3 +109,17 @@ def test_only_the_seam_knows_python() -> None:
             text = path.read_text(encoding="utf-8")
             assert "pyo3" not in text, f"{path}: knows PyO3"
             assert "use numpy" not in text, f"{path}: knows numpy"
+
+
+def test_the_cores_rooms_have_an_order() -> None:
+    """No folder of the core is imported by one that it imports, whatever lies between."""
+    source = ROOT / "core" / "src"
+    below: dict[str, set[str]] = {}
+    for path in source.rglob("*.rs"):
+        room = path.relative_to(source).parts[0].removesuffix(".rs")
+        text = path.read_text(encoding="utf-8")
+        below.setdefault(room, set()).update(re.findall(r"\bcrate::(\w+)", text))
+    below = {room: (found & below.keys()) - {room} for room, found in below.items()}
+    while lowest := {room for room, found in below.items() if not found}:
+        below = {room: found - lowest for room, found in below.items() if room not in lowest}
+    assert not below

@@ -188,4 +188,7 @@ def test_values_built_in_python_are_checked_as_well(make):
 
 @pytest.mark.parametrize("override", ["control.name=reno", "control.window=reno", "control=reno"])
 def test_a_controls_parameters_go_with_it(small, override):
-    load(small, overrides=["control.name=compound", "control.gamma=10", override])
+    """What had one value for the control that was there before has no say in the new one's."""
+    loaded = load(small, overrides=["control.name=compound", "control.gamma=10", override])
+    assert {each.control.window for each in loaded.connections} == {"reno"}
+    assert loaded == load(small, overrides=["control.name=compound", override])

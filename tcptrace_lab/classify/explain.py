@@ -208,10 +208,12 @@ def _limits(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
     timeline, table = verdict.seen.timeline, verdict.seen.window_columns
     times, codes = table["time_ns"], table["limited_by"]
     runs = [list(run) for code, run in groupby(range(len(codes)), key=lambda row: codes[row]) if code in (1, 2)]
-    longest = sorted(runs, key=lambda run: int(times[run[0]] - times[run[-1]]))[:SHOWN_LIMITS]
+    # Each lasts until the ACK at which something else is the limit.
+    ends = [*times[1:].tolist(), int(times[-1])] if len(times) else []
+    longest = sorted(runs, key=lambda run: int(times[run[0]]) - ends[run[-1]])[:SHOWN_LIMITS]
     for run in sorted(longest):
         first, last = (int(np.searchsorted(timeline.ack_ns, times[row], side="left")) for row in (run[0], run[-1]))
-        spent_s = (int(times[run[-1]]) - int(times[run[0]])) / 1e9
+        spent_s = (ends[run[-1]] - int(times[run[0]])) / 1e9
         yield Evidence(
             about="limit",
             time_s=round(timeline.seconds(times[run[0]]), 6),

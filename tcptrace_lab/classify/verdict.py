@@ -62,7 +62,13 @@ class Verdict:
     expectation: Expectation
 
     def __repr__(self) -> str:
-        return f"<Verdict {self.file} connection {self.who.connection}: {self.as_dict()['diagnosis']}>"
+        return f"<Verdict {self.file} connection {self.who.connection}: {self.diagnosis}>"
+
+    @property
+    def diagnosis(self) -> str:
+        """What a person would say of it, in one sentence."""
+        sentence: str = self.as_dict()["diagnosis"]
+        return sentence
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 //! What one direction of a connection adds up to.
 
-use super::samples::Samples;
+use crate::infer::Samples;
 
 /// Sums over the packets that one side sent, and what came back for them.
 #[derive(Clone, Debug, Default)]

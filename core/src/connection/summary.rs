@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::counts::FlowCounts;
 use super::flow::Flow;
-use super::samples::Samples;
+use crate::infer::Samples;
 
 /// One cell; `Missing` where the capture cannot tell.
 #[derive(Clone, Debug, PartialEq)]

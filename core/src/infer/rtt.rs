@@ -1,8 +1,8 @@
 //! Round-trip times from sequence numbers (Karn and Partridge 1987; RFC 6298 section 3).
 
+use super::samples::Samples;
 use super::sequence::Sequence;
 use super::trace::Trace;
-use crate::connection::Samples;
 use crate::threshold::threshold;
 
 // So many round trips of full segments make those of shorter ones unnecessary.
