@@ -6,7 +6,7 @@
 from tcptrace_lab.models.compound import Compound
 from tcptrace_lab.models.initial_window import InitialWindow
 from tcptrace_lab.models.m_start import MStart
-from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason
+from tcptrace_lab.models.prediction import Applicability, Model, Parameter, Prediction, Quantity, Reason, TogetherModel
 from tcptrace_lab.models.several_nodes import SeveralNodes
 from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 from tcptrace_lab.models.small_buffers import SmallBuffers
@@ -28,4 +28,4 @@ ALL: tuple[Model, ...] = (
     CubicResponse(),
 )
 
-__all__ = ["ALL", "Applicability", "Model", "Parameter", "Prediction", "Quantity", "Reason"]
+__all__ = ["ALL", "Applicability", "Model", "Parameter", "Prediction", "Quantity", "Reason", "TogetherModel"]

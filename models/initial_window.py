@@ -19,8 +19,8 @@ departure at the same time frees its place first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -244,8 +244,11 @@ def _packets_needed(row: Mapping[str, FloatArray]) -> FloatArray:
 def _summaries(**parameters: FloatArray) -> dict[str, FloatArray]:
     """What `evaluate` answers, for arrays of any size; the one-packet starts to compare with are followed once each."""
     shape = np.broadcast_shapes(*(values.shape for values in parameters.values()))
-    many = _followed(**parameters)
-    one = _followed(**{**parameters, "initial_window": np.array(1.0)})
+    # Together: a step of the recurrence costs hardly more for two starts than for one.
+    every = {name: np.broadcast_to(values, shape) for name, values in parameters.items()}
+    single = {**every, "initial_window": np.ones(shape)}
+    both = _followed(**{name: np.stack((values, single[name])) for name, values in every.items()})
+    many, one = ({name: values[place] for name, values in both.items()} for place in (0, 1))
     packets = one["first_lost"] - many["first_lost"]
     seconds = one["retransmitted_at"] - many["retransmitted_at"]
     compared = {"shift": seconds, "shift_packets": packets, "ahead": seconds - packets / parameters["last_rate"]}
@@ -382,9 +385,22 @@ class InitialWindow:
 
     def predict(self, path: Path, control: Control) -> Prediction:
         """Which packet is lost first and when it is sent again."""
-        require_applies(self, path, control)
-        inputs = self.inputs(path, control)
-        found = self.evaluate(**inputs)
+        return self.predict_all((path,), control)[0]
+
+    def predict_all(self, paths: Sequence[Path], control: Control) -> list[Prediction]:
+        """The same for each path: starts that are followed together take hardly longer than one."""
+        for path in paths:
+            require_applies(self, path, control)
+        asked = [self.inputs(path, control) for path in paths]
+        found = self.evaluate(**{name: np.array([inputs[name] for inputs in asked]) for name in asked[0]})
+        return [
+            self._prediction(
+                inputs, {name: replace(every, value=np.asarray(every.value)[place]) for name, every in found.items()}
+            )
+            for place, inputs in enumerate(asked)
+        ]
+
+    def _prediction(self, inputs: dict[str, float], found: dict[str, Quantity]) -> Prediction:
         notes = []
         if np.isnan(found["first_lost"].value):
             notes.append("nothing is lost in the packets followed")

@@ -11,9 +11,9 @@ change each quantity by the power its unit says: tests/models/test_laws.py holds
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -192,6 +192,14 @@ class Model(Protocol):
 
     def predict(self, path: Path, control: Control) -> Prediction:
         """The model's answer; ValueError with the reasons where it does not apply."""
+
+
+@runtime_checkable
+class TogetherModel(Protocol):
+    """A model that answers for many paths in hardly more time than for one."""
+
+    def predict_all(self, paths: Sequence[Path], control: Control) -> list[Prediction]:
+        """An answer for each; ValueError where it does not apply to one."""
 
 
 def require_applies(model: Model, path: Path, control: Control) -> None:

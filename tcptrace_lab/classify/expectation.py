@@ -17,7 +17,7 @@ from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.classify.recovery import SenderTcp
 from tcptrace_lab.classify.slow_starts import REGIMES, UNDECIDED, SlowStarts
 from tcptrace_lab.errors import ScenarioError
-from tcptrace_lab.models import ALL, Model, Prediction
+from tcptrace_lab.models import ALL, Model, Prediction, TogetherModel
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.scenario import Control, Path
 
@@ -121,9 +121,10 @@ def expect(
 
 def _answers(model: Model, paths: Sequence[Path], control: Control) -> list[Prediction]:
     """At the path's values first; then wherever within its bounds the model still applies."""
-    found = [model.predict(paths[0], control)]
-    found.extend(model.predict(path, control) for path in paths[1:] if model.applies_to(path, control))
-    return found
+    asked = [paths[0], *(path for path in paths[1:] if model.applies_to(path, control))]
+    if isinstance(model, TogetherModel):
+        return model.predict_all(asked, control)
+    return [model.predict(path, control) for path in asked]
 
 
 def _row(answers: Sequence[Prediction], seen: Mapping[str, float | None]) -> dict[str, Any]:
