@@ -1,24 +1,27 @@
-"""What reconstructing a sender costs per packet, and in memory: one command, one table.
+"""What reconstructing a sender and naming its control costs per packet, and in memory: one command, one table.
 
     python -m benchmarks.infer [--million 1 4] [--folder DIR]
 
 A process per capture; each step's processor time is that beyond the step before it. `read` follows the connections,
 `sender` follows once more with rows, looks at the tap and observes, `tables` adds windows, phases, losses and cycles as
-columns; `observe` is the observer once more, alone, and not part of the sum. Generated captures of one connection that
-loses a segment in five hundred, or in a hundred.
+columns; `observe` is the observer once more, alone, and not part of the sum. Then whole commands, each a process of its
+own: seconds of the clock (two cores are used), of the processor, and the most memory. Captures of one connection:
+generated ones that lose a segment in five hundred, or in a hundred, which no control has sent; and simulated ones, of
+CUBIC, of Compound under random loss, and of a control that no candidate is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
-from benchmarks.analyze import machine
+from benchmarks.analyze import machine, run
 
 STEPS = """
 import json, resource, sys, time
@@ -47,6 +50,17 @@ print(json.dumps({"packets": capture.packets, "events": len(seen.episodes), "row
 """
 # Segments from one loss to the next.
 CYCLES = {"0.2 % lost": 500, "1 % lost": 100}
+# By benchmarks/sender_capture.py.
+SENDERS = ("CUBIC", "Compound, 0.1 % lost", "no candidate fits")
+COMMANDS = ("analyze", "reconstruct", "classify", "plot")
+
+
+def commands(capture: Path) -> None:
+    """Whole processes."""
+    for name in COMMANDS:
+        output = ["-o", str(capture.with_suffix(".png"))] if name == "plot" else ["--json"]
+        done = run([sys.executable, "-m", "tcptrace_lab", name, str(capture), *output])
+        print(f"    {name:12} {done.wall_s:6.2f} s, processor {done.cpu_s:6.2f} s, {done.memory_mb:4.0f} MB")
 
 
 def measure(capture: Path) -> None:
@@ -63,6 +77,7 @@ def measure(capture: Path) -> None:
     spent = rows[-2][1] - rows[0][1]
     rate = packets / spent / 1e6
     print(f"    {'together':10} {spent:8.3f} s {rate:6.1f} million packets/s; imports take {rows[0][2]:.0f} MB")
+    commands(capture)
 
 
 def main() -> int:
@@ -75,14 +90,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for title, cycle in CYCLES.items():
-            print(title)
-            for millions in arguments.million:
-                capture = folder / f"infer_{millions}M_{cycle}.pcap"
-                if not capture.exists():
-                    size = (str(millions * 1_000_000), "1", "8", str(cycle))
-                    subprocess.run([sys.executable, "-m", "benchmarks.bulk_capture", str(capture), *size], check=True)
-                measure(capture)
+        for millions, title in product(arguments.million, (*CYCLES, *SENDERS)):
+            print(f"{title}, {millions} million packets")
+            capture = folder / f"infer_{millions}M_{re.sub('[^a-z0-9]+', '_', title.lower())}.pcap"
+            if not capture.exists():
+                maker, *size = (
+                    ("bulk_capture", str(millions * 1_000_000), "1", "8", str(CYCLES[title]))
+                    if title in CYCLES
+                    else ("sender_capture", title, str(millions))
+                )
+                subprocess.run([sys.executable, "-m", f"benchmarks.{maker}", str(capture), *size], check=True)
+            measure(capture)
     return 0
 
 

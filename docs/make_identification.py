@@ -20,7 +20,7 @@ import numpy as np
 from tcptrace_lab.classify.candidates import OWN_SLOW_START, candidates
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import INITIAL_WINDOW, Identified, decide, replays_of_others
-from tcptrace_lab.classify.likelihood import Replay, replay
+from tcptrace_lab.classify.likelihood import Replay, replays
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
@@ -132,10 +132,12 @@ def one(scenario: Scenario, truth: str, score: Score) -> None:
     written = Tapes(seen, rtt_ns)
     read = written.read()
     begins_with = initial_window(seen) or INITIAL_WINDOW
-    replays = [each for candidate in candidates() for each in replay(candidate, read, begins_with)]
-    others = [each for each in replays if each.candidate.name != truth]
-    every = [*replays, *replays_of_others(replays, written)]
-    found, without = decide(seen, every), decide(seen, [*others, *replays_of_others(others, written)])
+    asked = candidates()
+    told = replays(asked, read, begins_with)
+    others = [each for each in told if each.candidate.name != truth]
+    every = [*told, *replays_of_others(told, asked, written)]
+    unasked = [each for each in asked if each.name != truth]
+    found, without = decide(seen, every), decide(seen, [*others, *replays_of_others(others, unasked, written)])
     score.add(truth, found, without, best_of(every), len(seen.episodes))
 
 

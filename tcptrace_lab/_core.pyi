@@ -317,12 +317,21 @@ class Heard:
 
     def __new__(cls, columns: dict[str, Any], *, first: int, zero_ns: int) -> Heard: ...
 
-class Pieces:
-    """The ACKs at which candidates are compared with what was sent (core/src/infer/evidence.rs)."""
+class Evidence:
+    """Where candidates are compared with what was sent (core/src/infer/evidence.rs): pieces of ACKs, and reductions."""
 
     def __new__(
-        cls, *, acks: Any, ends: Any, is_slow_start: Any, flight: Any, has_sent: Any, smss: float
-    ) -> Pieces: ...
+        cls,
+        *,
+        acks: Any,
+        ends: Any,
+        is_slow_start: Any,
+        followed: list[int],
+        flight: Any,
+        has_sent: Any,
+        reductions: list[tuple[int, float, bool]],
+        smss: float,
+    ) -> Evidence: ...
     @property
     def scale(self) -> Any:
         """What the error of each is held against, in segments."""
@@ -341,11 +350,28 @@ class Tape:
         Every time is `later_ns` later.
         """
 
-    def judge(self, sender: Sender, pieces: Pieces, rows: Any, *, later_ns: int = 0) -> tuple[Any, Any, Any, Any]:
-        """Per piece the error and the window at the end (segments); cwnd and ssthresh (bytes) after some rows."""
-
     def memory(self, sender: Sender, *, later_ns: int = 0) -> dict[str, Any]:
         """What the control holds in mind after each row, a column for each name."""
+
+class Contest:
+    """Candidates replayed side by side (core/src/infer/contest.rs)."""
+
+    def __new__(
+        cls,
+        evidence: Evidence,
+        tapes: list[Tape],
+        rows: list[list[int]],
+        entries: list[tuple[int, Sender, int]],
+    ) -> Contest: ...
+    def advance(self, upto: int | None) -> None:
+        """Everyone hears all up to an ACK (None: to the end)."""
+
+    def keep(self, numbers: list[int]) -> None:
+        """Only these go on."""
+
+    def judged(self) -> list[tuple[int, Any, Any]]:
+        """Of everyone who goes on the number, and of each piece and reduction so far the error and the own window there
+        (segments); NaN: not judged yet."""
 
 class Sender:
     """A candidate before its first ACK (core/src/python/tape.rs)."""

@@ -14,7 +14,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.epoch import Epoch, epochs
 from tcptrace_lab.classify.heard import FEWEST_ACKS, Heard
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Ints
 
 Part = Literal["slow_start", "growth", "reduction"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
@@ -24,16 +24,10 @@ FEWEST_ACKS_EACH = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Reductions:
-    """Per loss event whose answer is seen: the mark to read the candidate's own from, and what was observed (segments).
-
-    `is_threshold`: by the threshold kept at the loss, seen to a segment either way; else by the window left, of which
-    whole segments are seen.
-    """
+    """Per loss event whose answer is seen: its place, and the mark to read the candidate's own from."""
 
     place: Ints
     mark: Ints
-    observed: Floats
-    is_threshold: Ints
 
 
 class Compared:
@@ -96,21 +90,18 @@ class Pieces:
         self.parts = np.array(parts, dtype="U10")
         self.ack = np.array(ack, dtype=np.int64)
         self.followed = np.flatnonzero(self.parts != "reduction")
-        self.core = _core.Pieces(
+        self.core = _core.Evidence(
             acks=np.concatenate(acks) if acks else np.zeros(0, dtype=np.int64),
             ends=np.cumsum([len(each) for each in acks], dtype=np.int64),
             is_slow_start=self.parts[self.followed] == "slow_start",
+            followed=self.followed.tolist(),
             flight=heard.flight,
             has_sent=heard.has_sent,
+            reductions=[(place, observed, is_threshold) for place, _, observed, _, is_threshold in reduced],
             smss=float(smss),
         )
         rows_of = [np.array(column) for column in zip(*reduced, strict=True)] or [np.zeros(0)] * 5
-        self.reductions = Reductions(
-            place=rows_of[0].astype(np.int64),
-            mark=rows_of[1].astype(np.int64),
-            observed=rows_of[2],
-            is_threshold=rows_of[4].astype(bool),
-        )
+        self.reductions = Reductions(place=rows_of[0].astype(np.int64), mark=rows_of[1].astype(np.int64))
         self.scale, self.observed, self.slack = np.empty(len(parts)), np.empty(len(parts)), np.zeros(len(parts))
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
         self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]

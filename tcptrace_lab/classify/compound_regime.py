@@ -8,10 +8,12 @@ round trip of the cycle belongs to it.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby, pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -268,9 +270,10 @@ def phases_of(
 ) -> tuple[int, ...]:
     """The phases of one cycle, from its rows of a replay, or of a simulator's truth; `rounds`: round trips up to each.
 
-    Over a queue of less than `floor` packets nothing closes the window.
+    `steps` in the order of their rows. Over a queue of less than `floor` packets nothing closes the window.
     """
-    own = [step for step in steps if rows[0] <= step.row <= rows[-1]]
+    row_of = attrgetter("row")
+    own = steps[bisect_left(steps, rows[0], key=row_of) : bisect_right(steps, rows[-1], key=row_of)]
     opened = [step for step in own if step.size > 0]
     over = rounds[rows[-1]] - reading.noticed
     closed = [step for step in own if step.size < 0 and step.queued >= floor and rounds[step.row] <= over]

@@ -13,7 +13,6 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.compared import Part
-from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Sixteenths of a segment with which an epoch may have begun, where no fraction explains every ACK of it.
@@ -41,22 +40,6 @@ class Misfit:
     error: float
     observed: float
     expected: float
-
-
-def misfits(tape: Tape, sender: _core.Sender, later_ns: int = 0) -> Misfits:
-    """A candidate replayed over a tape, every time of which is `later_ns` later."""
-    pieces = tape.compared.pieces
-    reductions = pieces.reductions
-    rows = tape.row_of_mark[reductions.mark]
-    followed, own, cwnd, ssthresh = tape.core.judge(sender, pieces.core, rows, later_ns=later_ns)
-    error, expected = np.empty(len(pieces)), np.empty(len(pieces))
-    error[pieces.followed], expected[pieces.followed] = followed, own
-    # Seen in whole segments: the window lies between this many and one more.
-    reduced = np.where(reductions.is_threshold, ssthresh, cwnd) / tape.smss
-    least = reductions.observed - np.where(reductions.is_threshold, 1.0, 0.0)
-    expected[reductions.place] = reduced
-    error[reductions.place] = np.clip(reduced, least, reductions.observed + 1.0) - reduced
-    return Misfits(error=error, expected=expected)
 
 
 def outside(difference: Floats, has_sent: Bools) -> Floats:

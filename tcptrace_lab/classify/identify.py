@@ -17,7 +17,7 @@ import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, others_of
-from tcptrace_lab.classify.likelihood import FITS_SHARES, Replay, log_likelihood, most_per_piece, noise_of, replay
+from tcptrace_lab.classify.likelihood import FITS_SHARES, Replay, log_likelihood, most_per_piece, noise_of, replays
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -105,19 +105,19 @@ def identify(
     written = Tapes(seen, handshake_rtt_ns)
     asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
     read = written.read()
-    found = [each for candidate in asked for each in replay(candidate, read, begins_with)]
-    return decide(seen, [*found, *replays_of_others(found, written)], is_holed=is_holed)
+    found = replays(asked, read, begins_with)
+    return decide(seen, [*found, *replays_of_others(found, asked, written)], is_holed=is_holed)
 
 
-def replays_of_others(found: Sequence[Replay], written: Tapes) -> list[Replay]:
-    """Of senders like those replayed, where none of those did what was seen: other parameters, another slow start."""
-    known = list(found)
+def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
+    """Of senders like those asked, where none of those did what was seen: other parameters, another slow start."""
+    known, like = list(found), list(asked)
     for others, ends_itself in ((others_of, False), (other_starts, True)):
         if not known or any(is_followed(each) and not each.unfit for each in known):
             break
-        read = written.read(ends_itself=ends_itself)
-        asked = {(other.name, other.variant): other for each in known for other in others(each.candidate)}
-        known += [each for other in asked.values() for each in replay(other, read, known[0].initial_window)]
+        more = {(other.name, other.variant): other for each in like for other in others(each)}
+        known += replays(list(more.values()), written.read(ends_itself=ends_itself), known[0].initial_window, known)
+        like += more.values()
     return known[len(found) :]
 
 

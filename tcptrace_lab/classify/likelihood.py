@@ -7,7 +7,7 @@ of a slow start no more than a bounded evidence is taken, so a single odd one de
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -17,7 +17,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.candidates import Candidate
 from tcptrace_lab.classify.compared import Part
-from tcptrace_lab.classify.evidence import Misfit, Misfits, misfits
+from tcptrace_lab.classify.evidence import Misfit, Misfits
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -35,6 +35,10 @@ LEAST_NOISE_SEGMENTS = 0.02
 # of an epoch are each known to within a segment of some tens; a cut is arithmetic; in slow start a late ACK is a burst.
 FITS_SEGMENTS = 1.0
 FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
+# Of one family the best speaks. Who is behind it by odds of e^40 (more than 10^17 to 1) after so many pieces does not
+# come back: laws are the same all along.
+HOPELESS = 10 * MOST_PER_PIECE
+FEWEST_JUDGED = 16
 # Half of the slow start's quarters are its own: another may have had the same first ACKs.
 STARTS_SHARE = 0.5
 FEWEST_STARTS = 3
@@ -48,23 +52,19 @@ class Replay:
     tape: Tape
     initial_window: int
     later_ns: int
-    # The errors of its misfits in units of what is open: what is kept of a replay, of which there are hundreds.
+    misfits: Misfits
+    # Their errors in units of what is open.
     sizes: Floats
-
-    @property
-    def misfits(self) -> Misfits:
-        """Everything that it is judged by, replayed once more."""
-        return misfits(self.tape, self._sender(), self.later_ns)
 
     def misfit(self, place: int) -> Misfit:
         """One of them."""
-        pieces, found = self.tape.compared.pieces, self.misfits
+        pieces = self.tape.compared.pieces
         return Misfit(
             part=cast(Part, str(pieces.parts[place])),
             ack=int(pieces.ack[place]),
-            error=float(found.error[place]),
+            error=float(self.misfits.error[place]),
             observed=float(pieces.observed[place]),
-            expected=float(found.expected[place]),
+            expected=float(self.misfits.expected[place]),
         )
 
     def sizes_of(self, part: str) -> Floats:
@@ -128,25 +128,73 @@ class Replay:
         return self.candidate.sender(initial_window=self.initial_window, smss=self.tape.smss)
 
 
-def replay(candidate: Candidate, tapes: Sequence[Tape], initial_window: int) -> list[Replay]:
-    """Every reading of the capture under which a candidate's law may differ."""
-    found = []
-    for tape in tapes:
-        if tape.has_handshake and not candidate.is_by_delay:
-            continue
-        sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
-        for phase_ms in candidate.phases_ms:
-            later_ns = phase_ms * 1_000_000
-            found.append(
-                Replay(
-                    candidate=candidate,
-                    tape=tape,
-                    initial_window=initial_window,
-                    later_ns=later_ns,
-                    sizes=np.abs(misfits(tape, sender, later_ns).error) / open_of(tape),
-                )
-            )
-    return found
+def replays(
+    candidates: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int, known: Sequence[Replay] = ()
+) -> list[Replay]:
+    """Every candidate over every reading of the capture under which its law may differ, but the hopeless ones.
+
+    Of each family one at least is there, or is `known`: the best, and all that are not far behind it.
+    """
+    if not tapes:
+        return []
+    entries = [
+        (candidate, number, phase_ms * 1_000_000)
+        for candidate in candidates
+        for number, tape in enumerate(tapes)
+        if candidate.is_by_delay or not tape.has_handshake
+        for phase_ms in candidate.phases_ms
+    ]
+    pieces, opened = tapes[0].compared.pieces, open_of(tapes[0])
+    contest = _core.Contest(
+        pieces.core,
+        [tape.core for tape in tapes],
+        [tape.reduction_rows for tape in tapes],
+        [
+            (number, candidate.sender(initial_window=initial_window, smss=tapes[number].smss), later_ns)
+            for candidate, number, later_ns in entries
+        ],
+    )
+    for judged in _stages(len(pieces)):
+        contest.advance(max(int(pieces.ack[:judged].max()), 0))
+        told = contest.judged()
+        names = [entries[number][0].name for number, *_ in told] + [each.candidate.name for each in known]
+        first = [np.abs(error[:judged]) / opened[: min(judged, len(error))] for _, error, _ in told]
+        is_left = _not_hopeless(names, first + [each.sizes[:judged] for each in known])
+        contest.keep([number for (number, *_), is_kept in zip(told, is_left, strict=False) if is_kept])
+    contest.advance(None)
+    return [
+        Replay(
+            candidate=entries[number][0],
+            tape=tapes[entries[number][1]],
+            initial_window=initial_window,
+            later_ns=entries[number][2],
+            misfits=Misfits(error=error, expected=expected),
+            sizes=np.abs(error) / opened,
+        )
+        for number, error, expected in contest.judged()
+    ]
+
+
+def _stages(pieces: int) -> Iterator[int]:
+    """After how many pieces the hopeless ones are dropped: twice as many each time, and the rest at least."""
+    judged = FEWEST_JUDGED
+    while 2 * judged <= pieces:
+        yield judged
+        judged *= 2
+
+
+def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
+    """Who is not far behind the best of its family, by what is judged of all."""
+    table = np.stack([each[: min(map(len, sizes))] for each in sizes])
+    table = table[:, ~np.isnan(table).any(axis=0)]
+    if not table.shape[1]:
+        return [True] * len(names)
+    noise = _noise(table)
+    likely = [log_likelihood(each, noise) for each in table]
+    best: dict[str, float] = {}
+    for name, each in zip(names, likely, strict=True):
+        best[name] = max(each, best.get(name, -math.inf))
+    return [each >= best[name] - HOPELESS for name, each in zip(names, likely, strict=True)]
 
 
 def open_of(tape: Tape) -> Floats:
@@ -160,8 +208,13 @@ def open_of(tape: Tape) -> Floats:
 
 def noise_of(replays: Sequence[Replay]) -> float:
     """What most errors of the best candidate stay below, as a share of what is open: the capture's own noise."""
-    sizes = [float(np.quantile(each.sizes, NOISE_SHARE)) for each in replays if len(each.sizes)]
-    return min(max(min(sizes, default=1.0), LEAST_NOISE_SEGMENTS), 1.0)
+    sizes = [each.sizes for each in replays if len(each.sizes)]
+    return _noise(np.stack(sizes)) if sizes else 1.0
+
+
+def _noise(sizes: Floats) -> float:
+    """A row of errors for each candidate."""
+    return min(max(float(np.quantile(sizes, NOISE_SHARE, axis=1).min()), LEAST_NOISE_SEGMENTS), 1.0)
 
 
 def log_likelihood(sizes: Floats, noise: float, most: float = MOST_PER_PIECE) -> float:

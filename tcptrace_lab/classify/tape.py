@@ -47,6 +47,12 @@ class Tape:
     def epochs(self) -> tuple[Epoch, ...]:
         return self.compared.epochs
 
+    @cached_property
+    def reduction_rows(self) -> list[int]:
+        """The row at which each reduction is judged."""
+        found: list[int] = self.row_of_mark[self.compared.pieces.reductions.mark].tolist()
+        return found
+
     def rows(self, epoch: Epoch) -> Ints:
         """The rows of an epoch's ACKs."""
         acks = epoch.acks

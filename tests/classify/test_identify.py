@@ -12,7 +12,7 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import Identified, identify
-from tcptrace_lab.classify.likelihood import replay
+from tcptrace_lab.classify.likelihood import replays
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
@@ -100,7 +100,7 @@ def test_a_senders_own_law_replays_as_it_was_sent(
     done = simulate(Scenario(path=path, connections=tuple(connections), duration_s=25.0, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
     chosen = [each for each in candidates() if each.name == which[0] and which[1] in each.variant]
-    found = [each for one in chosen for each in replay(one, Tapes(seen, None).read(), initial_window(seen) or 0)]
+    found = replays(chosen, Tapes(seen, None).read(), initial_window(seen) or 0)
     assert min(float(each.sizes.max()) for each in found) < 0.1
     assert len(seen.episodes) > 2
 

@@ -16,6 +16,48 @@ pub const FRACTIONS: [f64; 16] = {
 /// Where a candidate is off by more than a segment, a finer fraction helps nobody.
 const COARSE: usize = 4;
 
+/// Everything that one replay is judged by: pieces and reductions, each with its place among all.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub pieces: Pieces,
+    /// The place of each piece.
+    pub followed: Vec<usize>,
+    pub reductions: Vec<Reduction>,
+}
+
+/// A loss event whose answer is seen: by the threshold kept at the loss, to a segment either way; else by the window
+/// left, of which whole segments are seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduction {
+    pub place: usize,
+    /// In segments.
+    pub observed: f64,
+    pub is_threshold: bool,
+}
+
+impl Reduction {
+    /// By how many segments a candidate is off, and its own window or threshold.
+    pub fn judged(&self, cwnd: f64, ssthresh: f64) -> (f64, f64) {
+        let (own, below) = if self.is_threshold {
+            (ssthresh, 1.0)
+        } else {
+            (cwnd, 0.0)
+        };
+        let nearest = own.max(self.observed - below).min(self.observed + 1.0);
+        (nearest - own, own)
+    }
+}
+
+impl Evidence {
+    /// Whether there is a place of its own for each, `misfits` together.
+    pub fn is_whole(&self, misfits: usize) -> bool {
+        let reductions = self.reductions.iter().map(|each| each.place);
+        let mut places: Vec<_> = self.followed.iter().copied().chain(reductions).collect();
+        places.sort_unstable();
+        self.followed.len() == self.pieces.ends.len() && places.into_iter().eq(0..misfits)
+    }
+}
+
 /// The ACKs at which candidates are compared with what was sent: runs of them, each judged by itself.
 #[derive(Clone, Debug)]
 pub struct Pieces {
@@ -26,6 +68,8 @@ pub struct Pieces {
     /// Where in `acks` each piece ends; none is empty.
     pub ends: Vec<usize>,
     pub is_slow_start: Vec<bool>,
+    /// What an error at each counts: in slow start it grows with the window, and counts as if it were made at its end.
+    shares: Vec<f64>,
 }
 
 impl Pieces {
@@ -38,13 +82,14 @@ impl Pieces {
     ) -> Option<Self> {
         let is_rising = ends.first().is_none_or(|&first| first > 0)
             && ends.windows(2).all(|pair| pair[0] < pair[1])
-            && ends.last().copied().unwrap_or(0) == acks.len() as i64;
+            && ends.last().copied().unwrap_or(0) == acks.len() as i64
+            && acks.windows(2).all(|pair| pair[0] < pair[1]);
         if !is_rising || ends.len() != is_slow_start.len() {
             return None;
         }
         let each = acks.iter().map(|&ack| of_ack(usize::try_from(ack).ok()?));
         let (flight, has_sent) = each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        Some(Self {
+        let mut found = Self {
             acks: acks
                 .iter()
                 .map(|&ack| u32::try_from(ack).ok())
@@ -53,7 +98,21 @@ impl Pieces {
             has_sent,
             ends: ends.iter().map(|&end| end as usize).collect(),
             is_slow_start: is_slow_start.to_vec(),
-        })
+            shares: vec![1.0; acks.len()],
+        };
+        let scales = found.scales();
+        let slow_starts: Vec<_> = found
+            .each()
+            .zip(scales)
+            .filter(|((_, is_slow_start), _)| *is_slow_start)
+            .map(|((place, _), scale)| (place, scale))
+            .collect();
+        for (place, scale) in slow_starts {
+            for at in place {
+                found.shares[at] = scale / found.flight[at].max(1.0);
+            }
+        }
+        Some(found)
     }
 
     /// Each piece's place among the ACKs, and whether it is of a slow start.
@@ -77,66 +136,65 @@ impl Pieces {
         self.ends.iter().map(|&end| self.flight[end - 1]).collect()
     }
 
-    /// Per piece the candidate's error (root mean square, in segments) and its window at the end. `window` gives its
-    /// window in segments after an ACK.
-    pub fn errors(&self, mut window: impl FnMut(usize) -> f64) -> Vec<(f64, f64)> {
-        let mut difference = Vec::new();
-        let each = self.each().zip(self.scales());
-        let judged = each.map(|((place, is_slow_start), scale)| {
-            difference.clear();
-            let mut own = 0.0;
-            for at in place.clone() {
-                own = window(self.acks[at] as usize);
-                difference.push(self.flight[at] - own);
-            }
-            // In slow start an error grows with the window: it counts as if it were made at its end.
-            let scale = is_slow_start.then_some(scale);
-            let piece = Piece {
-                difference: &difference,
-                flight: &self.flight[place.clone()],
-                has_sent: &self.has_sent[place],
-                scale,
-            };
-            (piece.error(), own)
-        });
-        judged.collect()
+    /// A candidate's error in one piece (root mean square, in segments), by flight less window at each of its ACKs.
+    pub fn error(&self, piece: usize, difference: &[f64]) -> f64 {
+        let end = self.ends[piece];
+        let place = end - difference.len()..end;
+        Piece {
+            difference,
+            has_sent: &self.has_sent[place.clone()],
+            shares: &self.shares[place],
+        }
+        .error()
     }
 }
 
 /// One piece of a replay: flight less window at each ACK.
 struct Piece<'a> {
     difference: &'a [f64],
-    flight: &'a [f64],
     has_sent: &'a [bool],
-    scale: Option<f64>,
+    shares: &'a [f64],
 }
 
 impl Piece<'_> {
     /// The fraction of a segment with which an epoch began is not seen: the least that explains all, or any.
     fn error(&self) -> f64 {
         let sent = self.difference.iter().zip(self.has_sent);
-        let least = sent
-            .filter(|(_, has_sent)| **has_sent)
-            .fold(0.0, |least: f64, (&each, _)| least.max(each));
-        let excess = least - bounds(self.difference.iter().copied()).0 - 1.0;
-        if least < 1.0 && excess <= 0.0 {
-            return self.error_from(least);
+        let (most, least) = sent.fold((0.0_f64, f64::INFINITY), |(most, least), (&each, &is)| {
+            let above = if is && each > most { each } else { most };
+            (above, if each < least { each } else { least })
+        });
+        let excess = most - least - 1.0;
+        if most < 1.0 && excess <= 0.0 {
+            return 0.0;
         }
         let step = if excess < 1.0 { 1 } else { COARSE };
-        let begun = FRACTIONS.iter().step_by(step);
-        begun
-            .map(|&begun| self.error_from(begun))
-            .fold(f64::INFINITY, f64::min)
+        let (mut low, mut high) = (0, FRACTIONS.len() / step - 1);
+        let mut found = f64::INFINITY;
+        // A sum of squares of what is convex in the fraction is convex: the lesser of two neighbours tells the side.
+        while low < high {
+            let middle = (low + high) / 2;
+            let [here, next] =
+                self.squares([FRACTIONS[middle * step], FRACTIONS[(middle + 1) * step]]);
+            found = found.min(here).min(next);
+            if here <= next {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        (found / self.difference.len() as f64).sqrt()
     }
 
-    fn error_from(&self, begun: f64) -> f64 {
-        let rows = self.difference.iter().zip(self.flight).zip(self.has_sent);
-        let squares = rows.map(|((&difference, &flight), &has_sent)| {
-            let off = outside(difference - begun, has_sent);
-            let share = self.scale.map_or(1.0, |scale| scale / flight.max(1.0));
-            (share * off).powi(2)
-        });
-        (squares.sum::<f64>() / self.difference.len() as f64).sqrt()
+    /// The sum of squared errors from each of two beginnings.
+    fn squares(&self, begun: [f64; 2]) -> [f64; 2] {
+        let rows = self.difference.iter().zip(self.has_sent).zip(self.shares);
+        rows.fold([0.0; 2], |sums, ((&difference, &has_sent), &share)| {
+            std::array::from_fn(|each| {
+                let off = share * outside(difference - begun[each], has_sent);
+                sums[each] + off * off
+            })
+        })
     }
 }
 
@@ -145,7 +203,9 @@ impl Piece<'_> {
 /// A sender that sends nothing may have more outstanding than its window allows, never a whole segment less.
 fn outside(difference: f64, has_sent: bool) -> f64 {
     let above = if has_sent { difference } else { 0.0 };
-    above.max((-1.0 - difference).max(0.0))
+    let below = -1.0 - difference;
+    let off = if above > below { above } else { below };
+    if off > 0.0 { off } else { 0.0 }
 }
 
 /// The least and the greatest.
@@ -160,43 +220,64 @@ mod tests {
     use super::*;
 
     fn pieces(flight: &[f64], is_slow_start: bool) -> Pieces {
-        Pieces {
-            acks: (0..flight.len() as u32).collect(),
-            flight: flight.to_vec(),
-            has_sent: vec![true; flight.len()],
-            ends: vec![flight.len()],
-            is_slow_start: vec![is_slow_start],
-        }
+        let acks: Vec<i64> = (0..flight.len() as i64).collect();
+        let ends = [flight.len() as i64];
+        let of_ack = |ack: usize| Some((flight[ack], true));
+        Pieces::new(&acks, &ends, &[is_slow_start], of_ack).expect("a run of ACKs")
+    }
+
+    fn error(pieces: &Pieces, windows: &[f64]) -> f64 {
+        let each = pieces.flight.iter().zip(windows);
+        let difference: Vec<f64> = each.map(|(flight, window)| flight - window).collect();
+        pieces.error(0, &difference)
     }
 
     #[test]
     fn a_window_whose_whole_segments_were_outstanding_is_not_off() {
-        let windows = [10.0, 10.4, 10.8, 11.2];
-        let found = pieces(&[10.0, 10.0, 10.0, 11.0], false).errors(|ack| windows[ack]);
-        assert_eq!(found, [(0.0, 11.2)]);
+        let flown = pieces(&[10.0, 10.0, 10.0, 11.0], false);
+        assert_eq!(error(&flown, &[10.0, 10.4, 10.8, 11.2]), 0.0);
     }
 
     #[test]
     fn an_epoch_may_have_begun_with_a_fraction_that_is_not_seen() {
         // 0.5 more explains that the third ACK already released the eleventh.
-        let windows = [10.0, 10.3, 10.6, 10.9];
-        let found = pieces(&[10.0, 10.0, 11.0, 11.0], false).errors(|ack| windows[ack]);
-        assert_eq!(found, [(0.0, 10.9)]);
+        let flown = pieces(&[10.0, 10.0, 11.0, 11.0], false);
+        assert_eq!(error(&flown, &[10.0, 10.3, 10.6, 10.9]), 0.0);
     }
 
     #[test]
     fn in_slow_start_an_error_counts_as_if_made_at_the_end() {
         // Two segments short of two, at a window of 16: 7 of 8 parts too many, two ACKs of which one is off.
-        let windows = [4.0, 16.0];
-        let found = pieces(&[8.0, 16.0], true).errors(|ack| windows[ack]);
+        let found = error(&pieces(&[8.0, 16.0], true), &[4.0, 16.0]);
         // Off by 4 at 8 less what a fraction of 0.75 explains: 3.25 * 16 / 8 = 6.5, over two ACKs.
-        assert!((found[0].0 - (6.5_f64.powi(2) / 2.0).sqrt()).abs() < 1e-9);
+        assert!((found - (6.5_f64.powi(2) / 2.0).sqrt()).abs() < 1e-9);
     }
 
     #[test]
     fn an_ack_that_released_nothing_may_leave_more_outstanding_than_the_window_allows() {
         let mut late = pieces(&[12.0, 10.0], false);
         late.has_sent[0] = false;
-        assert_eq!(late.errors(|_| 10.0), [(0.0, 10.0)]);
+        assert_eq!(error(&late, &[10.0, 10.0]), 0.0);
+    }
+
+    #[test]
+    fn the_least_of_all_fractions_is_found() {
+        let windows: Vec<f64> = (0..40).map(|at| 10.0 + 0.4 * f64::from(at % 7)).collect();
+        for off in 0..30 {
+            let flight: Vec<f64> = (0..40)
+                .map(|at| (9.0 + 0.1 * f64::from(off) + 0.3 * f64::from(at % 5)).floor())
+                .collect();
+            let flown = pieces(&flight, false);
+            let least = FRACTIONS.iter().map(|begun| {
+                let each = flight.iter().zip(&windows);
+                let squares =
+                    each.map(|(flight, window)| outside(flight - window - begun, true).powi(2));
+                (squares.sum::<f64>() / 40.0).sqrt()
+            });
+            let (all, found) = (least.fold(f64::INFINITY, f64::min), error(&flown, &windows));
+            let coarse = FRACTIONS.len() / COARSE;
+            assert!(found >= all - 1e-12 || found == 0.0);
+            assert!(found <= all + 1.0 / coarse as f64);
+        }
     }
 }

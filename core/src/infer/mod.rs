@@ -6,6 +6,7 @@ mod before;
 mod begins;
 mod cause;
 mod columns;
+pub mod contest;
 mod cycles;
 mod duplicate;
 mod events;

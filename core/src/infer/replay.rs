@@ -103,6 +103,13 @@ impl Default for Room {
 }
 
 impl TapeRow {
+    pub fn later(&self, later_ns: i64) -> Self {
+        Self {
+            now_ns: self.now_ns.saturating_add(later_ns),
+            ..*self
+        }
+    }
+
     /// The window nearest to the candidate's own among those that would have been seen like this: what is outstanding
     /// tells whole segments, and a real-valued law remembers the fraction.
     fn agreed(&self, own: f64, smss: f64) -> f64 {
@@ -199,30 +206,67 @@ pub fn play_watched(
     unseen: Unseen,
     mut watch: impl FnMut(&dyn Control),
 ) -> Played {
-    let mut state = start;
+    let mut player = Player::new(start);
     let expected = rows.size_hint().0;
     let mut played = Played {
         cwnd: Vec::with_capacity(expected),
         ssthresh: Vec::with_capacity(expected),
     };
-    // Only srtt is wanted: no timer runs here.
-    let mut rto = Rto::new(1_000_000_000, 1, i64::MAX, 1, false);
-    let (mut is_started, mut has_restarted) = (false, false);
-    let mut before = state;
+    let mut rto = smoothed();
     for row in rows {
         let row = match unseen {
             Unseen::AsSeen => row,
-            Unseen::AtMost => row.at_most(&state),
+            Unseen::AtMost => row.at_most(&player.state),
         };
-        if !is_started {
-            control.start(
-                &mut state,
-                row.snd_una.saturating_sub(row.newly_acked as u64),
-            );
-            is_started = true;
-        }
         if let Some(rtt_ns) = row.rtt_ns {
             rto.on_sample(rtt_ns);
+        }
+        let (cwnd, ssthresh) = player.hear(control, &row, rto.srtt_ns());
+        played.cwnd.push(cwnd);
+        played.ssthresh.push(ssthresh);
+        watch(control);
+    }
+    played
+}
+
+/// A sender's smoothed round trip; no timer runs here.
+pub fn smoothed() -> Rto {
+    Rto::new(1_000_000_000, 1, i64::MAX, 1, false)
+}
+
+/// A sender that hears a tape, beside its control.
+#[derive(Clone, Copy, Debug)]
+pub struct Player {
+    state: State,
+    /// Before the last loss.
+    before: State,
+    is_started: bool,
+    has_restarted: bool,
+}
+
+impl Player {
+    pub fn new(start: State) -> Self {
+        Self {
+            state: start,
+            before: start,
+            is_started: false,
+            has_restarted: false,
+        }
+    }
+
+    /// The window and the threshold after a row, as the control has them; then what was observed is taken over.
+    pub fn hear(
+        &mut self,
+        control: &mut dyn Control,
+        row: &TapeRow,
+        srtt_ns: Option<i64>,
+    ) -> (f64, f64) {
+        let state = &mut self.state;
+        if !self.is_started {
+            control.start(state, row.snd_una.saturating_sub(row.newly_acked as u64));
+            self.is_started = true;
+        }
+        if let Some(rtt_ns) = row.rtt_ns {
             control.on_rtt(row.now_ns, rtt_ns);
         }
         let ack = Ack {
@@ -230,34 +274,34 @@ pub fn play_watched(
             newly_acked: row.newly_acked,
             newly_sacked: row.newly_sacked,
             rtt_ns: row.rtt_ns,
-            srtt_ns: rto.srtt_ns(),
+            srtt_ns,
             flight_size: row.flight_size,
             snd_una: row.snd_una,
             snd_nxt: row.snd_nxt,
-            is_cwnd_limited: row.is_cwnd_limited(&state),
+            is_cwnd_limited: row.is_cwnd_limited(state),
         };
         if row.event.is_arrival() {
-            control.on_arrival(&mut state, &ack);
+            control.on_arrival(state, &ack);
         }
         match row.event {
-            TapeEvent::Ack | TapeEvent::Opening => control.on_ack(&mut state, &ack),
+            TapeEvent::Ack | TapeEvent::Opening => control.on_ack(state, &ack),
             TapeEvent::Loss | TapeEvent::Restart | TapeEvent::Timeout => {
                 state.cwnd = row.agreed(state.cwnd, state.smss);
-                before = state;
+                self.before = *state;
                 let loss = Loss {
                     now_ns: row.now_ns,
                     flight_size: row.flight_under(state.cwnd, state.smss),
                     snd_nxt: row.snd_nxt,
                 };
                 if row.event == TapeEvent::Timeout {
-                    control.on_timeout(&mut state, &loss);
+                    control.on_timeout(state, &loss);
                 } else {
-                    control.on_loss(&mut state, &loss);
+                    control.on_loss(state, &loss);
                 }
                 // RFC 5681 equation (4).
                 state.ssthresh = state.ssthresh.max(2.0 * state.smss);
-                has_restarted = row.event != TapeEvent::Loss;
-                state.cwnd = if has_restarted {
+                self.has_restarted = row.event != TapeEvent::Loss;
+                state.cwnd = if self.has_restarted {
                     state.smss
                 } else {
                     state.ssthresh
@@ -266,26 +310,24 @@ pub fn play_watched(
             TapeEvent::Recovered => {
                 // Infinite: of no loss that the tape tells of.
                 let left = state.ssthresh.min(row.room.most_after);
-                if !has_restarted && left.is_finite() {
+                if !self.has_restarted && left.is_finite() {
                     state.cwnd = left;
                 }
-                control.on_recovered(&mut state, row.now_ns, row.snd_nxt);
+                control.on_recovered(state, row.now_ns, row.snd_nxt);
             }
             TapeEvent::Undone => {
-                has_restarted = false;
-                state.cwnd = state.cwnd.max(before.cwnd);
-                state.ssthresh = state.ssthresh.max(before.ssthresh);
-                control.on_undone(&mut state, row.now_ns, row.snd_nxt);
+                self.has_restarted = false;
+                state.cwnd = state.cwnd.max(self.before.cwnd);
+                state.ssthresh = state.ssthresh.max(self.before.ssthresh);
+                control.on_undone(state, row.now_ns, row.snd_nxt);
             }
             TapeEvent::Arrival | TapeEvent::Set => {}
         }
         state.cwnd = state.cwnd.max(state.smss);
-        played.cwnd.push(state.cwnd);
-        played.ssthresh.push(state.ssthresh);
-        watch(control);
-        row.take_over(&mut state);
+        let own = (state.cwnd, state.ssthresh);
+        row.take_over(state);
+        own
     }
-    played
 }
 
 #[cfg(test)]

@@ -134,34 +134,64 @@ impl<'a> Tape<'a> {
         self.len() == 0
     }
 
-    /// Rows in order of time, each `later_ns` later. A control counts on a clock and on numbers that never go back.
+    /// Rows in order of time, each `later_ns` later.
     pub fn rows(self, later_ns: i64) -> impl ExactSizeIterator<Item = TapeRow> + 'a {
-        let heard = self.heard;
-        let (mut ack, mut mark) = (heard.first, 0);
-        let (mut now, mut una, mut nxt) = (0, 0, 0);
-        (0..self.len()).map(move |_| {
-            let marked = self.marks.get(mark).filter(|next| next.ack < ack as i64);
-            let mut row = match marked {
-                Some(next) => {
-                    mark += 1;
-                    heard.marked(next)
-                }
-                None => {
-                    ack += 1;
-                    heard.row(ack - 1)
-                }
-            };
-            let heard_ns = row.now_ns.saturating_sub(heard.zero_ns);
-            now = heard_ns.clamp(now, CLOCK_ENDS_NS);
-            una = row.snd_una.max(una);
-            nxt = row.snd_nxt.max(una).max(nxt);
-            let rtt_ns = row.rtt_ns.map(|rtt_ns| rtt_ns.min(now));
-            row.rtt_ns = rtt_ns.filter(|&rtt_ns| rtt_ns > 0);
-            row.now_ns = now.saturating_add(later_ns);
-            (row.snd_una, row.snd_nxt) = (una, nxt);
-            row
-        })
+        let mut cursor = self.begin();
+        (0..self.len()).map(move |_| self.take(&mut cursor).later(later_ns))
     }
+
+    pub fn begin(&self) -> Cursor {
+        Cursor {
+            ack: self.heard.first,
+            ..Cursor::default()
+        }
+    }
+
+    /// Whether there are rows left up to that of ACK `upto` (None: to the end).
+    pub fn has_more(&self, cursor: &Cursor, upto: Option<usize>) -> bool {
+        let last = upto.map_or(self.heard.now_ns.len(), |upto| upto + 1);
+        cursor.ack < last.min(self.heard.now_ns.len())
+            || (upto.is_none() && cursor.mark < self.marks.len())
+    }
+
+    /// The next row; there is one. A control counts on a clock and on numbers that never go back.
+    pub fn take(&self, cursor: &mut Cursor) -> TapeRow {
+        let (heard, ack) = (self.heard, cursor.ack);
+        let marked = self
+            .marks
+            .get(cursor.mark)
+            .filter(|next| next.ack < ack as i64);
+        let mut row = match marked {
+            Some(next) => {
+                cursor.mark += 1;
+                heard.marked(next)
+            }
+            None => {
+                cursor.ack += 1;
+                heard.row(ack)
+            }
+        };
+        let heard_ns = row.now_ns.saturating_sub(heard.zero_ns);
+        cursor.now_ns = heard_ns.clamp(cursor.now_ns, CLOCK_ENDS_NS);
+        cursor.una = row.snd_una.max(cursor.una);
+        cursor.nxt = row.snd_nxt.max(cursor.una).max(cursor.nxt);
+        let rtt_ns = row.rtt_ns.map(|rtt_ns| rtt_ns.min(cursor.now_ns));
+        row.rtt_ns = rtt_ns.filter(|&rtt_ns| rtt_ns > 0);
+        row.now_ns = cursor.now_ns;
+        (row.snd_una, row.snd_nxt) = (cursor.una, cursor.nxt);
+        row
+    }
+}
+
+/// How far a tape has been heard.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    /// The next ACK, and the next mark.
+    pub ack: usize,
+    mark: usize,
+    now_ns: i64,
+    una: u64,
+    nxt: u64,
 }
 
 impl Tape<'_> {

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod capture;
+mod contest;
 mod control;
 mod controls;
 mod emulate;
@@ -34,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     replay::register(module)?;
     watch::register(module)?;
     tape::register(module)?;
+    contest::register(module)?;
     #[cfg(feature = "vary")]
     module.add_function(wrap_pyfunction!(vary_threshold, module)?)?;
     emulate::register(module)

@@ -10,18 +10,18 @@ use pyo3::types::PyDict;
 use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use crate::infer::evidence;
+use crate::infer::evidence::{self, Reduction};
 use crate::infer::replay::{self, Room, TapeEvent, Unseen};
 use crate::infer::tape::{self, Mark, heard_columns};
 
-type Column<'py> = Bound<'py, PyArray1<f64>>;
+pub(super) type Column<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Columns of numpy that stay Python's: a struct of them from one list, read by name, borrowed as `tape::Heard`.
 macro_rules! heard {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
         /// What every reading of one sender has in common: an entry per ACK.
         #[pyclass(frozen)]
-        struct Heard {
+        pub(super) struct Heard {
             $($name: Py<PyArray1<$type>>,)*
             first: usize,
             zero_ns: i64,
@@ -36,13 +36,33 @@ macro_rules! heard {
                 })
             }
 
-            fn with<T>(&self, py: Python<'_>, look: impl FnOnce(tape::Heard<'_>) -> T) -> PyResult<T> {
-                $(let $name = self.$name.bind(py).try_readonly()?;)*
-                Ok(look(tape::Heard {
-                    $($name: $name.as_slice()?,)*
+            pub(super) fn borrowed<'py>(&self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
+                Ok(Borrowed {
+                    $($name: self.$name.bind(py).try_readonly()?,)*
                     first: self.first,
                     zero_ns: self.zero_ns,
-                }))
+                })
+            }
+
+            fn with<T>(&self, py: Python<'_>, look: impl FnOnce(tape::Heard<'_>) -> T) -> PyResult<T> {
+                Ok(look(self.borrowed(py)?.heard()?))
+            }
+        }
+
+        /// The columns while nobody may write to them.
+        pub(super) struct Borrowed<'py> {
+            $($name: PyReadonlyArray1<'py, $type>,)*
+            first: usize,
+            zero_ns: i64,
+        }
+
+        impl Borrowed<'_> {
+            pub(super) fn heard(&self) -> PyResult<tape::Heard<'_>> {
+                Ok(tape::Heard {
+                    $($name: self.$name.as_slice()?,)*
+                    first: self.first,
+                    zero_ns: self.zero_ns,
+                })
             }
         }
     };
@@ -124,33 +144,36 @@ impl Marks {
 /// The events of one sender: the columns, and what stands between the ACKs; bytes and nanoseconds, NaN and -1 for "not
 /// observed".
 #[pyclass(frozen)]
-struct Tape {
-    heard: Py<Heard>,
+pub(super) struct Tape {
+    pub(super) heard: Py<Heard>,
     marks: Vec<Mark>,
 }
 
-/// The ACKs at which candidates are compared (core/src/infer/evidence.rs).
+/// Where candidates are compared with what was sent (core/src/infer/evidence.rs).
 #[pyclass(frozen)]
-struct Pieces {
-    inner: evidence::Pieces,
-    smss: f64,
+pub(super) struct Evidence {
+    pub(super) inner: evidence::Evidence,
 }
 
 #[pymethods]
-impl Pieces {
-    /// `ends`: where in `acks` each ends; `flight` (bytes) and `has_sent` are columns of all ACKs.
+impl Evidence {
+    /// Pieces, by their ACKs: `ends` is where in `acks` each ends, `followed` its place among all; `flight` (bytes) and
+    /// `has_sent` are columns of all ACKs. Reductions: the place of each, the segments observed, and of what.
     #[new]
-    #[pyo3(signature = (*, acks, ends, is_slow_start, flight, has_sent, smss))]
+    #[pyo3(signature = (*, acks, ends, is_slow_start, followed, flight, has_sent, reductions, smss))]
+    #[expect(clippy::too_many_arguments, reason = "columns, each by its name")]
     fn new(
         acks: PyReadonlyArray1<'_, i64>,
         ends: PyReadonlyArray1<'_, i64>,
         is_slow_start: PyReadonlyArray1<'_, bool>,
+        followed: Vec<usize>,
         flight: PyReadonlyArray1<'_, i64>,
         has_sent: PyReadonlyArray1<'_, bool>,
+        reductions: Vec<(usize, f64, bool)>,
         smss: f64,
     ) -> PyResult<Self> {
         let (flight, has_sent) = (flight.as_slice()?, has_sent.as_slice()?);
-        let inner = evidence::Pieces::new(
+        let pieces = evidence::Pieces::new(
             acks.as_slice()?,
             ends.as_slice()?,
             is_slow_start.as_slice()?,
@@ -160,19 +183,36 @@ impl Pieces {
             },
         )
         .ok_or_else(|| PyValueError::new_err("pieces that are no runs of ACKs"))?;
-        Ok(Self { inner, smss })
+        let each = reductions
+            .into_iter()
+            .map(|(place, observed, is_threshold)| Reduction {
+                place,
+                observed,
+                is_threshold,
+            });
+        let inner = evidence::Evidence {
+            pieces,
+            followed,
+            reductions: each.collect(),
+        };
+        if !inner.is_whole(inner.followed.len() + inner.reductions.len()) {
+            return Err(PyValueError::new_err(
+                "evidence of which two have one place",
+            ));
+        }
+        Ok(Self { inner })
     }
 
     /// What the error of each is held against, in segments.
     #[getter]
     fn scale<'py>(&self, py: Python<'py>) -> Column<'py> {
-        self.inner.scales().into_pyarray(py)
+        self.inner.pieces.scales().into_pyarray(py)
     }
 
     /// Segments outstanding at the end of each.
     #[getter]
     fn observed<'py>(&self, py: Python<'py>) -> Column<'py> {
-        self.inner.observed().into_pyarray(py)
+        self.inner.pieces.observed().into_pyarray(py)
     }
 }
 
@@ -219,51 +259,6 @@ impl Tape {
         ))
     }
 
-    /// What a candidate is judged by: per piece its error and its window at the end (segments), and its window and its
-    /// threshold (bytes) after some rows.
-    #[pyo3(signature = (sender, pieces, rows, *, later_ns = 0))]
-    fn judge<'py>(
-        &self,
-        py: Python<'py>,
-        sender: &Sender,
-        pieces: &Pieces,
-        rows: PyReadonlyArray1<'py, i64>,
-        later_ns: i64,
-    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>, Column<'py>)> {
-        let rows = rows.as_slice()?;
-        let (judged, played) = self.heard.get().with(py, |heard| {
-            py.detach(|| {
-                let played = self.played(heard, sender, later_ns, Unseen::AsSeen);
-                let tape = tape::Tape {
-                    heard,
-                    marks: &self.marks,
-                };
-                let mut place = tape.places();
-                let judged = pieces
-                    .inner
-                    .errors(|ack| place(ack).map_or(0.0, |row| played.cwnd[row] / pieces.smss));
-                (judged, played)
-            })
-        })?;
-        let at = |column: &[f64]| -> PyResult<Vec<f64>> {
-            let each = rows.iter().map(|&row| {
-                let found = usize::try_from(row).ok().and_then(|row| column.get(row));
-                found
-                    .copied()
-                    .ok_or_else(|| PyValueError::new_err(format!("a tape without row {row}")))
-            });
-            each.collect()
-        };
-        let (cwnd, ssthresh) = (at(&played.cwnd)?, at(&played.ssthresh)?);
-        let (errors, expected): (Vec<f64>, Vec<f64>) = judged.into_iter().unzip();
-        Ok((
-            errors.into_pyarray(py),
-            expected.into_pyarray(py),
-            cwnd.into_pyarray(py),
-            ssthresh.into_pyarray(py),
-        ))
-    }
-
     /// What the control holds in mind after each row, by name.
     #[pyo3(signature = (sender, *, later_ns = 0))]
     fn memory<'py>(
@@ -276,14 +271,10 @@ impl Tape {
         let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
         let mut columns = vec![Vec::new(); names.len()];
         self.heard.get().with(py, |heard| {
-            let tape = tape::Tape {
-                heard,
-                marks: &self.marks,
-            };
             replay::play_watched(
                 control.as_mut(),
                 sender.start,
-                tape.rows(later_ns),
+                self.tape(heard).rows(later_ns),
                 Unseen::AsSeen,
                 |control| {
                     for (column, (_, value)) in columns.iter_mut().zip(control.values()) {
@@ -301,6 +292,13 @@ impl Tape {
 }
 
 impl Tape {
+    pub(super) fn tape<'a>(&'a self, heard: tape::Heard<'a>) -> tape::Tape<'a> {
+        tape::Tape {
+            heard,
+            marks: &self.marks,
+        }
+    }
+
     fn played(
         &self,
         heard: tape::Heard<'_>,
@@ -308,26 +306,23 @@ impl Tape {
         later_ns: i64,
         unseen: Unseen,
     ) -> replay::Played {
-        let tape = tape::Tape {
-            heard,
-            marks: &self.marks,
-        };
         let (mut control, start) = (sender.control(), sender.start);
-        replay::play(control.as_mut(), start, tape.rows(later_ns), unseen)
+        let rows = self.tape(heard).rows(later_ns);
+        replay::play(control.as_mut(), start, rows, unseen)
     }
 }
 
 /// A candidate before its first ACK: a row of the table of controls, with parameters and an initial window in segments.
 #[pyclass(frozen)]
-struct Sender {
+pub(super) struct Sender {
     slow_start: &'static SlowStartRow,
     window: &'static WindowRow,
     parameters: Parameters,
-    start: State,
+    pub(super) start: State,
 }
 
 impl Sender {
-    fn control(&self) -> Box<dyn Control> {
+    pub(super) fn control(&self) -> Box<dyn Control> {
         let counting = Counting {
             profile: Profile::Rfc,
             segment_bytes: self.start.smss as u32,
@@ -394,6 +389,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TAPE_EVENTS", TapeEvent::ALL.map(TapeEvent::name))?;
     module.add_class::<Tape>()?;
     module.add_class::<Heard>()?;
-    module.add_class::<Pieces>()?;
+    module.add_class::<Evidence>()?;
     module.add("FRACTIONS", evidence::FRACTIONS.to_vec())
 }

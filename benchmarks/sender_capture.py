@@ -1,0 +1,60 @@
+"""Captures of one simulated sender, headers only: CUBIC, Compound under random loss, a control that is in no table.
+
+    python -m benchmarks.sender_capture FILE TITLE MILLIONS
+
+About so many millions of packets over 100 Mbit/s and 40 ms, 300 packets of buffer.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from tcptrace_lab import simulate
+from tcptrace_lab.scenario import Connection, Control, Node, Scenario
+from tcptrace_lab.scenario import Path as NetworkPath
+
+# Window, loss rate beside the queue's, and about how many packets pass in a second.
+SENDERS = {
+    "CUBIC": ("cubic", 0.0, 12_500),
+    "Compound, 0.1 % lost": ("compound", 1e-3, 1_350),
+    "no candidate fits": (None, 0.0, 12_500),
+}
+
+
+class Odd:
+    """A control of none: it grows by a segment and 6 % of its window in a round trip, and a loss leaves it 38 %."""
+
+    def on_ack(self, state: Any) -> None:
+        if state.cwnd < state.ssthresh:
+            state.cwnd += state.newly_acked
+        else:
+            state.cwnd += (state.smss + 0.06 * state.cwnd) * state.newly_acked / state.cwnd
+
+    def on_loss(self, state: Any) -> None:
+        state.ssthresh = max(0.38 * state.cwnd, 2 * state.smss)
+
+    on_timeout = on_loss
+
+
+def simulated(capture: Path, title: str, millions: int) -> None:
+    """A run long enough for so many."""
+    window, loss, packets_per_s = SENDERS[title]
+    node = Node(rate_bps=100e6, buffer=300, delay_s=0.02, loss=loss)
+    control = Control(
+        window=window or "reno", recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True
+    )
+    scenario = Scenario(
+        path=NetworkPath(nodes=(node,), return_delay_s=0.02),
+        connections=(Connection(control=control),),
+        duration_s=millions * 1e6 / packets_per_s,
+        profile="rfc",
+        seed=5,
+    )
+    done = simulate(scenario, control=None if window else Odd(), truth=False)
+    done.write(capture, payload=False)
+
+
+if __name__ == "__main__":
+    simulated(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
