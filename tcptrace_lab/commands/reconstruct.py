@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 TABLES = ("windows", "phases", "losses", "cycles")
 SHOWN = 40
+# Rows turned into text in one go.
+ROWS_AT_ONCE = 1 << 13
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write_table(tables[table], arguments.output)
     if arguments.json:
-        print(json.dumps(_as_dict(arguments.capture, who, tables, refused), indent=1, allow_nan=False))
+        _print_json(arguments.capture, who, tables, refused)
     return 0
 
 
@@ -128,10 +130,21 @@ def refusals(seen: Reconstruction, who: Sender) -> dict[str, str]:
     return found
 
 
-def _as_dict(file: str, who: Sender, tables: dict[str, pd.DataFrame], refused: dict[str, str]) -> dict[str, Any]:
+def _print_json(file: str, who: Sender, tables: dict[str, pd.DataFrame], refused: dict[str, str]) -> None:
+    """One object; a line for each row of a table, written as they come."""
     head = {"file": file, "connection": who.connection, "sender": who.sender, "receiver": who.receiver}
-    rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items() if name not in refused}
-    return {**head, "notes": list(who.tap.notes), "refused": refused, **dict.fromkeys(refused), **rows}
+    told = {**head, "notes": list(who.tap.notes), "refused": refused, **dict.fromkeys(refused)}
+    write = sys.stdout.write
+    write(json.dumps(told, indent=1, allow_nan=False).removesuffix("\n}"))
+    for name, table in tables.items():
+        if name in refused:
+            continue
+        write(f",\n {json.dumps(name)}: [")
+        for first in range(0, len(table), ROWS_AT_ONCE):
+            lines = table.iloc[first : first + ROWS_AT_ONCE].to_json(orient="records", lines=True).strip().split("\n")
+            write(("," if first else "") + "\n  " + ",\n  ".join(lines))
+        write("\n ]")
+    write("\n}\n")
 
 
 def _head(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> tuple[dict[str, list[Any]], int]:

@@ -250,3 +250,154 @@ impl Contestant {
         self.expected[place] = expected;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::{Pair, Reno, Standard};
+    use crate::infer::evidence::{Pieces, Reduction};
+    use crate::infer::replay::{Room, TapeEvent};
+    use crate::infer::tape::{Heard, Mark};
+
+    const SMSS: f64 = 1000.0;
+    const ACKS: usize = 700;
+
+    /// Columns of a sender whose every ACK acknowledges a segment, 1 ms apart.
+    struct Columns {
+        now_ns: Vec<i64>,
+        una: Vec<i64>,
+        nxt: Vec<i64>,
+        flight: Vec<i64>,
+        event: Vec<u8>,
+        newly_acked: Vec<i64>,
+        zeros: Vec<i64>,
+        flags: Vec<bool>,
+    }
+
+    fn columns() -> Columns {
+        let each = || 0..ACKS as i64;
+        let flight: Vec<i64> = each().map(|ack| 10_000 + ack / 12 * 1000).collect();
+        Columns {
+            now_ns: each().map(|ack| (ack + 1) * 1_000_000).collect(),
+            una: each().map(|ack| ack * 1000).collect(),
+            nxt: each()
+                .zip(&flight)
+                .map(|(ack, flight)| ack * 1000 + flight)
+                .collect(),
+            flight,
+            event: vec![0; ACKS],
+            newly_acked: vec![1000; ACKS],
+            zeros: vec![0; ACKS],
+            flags: vec![true; ACKS],
+        }
+    }
+
+    impl Columns {
+        fn heard(&self) -> Heard<'_> {
+            Heard {
+                now_ns: &self.now_ns,
+                una: &self.una,
+                nxt: &self.nxt,
+                flight_size: &self.flight,
+                newly_acked: &self.newly_acked,
+                newly_sacked: &self.zeros,
+                rtt_ns: &self.now_ns,
+                event: &self.event,
+                is_cwnd_limited: &self.flags,
+                most_after: &[],
+                flight: &self.flight,
+                is_shown: &[false; ACKS],
+                first: 0,
+                zero_ns: 0,
+            }
+        }
+    }
+
+    fn loss(ack: i64) -> Mark {
+        Mark {
+            ack,
+            event: TapeEvent::Loss,
+            now_ns: (ack + 1) * 1_000_000,
+            rtt_ns: 0,
+            newly_acked: 0.0,
+            flight_size: 20_000.0,
+            cwnd: Some(20_000.0),
+            ssthresh: None,
+            room: Room::default(),
+        }
+    }
+
+    fn entry(byte_counting: bool) -> Entry {
+        Entry {
+            control: Box::new(Pair {
+                slow_start: Standard { byte_counting },
+                window: Reno::new(byte_counting),
+            }),
+            start: State {
+                cwnd: 10.0 * SMSS,
+                ssthresh: 12.0 * SMSS,
+                smss: SMSS,
+            },
+            later_ns: 0,
+        }
+    }
+
+    fn evidence(columns: &Columns) -> Evidence {
+        let acks: Vec<i64> = (0..ACKS as i64).collect();
+        let of_ack = |ack: usize| Some((columns.flight[ack] as f64 / SMSS, true));
+        let ends: Vec<i64> = (1..=7).map(|piece| piece * 100).collect();
+        let pieces = Pieces::new(&acks, &ends, &[false; 7], of_ack).expect("runs of ACKs");
+        let reduction = |place| Reduction {
+            place,
+            observed: 10.0,
+            is_threshold: false,
+        };
+        Evidence {
+            pieces,
+            followed: vec![0, 1, 3, 4, 5, 7, 8],
+            reductions: vec![reduction(2), reduction(6)],
+        }
+    }
+
+    /// Everyone's errors, heard in stages that end at these ACKs.
+    fn errors(stages: &[usize], keep: &[usize]) -> Vec<(usize, Vec<f64>)> {
+        let columns = columns();
+        let (first, second) = ([loss(199), loss(499)], [loss(249), loss(549)]);
+        let tape = |marks| Tape {
+            heard: columns.heard(),
+            marks,
+        };
+        let (tapes, evidence) = ([tape(&first), tape(&second)], evidence(&columns));
+        let rows = vec![vec![200, 501], vec![250, 551]];
+        let entries = (0..40).map(|number| (number % 2, entry(number % 4 < 2)));
+        let mut contest = Contest::new(&tapes, rows, entries).expect("tapes that are there");
+        for &upto in stages {
+            contest.advance(&tapes, &evidence, Some(upto));
+        }
+        contest.keep(keep);
+        contest.advance(&tapes, &evidence, None);
+        let each = contest.judged();
+        each.iter()
+            .map(|each| (each.number, each.errors.to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn stages_and_who_else_is_heard_change_nothing() {
+        let all: Vec<usize> = (0..40).collect();
+        let at_once = errors(&[], &all);
+        assert_eq!(at_once.len(), 40);
+        assert!(at_once.iter().all(|(_, errors)| errors.len() == 9));
+        assert!(
+            at_once
+                .iter()
+                .flat_map(|(_, errors)| errors)
+                .all(|error| error.is_finite())
+        );
+        assert_eq!(errors(&[0, 99, 100, 357], &all), at_once);
+        let few: Vec<_> = [3, 17, 38].map(|number| at_once[number].clone()).into();
+        assert_eq!(errors(&[128], &[3, 17, 38]), few);
+        // One tape's loss comes later than the other's.
+        assert_ne!(at_once[0], (0, at_once[1].1.clone()));
+    }
+}
