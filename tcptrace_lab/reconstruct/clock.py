@@ -68,7 +68,7 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
     """
     if len(stamps) < 2:
         return FINE
-    tick = _tick(stamps)
+    tick = _tick(stamps, is_sent)
     gaps = np.diff(stamps)
     back = -gaps[gaps < 0]
     del gaps
@@ -86,13 +86,24 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
     )
 
 
-def _tick(stamps: Ints) -> int:
+def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     since = np.abs(stamps[:: 1 + len(stamps) // TICK_SAMPLE] - stamps[0])
-    own = _least_apart(stamps[:TICK_SAMPLE])
+    ways = [stamps] if is_sent is None else [stamps[is_sent], stamps[~is_sent]]
+    own = 0 if any(map(_is_even, ways)) else _least_apart(stamps[:TICK_SAMPLE])
     for tick in TICKS_NS:
         if np.mean(since % tick == 0) >= ON_TICK_SHARE and since.max() > 2 * tick:
             return int(max(tick, own))
     return max(1, own)
+
+
+def _is_even(way: Ints) -> bool:
+    """Whether what goes one way is stamped at one distance throughout: what the path or a pacer makes of it. By a tick some
+    would share a stamp or come one later, unless they come at its very pace."""
+    gaps = np.diff(way[:TICK_SAMPLE])
+    if len(gaps) < ENOUGH_STAMPS:
+        return False
+    usual = np.median(gaps)
+    return bool(usual > 0 and np.mean(np.abs(gaps - usual) <= ROUNDING_NS) >= ON_TICK_SHARE)
 
 
 def _least_apart(stamps: Ints) -> int:

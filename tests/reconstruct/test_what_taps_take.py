@@ -26,6 +26,22 @@ def test_a_tick_of_any_length_is_found(tick_ns: float, unit_ns: int) -> None:
     assert clock_of(stamps).tick_ns == pytest.approx(tick_ns, rel=1e-5)
 
 
+@pytest.mark.parametrize("acks", [1, 2])
+def test_the_spacing_of_a_path_that_is_never_idle_is_no_tick(acks: int) -> None:
+    """ACKs come one packet's time apart, or two, and release what is sent: every stamp is a multiple of it."""
+    heard = 80_000_000 + 600_200 * acks * np.arange(2_000)
+    sent = np.repeat(heard, acks)
+    stamps = np.sort(np.concatenate((heard, sent)))
+    is_sent = np.resize(np.arange(acks + 1) > 0, len(stamps))
+    assert not clock_of(stamps, is_sent).is_coarse
+
+
+def test_a_tick_of_nearly_the_spacing_is_a_tick() -> None:
+    """Now and then it has none of them."""
+    stamps = np.repeat(np.floor(1.03 * np.arange(2_000)).astype(np.int64) * 600_200, 2)
+    assert clock_of(stamps, np.resize([False, True], len(stamps))).resolution_ns == 600_200
+
+
 def test_packets_of_one_link_are_no_ticks() -> None:
     """Departures spaced by a packet's time have a queue's idle times and a host's between them."""
     rng = np.random.default_rng(1)
