@@ -97,8 +97,8 @@ def _tick(stamps: Ints, is_sent: Bools | None) -> int:
 
 
 def _is_even(way: Ints) -> bool:
-    """Whether what goes one way is stamped at one distance throughout: what the path or a pacer makes of it. By a tick some
-    would share a stamp or come one later, unless they come at its very pace."""
+    """Whether what goes one way is stamped at one distance throughout: what the path or a pacer makes of it. By a tick
+    some would share a stamp or come one later, unless they come at its very pace."""
     gaps = np.diff(way[:TICK_SAMPLE])
     if len(gaps) < ENOUGH_STAMPS:
         return False

@@ -30,8 +30,8 @@ def open_loop_lines(run: OpenLoop, through: str) -> Iterator[str]:
         bins = run.queue[(run.queue["node"] == node.node) & (run.queue["is_reverse"] == node.is_reverse)]
         where = f"{'reverse' if node.is_reverse else 'node'} {node.node}"
         longest = int(bins["waiting_max"].max()) if len(bins) else 0
-        # Little: the time that packets waited, over the run's length, is the mean queue.
-        mean = float(bins["wait_ns"].sum()) / max(row["span_ns"], 1)
+        # Little: the time that packets waited, over that until the last is out, is the mean queue.
+        mean = float(bins["wait_ns"].sum()) / max(row["span_ns"] + row["late_ns"], 1)
         drops = f"{node.packets_dropped} of {node.packets_in} dropped"
         yield f"  {where:10}  {drops}, {mean:.1f} packets waiting on average, {longest} at most"
     cut = run.cut

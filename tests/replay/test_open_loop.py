@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tcptrace_lab.cli import main
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.open_loop import sweep_through, through
 from tcptrace_lab.replay.sides import find_sides, wire_mtu
+from tcptrace_lab.report.replay_text import open_loop_lines
 from tcptrace_lab.scenario import Connection, Control, Node, Scenario
 from tcptrace_lab.scenario import Path as Way
 from tcptrace_lab.scenario_file import load, table_of
@@ -191,6 +193,15 @@ def test_a_queue_that_never_ends_is_refused() -> None:
     """A rate below the recorded one with room for everything, in one line that names the node."""
     with pytest.raises(LabError, match=r"path\.nodes\.0 has 1e\+06 bit/s and a buffer without limit"):
         through(read(TWO), path_of(Node(rate_bps=1e6)))
+
+
+def test_a_queue_that_drains_long_after_the_recording_counts_until_it_is_empty() -> None:
+    """All packets come within half a second and leave 12 s apart: from its longest to none, half on average."""
+    slow = load(RENO_10M, overrides=["path.nodes.0.rate_bps=1000", "path.nodes.0.buffer=1000"])
+    lines = open_loop_lines(read(ROOT / "captures" / "short_reno.pcap.gz").replay(through=slow), "x")
+    (node,) = (line for line in lines if "waiting on average" in line)
+    mean, longest = (float(word) for word in re.findall(r"([\d.]+) (?:packets waiting|at most)", node))
+    assert mean == pytest.approx(longest / 2, rel=0.05)
 
 
 @pytest.mark.parametrize("file", shared_files("captures", "public", pattern="*.pcap*"), ids=str)
