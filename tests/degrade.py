@@ -70,9 +70,39 @@ class Packet:
         return self.payload == 0 and self.flags & (SYN | FIN | RST) == 0
 
     def with_bytes(self, at: int, new: bytes) -> Packet:
-        """The same with other bytes at a place (those that were captured)."""
+        """The same with other bytes at a place (those that were captured), its checksums no more wrong than before."""
+        room = new[: max(len(self.data) - at, 0)]
+        data = bytearray(self.damaged(at, new).data)
+        spans = [(self.tcp, len(data), self.tcp + 16)]
+        if self.data[self.ip] >> 4 == 4:
+            # Addresses count in both (RFC 9293 section 3.1).
+            spans += ((self.ip, self.tcp, self.ip + 10), (self.ip + 12, self.ip + 20, self.tcp + 16))
+        else:
+            spans.append((self.ip + 8, self.ip + 40, self.tcp + 16))
+        for begin, end, place in spans:
+            _adjust(data, self.data, (max(at, begin), min(at + len(room), end)), base=begin, place=place)
+        return replace(self, data=bytes(data))
+
+    def damaged(self, at: int, new: bytes) -> Packet:
+        """The same with other bytes at a place, and its checksums as they are."""
         room = new[: max(len(self.data) - at, 0)]
         return replace(self, data=self.data[:at] + room + self.data[at + len(room) :])
+
+
+def _adjust(data: bytearray, before: bytes, changed: tuple[int, int], *, base: int, place: int) -> None:
+    """RFC 1624: a checksum at `place` after some bytes of what it covers (from `base`) have changed."""
+    if changed[0] >= changed[1] or place + 2 > len(data):
+        return
+    begin = base + (changed[0] - base) // 2 * 2
+    size = (changed[1] - begin + 1) // 2 * 2
+
+    def words(octets: bytes | bytearray) -> int:
+        part = bytes(octets[begin : begin + size]).ljust(size, b"\0")
+        return sum(int.from_bytes(part[index : index + 2]) for index in range(0, size, 2))
+
+    told = int.from_bytes(data[place : place + 2])
+    found = (~told & 0xFFFF) + words(data) - words(before)
+    data[place : place + 2] = (~(found % 0xFFFF) & 0xFFFF).to_bytes(2)
 
 
 Packets = list[Packet]

@@ -21,7 +21,7 @@ def flipped_headers(packets: Packets, rng: random.Random) -> Packets:
 
     def flip(packet: Packet) -> Packet:
         at = rng.randrange(packet.ip, max(len(packet.data), packet.ip + 1))
-        return packet.with_bytes(at, bytes([packet.data[at] ^ 1 << rng.randrange(8)]))
+        return packet.damaged(at, bytes([packet.data[at] ^ 1 << rng.randrange(8)]))
 
     return _some(packets, rng, 0.02, flip)
 

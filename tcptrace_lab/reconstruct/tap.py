@@ -78,6 +78,7 @@ class Tap:
     clock: Clock
     offload_bytes: int
     copies: int
+    damaged: int
     tap_lost_bytes: int
     tap_lost_acks: int
     ahead_ns: int
@@ -103,6 +104,7 @@ class Tap:
             "clock": {**self.clock.as_dict(), "ahead_s": self.ahead_ns / 1e9},
             "offload_bytes": self.offload_bytes or None,
             "copies": self.copies,
+            "damaged": self.damaged,
             "lost_by_tap_bytes": self.tap_lost_bytes,
             "lost_by_tap_acks": self.tap_lost_acks,
             "options_cut_acks": self.cut_acks,
@@ -143,6 +145,10 @@ class Tap:
             found.append(f"the path marks packets (ECN): {self.ecn_cuts} times the window was to fall without a loss")
         if self.copies:
             found.append(f"{self.copies} packets were captured twice: counted once")
+        if self.damaged:
+            found.append(
+                f"{self.damaged} packets have a wrong checksum, as no other has: left out, as a receiver would"
+            )
         if self.offload_bytes:
             found.append(f"segments of up to {self.offload_bytes} bytes (offload): several packets each on the wire")
         return tuple(found)
@@ -221,6 +227,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         clock=clock,
         offload_bytes=largest if largest > (2 * most or _one_packet(lengths)) else 0,
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
+        damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
         tap_lost_bytes=_never_captured(segments, acks),
         tap_lost_acks=unheard_by_echo(segments, acks) or 0,
         ahead_ns=ahead,

@@ -5,7 +5,7 @@
 
 use super::connection::Connection;
 use super::packet::Packet;
-use crate::wire::{TcpFlags, TcpOptions};
+use crate::wire::{Checked, TcpFlags, TcpOptions};
 
 /// SYN, SYN again, RST: what a probe without an answer, or with a refusal, comes to.
 pub const MOST: usize = 3;
@@ -28,6 +28,7 @@ pub struct KeptPacket {
     wscale: Option<u8>,
     has_ts: bool,
     is_cut: bool,
+    checked: Checked,
     sack_permitted: bool,
     has_options: bool,
     from: bool,
@@ -51,6 +52,7 @@ impl KeptPacket {
             wscale: options.and_then(|options| options.wscale),
             has_ts: packet.has_ts,
             is_cut: packet.is_cut,
+            checked: packet.checked,
             sack_permitted: options.is_some_and(|options| options.sack_permitted),
             has_options: options.is_some(),
             from: from == 1,
@@ -73,6 +75,7 @@ impl KeptPacket {
             ttl: self.ttl,
             has_ts: self.has_ts,
             is_cut: self.is_cut,
+            checked: self.checked,
             sack: None,
         };
         let options = TcpOptions {

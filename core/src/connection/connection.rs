@@ -92,7 +92,7 @@ impl Connection {
     pub fn is_reused_by(&self, src: Endpoint, syn: &Packet<'_>) -> bool {
         let from = usize::from(self.ends[0] != src);
         let (mine, other) = (&self.flows[from], &self.flows[1 - from]);
-        if mine.isn == Some(syn.seq) {
+        if mine.isn == Some(syn.seq) || mine.is_damaged(syn.checked) {
             return false;
         }
         let has_begun = mine.has_sent_data() || other.has_sent_data() || self.is_closed();
@@ -125,6 +125,9 @@ impl Connection {
         } else {
             (second, first)
         };
+        if !mine.takes(packet.checked) {
+            return;
+        }
         let is_usual = packet.is_plain_ack()
             && packet.seq == mine.next_seq
             && mine.is_begun

@@ -11,7 +11,11 @@ use super::outstanding::{Outstanding, Sent};
 use super::packet::Packet;
 use super::sequence::{unwrap, wrap};
 use crate::infer::Answer;
-use crate::wire::TcpOptions;
+use crate::wire::{Checked, TcpOptions};
+
+/// Of a flow's checksums: with one wrong one in fewer than this they are not the flow's damage but its host's or its tap's
+/// (offload, rewritten headers). Damage is rarer: Stone and Partridge (2000) met 1 in 1,100 to 1 in 32,000 packets.
+const RIGHT_PER_WRONG: u64 = 64;
 
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
@@ -46,6 +50,8 @@ pub struct Flow {
     pub is_begun: bool,
     /// Data has been sent and acknowledged.
     pub extends: bool,
+    /// Packets by what their checksums tell.
+    pub(super) checks: [u64; Checked::KINDS],
     /// Rows are kept, of this direction or the other.
     pub is_watched: bool,
     pub detail: Option<Box<Detail>>,
@@ -81,6 +87,26 @@ impl Flow {
     #[inline]
     pub(super) fn snd_max(&self) -> i64 {
         self.seen.end()
+    }
+
+    /// Whether a packet was damaged on its way, or at the tap: its checksum is wrong, and nearly all others are right.
+    pub fn is_damaged(&self, checked: Checked) -> bool {
+        let of = |kind: Checked| self.checks[kind as usize];
+        let (right, wrong) = match checked {
+            Checked::WrongHeader => (of(Checked::Header) + of(Checked::Whole), of(checked)),
+            Checked::WrongSegment => (of(Checked::Whole), of(checked)),
+            _ => return false,
+        };
+        right >= RIGHT_PER_WRONG * (wrong + 1)
+    }
+
+    /// Counts what a packet's checksums tell; false: it is left out.
+    #[inline]
+    pub(super) fn takes(&mut self, checked: Checked) -> bool {
+        let is_damaged = checked.is_wrong() && self.is_damaged(checked);
+        self.checks[checked as usize] += 1;
+        self.counts.damaged_packets += u64::from(is_damaged);
+        !is_damaged
     }
 
     /// Everything sent has been acknowledged.

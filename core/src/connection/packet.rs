@@ -1,6 +1,6 @@
 //! What following a connection needs of a segment.
 
-use crate::wire::{Plain, SackBlocks, Segment, TcpFlags};
+use crate::wire::{Checked, Plain, SackBlocks, Segment, TcpFlags};
 
 /// A segment of a known connection and direction.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,7 @@ pub struct Packet<'a> {
     pub has_ts: bool,
     /// The capture has not all of its options, or they cannot be read.
     pub is_cut: bool,
+    pub checked: Checked,
     pub sack: Option<&'a SackBlocks>,
 }
 
@@ -41,6 +42,7 @@ impl<'a> Packet<'a> {
             ttl: segment.ttl,
             has_ts: segment.options.timestamps.is_some(),
             is_cut: segment.options.malformed,
+            checked: segment.checked,
             sack: (sack.count > 0).then_some(sack),
         }
     }
@@ -61,6 +63,7 @@ impl<'a> Packet<'a> {
             ttl: plain.ttl,
             has_ts: plain.has_ts,
             is_cut: false,
+            checked: plain.checked,
             sack: None,
         }
     }

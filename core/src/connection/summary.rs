@@ -285,6 +285,13 @@ pub const FLOW: &[FlowColumn] = &[
         |s| int(s.counts().duplicate_packets),
     ),
     (
+        "damaged_packets",
+        Kind::Int,
+        "packets",
+        "packets left out for a wrong checksum, where nearly all others are right",
+        |s| int(s.counts().damaged_packets),
+    ),
+    (
         "keep_alives",
         Kind::Int,
         "packets",

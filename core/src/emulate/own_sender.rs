@@ -8,7 +8,7 @@ use crate::congestion::{Control, Counting, State};
 use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
 use crate::scenario::{Application, Scenario};
 use crate::simulate::{control, initial_state, rto, sender_options};
-use crate::wire::{Endpoint, Segment, TcpFlags, TcpOptions};
+use crate::wire::{Checked, Endpoint, Segment, TcpFlags, TcpOptions};
 
 /// Everything a bulk transfer will ever send.
 const ENDLESS: u64 = 1 << 62;
@@ -324,6 +324,7 @@ impl OwnSender {
             ip_len: 0,
             ecn: 0,
             network: 0,
+            checked: Checked::Unknown,
         });
     }
 

@@ -11,7 +11,9 @@ use pyo3::types::{PyBytes, PyDict};
 use super::capture::Capture;
 use crate::capture::{self, Reader};
 use crate::connection::{Followed, Table};
-use crate::wire::{DecodeCounts, Decoder, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
+use crate::wire::{
+    Checked, DecodeCounts, Decoder, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions,
+};
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
 
@@ -214,6 +216,7 @@ impl<'py> Columns<'py> {
             ttl: number(9) as u8,
             ecn: number(10) as u8,
             network: 0,
+            checked: Checked::Unknown,
             options: TcpOptions {
                 mss: option(11).map(|mss| mss as u16),
                 wscale: option(12).map(|shift| shift as u8),

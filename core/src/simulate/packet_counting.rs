@@ -7,7 +7,7 @@
 //! 40-byte packet 0 in the middle of its numbers, is shown as the full packet that its number stands for.
 
 use super::taps::Ends;
-use crate::wire::{SackBlocks, Segment, TcpFlags, TcpOptions};
+use crate::wire::{Checked, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 /// IPv4 and TCP without options: what ns-2's packets are taken to hold besides data.
 const HEADERS: u32 = 40;
@@ -49,6 +49,7 @@ pub fn data(ends: &Ends, number: i64, ip_id: u16, wire_bytes: u32) -> Segment {
         ttl: 64,
         ecn: 0,
         network: 0,
+        checked: Checked::Unknown,
         options: TcpOptions::default(),
     }
 }
@@ -85,6 +86,7 @@ pub fn ack(
         ttl: 64,
         ecn: 0,
         network: 0,
+        checked: Checked::Unknown,
         options: TcpOptions {
             sack,
             ..TcpOptions::default()

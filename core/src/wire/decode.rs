@@ -3,6 +3,7 @@
 use std::ops::Add;
 
 use super::bytes::Bytes;
+use super::checksum::Checker;
 use super::fragments::Fragments;
 use super::network::Target;
 use super::{Plain, Segment, link, network};
@@ -112,6 +113,7 @@ impl Add for DecodeCounts {
 #[derive(Default)]
 pub struct Decoder {
     fragments: Fragments,
+    checker: Checker,
     counts: DecodeCounts,
 }
 
@@ -121,8 +123,6 @@ impl Decoder {
     }
 
     /// The segment in a packet of which `data` was captured and `orig_len` bytes were on the wire.
-    ///
-    /// Checksums are not looked at: with offloads a sender's own packets are captured before theirs are filled in.
     pub fn decode(
         &mut self,
         link_type: u16,
@@ -146,6 +146,7 @@ impl Decoder {
         let mut target = Target {
             segment,
             fragments: &mut self.fragments,
+            checker: &mut self.checker,
         };
         let result = decode_frame(link_type, data, orig_len, &mut target);
         match result {
@@ -158,7 +159,7 @@ impl Decoder {
     /// The segment of a packet of the usual form, by a way five times as short; others are left to `decode`.
     #[inline(always)]
     pub fn decode_plain(&mut self, link_type: u16, data: &[u8]) -> Option<Plain> {
-        let plain = Plain::new(link_type, data)?;
+        let plain = Plain::new(link_type, data, &mut self.checker)?;
         self.counts.packets += 1;
         self.counts.segments += 1;
         Some(plain)
@@ -175,6 +176,7 @@ pub fn decode(link_type: u16, data: &[u8], orig_len: u32) -> Result<Segment, Und
     let mut target = Target {
         segment: &mut segment,
         fragments: &mut Fragments::default(),
+        checker: &mut Checker::default(),
     };
     decode_frame(link_type, data, orig_len, &mut target)?;
     Ok(segment)

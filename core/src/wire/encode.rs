@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, TcpHeader};
 use thiserror::Error;
 
+use super::checksum::{fold, sum_of};
 use super::{ETHERNET, RAW, Segment, TcpFlags, TcpOptions};
 
 /// A segment that no frame can hold.
@@ -47,7 +48,7 @@ pub fn encode(
     frame.extend_from_slice(&tcp.to_bytes());
     // Zeros add nothing, so the payload that is not given need not exist. Its place after an even-sized header keeps pairs.
     let checksum = !fold(sum + sum_of(&frame[start..]) + sum_of(payload));
-    frame[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
+    frame[start + 16..start + 18].copy_from_slice(&checksum.to_ne_bytes());
     let orig_len = frame.len() as u32 + segment.payload_len;
     let captured = orig_len.min(snaplen) as usize;
     if captured > frame.len() {
@@ -109,7 +110,7 @@ fn ip_header(segment: &Segment, tcp_len: u32, frame: &mut Vec<u8>) -> Result<u64
         }
         _ => return Err(Unencodable::Addresses),
     };
-    Ok(sum + sum_of(&tcp_len.to_be_bytes()) + u64::from(IpNumber::TCP.0))
+    Ok(sum + sum_of(&tcp_len.to_be_bytes()) + sum_of(&[0, IpNumber::TCP.0]))
 }
 
 fn tcp_header(segment: &Segment) -> Result<TcpHeader, Unencodable> {
@@ -181,24 +182,4 @@ fn options(options: &TcpOptions) -> Vec<u8> {
         bytes.extend_from_slice(&[172, 2]);
     }
     bytes
-}
-
-/// Sum of 16-bit words, as the Internet checksum takes it (RFC 1071); an odd last byte is the upper one.
-fn sum_of(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(2);
-    let last = words
-        .remainder()
-        .first()
-        .map_or(0, |byte| u64::from(*byte) << 8);
-    words
-        .map(|word| u64::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum::<u64>()
-        + last
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }

@@ -1,6 +1,7 @@
 //! Wire formats: a captured record to a TCP segment, and back.
 
 mod bytes;
+mod checksum;
 mod datagram;
 mod decode;
 mod encode;
@@ -18,6 +19,7 @@ pub const ETHERNET: u16 = 1;
 /// LINKTYPE_RAW: IPv4 or IPv6 without a link layer.
 pub const RAW: u16 = 101;
 
+pub use checksum::Checked;
 pub use datagram::Datagram;
 pub use decode::{DecodeCounts, Decoder, Undecoded, decode};
 pub use encode::{Unencodable, encode};

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice};
 
 use super::bytes::Bytes;
+use super::checksum::{Checker, Header, of_ipv4, sum_of};
 use super::fragments::{Fragments, Head, Key, Piece};
 use super::link::{self, Network};
-use super::{Segment, Undecoded, tcp};
+use super::{Checked, Segment, Undecoded, tcp};
 
 const HOP_BY_HOP: u8 = 0;
 const IPV4: u8 = 4;
@@ -46,6 +47,10 @@ struct Datagram {
     /// Tunnel headers passed so far.
     tunnels: u8,
     network: u32,
+    /// The IPv4 header's checksum.
+    checked: Checked,
+    /// Sum of both addresses; `None`: the segment's checksum is of others, or of more than this packet.
+    addresses: Option<u64>,
 }
 
 /// Where a segment is written to, and the pieces of datagrams seen before.
@@ -54,6 +59,7 @@ struct Datagram {
 pub struct Target<'t> {
     pub segment: &'t mut Segment,
     pub fragments: &'t mut Fragments,
+    pub checker: &'t mut Checker,
 }
 
 pub fn segment(network: Network<'_>, target: &mut Target<'_>) -> Result<(), Undecoded> {
@@ -98,6 +104,8 @@ fn ipv4(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), U
         ecn: header.ecn().value(),
         tunnels,
         network: packet.network,
+        checked: of_ipv4(&packet.data[..header_len]),
+        addresses: (!header.is_fragmenting_payload()).then(|| sum_of(&packet.data[12..20])),
     };
     let protocol = header.protocol().0;
     if header.is_fragmenting_payload() {
@@ -143,6 +151,9 @@ fn ipv6(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), U
         ecn: header.ecn().value(),
         tunnels,
         network: packet.network,
+        checked: Checked::Unknown,
+        // A routing header tells of another destination: with any header between, it is not looked at.
+        addresses: (next == TCP).then(|| sum_of(&packet.data[8..40])),
     };
     // Each header is eight bytes or more, so the packet's end bounds this loop.
     loop {
@@ -327,5 +338,21 @@ fn tcp_segment(
     segment.ttl = datagram.ttl;
     segment.ecn = datagram.ecn;
     segment.network = datagram.network;
+    segment.checked = datagram.checked;
+    if let Some(addresses) = datagram.addresses {
+        let header = Header {
+            addresses,
+            ports: u32::from(segment.src.port) << 16 | u32::from(segment.dst.port),
+            seq: segment.seq,
+            ack: segment.ack,
+            payload_len: segment.payload_len,
+            window: segment.window,
+            flags: segment.flags,
+        };
+        let len = payload.wire_len as usize;
+        segment.checked = target
+            .checker
+            .look(datagram.checked, &header, payload.data, len);
+    }
     Ok(())
 }

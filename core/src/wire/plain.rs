@@ -5,8 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::checksum::{Checker, Header, ipv4_by, sum_of};
 use super::tcp::USUAL_TIMESTAMPS;
-use super::{ETHERNET, Endpoint, RAW, Segment, TcpFlags, TcpOptions};
+use super::{Checked, ETHERNET, Endpoint, RAW, Segment, TcpFlags, TcpOptions};
 
 const LINK: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -33,12 +34,13 @@ pub struct Plain {
     pub ttl: u8,
     pub ecn: u8,
     pub has_ts: bool,
+    pub checked: Checked,
 }
 
 impl Plain {
     /// The segment in a frame, if it is of the usual form.
     #[inline]
-    pub fn new(link_type: u16, frame: &[u8]) -> Option<Self> {
+    pub fn new(link_type: u16, frame: &[u8], checker: &mut Checker) -> Option<Self> {
         let packet = match link_type {
             ETHERNET if frame.get(12..LINK)? == ETHERTYPE_IPV4 => &frame[LINK..],
             RAW => frame,
@@ -53,8 +55,8 @@ impl Plain {
         if !is_usual {
             return None;
         }
-        let (header_len, timestamps) = match head[32] >> 4 {
-            5 => (TCP, None),
+        let (header_len, timestamps, options) = match head[32] >> 4 {
+            5 => (TCP, None, None),
             8 => {
                 let options = packet.get(IP + TCP..)?.first_chunk::<TIMESTAMPS>()?;
                 let word = |at: usize| {
@@ -68,14 +70,14 @@ impl Plain {
                 if word(0) != USUAL_TIMESTAMPS {
                     return None;
                 }
-                (TCP + TIMESTAMPS, Some((word(4), word(8))))
+                (TCP + TIMESTAMPS, Some((word(4), word(8))), Some(options))
             }
             _ => return None,
         };
         // A super-segment's length of 0 takes the general way too.
         let payload_len = usize::from(half(2)).checked_sub(IP + header_len)?;
         let (ts_val, ts_ecr) = timestamps.unwrap_or_default();
-        Some(Self {
+        let mut found = Self {
             addresses: u64::from(word(12)) << 32 | u64::from(word(16)),
             ports: word(20),
             seq: word(24),
@@ -89,7 +91,29 @@ impl Plain {
             ttl: head[8],
             ecn: head[1] & 3,
             has_ts: timestamps.is_some(),
-        })
+            checked: Checked::Unknown,
+        };
+        let (ip_head, tcp_head) = head.split_at(IP);
+        let addresses = sum_of(&ip_head[12..]);
+        let ip = ipv4_by(sum_of(&ip_head[..12]) + addresses, ip_head);
+        if payload_len == 0 {
+            // An ACK: captured whole, of one of two lengths.
+            let sum = sum_of(tcp_head) + options.map_or(0, |options| sum_of(options));
+            found.checked = Checker::judged(ip, sum, addresses, tcp_head, header_len);
+            return Some(found);
+        }
+        let header = Header {
+            addresses,
+            ports: found.ports,
+            seq: found.seq,
+            ack: found.ack,
+            payload_len: found.payload_len,
+            window: found.window,
+            flags: found.flags,
+        };
+        let len = header_len + payload_len;
+        found.checked = checker.look(ip, &header, &packet[IP..], len);
+        Some(found)
     }
 
     pub fn src(&self) -> Endpoint {
@@ -119,6 +143,7 @@ impl Plain {
             ttl: self.ttl,
             ecn: self.ecn,
             network: 0,
+            checked: self.checked,
             options: TcpOptions {
                 timestamps: self.has_ts.then_some((self.ts_val, self.ts_ecr)),
                 ..TcpOptions::default()
@@ -147,15 +172,19 @@ mod tests {
             payload_len in 0_u32..60_000, timestamps: Option<(u32, u32)>, link in prop::bool::ANY,
         ) {
             let (ts_val, ts_ecr) = timestamps.unwrap_or_default();
+            let header = if timestamps.is_some() { TCP + TIMESTAMPS } else { TCP };
+            let link_len = if link { LINK } else { 0 };
             let plain = Plain {
                 addresses, ports, seq, ack, payload_len, ts_val, ts_ecr, flags: TcpFlags(flags), window, ip_id,
                 ttl: 64, ecn: 1, has_ts: timestamps.is_some(),
+                // 96 bytes are captured, 14 of them perhaps the link's.
+                checked: if link_len + IP + header + payload_len as usize <= 96 { Checked::Whole } else { Checked::Header },
             };
             let link_type = if link { ETHERNET } else { RAW };
             let mut frame = Vec::new();
             encode(&plain.segment(), &[], link_type, 96, &mut frame).unwrap();
             let orig_len = frame.len() as u32 + payload_len;
-            prop_assert_eq!(Plain::new(link_type, &frame), Some(plain));
+            prop_assert_eq!(Plain::new(link_type, &frame, &mut Checker::default()), Some(plain));
             prop_assert_eq!(decode(link_type, &frame, orig_len), Ok(plain.segment()));
         }
 
@@ -167,7 +196,7 @@ mod tests {
                 bytes[6] &= 0x40;
                 bytes[7] = 0;
             }
-            if let Some(plain) = Plain::new(RAW, &bytes) {
+            if let Some(plain) = Plain::new(RAW, &bytes, &mut Checker::default()) {
                 prop_assert_eq!(decode(RAW, &bytes, 1 << 20), Ok(plain.segment()));
             }
         }

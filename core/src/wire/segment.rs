@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::Checked;
+
 /// An address and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
@@ -105,6 +107,8 @@ pub struct Segment {
     /// Which of several networks with the same addresses: its VLANs and tunnels as one number; 0: none.
     pub network: u32,
     pub options: TcpOptions,
+    /// What its checksums tell, where it was captured.
+    pub checked: Checked,
 }
 
 impl Segment {
@@ -128,6 +132,7 @@ impl Segment {
             ecn: 0,
             network: 0,
             options: TcpOptions::NONE,
+            checked: Checked::Unknown,
         }
     };
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::{Connection, End, SegmentColumns, Table, Vantage, Wanted};
 use crate::infer::Cause;
-use crate::wire::{Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
+use crate::wire::{Checked, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 const MS: i64 = 1_000_000;
 const SYN: TcpFlags = TcpFlags::SYN;
@@ -98,6 +98,7 @@ impl Wire {
             ttl: 64,
             ecn: 0,
             network: 0,
+            checked: Checked::Unknown,
             options,
         }
     }

@@ -3,7 +3,7 @@
 use crate::network::{Random, Traveller};
 use crate::simulate::io::Carried;
 use crate::simulate::taps::{Captured, Ends};
-use crate::wire::{SackBlocks, Segment, TcpFlags, TcpOptions};
+use crate::wire::{Checked, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 /// Up to four half-open ranges of offsets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -165,6 +165,7 @@ impl Captured for RfcPacket {
             ttl: 64,
             ecn: 0,
             network: 0,
+            checked: Checked::Unknown,
             options: TcpOptions {
                 mss: is_syn.then_some(agreed.mss),
                 wscale: is_syn.then_some(agreed.wscale),

@@ -88,6 +88,7 @@ fn segments() -> impl Strategy<Value = Segment> {
                     ttl,
                     ecn,
                     network: 0,
+                    checked: Checked::Unknown,
                     options,
                 }
             },
@@ -100,8 +101,9 @@ proptest! {
         let link_type = if is_ethernet { ETHERNET } else { RAW };
         let (frame, orig_len) = frame_of(&segment, link_type, snaplen);
         let decoded = decode(link_type, &frame, orig_len).unwrap();
+        prop_assert!(!decoded.checked.is_wrong());
         let link = if is_ethernet { 14 } else { 0 };
-        prop_assert_eq!(decoded, Segment { ip_len: orig_len - link, ..segment });
+        prop_assert_eq!(decoded, Segment { ip_len: orig_len - link, checked: decoded.checked, ..segment });
     }
 
     #[test]

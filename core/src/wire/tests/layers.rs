@@ -173,6 +173,7 @@ fn each_tunnel_leads_to_the_inner_segment() {
 fn in_no_network(segment: Segment) -> Segment {
     Segment {
         network: 0,
+        checked: Checked::Unknown,
         ..segment
     }
 }
