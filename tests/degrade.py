@@ -135,7 +135,7 @@ def sender_of(packets: Packets) -> bytes:
     return max(sums, key=lambda end: sums[end])
 
 
-def _options(packet: Packet) -> list[tuple[int, int, int]]:
+def options_of(packet: Packet) -> list[tuple[int, int, int]]:
     """(kind, where it begins, its length) of every option."""
     at, end, found = packet.tcp + 20, packet.tcp + packet.header, []
     while at < min(end, len(packet.data)):
@@ -150,7 +150,7 @@ def _options(packet: Packet) -> list[tuple[int, int, int]]:
 
 def _without(packet: Packet, *kinds: int) -> Packet:
     """Options overwritten with NOPs, as a middlebox or an anonymiser does."""
-    for kind, at, size in _options(packet):
+    for kind, at, size in options_of(packet):
         if kind in kinds:
             packet = packet.with_bytes(at, bytes([NOP]) * size)
     return packet
@@ -390,7 +390,7 @@ def acks_merged(packets: Packets, rng: random.Random) -> Packets:
     own, found = sender_of(packets), []
     held: Packet | None = None
     for packet in packets:
-        plain = packet.source != own and packet.is_bare and not any(kind == SACK for kind, _, _ in _options(packet))
+        plain = packet.source != own and packet.is_bare and not any(kind == SACK for kind, _, _ in options_of(packet))
         if held is not None and not (plain and packet.time_ns - held.time_ns <= MS // 5 and packet.ack != held.ack):
             found.append(held)
             held = None
@@ -505,7 +505,7 @@ def sequence_wraps(packets: Packets, rng: random.Random) -> Packets:
             return packet.with_bytes(packet.tcp + 4, ((packet.seq + shift) % (1 << 32)).to_bytes(4))
         if packet.flags & ACK:
             packet = packet.with_bytes(packet.tcp + 8, ((packet.ack + shift) % (1 << 32)).to_bytes(4))
-        for kind, at, size in _options(packet):
+        for kind, at, size in options_of(packet):
             if kind == SACK:
                 for edge in range(at + 2, min(at + size, len(packet.data) - 3), 4):
                     value = int.from_bytes(packet.data[edge : edge + 4]) + shift

@@ -44,17 +44,20 @@ class Clock:
     steps_back: int
     # The largest step back.
     stepped_ns: int
+    # The largest step forward: undone.
+    set_forward_ns: int = 0
 
     @property
     def is_coarse(self) -> bool:
         """Coarser than the microsecond of the usual format: worth a word."""
-        return self.resolution_ns > 1_000 or self.steps_back > 0
+        return self.resolution_ns > 1_000 or self.steps_back > 0 or self.set_forward_ns > 0
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "resolution_s": self.resolution_ns / 1e9,
             "jitter_s": self.jitter_ns / 1e9,
             "steps_back": self.steps_back,
+            "set_forward_s": self.set_forward_ns / 1e9,
         }
 
 

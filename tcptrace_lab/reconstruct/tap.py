@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.set_forward import set_forward
 from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
@@ -65,7 +66,7 @@ class Tap:
 
     `sack`: used, not offered, or unknown. `tap_lost_bytes`: acknowledged, never captured. `offload_bytes`: the largest
     segment where it was no single packet, else 0. `tap_lost_acks`: heard by the sender, never captured; at the least.
-    `ahead_ns`: by how much segments precede, on the tap's clock, the ACKs that they echo (0: they follow).
+    `ahead_ns`: by how much segments precede, on the tap's clock, what they answer (0: they follow).
     `ecn_cuts`: how often the receiver asked for a smaller window because the path had marked packets (RFC 3168).
     """
 
@@ -133,7 +134,7 @@ class Tap:
         elif self.cut_acks:
             found.append(f"options cut in {self.cut_acks} of {self.acks} ACKs: not every SACK block is known")
         if self.ahead_ns:
-            words = f"segments pass up to {self.ahead_ns / 1e6:.4g} ms before the ACKs that they echo"
+            words = f"segments pass up to {self.ahead_ns / 1e6:.4g} ms before what they answer"
             found.append(f"{words} (two clocks, or not in the order in which they came): nothing finer is told by them")
         elif self.clock.is_coarse:
             found.append(_clock_words(self.clock))
@@ -196,6 +197,9 @@ class Tap:
 def _clock_words(clock: Clock) -> str:
     if clock.jitter_ns:
         return f"stamps go back by up to {clock.jitter_ns / 1e6:.4g} ms: nothing finer is told by them"
+    if clock.set_forward_ns:
+        words = f"by up to {clock.set_forward_ns / 1e6:.4g} ms, while no time passed for the hosts: undone"
+        return f"the clock was set forward, {words}"
     if clock.steps_back:
         return f"the clock was set back {clock.steps_back} times, by up to {clock.stepped_ns / 1e6:.4g} ms: undone"
     return f"stamps {clock.resolution_ns / 1e6:.4g} ms apart (clock or interrupts): nothing finer is told by them"
@@ -210,7 +214,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     side, other = SIDES[direction], SIDES[1 - direction]
     sent_ns, heard_ns, clock = _times(segments, acks)
     shift, least = _shift(segments, acks, row, other)
-    ahead = ahead_ns(segments, acks, sent_ns, heard_ns)
+    ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns), _syn_after_ack(row))
     clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
@@ -243,6 +247,13 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     return tap, sent_ns, heard_ns
 
 
+def _syn_after_ack(row: Any) -> int:
+    """By how much a SYN was captured after its ACK; less than a coarse clock leaves open is a tap's own disorder."""
+    found = [float(row[f"syn_after_ack_ns_{side}"]) for side in SIDES]
+    late = max((each for each in found if not math.isnan(each)), default=0.0)
+    return int(late) if late > COARSE_NS else 0
+
+
 def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
     """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
     sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
@@ -253,6 +264,9 @@ def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
     stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
     clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
+    times, step = set_forward((segments, acks), times, is_sent)
+    if step:
+        clock = replace(clock, set_forward_ns=step)
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
 
 

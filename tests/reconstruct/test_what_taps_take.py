@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,18 @@ from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.clock import clock_of
 from tcptrace_lab.reconstruct.sender import senders
 from tests.conftest import ROOT
-from tests.degrade import ACK, Packet, Packets, degrade, read_packets, sender_of, write_packets
+from tests.degrade import (
+    ACK,
+    SECOND,
+    TIMESTAMPS,
+    Packet,
+    Packets,
+    degrade,
+    options_of,
+    read_packets,
+    sender_of,
+    write_packets,
+)
 
 OWN = ROOT / "captures"
 ECE = 0x40
@@ -49,7 +61,7 @@ def test_packets_of_one_link_are_no_ticks() -> None:
     assert clock_of(stamps).tick_ns == 1
 
 
-@pytest.mark.parametrize("kind", ["two clocks", "stamped early", "written late"])
+@pytest.mark.parametrize("kind", ["two clocks", "stamped early", "written late", "timestamps stripped + two clocks"])
 def test_causes_stamped_after_their_effects_hide_the_window(kind: str, tmp_path: Path) -> None:
     found = _verdict(degrade(*_packets("cubic_v6_two_nodes"), kind=kind, seed=1), tmp_path)
     assert found.who.tap.ahead_ns > 0
@@ -64,6 +76,37 @@ def test_what_keeps_the_order_is_not_taken_for_two_clocks(kind: str, tmp_path: P
     write_packets(path, *degrade(*_packets("cubic_v6_two_nodes"), kind=kind, seed=1))
     (found,) = senders(read(path))
     assert found.tap.ahead_ns == 0
+
+
+def test_a_clock_set_forward_is_no_pause(tmp_path: Path) -> None:
+    """Five seconds pass for the tap in the middle, none for either host: their TSvals go on."""
+    link, packets = _packets("cubic_v6_two_nodes")
+    middle, whole = len(packets) // 2, _verdict((link, packets), tmp_path)
+    moved = [replace(each, time_ns=each.time_ns + 5 * SECOND * (at >= middle)) for at, each in enumerate(packets)]
+    found = _verdict((link, moved), tmp_path)
+    assert found.who.tap.clock.set_forward_ns == pytest.approx(5 * SECOND, rel=0.01)
+    assert any("set forward" in note for note in found.who.tap.notes)
+    assert found.limits == pytest.approx(whole.limits, abs=0.01)
+    assert found.losses["total"] == whole.losses["total"]
+
+
+def test_a_pause_of_the_application_is_no_clock_set_forward(tmp_path: Path) -> None:
+    """The same with TSvals that go on as well: as many ticks as pass."""
+    link, packets = _packets("cubic_v6_two_nodes")
+    middle = len(packets) // 2
+    moved = [_later(each, 5 * SECOND) if at >= middle else each for at, each in enumerate(packets)]
+    assert _verdict((link, moved), tmp_path).who.tap.clock.set_forward_ns == 0
+
+
+def _later(packet: Packet, time_ns: int) -> Packet:
+    """By so much on all three clocks, whose ticks are milliseconds."""
+    packet = replace(packet, time_ns=packet.time_ns + time_ns)
+    for kind, at, _ in options_of(packet):
+        if kind == TIMESTAMPS:
+            for place in (at + 2, at + 6):
+                value = int.from_bytes(packet.data[place : place + 4]) + time_ns // 1_000_000
+                packet = packet.with_bytes(place, (value % (1 << 32)).to_bytes(4))
+    return packet
 
 
 def test_round_trips_shorter_than_the_clock_tells_show_no_window(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ impl Flow {
         let mut newly_acked = 0;
         if !self.has_una {
             self.has_una = true;
+            self.counts.first_acked = packet.time;
             self.snd_una = if self.seen.is_empty() {
                 offset
             } else {

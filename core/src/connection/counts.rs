@@ -48,6 +48,9 @@ pub struct FlowCounts {
     pub last_time: i64,
     /// RTT of the first SYN or SYN-ACK, if it was sent once.
     pub handshake_rtt: Option<i64>,
+    /// When this side was first acknowledged, and by how much its SYN was captured after that: an effect before its cause.
+    pub first_acked: i64,
+    pub syn_after_ack: Option<i64>,
     /// From sequence numbers (Karn).
     pub rtt: Samples,
     /// From timestamps.

@@ -124,6 +124,9 @@ impl Flow {
 
     /// The options of a SYN, and where its sequence space begins.
     pub fn on_syn(&mut self, packet: &Packet<'_>, options: Option<&TcpOptions>) {
+        if self.isn.is_none() && self.has_una && self.is_acked_alone(packet.seq) {
+            self.counts.syn_after_ack = Some(packet.time - self.counts.first_acked);
+        }
         if self.isn != Some(packet.seq) && self.counts.data_packets == 0 {
             // The first SYN, or one with a new number before anything else was said.
             if self.isn.is_some() {
@@ -137,6 +140,11 @@ impl Flow {
         let Some(options) = options else { return };
         self.counts.mss = options.mss.or(self.counts.mss);
         self.counts.sack_permitted |= options.sack_permitted;
+    }
+
+    /// Whether a SYN of this number, and nothing else of this side, has been acknowledged, and none was captured.
+    fn is_acked_alone(&self, seq: u32) -> bool {
+        self.seen.is_empty() && self.starts_at(seq.wrapping_add(1))
     }
 
     /// Whether `ack` is what the peer of a SYN just sent would acknowledge.

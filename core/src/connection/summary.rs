@@ -292,6 +292,13 @@ pub const FLOW: &[FlowColumn] = &[
         |s| int(s.counts().damaged_packets),
     ),
     (
+        "syn_after_ack_ns",
+        Kind::Float,
+        "ns",
+        "by how much its SYN was captured after the ACK of it: two clocks, or stamps out of order",
+        |s| number(s.counts().syn_after_ack),
+    ),
+    (
         "keep_alives",
         Kind::Int,
         "packets",
