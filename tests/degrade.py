@@ -193,6 +193,17 @@ def wscale_hidden(packets: Packets, rng: random.Random) -> Packets:
     ]
 
 
+def mss_rewritten(packets: Packets, rng: random.Random) -> Packets:
+    """A middlebox lowers the option of the SYNs where the tap is, and another restores it: it binds nobody."""
+
+    def low(packet: Packet) -> Packet:
+        for kind, at, _ in options_of(packet) if packet.flags & SYN else ():
+            packet = packet.with_bytes(at + 2, (536).to_bytes(2)) if kind == MSS else packet
+        return packet
+
+    return [low(packet) for packet in packets]
+
+
 # --- clocks
 
 
@@ -239,6 +250,12 @@ def clock_steps_back(packets: Packets, rng: random.Random) -> Packets:
     ]
 
 
+def clock_set_forward(packets: Packets, rng: random.Random) -> Packets:
+    """A time server sets the clock forward by five seconds, once."""
+    step = int(len(packets) * rng.uniform(0.4, 0.6))
+    return [replace(packet, time_ns=packet.time_ns + 5 * SECOND * (at >= step)) for at, packet in enumerate(packets)]
+
+
 def slewed_clock(packets: Packets, rng: random.Random) -> Packets:
     """A clock that is slewed: 500 millionths fast, then as much slow, a few seconds each."""
     found, now, before, drift = [], packets[0].time_ns, packets[0].time_ns, 5e-4
@@ -278,6 +295,18 @@ def interrupt_batches(packets: Packets, rng: random.Random) -> Packets:
 
 
 # --- where it begins and ends
+
+
+def one_way_at_last(packets: Packets, rng: random.Random) -> Packets:
+    """The route of the ACKs changes in the middle of the run: they pass the tap no more."""
+    own, middle = sender_of(packets), len(packets) // 2
+    return [packet for at, packet in enumerate(packets) if at < middle or packet.source == own]
+
+
+def one_way_at_first(packets: Packets, rng: random.Random) -> Packets:
+    """The route of the data passes the tap from the middle on; the handshake did."""
+    own, middle = sender_of(packets), len(packets) // 2
+    return [packet for at, packet in enumerate(packets) if at >= middle or packet.source != own or packet.flags & SYN]
 
 
 def _first_again(packets: Packets, *, after: float) -> int:
@@ -553,6 +582,7 @@ ONES: dict[str, Degradation] = {
     "all options stripped": Degradation(change=_stripped(MSS, WSCALE, SACK, SACK_PERMITTED, TIMESTAMPS)),
     "window scale stripped": Degradation(change=_stripped(WSCALE)),
     "window scale cut": Degradation(change=wscale_hidden),
+    "MSS rewritten": Degradation(change=mss_rewritten),
     "clock of 1 ms": Degradation(change=_ticks(MS)),
     "clock of 4 ms": Degradation(change=_ticks(4 * MS)),
     "clock of 10 ms": Degradation(change=_ticks(10 * MS)),
@@ -561,6 +591,7 @@ ONES: dict[str, Degradation] = {
     "two clocks": Degradation(change=two_clocks),
     "stamped early": Degradation(change=stamped_early),
     "written late": Degradation(change=written_late),
+    "clock set forward": Degradation(change=clock_set_forward),
     "slewed clock": Degradation(change=slewed_clock),
     "stamped by polls": Degradation(change=stamped_by_polls),
     "jittered clock": Degradation(change=jittered_clock),
@@ -568,6 +599,8 @@ ONES: dict[str, Degradation] = {
     "interrupt batches": Degradation(change=interrupt_batches),
     "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True),
     "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece"),
+    "one way at last": Degradation(change=one_way_at_last),
+    "one way at first": Degradation(change=one_way_at_first),
     "ends early": Degradation(change=ends_early, keeps="piece"),
     "ends in a recovery": Degradation(change=ends_in_recovery, keeps="piece"),
     "idle tail, keep-alives": Degradation(change=idle_tail),
@@ -581,6 +614,7 @@ ONES: dict[str, Degradation] = {
     "tap lost 1 % of ACKs": Degradation(change=_tap_loss(0.01, data=False, acks=True)),
     "tap lost 1 %": Degradation(change=_tap_loss(0.01, data=True, acks=True)),
     "tap lost 5 %": Degradation(change=_tap_loss(0.05, data=True, acks=True)),
+    "tap lost half of the ACKs": Degradation(change=_tap_loss(0.5, data=False, acks=True)),
     "tap lost 300 ms": Degradation(change=tap_gap),
     "seen twice": Degradation(change=seen_twice),
     "1 % seen twice": Degradation(change=some_twice),

@@ -9,9 +9,11 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.buffer import LEAST_QUEUE
+from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.tap import COARSE_NS
 from tcptrace_lab.reconstruct.timeline import Ints
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         # A flight lost to its end leaves no hole.
         largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
         merged += timeouts_unseen(seen) * max(largest, 1)
-    is_told = not who.tap.refuses("losses")
+    is_told = not (who.tap.refuses("losses") or (total and _is_too_coarse(seen, who)))
     return {
         "total": total if is_told else None,
         "by_cause": dict(sorted((+causes).items())) if is_told else {},
@@ -62,6 +64,12 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
+
+
+def _is_too_coarse(seen: Reconstruction, who: Sender) -> bool:
+    """Whether stamps do not tell what was answered too soon to have been lost from what was."""
+    resolution_ns = who.tap.clock.resolution_ns
+    return resolution_ns > COARSE_NS and seen.typical_rtt_ns < FEW_TICKS * resolution_ns
 
 
 def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:

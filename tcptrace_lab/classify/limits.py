@@ -33,8 +33,8 @@ def limits_told(
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
     `is_rebuilt`: captured elsewhere. How promptly ACKs released segments is then not seen, pauses and emptied windows
-    are. `is_blurred`: neither is how much was in flight, closed windows are. `is_paced`: the control is known to send
-    by a rate of its own; that is its window at work.
+    are. `is_blurred`: neither is how much was in flight, closed windows are, and a round trip of each recovery.
+    `is_paced`: the control is known to send by a rate of its own; that is its window at work.
     """
     shares = dict(seen.limits)
     if not shares or tap.refuses("limits"):
@@ -53,7 +53,8 @@ def limits_told(
         open_share = shares.get("cwnd", 0.0) + shares.get("rwnd", 0.0) - closed
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + open_share, 4)
         shares["cwnd"], shares["rwnd"] = 0.0, closed
-    opened = {} if is_blurred else _unsure(seen)
+    # Nor, of a recovery, when the window was at work again.
+    opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)
     if tap.tap_lost_bytes:
         # What the tap lost hides whether the sender recovered with a window at work or began anew with one segment.
         opened["recovery"] = _recovering_unsure(seen)
@@ -114,6 +115,14 @@ def _recovering_unsure(seen: Reconstruction) -> float:
     whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     spans = [each.end_ns - each.time_ns for each in seen.episodes if not (each.sure or each.restarts)]
     return sum(spans) / whole if whole > 0 else 0.0
+
+
+def _recovering_longer(seen: Reconstruction) -> float:
+    """Share of the time in recoveries beyond the round trip that each takes at the least."""
+    timeline = seen.timeline
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
+    spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
+    return sum(max(span, 0) for span in spans) / whole if whole > 0 else 0.0
 
 
 def stalls_ns(timeline: Timeline, tap: Tap) -> Ints:

@@ -227,7 +227,9 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     is_inferred = view is not None and goes_on and (view.how != "timestamps" or not has_sack)
     clock = who.tap.clock
     is_missing = who.tap.tap_lost_bytes or who.tap.tap_lost_acks
-    if is_inferred or (is_missing and not (seen.episodes and _is_untouched(seen))):
+    # Without any of the blocks two events are one where the second's losses were the first's.
+    has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
+    if is_inferred or has_none or (is_missing and not (seen.episodes and _is_untouched(seen))):
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"

@@ -11,8 +11,9 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, Beside
+from tcptrace_lab.reconstruct.look import TIMESTAMP_BYTES, is_cut_to, look, windows
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
-from tcptrace_lab.reconstruct.tap import Fact, Tap, look, windows
+from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
 from tcptrace_lab.reconstruct.unheard import unheard_by_window, with_unheard
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 NOT_SENT = (*COPIES, "out_of_order")
 NOT_SENT_CODES = np.array([_core.CAUSES.index(cause) for cause in NOT_SENT], dtype=np.uint8)
 SIDES = ("client", "server")
-# RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
-TIMESTAMP_BYTES = 12
 ETHERNET_MSS = 1460
 # Where the rhythm alone tells (no timestamps), so many of the flights may be open before nothing rests on them.
 BLURRED_SHARE = 0.25
@@ -99,6 +98,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         stamps = acks["ts_val"]
         if where.place == "receiver" and tap.tap_lost_acks > LOST_ACKS_SHARE * tap.acks:
             timeline, stamps = with_unheard(timeline, segments, stamps)
+            tap = replace(tap, has_all_acks=True)
         is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
         timeline, view = away_from_sender(
             timeline,
@@ -246,8 +246,9 @@ def _smss(lengths: Ints, row: Any) -> int:
     options = [float(row[f"mss_{side}"]) for side in SIDES]
     known = [int(option) for option in options if not math.isnan(option)]
     stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
-    if known:
-        return min(largest, max(min(known) - stamp, 1))
+    allowed = max(min(known, default=0) - stamp, 1)
+    if known and (largest <= allowed or is_cut_to(lengths, allowed)):
+        return min(largest, allowed)
     if largest <= ETHERNET_MSS:
         return largest
     small = lengths[lengths <= ETHERNET_MSS]

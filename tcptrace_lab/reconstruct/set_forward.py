@@ -25,7 +25,7 @@ MOST_GAPS = 16
 # ACKs on either side of a gap that tell how far the receiver's clock is behind; of so few in all nothing is told.
 BESIDE, FEW = 16, 32
 # So many ACKs, taken evenly, tell the tick, and that the clock stayed where it was set.
-SAMPLE = 4_096
+TICK_SAMPLE = 4_096
 PARTS = 24
 RATE_TOLERANCE = 0.05
 # Of the gap: passed on no host's clock. Less, and most of it was a pause.
@@ -68,9 +68,9 @@ def _is_calm(segments: Any, acks: Any, sent: int, heard: int) -> bool:
 
 def _step(times: Ints, clock: Ints, at: int) -> int:
     """How much longer a gap before an ACK was by the tap's clock than by the receiver's, and stayed so; 0: not told."""
-    every = slice(None, None, 1 + len(times) // SAMPLE)
+    every = slice(None, None, 1 + len(times) // TICK_SAMPLE)
     tick = _tick(times[every], clock[every])
-    if tick is None:
+    if tick is None or at + BESIDE > len(times) or clock[-1] <= clock[at]:
         return 0
     rest = np.union1d(np.arange(at, min(at + BESIDE, len(times))), np.arange(at, len(times))[every])
     before = slice(max(at - BESIDE, 0), at)

@@ -30,6 +30,12 @@ impl Blocks {
     }
 }
 
+fn is_dsack(offset: i64, blocks: &[(i64, i64)]) -> bool {
+    blocks
+        .first()
+        .is_some_and(|&first| received_twice(offset, first, blocks.get(1).copied()).is_some())
+}
+
 impl Flow {
     /// Whether an ACK is for data in flight.
     #[inline]
@@ -57,6 +63,16 @@ impl Flow {
             window: packet.window.into(),
             ..Answer::default()
         };
+    }
+
+    /// Whether an ACK reports data received twice (RFC 2883); takes nothing from it.
+    #[cold]
+    pub fn tells_copy(&self, packet: &Packet<'_>) -> bool {
+        let Some(base) = self.base.filter(|_| packet.is_ack()) else {
+            return false;
+        };
+        let blocks = self.blocks(packet, base);
+        is_dsack(unwrap(packet.ack, base, self.snd_max()), blocks.as_slice())
     }
 
     /// An ACK from the peer for this side's data. `window` is scaled.
@@ -102,9 +118,7 @@ impl Flow {
             self.dup_count += 1;
             outcome.is_dup = true;
         }
-        outcome.is_dsack = blocks
-            .first()
-            .is_some_and(|&first| received_twice(offset, first, blocks.get(1).copied()).is_some());
+        outcome.is_dsack = is_dsack(offset, blocks);
         // A second capture of an ACK is no second ACK.
         if let Some(detail) = self.detail.as_mut().filter(|_| !is_copy) {
             let row = AckRow {

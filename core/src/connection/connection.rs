@@ -126,6 +126,9 @@ impl Connection {
             (second, first)
         };
         if !mine.takes(packet.checked) {
+            mine.count(packet);
+            mine.counts.without_window += 1;
+            mine.counts.dsacks += u64::from(other.tells_copy(packet));
             return;
         }
         let is_usual = packet.is_plain_ack()

@@ -22,7 +22,7 @@ pub struct FlowCounts {
     pub out_of_order: u64,
     /// Captured twice: counted in `packets` and `bytes`, nowhere else.
     pub duplicate_packets: u64,
-    /// Left out, as a receiver would: a wrong checksum where nearly all are right. Counted nowhere else.
+    /// Left out, as a receiver would: a wrong checksum where nearly all are right. Counted by kind all the same.
     pub damaged_packets: u64,
     pub keep_alives: u64,
     pub window_probes: u64,

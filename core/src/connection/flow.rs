@@ -199,9 +199,8 @@ impl Flow {
             + self.seen.count() * size_of::<(i64, i64)>()
     }
 
-    /// Numbers of a packet that this side sent, whatever it carries. Returns whether it is a second capture of a
-    /// pure ACK.
-    pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
+    /// What a packet of this side adds to the counts by kind, whatever it tells.
+    pub(super) fn count(&mut self, packet: &Packet<'_>) {
         if self.counts.packets() == 0 {
             self.counts.first_time = packet.time;
             self.counts.ttl = Some(packet.ttl);
@@ -221,6 +220,18 @@ impl Flow {
         counts.timestamps |= packet.has_ts;
         counts.options_cut += u64::from(packet.is_cut);
         counts.without_ack += u64::from(!packet.is_ack());
+        // As in tcptrace, an option of which a part was not captured is not counted.
+        if let Some(sack) = packet.sack.filter(|sack| !sack.is_cut && !packet.is_rst()) {
+            counts.sack_packets += 1;
+            counts.sack_blocks += u64::from(sack.count);
+        }
+    }
+
+    /// Numbers of a packet that this side sent, whatever it carries. Returns whether it is a second capture of a
+    /// pure ACK.
+    pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
+        self.count(packet);
+        let counts = &mut self.counts;
         if packet.is_rst() || !(packet.is_ack() || packet.is_syn()) {
             counts.without_window += 1;
             return false;
@@ -235,11 +246,6 @@ impl Flow {
         } else {
             counts.window_sum += window;
             counts.zero_windows += u64::from(window == 0);
-        }
-        // As in tcptrace, an option of which a part was not captured is not counted.
-        if let Some(sack) = packet.sack.filter(|sack| !sack.is_cut) {
-            counts.sack_packets += 1;
-            counts.sack_blocks += u64::from(sack.count);
         }
         if packet.is_pure_ack() && self.is_noted(packet) {
             self.counts.duplicate_packets += 1;

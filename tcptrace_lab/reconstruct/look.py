@@ -1,0 +1,282 @@
+"""What a tap took and what it missed, from the rows of one direction: clock, scale, offload, what was not captured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
+from tcptrace_lab.reconstruct.echoes import ahead_ns
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.set_forward import set_forward
+from tcptrace_lab.reconstruct.tap import COARSE_NS, CUT_SHARE, Fact, Tap
+from tcptrace_lab.reconstruct.unheard import unheard_by_echo
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+SIDES = ("client", "server")
+# RFC 7323 section 2.3.
+LARGEST_SHIFT = 14
+# RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
+TIMESTAMP_BYTES = 12
+SYN = 0x2
+# RFC 3168 section 6.1.3: a receiver echoes a mark in every ACK until the sender says that it has reduced its window.
+ECE = 0x40
+# A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's
+# segments, and the window was not what it seemed: an ACK that the tap lost explains a few.
+BEYOND_SHARE = 0.05
+BEYOND_SEGMENTS = 2
+# Offload: a segment of two of the MSS was no single packet; without an MSS, one beyond jumbo frames (9000 bytes).
+ONE_PACKET_BYTES = 9_000
+# Without an MSS: many segments of one length that Ethernet carries (RFC 9293's default of 536 and more), and the larger
+# ones most often a multiple of it.
+LEAST_MSS, ETHERNET_MSS = 535, 1_460
+WHOLE_SHARE = 0.5
+# RFC 6298: without an ACK a sender's timer ends its sending, after a second or some round trips. One that goes on with
+# new data was answered, and the answers were not captured.
+TIMER_NS, TIMER_ROUNDS = 1_000_000_000, 4
+
+
+def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
+    """The tap of one direction, and the times of its segments and ACKs as far as the clock can be trusted.
+
+    `rows`: columns of the segments sent and of the ACKs received; `row`: the row of the table of connections.
+    """
+    segments, acks = rows
+    side, other = SIDES[direction], SIDES[1 - direction]
+    sent_ns, heard_ns, clock = _times(segments, acks)
+    lost_acks = unheard_by_echo(segments, acks) or 0
+    shift, least = _shift(segments, acks, row, other, is_whole=not lost_acks)
+    ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns), _syn_after_ack(row))
+    clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
+    lengths = segments["length"]
+    largest = int(lengths.max(initial=0))
+    options = [float(row[f"mss_{each}"]) for each in SIDES]
+    most = max([*(option for option in options if not math.isnan(option)), 0.0])
+    if largest > 2 * most and not is_cut_to(lengths, int(most) - (TIMESTAMP_BYTES if row["timestamps"] else 0)):
+        most = 0.0
+    cut = int(row[f"options_cut_{other}"])
+    tap = Tap(
+        vantage=Fact(value=str(row["vantage"])),
+        syns=_syns(row),
+        shift=shift,
+        least_shift=least,
+        sack=_sack(row, acks, cut),
+        timestamps=Fact(value=bool(row["timestamps"])),
+        clock=clock,
+        offload_bytes=largest if largest > (2 * most or _one_packet(lengths)) else 0,
+        copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
+        damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
+        tap_lost_bytes=_never_captured(segments, acks, from_start=bool(row["from_start"])),
+        tap_lost_acks=lost_acks,
+        unanswered_ns=_unanswered_ns(segments, acks, sent_ns, heard_ns, rtt_ns=_usual_longest(row, side)),
+        ahead_ns=ahead,
+        ecn_cuts=_ecn_cuts(acks),
+        begins=_begins(segments, acks, row, side, other),
+        ends=Fact(value=str(row["end"])),
+        bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
+        has_data=bool((lengths > 0).any()),
+        has_acks=len(acks["time_ns"]) > 0,
+        cut_acks=cut,
+        acks=len(acks["time_ns"]),
+        lasts_ns=int(row["duration_ns"]),
+    )
+    return tap, sent_ns, heard_ns
+
+
+def _syn_after_ack(row: Any) -> int:
+    """By how much a SYN was captured after its ACK; less than a coarse clock leaves open is a tap's own disorder."""
+    found = [float(row[f"syn_after_ack_ns_{side}"]) for side in SIDES]
+    late = max((each for each in found if not math.isnan(each)), default=0.0)
+    return int(late) if late > COARSE_NS else 0
+
+
+def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
+    """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
+    sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
+    is_sent = np.zeros(len(sent_ns) + len(heard_ns), dtype=bool)
+    # Both rise, and no packet is in both.
+    is_sent[np.searchsorted(acks["packet"], segments["packet"]) + np.arange(len(sent_ns))] = True
+    stamps = np.empty(len(is_sent), dtype=np.int64)
+    stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
+    clock = clock_of(stamps, is_sent)
+    times = in_order(stamps, clock)
+    times, step = set_forward((segments, acks), times, is_sent)
+    if step:
+        clock = replace(clock, set_forward_ns=step)
+    return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
+
+
+def _ecn_cuts(acks: Any) -> int:
+    """Runs of ACKs that echo a mark; a SYN's bit offers it."""
+    echoes = (acks["flags"] & (ECE | SYN)) == ECE
+    return int(np.count_nonzero(echoes[1:] & ~echoes[:-1]))
+
+
+def is_cut_to(lengths: Ints, smss: int) -> bool:
+    """Whether super-segments are whole ones of this size; where few are, a middlebox changed the option on one side."""
+    large = lengths[lengths > smss]
+    return smss > 0 and bool(np.mean(large % smss == 0) >= WHOLE_SHARE or np.mean(lengths == smss) >= WHOLE_SHARE)
+
+
+def _one_packet(lengths: Ints) -> int:
+    """The largest segment that may have been a single packet, where no SYN tells."""
+    small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
+    large = lengths[lengths > ETHERNET_MSS]
+    if not len(small) or not len(large):
+        return ONE_PACKET_BYTES
+    values, counts = np.unique(small, return_counts=True)
+    usual = int(values[np.argmax(counts)])
+    is_whole = np.mean(large % usual == 0) > WHOLE_SHARE
+    return usual if is_whole and counts.max() > CUT_SHARE * len(lengths) else ONE_PACKET_BYTES
+
+
+def _usual_longest(row: Any, side: str) -> int:
+    """The longest round trips but for a few, which may have been answered after what the tap did not capture."""
+    found = [float(row[f"{name}_{side}"]) for name in ("rtt_p95_ns", "ts_rtt_p95_ns", "handshake_rtt_ns")]
+    return int(max((each for each in found if not math.isnan(each)), default=0.0))
+
+
+def _unanswered_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, rtt_ns: int) -> int:
+    """How long new data left, later than any timer would have let it, after an ACK and before the next captured one."""
+    if not len(sent_ns) or not len(heard_ns):
+        return 0
+    ends = segments["offset"] + segments["length"]
+    top = np.maximum.accumulate(ends)
+    is_new = np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
+    patience = TIMER_NS + TIMER_ROUNDS * rtt_ns
+    before = np.searchsorted(acks["packet"], segments["packet"]) - 1
+    late = is_new & (before >= 0)
+    late[late] = sent_ns[late] - heard_ns[before[late]] > patience
+    # Something was outstanding: it is no new request's answer after a pause.
+    late[late] = top[np.flatnonzero(late) - 1] > np.maximum.accumulate(acks["ack_offset"])[before[late]]
+    if not late.any():
+        return 0
+    first = heard_ns[before[late]] + patience
+    _, places = np.unique(before[late], return_index=True)
+    lasts = np.append(places[1:], np.count_nonzero(late)) - 1
+    return int((sent_ns[late][lasts] - first[places]).sum())
+
+
+def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
+    """Bytes that were acknowledged and lie in holes of what was captured; before the first, where the start was."""
+    offsets = segments["offset"]
+    if not len(offsets) or not len(acks["time_ns"]):
+        return 0
+    order = np.argsort(offsets, kind="stable")
+    ends = (offsets + segments["length"])[order]
+    starts = offsets[order]
+    del order
+    # In place: of each of these a long connection has some megabytes.
+    covered = np.minimum(np.maximum.accumulate(ends, out=ends), int(acks["ack_offset"].max()), out=ends)
+    starts = np.minimum(starts, int(acks["ack_offset"].max()), out=starts)
+    holes = np.subtract(starts[1:], covered[:-1], out=starts[1:])
+    # Offset 0 is the first byte behind a SYN.
+    begin = max(int(starts[0]), 0) if from_start else 0
+    return begin + int(np.maximum(holes, 0, out=holes).sum())
+
+
+def _syns(row: Any) -> Fact:
+    seen = [side for side in SIDES if int(row[f"syns_{side}"]) > 0]
+    if len(seen) == 2:
+        return Fact(value="both")
+    if not seen:
+        return Fact(value="none", why="no SYN in the capture")
+    return Fact(value=seen[0], why=f"only the {seen[0]}'s SYN is in the capture")
+
+
+def _shift(segments: Any, acks: Any, row: Any, other: str, *, is_whole: bool) -> tuple[Fact, int]:
+    """The shift of the windows that the receiver offered: known from both SYNs, or at least what was in flight.
+
+    `is_whole`: no ACK is missing; where some are, more seems to be in flight than was.
+    """
+    known = float(row[f"wscale_{other}"])
+    least = _least_shift(segments, acks)
+    if math.isnan(known):
+        if not int(row[f"syns_{other}"]):
+            return Fact(value=None, why="the receiver's SYN is not in the capture"), least
+        return Fact(value=None, why="a SYN's options are cut, or only one SYN was captured"), least
+    if least > 0 and is_whole:
+        # RFC 9293: what was sent fits the window offered, so the windows are larger than the SYNs say.
+        why = "more was in flight than the SYNs' window scale allows"
+        return Fact(value=None, why=why), int(known) + least
+    return Fact(value=int(known)), int(known)
+
+
+def _least_shift(segments: Any, acks: Any) -> int:
+    """By how much the windows in the table must at least be scaled for what was sent to fit."""
+    lengths = segments["length"]
+    heard = np.searchsorted(acks["packet"], segments["packet"])
+    fresh = (lengths > 1) & ~segments["is_retransmission"] & (heard > 0)
+    heard = heard[fresh]
+    ends = (segments["offset"] + lengths)[fresh]
+    if not len(ends):
+        return 0
+    # Merged segments are cut to fit a window like any other.
+    slack = BEYOND_SEGMENTS * min(int(lengths.max(initial=0)), _one_packet(lengths))
+    edge, rwnd = acks["ack_offset"], acks["rwnd"]
+    scaled = (acks["flags"] & SYN) == 0
+    for shift in range(LARGEST_SHIFT):
+        offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
+        offered += slack
+        if np.mean(ends > offered[heard - 1]) <= BEYOND_SHARE:
+            return shift
+    return LARGEST_SHIFT
+
+
+def windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
+    """The windows offered, scaled by what is known, or by the least that fits."""
+    rwnd: Ints = acks["rwnd"]
+    known = float(row[f"wscale_{other}"])
+    more = tap.least_shift - (0 if math.isnan(known) else int(known))
+    if more <= 0:
+        return rwnd
+    return np.where((acks["flags"] & SYN) == 0, rwnd << more, rwnd)
+
+
+def _sack(row: Any, acks: Any, cut: int) -> Fact:
+    """RFC 2018 section 2: used where both SYNs permit it, seen where an ACK carries a block."""
+    if bool(row["sack"]) or len(acks["sack_edges"]):
+        return Fact(value="used")
+    count = len(acks["time_ns"])
+    if cut > CUT_SHARE * count:
+        return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {count} ACKs")
+    if count and int(acks["dup_count"].max()) >= DUP_THRESH:
+        # RFC 2018 section 4: a receiver that may tells of every segment above a hole.
+        return Fact(value="not offered", why="duplicate ACKs carry no block")
+    seen = [int(row[f"syns_{side}"]) > 0 for side in SIDES]
+    syn_cut = any(int(row[f"options_cut_{side}"]) > 0 and math.isnan(float(row[f"mss_{side}"])) for side in SIDES)
+    # One SYN without the option settles it; one with it, alone, does not.
+    refused = any(int(row[f"syns_{side}"]) > 0 and not bool(row[f"sack_permitted_{side}"]) for side in SIDES)
+    if syn_cut or (not all(seen) and not refused):
+        return Fact(value="unknown", why="no SYN tells, and no ACK needed it")
+    return Fact(value="not offered")
+
+
+def _begins(segments: Any, acks: Any, row: Any, side: str, other: str) -> Fact:
+    """Whether the capture holds the sender's first flight: from a SYN, or from a quiet start."""
+    offsets = segments["offset"]
+    if bool(row["from_start"]):
+        return Fact(value="connection")
+    if not len(offsets) or not len(acks["time_ns"]):
+        return Fact(value="middle", why="no SYN, and one direction only")
+    ends = offsets + segments["length"]
+    ack_offset = acks["ack_offset"]
+    if int(ack_offset.min()) < int(offsets[0]):
+        return Fact(value="middle", why="no SYN, and ACKs of data sent before the capture began")
+    # What the first answers say of data that was never seen: a hole at the beginning is no first flight.
+    moved = np.flatnonzero(ack_offset > ack_offset[0])
+    upto = int(moved[0]) + 1 if len(moved) else len(acks["time_ns"])
+    seen = np.searchsorted(segments["packet"], acks["packet"][:upto])
+    top = np.maximum.accumulate(ends)[np.maximum(seen - 1, 0)]
+    if np.any((seen > 0) & (np.maximum(ack_offset[:upto], acks["sack_high"][:upto]) > top)):
+        return Fact(value="middle", why="no SYN, and the first ACKs are of data sent before the capture began")
+    first = int(seen[upto - 1]) if upto else len(offsets)
+    begun = slice(0, max(first, 1))
+    if np.any(offsets[begun][1:] > np.maximum.accumulate(ends[begun])[:-1]):
+        return Fact(value="middle", why="no SYN, and the first segments leave holes: it begins in a recovery")
+    return Fact(value="connection", why="no SYN, but nothing was outstanding when the capture began")
