@@ -350,8 +350,8 @@ class Tape:
         Every time is `later_ns` later.
         """
 
-    def memory(self, sender: Sender, *, later_ns: int = 0) -> dict[str, Any]:
-        """What the control holds in mind after each row, a column for each name."""
+    def memory(self, sender: Sender, names: list[str], *, later_ns: int = 0) -> dict[str, Any]:
+        """What the control holds in mind after each row, a column for each name; ValueError for one it has not."""
 
 class Contest:
     """Candidates replayed side by side (core/src/infer/contest.rs)."""

@@ -23,6 +23,8 @@ from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
+# What is read of a Compound's mind.
+REGIME_MEMORY = ("dwnd", "base_rtt_ns", "round_min_rtt_ns")
 # Phases after which none can come that would change the case: the queue does not fall below gamma again.
 SETTLED = frozenset({3, 4})
 # A loss may end a cycle before its phase 4.
@@ -139,11 +141,13 @@ def compound_regime(
 
     Without `pipe` (in packets) the queue is the one that the delay window went by, which is a round trip old.
     """
-    at_work = [tape.rows(epoch) for epoch in tape.epochs if not epoch.is_slow_start]
     # A loss moves the delay window too: that is no phase.
-    rows = set(np.concatenate(at_work).tolist()) if at_work else set()
+    is_avoidance = np.zeros(len(cwnd), dtype=np.bool_)
+    for epoch in tape.epochs:
+        if not epoch.is_slow_start:
+            is_avoidance[tape.rows(epoch)] = True
     window = _window(tape, cwnd)
-    steps = [step for step in _steps(memory, window, pipe) if step.row in rows]
+    steps = [step for step in _steps(memory, window, pipe) if is_avoidance[step.row]]
     cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
     floor = 0.0 if gamma is None else CLOSES_SHARE * gamma
     readings = [

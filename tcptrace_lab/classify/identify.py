@@ -175,7 +175,7 @@ def _sends_the_same(each: Replay, best: Replay) -> bool:
     """A Compound whose delay window never opened sends what Reno sends: only how each rounds tells them apart."""
     if (best.candidate.name, each.candidate.name) != ("compound", "reno") or each.unfit:
         return False
-    return not (best.memory()["dwnd"] > 0).any()
+    return not (best.memory("dwnd")["dwnd"] > 0).any()
 
 
 def _clearly_off(each: Replay, best: Replay, noise: float) -> int:

@@ -115,9 +115,9 @@ class Replay:
         worst = self.misfit(place)
         return f"{name}: {worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({share})"
 
-    def memory(self) -> dict[str, Floats]:
+    def memory(self, *names: str) -> dict[str, Floats]:
         """What the candidate held in mind after each row of its tape."""
-        return dict(self.tape.core.memory(self._sender(), later_ns=self.later_ns))
+        return dict(self.tape.core.memory(self._sender(), list(names), later_ns=self.later_ns))
 
     def cwnd(self) -> Floats:
         """Its window in bytes after each row."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
-from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
+from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, REGIME_MEMORY, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, initial_window, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
@@ -262,7 +262,7 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
         return None
     found = compound_regime(
         best.tape,
-        memory=best.memory(),
+        memory=best.memory(*REGIME_MEMORY),
         cwnd=best.cwnd(),
         gamma=best.candidate.parameters.get("gamma"),
         # With others on the path the rate found is this flow's share, which changes.

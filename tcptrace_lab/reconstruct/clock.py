@@ -115,7 +115,8 @@ def _least_apart(stamps: Ints) -> int:
     Stamps of a fine clock are no multiples of anything but its unit: what more there are than it takes to find the tick
     decide.
     """
-    gaps: Ints = np.diff(np.unique(stamps)).astype(np.int64)
+    gaps: Ints = np.diff(np.sort(stamps)).astype(np.int64)
+    gaps = gaps[gaps > 0]
     least = float(gaps.min()) if len(gaps) else 0.0
     if len(stamps) < ENOUGH_STAMPS or least < 2 * ROUNDING_NS * ENOUGH_STAMPS:
         return 0

@@ -33,7 +33,7 @@ def unheard_by_echo(segments: Any, acks: Any) -> int | None:
     if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
         return None
     known = _ticks(unwrapped(stamps))
-    named = np.unique(_ticks(unwrapped(echoes)) + int(signed(echoes[:1] - stamps[0])[0]))
+    named = _ticks(np.sort(_ticks(unwrapped(echoes)) + int(signed(echoes[:1] - stamps[0])[0])))
     # What was heard before the capture began is no loss.
     named = named[named > known[0]]
     return int(np.count_nonzero(~np.isin(named, known)))
@@ -76,7 +76,7 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
     if clock is None:
         return timeline, stamps
     known, tick_ns = clock
-    named = np.unique(unwrapped(echoes) + int(signed(echoes[:1] - stamps[0])[0]))
+    named = _ticks(np.sort(unwrapped(echoes) + int(signed(echoes[:1] - stamps[0])[0])))
     named = named[(named > known[0]) & ~np.isin(named, known)]
     # On the tap's clock, from the nearest that was captured before.
     before = np.searchsorted(known, named, side="right") - 1

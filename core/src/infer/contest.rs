@@ -224,12 +224,17 @@ impl Contestant {
             };
         }
         for &(row, at) in &heard.acks {
+            if self.difference.is_empty() {
+                // A piece may be most of a capture: no more than it is held.
+                let length = evidence.pieces.ends[self.piece] - at;
+                self.difference.reserve_exact(length);
+            }
             let window = own.get(row).map_or(0.0, |(cwnd, _)| cwnd / self.smss);
             self.difference.push(evidence.pieces.flight[at] - window);
             if at + 1 == evidence.pieces.ends[self.piece] {
                 let error = evidence.pieces.error(self.piece, &self.difference);
                 self.put(evidence.followed[self.piece], (error, window));
-                self.difference.clear();
+                self.difference = Vec::new();
                 self.piece += 1;
             }
         }

@@ -259,26 +259,35 @@ impl Tape {
         ))
     }
 
-    /// What the control holds in mind after each row, by name.
-    #[pyo3(signature = (sender, *, later_ns = 0))]
+    /// What the control holds in mind after each row: a column for each of these names.
+    #[pyo3(signature = (sender, names, *, later_ns = 0))]
     fn memory<'py>(
         &self,
         py: Python<'py>,
         sender: &Sender,
+        names: Vec<String>,
         later_ns: i64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut control = sender.control();
-        let names: Vec<&str> = control.values().iter().map(|(name, _)| *name).collect();
-        let mut columns = vec![Vec::new(); names.len()];
+        let known = control.values();
+        let place = |name: &String| {
+            let found = known.iter().position(|(known, _)| known == name);
+            found.ok_or_else(|| PyValueError::new_err(format!("the control holds no {name}")))
+        };
+        let places: Vec<usize> = names.iter().map(place).collect::<PyResult<_>>()?;
+        let mut columns = Vec::new();
         self.heard.get().with(py, |heard| {
+            let tape = self.tape(heard);
+            columns.resize_with(names.len(), || Vec::with_capacity(tape.len()));
             replay::play_watched(
                 control.as_mut(),
                 sender.start,
-                self.tape(heard).rows(later_ns),
+                tape.rows(later_ns),
                 Unseen::AsSeen,
                 |control| {
-                    for (column, (_, value)) in columns.iter_mut().zip(control.values()) {
-                        column.push(value);
+                    let values = control.values();
+                    for (column, &place) in columns.iter_mut().zip(&places) {
+                        column.push(values[place].1);
                     }
                 },
             )
