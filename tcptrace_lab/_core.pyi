@@ -328,7 +328,6 @@ class Evidence:
         is_slow_start: Any,
         followed: list[int],
         flight: Any,
-        has_sent: Any,
         reductions: list[tuple[int, float, bool]],
         smss: float,
     ) -> Evidence: ...

@@ -47,14 +47,20 @@ class Compared:
         return Pieces(self)
 
     @cached_property
+    def unused(self) -> float:
+        """Segments of its window that a sender leaves open because it waits until a super-segment (offload) fits."""
+        timeline = self.heard.timeline
+        usual = float(np.median(timeline.send_end - timeline.send_offset)) if len(timeline.send_ns) else 0.0
+        return max(usual / self.smss - 1.0, 0.0)
+
+    @cached_property
     def blur(self) -> float:
         """Segments by which the flight jumps to and fro from one ACK to the next, root mean square: no window does."""
         found = []
         for epoch in self.epochs:
             if epoch.is_slow_start:
                 continue
-            at_work = epoch.at_work
-            chosen = at_work[epoch.has_sent[at_work]]
+            chosen = epoch.released
             if len(chosen) < FEWEST_ACKS:
                 continue
             flight = epoch.flight[chosen] / self.smss
@@ -66,7 +72,8 @@ class Compared:
 class Pieces:
     """The pieces and reductions as columns; `core` has the ACKs of the pieces, `followed` their places among all.
 
-    `slack`: by how many segments what was observed may differ (0 at the sender).
+    `stretch`: the number of the one that each is a piece of, from one loss to the next. `slack`: by how many segments
+    what was observed may differ (0 at the sender of single segments).
     """
 
     def __init__(self, compared: Compared) -> None:
@@ -74,6 +81,7 @@ class Pieces:
         acks: list[Ints] = []
         parts: list[Part] = []
         ack: list[int] = []
+        stretch: list[int] = []
         reduced: list[tuple[int, int, float, float, bool]] = []
         for epoch in compared.epochs:
             if not epoch.is_slow_start or epoch.begin == "restart":
@@ -83,12 +91,15 @@ class Pieces:
                     reduced.append((len(parts), mark, epoch.after / smss, epoch.before / smss, is_threshold))
                     parts.append("reduction")
                     ack.append(heard.marks[epoch.loss].ack)
+                    stretch.append(epoch.number)
             for rows in _pieces(epoch):
                 parts.append("slow_start" if epoch.is_slow_start else "growth")
                 ack.append(int(rows[-1]))
+                stretch.append(epoch.number)
                 acks.append(rows)
         self.parts = np.array(parts, dtype="U10")
         self.ack = np.array(ack, dtype=np.int64)
+        self.stretch = np.array(stretch, dtype=np.int64)
         self.followed = np.flatnonzero(self.parts != "reduction")
         self.core = _core.Evidence(
             acks=np.concatenate(acks) if acks else np.zeros(0, dtype=np.int64),
@@ -96,20 +107,20 @@ class Pieces:
             is_slow_start=self.parts[self.followed] == "slow_start",
             followed=self.followed.tolist(),
             flight=heard.flight,
-            has_sent=heard.has_sent,
             reductions=[(place, observed, is_threshold) for place, _, observed, _, is_threshold in reduced],
             smss=float(smss),
         )
         rows_of = [np.array(column) for column in zip(*reduced, strict=True)] or [np.zeros(0)] * 5
         self.reductions = Reductions(place=rows_of[0].astype(np.int64), mark=rows_of[1].astype(np.int64))
-        self.scale, self.observed, self.slack = np.empty(len(parts)), np.empty(len(parts)), np.zeros(len(parts))
+        self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
+        self.slack = np.full(len(parts), compared.unused)
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
         self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
         if len(heard.timeline.slack):
             slack = heard.timeline.slack / smss
-            self.slack[self.followed] = [slack[rows].max() for rows in acks]
+            self.slack[self.followed] += [slack[rows].max() for rows in acks]
             marked = np.array([mark.ack for mark in heard.marks], dtype=np.int64)
-            self.slack[self.reductions.place] = (
+            self.slack[self.reductions.place] += (
                 slack[self.ack[self.reductions.place]] + slack[marked[self.reductions.mark]]
             )
 
@@ -127,7 +138,8 @@ def _seen_reduction(epoch: Epoch) -> int | None:
 
 
 def _pieces(epoch: Epoch) -> list[Ints]:
-    """The ACKs at work: a slow start is several pieces of evidence, an epoch of avoidance (a path of growth) is one."""
+    """The ACKs that released something: a slow start is several pieces of evidence, an epoch of avoidance (a path of
+    growth) is one."""
     if epoch.begin in ("idle", "lost", "capture") or (
         epoch.begin == "connection" and not (epoch.is_slow_start or epoch.had_slow_start)
     ):
@@ -136,7 +148,7 @@ def _pieces(epoch: Epoch) -> list[Ints]:
     if epoch.is_slow_start and epoch.begin != "connection":
         # After a restart the receiver still holds data from before: an ACK may cover any amount.
         return []
-    acks = epoch.acks[epoch.at_work]
+    acks = epoch.acks[epoch.released]
     if len(acks) < FEWEST_ACKS:
         return []
     parts = min(SLOW_START_PIECES, len(acks) // FEWEST_ACKS_EACH) if epoch.is_slow_start else 1

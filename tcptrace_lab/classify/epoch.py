@@ -28,6 +28,8 @@ MOST_PIECES = 6
 # after more than that its window is not what was replayed.
 UNLIMITED_ACKS = 8
 UNLIMITED_SHARE = 0.1
+# So is one that releases nothing where so much less is outstanding than before: more than an ACK read late leaves open.
+DRY_SEGMENTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +80,19 @@ class Epoch:
     def at_work(self) -> Ints:
         """Places of the ACKs at which the flight is the window, up to where something else has held the sender back
         for long."""
-        is_limited = self.is_limited
-        idle = np.cumsum(~is_limited)
+        is_limited, flight = self.is_limited, self.flight
+        dry = ~self.has_sent & (flight + DRY_SEGMENTS * self.heard.timeline.smss < np.maximum.accumulate(flight))
+        idle = np.cumsum(~is_limited | dry)
         over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(idle)))
         found = np.flatnonzero(is_limited)
         return found[found < over[0]] if len(over) else found
+
+    @property
+    def released(self) -> Ints:
+        """Of `at_work` those that released something: there the flight is what the sender made of its window."""
+        at_work = self.at_work
+        found: Ints = at_work[self.has_sent[at_work]]
+        return found
 
 
 def avoids_from(heard: Heard, part: Stretch) -> int | None:

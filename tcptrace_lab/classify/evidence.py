@@ -13,7 +13,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.compared import Part
-from tcptrace_lab.reconstruct.timeline import Bools, Floats
+from tcptrace_lab.reconstruct.timeline import Floats
 
 # Sixteenths of a segment with which an epoch may have begun, where no fraction explains every ACK of it.
 FRACTIONS = np.array(_core.FRACTIONS)
@@ -42,10 +42,7 @@ class Misfit:
     expected: float
 
 
-def outside(difference: Floats, has_sent: Bools) -> Floats:
-    """By how much flight less window lies outside of what a whole number of segments leaves open: (-1, 0].
-
-    A sender that sends nothing may have more outstanding than its window allows, never a whole segment less.
-    """
-    found: Floats = np.maximum(np.where(has_sent, difference, 0.0), np.maximum(-1.0 - difference, 0.0))
+def outside(difference: Floats) -> Floats:
+    """By how much flight less window lies outside of what a whole number of segments leaves open: (-1, 0]."""
+    found: Floats = np.maximum(np.maximum(difference, -1.0 - difference), 0.0)
     return found

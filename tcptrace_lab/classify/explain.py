@@ -190,12 +190,12 @@ def _parted(each: Replay, misfit: Misfit) -> tuple[int, float, float]:
     """The first ACK of a piece at which the candidate is off by more than a segment, and the two windows there."""
     tape = each.tape
     for epoch in tape.epochs:
-        at_work, acks = epoch.at_work, epoch.acks
-        own = at_work[acks[at_work] <= misfit.ack]
-        if misfit.part == "reduction" or not len(own) or int(acks[at_work[-1]]) < misfit.ack:
+        released, acks = epoch.released, epoch.acks
+        own = released[acks[released] <= misfit.ack]
+        if misfit.part == "reduction" or not len(own) or int(acks[released[-1]]) < misfit.ack:
             continue
         flight, window = epoch.flight[own] / tape.smss, each.cwnd()[tape.rows(epoch)[own]] / tape.smss
-        errors = [outside(flight - window - begun, epoch.has_sent[own]) for begun in FRACTIONS]
+        errors = [outside(flight - window - begun) for begun in FRACTIONS]
         off = np.flatnonzero(np.min(errors, axis=0) > 1.0)
         if len(off):
             at = int(off[0])

@@ -106,9 +106,9 @@ class Heard:
     def round_trips(self, handshake_rtt_ns: int | None, *, of_sacked: bool) -> Ints:
         """What each ACK told of the round trip, to a sender that was told the handshake's or not.
 
-        `of_sacked`: and takes one of what is SACKed (Linux), at a hole too.
+        `of_sacked`: and takes one of what is SACKed (Linux), at a hole too, and stamps as they are.
         """
-        found = round_trips(self.timeline, handshake_rtt_ns)
+        found = round_trips(self.timeline, handshake_rtt_ns, by_stamps=of_sacked)
         if not of_sacked or not self.timeline.has_sack:
             return found
         sacked = round_trips_of_sacked(self.timeline)

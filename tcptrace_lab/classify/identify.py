@@ -21,7 +21,7 @@ from tcptrace_lab.classify.likelihood import FITS_SHARES, Replay, log_likelihood
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 UNKNOWN = "unknown"
 # RFC 6928, where the beginning is not in the capture: the first window seen is taken over anyway.
@@ -48,6 +48,10 @@ CLOSELY: Mapping[bool, Mapping[str, tuple[tuple[float, float], ...]]] = {
 # open. It grows so where it alone is within, three times at least: two may be one disturbance and its echo.
 OWN_GROWTH = ((0.05, 0.5), (1.0, 0.2))
 FEWEST_OWN_PIECES = 3
+# Where delay moves a window a single round trip read otherwise leads it astray until the next loss. Until then it is
+# followed to the ACK; where no other is, over a whole piece and once more, that is its signature.
+SIGNED_SHARE = 0.05
+FEWEST_SIGNED_PIECES = 2
 # Of the reductions, the first included, this share may be beyond what is open, or one beside three that are within: a
 # law that was seen to cut otherwise as often as not is another.
 ODD_CUTS_SHARE = 0.05
@@ -99,7 +103,7 @@ def identify(
     chosen: Sequence[Candidate] = (),
     is_holed: bool = False,
 ) -> Identified:
-    """The controls that a capture at the sender does not refute; `is_holed`: the tap lost packets."""
+    """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     written = Tapes(seen, handshake_rtt_ns)
@@ -247,12 +251,19 @@ def _grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
     own = each.places_of("growth") & (each.sizes <= 1.0)
     for rival in rivals:
         own &= rival.sizes > 1.0
-    return (
-        bool(np.count_nonzero(own) >= FEWEST_OWN_PIECES)
-        and _starts_closely(each)
-        and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
-        and bool((_cuts(each) <= 1.0).all())
-    )
+    if not (_starts_closely(each) and bool((_cuts(each) <= 1.0).all())):
+        return False
+    if each.candidate.is_by_delay and _is_led_astray(each, own):
+        return True
+    return int(own.sum()) >= FEWEST_OWN_PIECES and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
+
+
+def _is_led_astray(each: Replay, own: Bools) -> bool:
+    """Whether it was followed to the ACK from every loss on, again and again where it is `own`, until it was not."""
+    growth = np.flatnonzero(each.places_of("growth"))
+    _, first = np.unique(each.tape.compared.pieces.stretch[growth], return_index=True)
+    closely = each.sizes <= SIGNED_SHARE
+    return bool(closely[growth[first]].all()) and bool(np.count_nonzero(closely & own) >= FEWEST_SIGNED_PIECES)
 
 
 def _starts_closely(each: Replay) -> bool:

@@ -31,6 +31,8 @@ COINCIDENCE = 0.1
 # which a fifth of a segment is missing.
 NOISE_SHARE = 0.75
 LEAST_NOISE_SEGMENTS = 0.02
+# Nor is it less than this part of what the flight itself may differ by: between two bounds it was put by a rule.
+SLACK_NOISE_SHARE = 0.25
 # A law that was followed is off by a segment at most, and by a share of what it grew or was cut: K, w_max and the start
 # of an epoch are each known to within a segment of some tens; a cut is arithmetic; in slow start a late ACK is a burst.
 FITS_SEGMENTS = 1.0
@@ -203,13 +205,18 @@ def open_of(tape: Tape) -> Floats:
     shares = np.zeros(len(pieces))
     for part, share in FITS_SHARES.items():
         shares[pieces.parts == part] = share
-    return FITS_SEGMENTS + shares * pieces.scale + pieces.slack
+    found: Floats = FITS_SEGMENTS + shares * pieces.scale + pieces.slack
+    return found
 
 
 def noise_of(replays: Sequence[Replay]) -> float:
     """What most errors of the best candidate stay below, as a share of what is open: the capture's own noise."""
-    sizes = [each.sizes for each in replays if len(each.sizes)]
-    return _noise(np.stack(sizes)) if sizes else 1.0
+    judged = [each for each in replays if len(each.sizes)]
+    if not judged:
+        return 1.0
+    tape = judged[0].tape
+    inferred = SLACK_NOISE_SHARE * float(np.median(tape.compared.pieces.slack / open_of(tape)))
+    return min(max(_noise(np.stack([each.sizes for each in judged])), inferred), 1.0)
 
 
 def _noise(sizes: Floats) -> float:

@@ -11,11 +11,13 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 SHORTEST_SHARE = 0.5
 
 
-def round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
+def round_trips(timeline: Timeline, handshake_rtt_ns: int | None, *, by_stamps: bool = False) -> Ints:
     """What each ACK told its sender of the round trip; -1: nothing.
 
     As senders read it: of the last segment covered; where anything covered was sent more than once, of the copy that
     filled the hole, which only timestamps tell (RFC 7323 section 4.3 echoes the one that moved the left edge).
+
+    `by_stamps`: that one is read in whole ticks of its clock (Linux), which may make it the least of all.
     """
     before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
     again = np.flatnonzero(timeline.is_retransmission)
@@ -36,10 +38,13 @@ def round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> Ints:
     # In order of time: the last copy stands, unless no round trip is that short: then an earlier one was answered. One
     # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
     least = SHORTEST_SHARE * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
+    clock = timeline.stamp_clock if by_stamps else None
     for send, ack in zip(again[fills].tolist(), covering[fills].tolist(), strict=True):
         rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
         if rtt_ns >= least:
-            found[ack] = rtt_ns
+            found[ack] = (
+                rtt_ns if clock is None else clock.elapsed(int(timeline.send_ns[send]), int(timeline.ack_ns[ack]))
+            )
     return found
 
 

@@ -224,7 +224,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     # more or less makes two recoveries of one.
     view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
     has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
-    is_inferred = view is not None and goes_on and (view.how != "timestamps" or not has_sack)
+    is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
     clock = who.tap.clock
     is_missing = who.tap.tap_lost_bytes or who.tap.tap_lost_acks
     # Without any of the blocks two events are one where the second's losses were the first's.
@@ -251,7 +251,7 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     """Whether answers at once and an application's own times cannot be told apart well enough for a window."""
     view = who.view
-    is_open = view is not None and (view.how != "timestamps" or view.unsure > BLURRED_SHARE)
+    is_open = view is not None and (view.is_inferred or view.unsure > BLURRED_SHARE)
     return is_open and seen.limits.get("application", 0.0) > HELD_BACK
 
 
@@ -290,7 +290,7 @@ def _before_tap(who: Sender, seen: Reconstruction) -> int | None:
 
 
 def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
-    by_rhythm = who.view is not None and who.view.how != "timestamps"
+    by_rhythm = who.view is not None and who.view.is_inferred
     return identify_recovery(seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=who.view is not None)
 
 
@@ -306,7 +306,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         vantage="receiver" if who.is_blurred else place,
         clock=who.tap.clock,
         beside=beside,
-        by_rhythm=who.view is not None and who.view.how != "timestamps",
+        by_rhythm=who.view is not None and who.view.is_inferred,
         before_ns=_before_tap(who, seen) if place == "sender" and who.view is None else 0,
         by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
     )

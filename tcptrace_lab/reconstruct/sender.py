@@ -12,6 +12,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, Beside
 from tcptrace_lab.reconstruct.look import TIMESTAMP_BYTES, is_cut_to, look, windows
+from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
@@ -30,6 +31,8 @@ ETHERNET_MSS = 1460
 BLURRED_SHARE = 0.25
 # Of the ACKs captured: with so many more that were not, flights hang on those (captures stripped of bare ACKs).
 LOST_ACKS_SHARE = 0.1
+# A clock is read off so many of its stamps.
+CLOCK_STAMPS = 1 << 16
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
 # Of the packets of others that its host sent meanwhile: with fewer numbers skipped they had numbers of their own.
@@ -62,7 +65,7 @@ class Sender:
     @property
     def is_blurred(self) -> bool:
         """Rebuilt, and the flight is open so often that neither windows nor queues nor restarts are certain."""
-        return self.view is not None and self.view.how != "timestamps" and self.view.unsure > BLURRED_SHARE
+        return self.view is not None and self.view.is_inferred and self.view.unsure > BLURRED_SHARE
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -224,7 +227,19 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
         dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
         sack_first=acks["sack_first"],
         sack_edges=acks["sack_edges"],
+        stamp_clock=_stamp_clock(segments["ts_val"][sent], sent_ns[sent]) if row["timestamps"] else None,
     )
+
+
+def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
+    every = -(-len(stamps) // CLOCK_STAMPS) or 1
+    stamps, times = unwrapped(stamps[::every]), times[::every]
+    clock = sender_clock(stamps, times)
+    if clock is None:
+        return None
+    # Segments leave within their ticks: the first of a tick bounds its beginning as the last does its end.
+    room = clock.tick_ns - float((clock.ends(stamps) - times).max())
+    return replace(clock, origin_ns=clock.origin_ns + max(room, 0.0) / 2)
 
 
 def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:

@@ -72,6 +72,11 @@ class SenderView:
     how: str
     shows_window: bool
 
+    @property
+    def is_inferred(self) -> bool:
+        """No timestamps name the ACK that released a segment."""
+        return self.how != "timestamps"
+
 
 def away_from_sender(
     timeline: Timeline,
@@ -101,7 +106,7 @@ def away_from_sender(
     view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
     if view is None:
         return timeline, None
-    is_told = view.shows_window and not (shares_path and view.how != "timestamps")
+    is_told = view.shows_window and not (shares_path and view.is_inferred)
     return view.timeline, view if is_told else None
 
 
@@ -166,8 +171,9 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     release, slack = released_by(timeline, left, bounds)
     owed = gives_back(echoed, seen.end - seen.offset, delivered(timeline), timeline.snd_una)
     pace = _Pace(latest=latest, gives_back=owed)
-    times = _times(timeline, seen.stamp, left, Bounds(low=release, high=bounds.high), pace)
-    return _view(timeline, left, release, times, _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack))
+    times, clock = _times(timeline, seen.stamp, left, Bounds(low=release, high=bounds.high), pace)
+    kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
+    return _view(timeline, left, release, times, kind)
 
 
 def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | None) -> SenderView | None:
@@ -206,6 +212,7 @@ class _Kind:
     turn_ns: int
     slack: Ints
     written: float = 0.0
+    stamp_clock: SenderClock | None = None
 
 
 def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView:
@@ -221,6 +228,7 @@ def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Ki
             # At the receiver's tap nothing is lost behind.
             fate=np.where(left.is_put_back, LOST, ARRIVED if kind.place == "receiver" else UNKNOWN).astype(np.uint8),
             slack=kind.slack,
+            stamp_clock=kind.stamp_clock,
             notes=(*timeline.notes, note),
         ),
         slack=kind.slack,
@@ -285,8 +293,10 @@ class _Pace:
     gives_back: float
 
 
-def _times(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, pace: _Pace) -> Ints:
-    """When each segment left: with its ACK, or, where the sender's clock says later, then.
+def _times(
+    timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, pace: _Pace
+) -> tuple[Ints, SenderClock | None]:
+    """When each segment left: with its ACK, or, where the sender's clock says later, then; and that clock.
 
     `release`: the ACK that released it, and the last that it may have known of.
     """
@@ -309,7 +319,7 @@ def _times(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, pace: 
     following = np.append(ack_ns, np.iinfo(np.int64).max)[release.high + 1]
     found = np.minimum(found, np.maximum(following - 1, begins))
     found[~is_seen] = begins[~is_seen]
-    return np.maximum.accumulate(found)
+    return np.maximum.accumulate(found), clock
 
 
 def _own_times(clock: SenderClock, stamps: Ints, begins: Ints, freed: Bools, latest: Ints) -> Ints:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.scoreboard import Scoreboard
+from tcptrace_lab.reconstruct.sender_clock import SenderClock
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -65,6 +66,8 @@ class Timeline:
     fate: Bytes = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     # By how many bytes the flight after each ACK may differ (empty: by none), where it was not captured but inferred.
     slack: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # The clock behind the sender's timestamps, on the times of this timeline.
+    stamp_clock: SenderClock | None = None
 
     @cached_property
     def observed(self) -> _core.Observed:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tcptrace_lab import read
@@ -80,6 +82,12 @@ OWN: dict[str, tuple[Control, Path, float | None, tuple[str, str]]] = {
         3.08,
         ("reno", "reno-linux"),
     ),
+    "a least round trip that is the whole ticks of a timestamp's": (
+        Control(window="veno", recovery="sack", initial_window=10, timestamps=True, delayed_ack_segments=2),
+        Path(nodes=(Node(rate_bps=11.6e6, buffer=12, delay_s=0.0259, loss=0.0005),), return_delay_s=0.0259),
+        None,
+        ("veno", "veno"),
+    ),
     "round trips of what is SACKed at a hole": (
         Control(window="illinois", recovery="sack", initial_window=3, timestamps=True),
         Path(nodes=(Node(rate_bps=11.6e6, buffer=3, delay_s=0.011),), return_delay_s=0.011),
@@ -105,6 +113,23 @@ def test_a_senders_own_law_replays_as_it_was_sent(
     assert len(seen.episodes) > 2
 
 
+def test_a_host_that_answers_late_for_a_while_is_no_other_control() -> None:
+    """A dozen ACKs release nothing, the next what all of them allow: the window was what it was."""
+    connection = Connection(control=Control(window="reno", recovery="sack", initial_window=10))
+    done = simulate(Scenario(path=PATH, connections=(connection,), duration_s=25.0, profile="rfc"))
+    timeline = sender(done.capture(tap="sender")[0]).timeline
+    asleep_ns, late_ns = 8_000_000_000, 12_000_000
+    times, begins = timeline.send_ns.copy(), timeline.start_ns + asleep_ns * np.arange(1, 4)
+    for begin_ns in begins:
+        held = (times >= begin_ns) & (times < begin_ns + late_ns)
+        assert np.count_nonzero(held) > 8
+        times[held] = begin_ns + late_ns
+    seen = Reconstruction(replace(timeline, send_ns=times))
+    found = identify(seen, initial_window=initial_window(seen))
+    assert found.control == "reno", found.reasons
+    assert float(found.left[0].sizes_of("growth").max()) < 0.1
+
+
 def test_a_run_without_a_loss_tells_no_control_from_another() -> None:
     """Slow start is the same under every window: a set, and the reason."""
     path = Path(nodes=(Node(rate_bps=12e6, buffer=400, delay_s=0.03),), return_delay_s=0.03)
@@ -118,13 +143,13 @@ def test_a_run_without_a_loss_tells_no_control_from_another() -> None:
 def test_a_sender_that_drains_what_is_written_at_times_is_not_unknown(window: str) -> None:
     """80 kB every 100 ms on a pipe that carries 125: a write fills the window and runs dry, losses meet a short flight.
 
-    That less is sent than the window allows refutes nobody, and no cut leaves more than there was.
+    An epoch in which it runs dry is judged up to there, and no cut leaves more than there was.
     """
     application = Application(kind="schedule", writes=tuple((0.1 * number, 80_000) for number in range(120)))
     path = Path(nodes=(Node(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
     control = Control(window=window, recovery="sack", initial_window=3)
     found = named(control, path=path, duration_s=20.0, application=application)
-    assert found.control is None, found.reasons
+    assert found.control in (None, window), found.reasons
     assert window in {each.candidate.name for each in found.left}
 
 

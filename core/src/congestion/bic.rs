@@ -32,6 +32,8 @@ pub struct Bic {
     last_time_ms: i64,
     /// Packets per ACK in sixteenths.
     delayed_ack: u64,
+    /// The last ACK was a duplicate.
+    is_disordered: bool,
 }
 
 impl Bic {
@@ -45,6 +47,7 @@ impl Bic {
             last_cwnd: 0,
             last_time_ms: 0,
             delayed_ack: 2 << ACK_RATIO_SHIFT,
+            is_disordered: false,
         }
     }
 
@@ -91,10 +94,18 @@ impl Bic {
 
 impl Window for Bic {
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
-        if self.is_open && ack.newly_acked > 0.0 {
-            let acked = Packets::acked(state, ack);
+        let is_dup = ack.newly_acked <= 0.0;
+        // Since Linux 4.7 the first duplicate counts too: as an ACK of nothing.
+        let counts = !is_dup || (self.packets.kernel == Kernel::V6 && !self.is_disordered);
+        if self.is_open && counts {
+            let acked = if is_dup {
+                0
+            } else {
+                Packets::acked(state, ack)
+            };
             self.delayed_ack = self.delayed_ack + acked - (self.delayed_ack >> ACK_RATIO_SHIFT);
         }
+        self.is_disordered = is_dup;
     }
 
     fn is_slow_start(&self, state: &State) -> bool {

@@ -54,6 +54,7 @@ impl SegmentColumns {
         self.length.push(i64::from(packet.len));
         self.cause.push(cause as u8);
         self.is_retransmission.push(cause.is_retransmission());
+        self.ts_val.push(ts_val.map_or(-1, i64::from));
         self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
         self.packet.push(packet.index as i64);
         if keep == Keep::Rows {
@@ -62,7 +63,6 @@ impl SegmentColumns {
         self.flags.push(packet.flags.0);
         self.confidence.push(confidence);
         self.flight_size.push(flight_size);
-        self.ts_val.push(ts_val.map_or(-1, i64::from));
         self.ip_id.push(packet.ip_id.into());
     }
 

@@ -1,7 +1,9 @@
 //! What a capture says of one candidate: its replayed window beside what was outstanding, piece by piece.
 //!
 //! A sender held back by its window has floor(cwnd) segments outstanding, so the candidate's window less the flight lies
-//! between nothing and a segment; what lies outside is the candidate's error.
+//! between nothing and a segment; what lies outside is the candidate's error. Only ACKs that released something are
+//! looked at: behind one that did not, more may be outstanding than the window allows, or less, where the host is late
+//! or waits until a larger segment fits; the next one that does tells of both.
 
 /// Sixteenths of a segment with which an epoch may have begun, where no fraction explains every ACK of it.
 pub const FRACTIONS: [f64; 16] = {
@@ -58,13 +60,12 @@ impl Evidence {
     }
 }
 
-/// The ACKs at which candidates are compared with what was sent: runs of them, each judged by itself.
+/// The ACKs at which candidates are compared with what they released: runs of them, each judged by itself.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     pub acks: Vec<u32>,
-    /// Outstanding after each, in segments, and whether it released anything.
+    /// Outstanding after each, in segments.
     pub flight: Vec<f64>,
-    pub has_sent: Vec<bool>,
     /// Where in `acks` each piece ends; none is empty.
     pub ends: Vec<usize>,
     pub is_slow_start: Vec<bool>,
@@ -73,12 +74,12 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// `of_ack`: segments outstanding after an ACK, and whether it released anything. None: no runs of ACKs.
+    /// `flight`: segments outstanding after an ACK. None: no runs of ACKs.
     pub fn new(
         acks: &[i64],
         ends: &[i64],
         is_slow_start: &[bool],
-        of_ack: impl Fn(usize) -> Option<(f64, bool)>,
+        flight: impl Fn(usize) -> Option<f64>,
     ) -> Option<Self> {
         let is_rising = ends.first().is_none_or(|&first| first > 0)
             && ends.windows(2).all(|pair| pair[0] < pair[1])
@@ -87,15 +88,13 @@ impl Pieces {
         if !is_rising || ends.len() != is_slow_start.len() {
             return None;
         }
-        let each = acks.iter().map(|&ack| of_ack(usize::try_from(ack).ok()?));
-        let (flight, has_sent) = each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        let each = acks.iter().map(|&ack| flight(usize::try_from(ack).ok()?));
         let mut found = Self {
             acks: acks
                 .iter()
                 .map(|&ack| u32::try_from(ack).ok())
                 .collect::<Option<_>>()?,
-            flight,
-            has_sent,
+            flight: each.collect::<Option<_>>()?,
             ends: ends.iter().map(|&end| end as usize).collect(),
             is_slow_start: is_slow_start.to_vec(),
             shares: vec![1.0; acks.len()],
@@ -142,7 +141,6 @@ impl Pieces {
         let place = end - difference.len()..end;
         Piece {
             difference,
-            has_sent: &self.has_sent[place.clone()],
             shares: &self.shares[place],
         }
         .error()
@@ -152,18 +150,14 @@ impl Pieces {
 /// One piece of a replay: flight less window at each ACK.
 struct Piece<'a> {
     difference: &'a [f64],
-    has_sent: &'a [bool],
     shares: &'a [f64],
 }
 
 impl Piece<'_> {
     /// The fraction of a segment with which an epoch began is not seen: the least that explains all, or any.
     fn error(&self) -> f64 {
-        let sent = self.difference.iter().zip(self.has_sent);
-        let (most, least) = sent.fold((0.0_f64, f64::INFINITY), |(most, least), (&each, &is)| {
-            let above = if is && each > most { each } else { most };
-            (above, if each < least { each } else { least })
-        });
+        let (least, most) = bounds(self.difference.iter().copied());
+        let most = most.max(0.0);
         let excess = most - least - 1.0;
         if most < 1.0 && excess <= 0.0 {
             return 0.0;
@@ -188,10 +182,10 @@ impl Piece<'_> {
 
     /// The sum of squared errors from each of two beginnings.
     fn squares(&self, begun: [f64; 2]) -> [f64; 2] {
-        let rows = self.difference.iter().zip(self.has_sent).zip(self.shares);
-        rows.fold([0.0; 2], |sums, ((&difference, &has_sent), &share)| {
+        let rows = self.difference.iter().zip(self.shares);
+        rows.fold([0.0; 2], |sums, (&difference, &share)| {
             std::array::from_fn(|each| {
-                let off = share * outside(difference - begun[each], has_sent);
+                let off = share * outside(difference - begun[each]);
                 sums[each] + off * off
             })
         })
@@ -199,12 +193,13 @@ impl Piece<'_> {
 }
 
 /// By how much flight less window lies outside of what a whole number of segments leaves open: (-1, 0].
-///
-/// A sender that sends nothing may have more outstanding than its window allows, never a whole segment less.
-fn outside(difference: f64, has_sent: bool) -> f64 {
-    let above = if has_sent { difference } else { 0.0 };
+fn outside(difference: f64) -> f64 {
     let below = -1.0 - difference;
-    let off = if above > below { above } else { below };
+    let off = if difference > below {
+        difference
+    } else {
+        below
+    };
     if off > 0.0 { off } else { 0.0 }
 }
 
@@ -222,7 +217,7 @@ mod tests {
     fn pieces(flight: &[f64], is_slow_start: bool) -> Pieces {
         let acks: Vec<i64> = (0..flight.len() as i64).collect();
         let ends = [flight.len() as i64];
-        let of_ack = |ack: usize| Some((flight[ack], true));
+        let of_ack = |ack: usize| Some(flight[ack]);
         Pieces::new(&acks, &ends, &[is_slow_start], of_ack).expect("a run of ACKs")
     }
 
@@ -254,13 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_that_released_nothing_may_leave_more_outstanding_than_the_window_allows() {
-        let mut late = pieces(&[12.0, 10.0], false);
-        late.has_sent[0] = false;
-        assert_eq!(error(&late, &[10.0, 10.0]), 0.0);
-    }
-
-    #[test]
     fn the_least_of_all_fractions_is_found() {
         let windows: Vec<f64> = (0..40).map(|at| 10.0 + 0.4 * f64::from(at % 7)).collect();
         for off in 0..30 {
@@ -270,8 +258,7 @@ mod tests {
             let flown = pieces(&flight, false);
             let least = FRACTIONS.iter().map(|begun| {
                 let each = flight.iter().zip(&windows);
-                let squares =
-                    each.map(|(flight, window)| outside(flight - window - begun, true).powi(2));
+                let squares = each.map(|(flight, window)| outside(flight - window - begun).powi(2));
                 (squares.sum::<f64>() / 40.0).sqrt()
             });
             let (all, found) = (least.fold(f64::INFINITY, f64::min), error(&flown, &windows));

@@ -157,10 +157,10 @@ pub(super) struct Evidence {
 
 #[pymethods]
 impl Evidence {
-    /// Pieces, by their ACKs: `ends` is where in `acks` each ends, `followed` its place among all; `flight` (bytes) and
-    /// `has_sent` are columns of all ACKs. Reductions: the place of each, the segments observed, and of what.
+    /// Pieces, by their ACKs: `ends` is where in `acks` each ends, `followed` its place among all; `flight` (bytes) is a
+    /// column of all ACKs. Reductions: the place of each, the segments observed, and of what.
     #[new]
-    #[pyo3(signature = (*, acks, ends, is_slow_start, followed, flight, has_sent, reductions, smss))]
+    #[pyo3(signature = (*, acks, ends, is_slow_start, followed, flight, reductions, smss))]
     #[expect(clippy::too_many_arguments, reason = "columns, each by its name")]
     fn new(
         acks: PyReadonlyArray1<'_, i64>,
@@ -168,19 +168,15 @@ impl Evidence {
         is_slow_start: PyReadonlyArray1<'_, bool>,
         followed: Vec<usize>,
         flight: PyReadonlyArray1<'_, i64>,
-        has_sent: PyReadonlyArray1<'_, bool>,
         reductions: Vec<(usize, f64, bool)>,
         smss: f64,
     ) -> PyResult<Self> {
-        let (flight, has_sent) = (flight.as_slice()?, has_sent.as_slice()?);
+        let flight = flight.as_slice()?;
         let pieces = evidence::Pieces::new(
             acks.as_slice()?,
             ends.as_slice()?,
             is_slow_start.as_slice()?,
-            |ack| {
-                let (&flight, &has_sent) = flight.get(ack).zip(has_sent.get(ack))?;
-                Some((flight as f64 / smss, has_sent))
-            },
+            |ack| flight.get(ack).map(|&bytes| bytes as f64 / smss),
         )
         .ok_or_else(|| PyValueError::new_err("pieces that are no runs of ACKs"))?;
         let each = reductions

@@ -423,6 +423,9 @@ impl Sender {
             _ if of_sacked.is_some() => of_sacked.map(|at_ns| now_ns - at_ns),
             // What came in behind a hole has waited at the receiver until the hole was filled: no round trip.
             Some(sent) if !(sent.is_retransmitted || fills_hole) => Some(now_ns - sent.at_ns),
+            Some(_) if self.options.is_linux => arrived
+                .echo_rtt_ns
+                .map(|rtt_ns| undo::in_ticks(now_ns, rtt_ns)),
             Some(_) => arrived.echo_rtt_ns,
             None => None,
         };

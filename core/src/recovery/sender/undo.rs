@@ -7,6 +7,12 @@ use super::{Arrived, Phase, Sender};
 /// Linux's timestamps count milliseconds: two of one tick tell no order.
 const TICK_NS: i64 = 1_000_000;
 
+/// A round trip that ends now, by those timestamps: the ticks begun meanwhile, one at least.
+pub(super) fn in_ticks(now_ns: i64, rtt_ns: i64) -> i64 {
+    let begun = now_ns.div_euclid(TICK_NS) - (now_ns - rtt_ns).div_euclid(TICK_NS);
+    begun.max(1) * TICK_NS
+}
+
 /// What a reduction found, and what was sent again since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
@@ -158,5 +164,18 @@ impl Sender {
         self.control
             .on_undone(&mut self.state, now_ns, self.snd_nxt);
         self.restart_timer(now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_by_stamps_is_the_ticks_begun_meanwhile() {
+        // From 0.9 ms to 52.2 ms 52 ticks begin, from 1.0 ms to 52.3 ms 51; one at least is told.
+        assert_eq!(in_ticks(52_200_000, 51_300_000), 52_000_000);
+        assert_eq!(in_ticks(52_300_000, 51_300_000), 51_000_000);
+        assert_eq!(in_ticks(900_000, 200_000), 1_000_000);
     }
 }
