@@ -246,7 +246,7 @@ def effect(threshold: Threshold, factor: float, standing: dict[str, Any], core: 
     try:
         changed = claims()
     except (ArithmeticError, ValueError, IndexError, KeyError) as error:
-        return [f"fails: {type(error).__name__}"]
+        return [f"no verdict at all ({type(error).__name__})"]
     finally:
         undo()
     return [name for name in standing if changed.get(name) != standing[name]]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.errors import LabError, reason
+from tcptrace_lab.errors import LabError, reason, to_install
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     if found is None:
         raise LabError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)}")
     if found == ".parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise LabError(f"{path}: Parquet needs pyarrow; type:  pip install 'tcptrace_lab[parquet]'")
+        raise LabError(f"{path}: Parquet needs pyarrow; type:  {to_install('pyarrow')}")
     return found
 
 

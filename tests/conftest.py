@@ -23,6 +23,14 @@ def needs(program: str, package: str) -> pytest.MarkDecorator:
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not root: network namespaces, or capturing, want it")
 
 
+def terminal() -> tuple[int, int]:
+    """Both ends of a pseudo terminal; skips the test where there is none, as in a bare chroot."""
+    try:
+        return os.openpty()
+    except OSError as error:
+        pytest.skip(f"no pseudo terminal (/dev/ptmx, /dev/pts): {error.strerror}")
+
+
 def shared(*parts: str) -> Path:
     """A file or folder of the reference data beside the checkout; skips the test where it is absent."""
     path = SHARED.joinpath(*parts)

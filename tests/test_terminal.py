@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pty
 import re
 import struct
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, terminal
 
 CAPTURES = ROOT / "captures"
 TIMEOUT_S = 30.0
@@ -23,7 +22,7 @@ TIMEOUT_S = 30.0
 
 def at_terminal(*words: str, columns: int = 80, rows: int = 50, pager: str = "cat") -> tuple[int, str]:
     """Runs a command on a terminal of its own; its exit status and all it wrote there, control sequences too."""
-    main, far = pty.openpty()
+    main, far = terminal()
     fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     # Its own size, not that of the terminal the tests run in.
     there = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}

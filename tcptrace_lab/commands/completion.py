@@ -10,10 +10,9 @@ from __future__ import annotations
 import argparse
 from datetime import date
 
-from tcptrace_lab.errors import LabError
+from tcptrace_lab.errors import LabError, to_install
 
 SHELLS = ("bash", "zsh", "tcsh", "man")
-MISSING = "completion: needs shtab and argparse-manpage; type:  pip install 'tcptrace_lab[shell]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
 
             print(shtab.complete(parser, shell=arguments.shell))
     except ImportError:
-        raise LabError(MISSING) from None
+        line = to_install("shtab", "argparse-manpage")
+        raise LabError(f"completion: needs shtab and argparse-manpage; type:  {line}") from None
     return 0
 
 

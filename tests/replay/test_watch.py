@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import pty
 import subprocess
 import sys
 import threading
@@ -26,7 +25,7 @@ from tcptrace_lab.cli import main
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.replay.watch import NEVER_NS, Watch, watch_files
 from tcptrace_lab.report.watch_view import Screen, connections_table
-from tests.conftest import ROOT, SHARED, needs, needs_root
+from tests.conftest import ROOT, SHARED, needs, needs_root, terminal
 
 CAPTURES = ROOT / "captures"
 SHORT = CAPTURES / "short_reno.pcap.gz"
@@ -207,7 +206,7 @@ def test_in_a_pipe_each_event_is_a_line_of_json(capsys: pytest.CaptureFixture[st
 
 def test_on_a_terminal_there_are_keys(tmp_path: Path) -> None:
     """The view as a person has it: a table, and q ends it."""
-    own, other = pty.openpty()
+    own, other = terminal()
     command = [sys.executable, "-m", "tcptrace_lab", "replay", str(RENO), "--watch", "--speed", "2", "--no-verdicts"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "150", "LINES": "30"}
     with subprocess.Popen(
