@@ -73,7 +73,8 @@ def test_many_verdicts_keep_number_sender_and_regime(columns: int) -> None:
     status, text = at_terminal("classify", *files, columns=columns)
     assert status == 0
     lines = plain(text)
-    assert {"no", "sender", "regime"} <= set(lines[0].split())
+    # On a busy machine a bar came before.
+    assert any({"no", "sender", "regime"} <= set(line.split()) for line in lines)
     assert "triple" in lines[-2]
     assert all(len(line.rstrip()) <= columns for line in lines)
 

@@ -2,7 +2,7 @@
 
 use super::columns::{AckColumns, Keep, SegmentColumns};
 use super::connection::{Connection, Vantage};
-use crate::infer::{Heard, Known, Rolling, Sent, Trace, observe};
+use crate::infer::{Heard, Known, Rolling, SendRow, Trace, observe};
 
 /// RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
 const TIMESTAMP_BYTES: i64 = 12;
@@ -110,7 +110,7 @@ impl Connection {
             let row = read.segments;
             if segments.is_sent(row) && segments.length[row] > 0 {
                 let offset = segments.offset[row];
-                rolling.send(Sent {
+                rolling.send(SendRow {
                     time_ns: segments.time_ns[row],
                     offset,
                     end: offset + segments.length[row],

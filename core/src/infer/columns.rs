@@ -1,7 +1,7 @@
 //! Tables kept column by column.
 
 /// A table that is filled row by row.
-pub trait Columns: Sized {
+pub trait ColumnTable: Sized {
     type Row;
 
     fn with_capacity(rows: usize) -> Self;
@@ -30,7 +30,7 @@ macro_rules! columns {
             $($(#[$column_doc])* pub $column: $type,)*
         }
 
-        impl Columns for $table {
+        impl ColumnTable for $table {
             type Row = $row;
 
             fn with_capacity(rows: usize) -> Self {

@@ -38,7 +38,7 @@ pub use duplicate::{Answer, above, received_twice};
 pub use limits::Limit;
 pub use lost::{Losses, Lost};
 pub use observer::{Observed, observe};
-pub use rolling::{Heard, Known, Now, Rolling, Sent};
+pub use rolling::{Heard, Known, Now, Rolling, SendRow};
 pub use rtt::RoundTrips;
 pub use samples::Samples;
 pub use scoreboard::Scoreboard;

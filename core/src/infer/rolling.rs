@@ -4,7 +4,7 @@
 //! observer says of all rows until then. In a recovery that lasts for longer than is kept it errs.
 
 use super::before::{Before, Cut};
-use super::columns::{Columns, columns};
+use super::columns::{ColumnTable, columns};
 use super::limits::Limit;
 use super::observer::{Observed, observe};
 use super::stretches::Begin;
@@ -18,7 +18,7 @@ const LEAST_KEPT: usize = 512;
 const MOST_TIMES: usize = 16;
 
 columns! {
-    Sends of Sent {
+    SendRows of SendRow {
         time_ns: i64,
         offset: i64,
         end: i64,
@@ -26,7 +26,7 @@ columns! {
 }
 
 columns! {
-    Acks of
+    AckRows of
     /// An ACK, its blocks apart.
     Heard {
         time_ns: i64,
@@ -61,8 +61,8 @@ pub struct Known {
 
 #[derive(Clone, Debug)]
 pub struct Rolling {
-    sends: Sends,
-    acks: Acks,
+    sends: SendRows,
+    acks: AckRows,
     /// Where each ACK's SACK blocks begin in `sack_edges`, one more entry than ACKs.
     sack_first: Vec<i64>,
     sack_edges: Vec<i64>,
@@ -75,8 +75,8 @@ pub struct Rolling {
 impl Default for Rolling {
     fn default() -> Self {
         Self {
-            sends: Sends::default(),
-            acks: Acks::default(),
+            sends: SendRows::default(),
+            acks: AckRows::default(),
             sack_first: vec![0],
             sack_edges: Vec::new(),
             before: None,
@@ -88,9 +88,9 @@ impl Default for Rolling {
 
 impl Rolling {
     /// A segment left. A clock that goes back stands still.
-    pub fn send(&mut self, sent: Sent) {
+    pub fn send(&mut self, sent: SendRow) {
         let time_ns = self.clock(sent.time_ns);
-        self.sends.push(Sent { time_ns, ..sent });
+        self.sends.push(SendRow { time_ns, ..sent });
     }
 
     /// An ACK came; `edges` are its SACK blocks' left and right ones in turn.

@@ -4,7 +4,7 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
-use super::columns::{Columns, columns};
+use super::columns::{ColumnTable, columns};
 use super::held_back::{HeldBack, SoFar};
 use super::limits::Limit;
 use super::stretches::{Begin, Stretch};
