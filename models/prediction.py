@@ -132,6 +132,10 @@ def reason(holds: bool, for_: str, against: str) -> Reason:
     return Reason(holds=bool(holds), text=for_ if holds else against)
 
 
+# As many quantities as a line has room for.
+NUMBERS_SHOWN = 3
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """What a model says of one path and control.
@@ -150,6 +154,12 @@ class Prediction:
     case: int | None = None
     margin: float | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        says = self.regime if self.case is None else f"case {self.case}"
+        plain = [(name, each) for name, each in self.quantities.items() if np.ndim(each.value) == 0 and name != "case"]
+        numbers = [f"{name} {float(each.value):.5g} {each.unit}".removesuffix(" 1") for name, each in plain]
+        return f"<Prediction {self.model}: {', '.join([*([says] if says else []), *numbers[:NUMBERS_SHOWN]])}>"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON (an infinite or undefined number becomes null)."""

@@ -52,7 +52,9 @@ def test_what_a_notebook_shows_of_an_answer_is_a_line() -> None:
     """No page of arrays."""
     connection = tcptrace_lab.read(ROOT / "captures" / "reno_timeout.pcap.gz")[0]
     run = tcptrace_lab.simulate(ROOT / "captures" / "scenarios" / "initial_window_1.toml")
-    shown = [repr(answer) for answer in (connection, connection.verdict(), connection.reconstruct(), run)]
+    predicted = tcptrace_lab.predict(ROOT / "captures" / "scenarios" / "small_buffers_B20.toml")
+    answers = (connection, connection.verdict(), connection.reconstruct(), run, *predicted)
+    shown = [repr(answer) for answer in answers]
     assert all("\n" not in line and len(line) < 300 for line in shown)
     assert "loses packets twice" in shown[1]
     assert shown[3] == "<Run of 60 s with 1 connection>"
