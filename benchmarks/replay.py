@@ -8,6 +8,7 @@ Processor time of one thread's work beside reading alone; the capture is generat
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from benchmarks.bulk_capture import write
 from tcptrace_lab import read
 from tcptrace_lab.replay.open_loop import sweep_through, through
 from tcptrace_lab.replay.watch import Watch, watch_files
-from tcptrace_lab.report.watch_view import Silent
+from tcptrace_lab.report.watch_view import JsonLines
 from tcptrace_lab.scenario_file import load, table_of
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
@@ -43,7 +44,8 @@ def main() -> int:
             watcher = watch_files([str(file)])
             if observes:
                 watcher.observe()
-            Watch(watcher, "bulk").run(Silent())
+            with open(os.devnull, "w", encoding="utf-8") as nowhere:
+                Watch(watcher, "bulk").run(JsonLines(nowhere))
 
         def simulated() -> int:
             return int(simulate(replace(load(SCENARIO), duration_s=2000.0)).summary["packets_sent"])
@@ -53,7 +55,7 @@ def main() -> int:
         rows: tuple[tuple[str, int, Callable[[], object]], ...] = (
             ("reading alone", capture.packets, lambda: read(file)),
             ("watching, no terminal", capture.packets, lambda: watch(observes=False)),
-            ("watching, as the view does", capture.packets, lambda: watch(observes=True)),
+            ("watching, --json", capture.packets, lambda: watch(observes=True)),
             ("open loop, written out", capture.packets, lambda: through(capture, scenario)),
             ("open loop, 16 buffers", 16 * capture.packets, lambda: sweep_through(capture, table, [buffers])),
             # A data packet, and an ACK of every second one.

@@ -3,8 +3,8 @@
     $ tcpdump -i eth0 -U -w - tcp | tcptrace-lab watch -
     $ tcptrace-lab watch --follow ring.pcap
 
-On a terminal a table with keys; in a pipe (or with --json) a line of JSON for each event, with the sender's windows
-then, and at the end the verdicts:
+On a terminal a table with keys; in a pipe a line of JSON for each event, with --json also the sender's windows then; at
+the end the verdicts:
 
     $ tcptrace-lab watch captures/short_reno.pcap.gz | head -2
 """
@@ -32,7 +32,11 @@ def add_pace(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     parser.add_argument("--speed", type=float, metavar="X", help="X seconds of the capture in a second")
     parser.add_argument("--step", action="store_true", help="begin paused: s goes on by a packet, e to the next event")
     parser.add_argument("--until", metavar="TIME", help="stop at this time of the capture: 12.5s")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each event, also on a terminal")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="a line of JSON for each event with the sender's windows, also on a terminal",
+    )
     parser.add_argument("--no-verdicts", action="store_true", help="no verdicts at the end: nothing is kept for them")
 
 
@@ -102,7 +106,9 @@ def follow(arguments: argparse.Namespace, watch: Watch, again: str | None) -> in
         from tcptrace_lab.errors import LabError
 
         raise LabError("--step: wants a terminal, for its keys")
-    watch.watcher.observe()
+    if arguments.json or not is_json:
+        # A pipe that asks for no more is told what needs no look back, as fast as packets are read.
+        watch.watcher.observe()
     try:
         if is_json:
             watch.run(JsonLines())

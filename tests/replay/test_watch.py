@@ -202,6 +202,9 @@ def test_in_a_pipe_each_event_is_a_line_of_json(capsys: pytest.CaptureFixture[st
     assert verdict == json.loads(json.dumps(next(classify(read(SHORT), file=str(SHORT))).as_dict()))
     assert main(["replay", str(SHORT), "--watch", "--until", "50ms", "--no-verdicts"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+    assert main(["watch", str(RENO), "--json", "--no-verdicts"]) == 0
+    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {event["phase"] for event in seen if event["event"] == "loss"} == {"recovery"}
 
 
 def test_on_a_terminal_there_are_keys(tmp_path: Path) -> None:
