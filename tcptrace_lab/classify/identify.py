@@ -149,7 +149,8 @@ def decide(seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = 
     behind = {
         id(each): 0.0 if _sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families
     }
-    fewest = FEWEST_CLEAR if disturbed else 1
+    # Of so many pieces one may be disturbed that the best follows by chance.
+    fewest = FEWEST_CLEAR if disturbed or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
     left = [
         each
         for each in families
