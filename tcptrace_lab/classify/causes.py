@@ -50,6 +50,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     for event, count in twice.items():
         causes[by_event[event]] -= count
     merged += sum(twice.values())
+    merged += _without_surplus(causes, seen)
     total = causes.total()
     if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
@@ -64,6 +65,18 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
+
+
+def _without_surplus(causes: Counter[str], seen: Reconstruction) -> int:
+    """Takes out what is more than was sent again: of what was put back, the tap alone missed some; returns how many."""
+    timeline = seen.timeline
+    again = (timeline.send_end - timeline.send_offset)[timeline.is_retransmission]
+    surplus = max(causes.total() - int(np.ceil(again / timeline.smss).sum()), 0)
+    left = surplus
+    for cause, count in causes.most_common():
+        causes[cause] -= min(left, count)
+        left -= min(left, count)
+    return surplus
 
 
 def _is_too_coarse(seen: Reconstruction, who: Sender) -> bool:

@@ -30,6 +30,9 @@ IDLE_LOAD = 0.95
 OWN_PACKETS = 2.0
 # Round trips that are the least, to what a host's own delay adds to them.
 LEAST_FACTOR = 1.02
+# Interrupts and polls come at least so far apart as is seen of them, and some later: a round trip's segment may have
+# been stamped late by that much more than its ACK.
+LATEST_FACTOR = 2.0
 # One early answer may be a host's: so many of the least round trips must have been met at an idle load.
 IDLE_SAMPLES = 3
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
@@ -177,11 +180,12 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
     if least <= 0:
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=blur)
     method = f"least of {len(samples)} round trips of segments sent once"
+    above = blur * (LATEST_FACTOR if clock.resolution_ns > clock.tick_ns else 1.0)
     if _was_empty(seen, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least) - blur
-        return Estimate(value=least, low=max(low, 0.0), high=least + blur, method=method)
-    return Estimate(value=least, high=least + blur, method=f"{method}; the queue may never have been empty")
+        return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
+    return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
 
 
 def _later(base: Estimate, before_ns: int | None) -> Estimate:

@@ -152,8 +152,13 @@ def _unanswered_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, r
     before = np.searchsorted(acks["packet"], segments["packet"]) - 1
     late = is_new & (before >= 0)
     late[late] = sent_ns[late] - heard_ns[before[late]] > patience
-    # Something was outstanding: it is no new request's answer after a pause.
-    late[late] = top[np.flatnonzero(late) - 1] > np.maximum.accumulate(acks["ack_offset"])[before[late]]
+    # Something was outstanding after that ACK: this is no answer to a new request after a pause.
+    since = np.searchsorted(segments["packet"], acks["packet"][np.maximum(before, 0)])
+    una = np.maximum.accumulate(acks["ack_offset"])[np.maximum(before, 0)]
+    late &= (since > 0) & (top[np.maximum(since - 1, 0)] > una)
+    # Nor did its timer expire meanwhile: then it had not been answered.
+    again = np.cumsum(segments["is_retransmission"])
+    late &= again == np.append(0, again)[since]
     if not late.any():
         return 0
     first = heard_ns[before[late]] + patience
