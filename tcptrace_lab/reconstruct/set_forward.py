@@ -86,9 +86,10 @@ def _least_behind(times: Ints, clock: Ints, tick: float) -> float:
 def _tick(times: Ints, clock: Ints) -> float | None:
     """A host's tick, from most of the parts of a capture: in few of them the tap's clock was set."""
     slopes: Floats = np.array(list(_slopes(times, clock)))
-    if not len(slopes):
+    rough = float(np.median(slopes)) if len(slopes) else 0.0
+    if rough <= 0:
+        # Stamps that go nowhere, or back.
         return None
-    rough = float(np.median(slopes))
     usual = min(RATES_HZ, key=lambda rate: abs(np.log(rate * rough / 1e9)))
     return 1e9 / usual if abs(usual * rough / 1e9 - 1) < RATE_TOLERANCE else None
 
