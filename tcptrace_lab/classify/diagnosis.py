@@ -145,7 +145,7 @@ def _who(verdict: Mapping[str, Any], course: Course) -> str:
         return "Tahoe"
     if name is not None:
         return SPELT.get(str(name), str(name))
-    left = [row["name"] for row in tcp["candidates"] if row["confidence"] > 0 and row["name"] != UNKNOWN_CONTROL]
+    left = [row["name"] for row in tcp["candidates"] if row["against"] is None and row["name"] != UNKNOWN_CONTROL]
     if 1 < len(left) <= NAMED:
         return " or ".join(SPELT.get(each, each) for each in left)
     if course.new_bytes < FEW_SEGMENTS * course.smss:
