@@ -30,6 +30,10 @@ ENOUGH_STAMPS = 16
 # the path's times, a round trip or a bottleneck's spacing after what it answers.
 AT_ONCE_NS = 20_000
 AT_ONCE_SHARE = 0.5
+# After a pause of so many ticks a clock goes on at one of them, a path's packets anywhere between: a path is idle for a
+# part of each round trip of a slow start. A clock that is slewed runs by so much faster or slower (NTP's most).
+PAUSE_TICKS = 16
+SLEWED_SHARE = 5e-4
 # So many stamps, taken evenly, tell of a tick as well as millions.
 TICK_SAMPLE = 20_000
 
@@ -125,7 +129,11 @@ def _least_apart(stamps: Ints) -> int:
         parts = np.round(gaps / least)
         least = float(gaps.sum() / parts.sum())
     off = np.abs(gaps - np.round(gaps / least) * least)
-    return round(least) if np.mean(off <= ROUNDING_NS) >= ON_TICK_SHARE else 0
+    if np.mean(off <= ROUNDING_NS) < ON_TICK_SHARE:
+        return 0
+    doubt = ROUNDING_NS + SLEWED_SHARE * gaps
+    pauses = (gaps >= PAUSE_TICKS * least) & (doubt < least / 8)
+    return 0 if np.count_nonzero(pauses & (off > doubt)) * 2 > np.count_nonzero(pauses) else round(least)
 
 
 def _batches(stamps: Ints, is_sent: Bools | None) -> list[int]:

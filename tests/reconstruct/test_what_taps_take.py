@@ -48,6 +48,16 @@ def test_the_spacing_of_a_path_that_is_never_idle_is_no_tick(acks: int) -> None:
     assert not clock_of(stamps, is_sent).is_coarse
 
 
+@pytest.mark.parametrize(("round_ns", "tick_ns"), [(40_313_701, 1), (336 * 121_120, 121_120)])
+def test_the_spacing_of_a_path_that_was_idle_is_no_tick(round_ns: int, tick_ns: int) -> None:
+    """A slow start's rounds begin a round trip apart, at no multiple of the packets' time, before the pipe is full."""
+    rounds = [number * round_ns + 121_120 * np.arange(10 * 2**number) for number in range(5)]
+    heard = np.concatenate([*rounds, 5 * round_ns + 121_120 * np.cumsum(1 + np.arange(20_000) % 2)])
+    stamps = np.repeat(heard, 3)
+    is_sent = np.resize([False, True, True], len(stamps))
+    assert clock_of(stamps, is_sent).resolution_ns == tick_ns
+
+
 def test_a_tick_of_nearly_the_spacing_is_a_tick() -> None:
     """Now and then it has none of them."""
     stamps = np.repeat(np.floor(1.03 * np.arange(2_000)).astype(np.int64) * 600_200, 2)
