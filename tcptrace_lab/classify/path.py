@@ -168,9 +168,10 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
 
 def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate, clock: Clock) -> Estimate:
     _, samples = seen.timeline.rtt
-    if not len(samples):
-        return unknown("no ACK can be matched with the segment it answers", high=handshake_rtt_s)
     blur = clock.resolution_ns / 1e9
+    if not len(samples):
+        high = None if handshake_rtt_s is None else handshake_rtt_s + blur
+        return unknown("no ACK can be matched with the segment it answers", high=high)
     if clock.steps_back:
         # How long the clock really took at a step back is not known: round trips across one come out short.
         usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9

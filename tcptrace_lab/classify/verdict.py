@@ -18,7 +18,7 @@ from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified
 from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
-from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
+from tcptrace_lab.classify.obstacles import FEW_TICKS, Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
@@ -250,6 +250,9 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
 
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     """Whether answers at once and an application's own times cannot be told apart well enough for a window."""
+    if 0 < seen.base_rtt_ns < FEW_TICKS * who.tap.clock.resolution_ns:
+        # Round trips have no beginning and no end while the queue is short: growth by a round trip is chance.
+        return True
     view = who.view
     is_open = view is not None and (view.is_inferred or view.unsure > BLURRED_SHARE)
     return is_open and seen.limits.get("application", 0.0) > HELD_BACK

@@ -349,7 +349,7 @@ mod tests {
 
     fn evidence(columns: &Columns) -> Evidence {
         let acks: Vec<i64> = (0..ACKS as i64).collect();
-        let of_ack = |ack: usize| Some((columns.flight[ack] as f64 / SMSS, true));
+        let of_ack = |ack: usize| Some(columns.flight[ack] as f64 / SMSS);
         let ends: Vec<i64> = (1..=7).map(|piece| piece * 100).collect();
         let pieces = Pieces::new(&acks, &ends, &[false; 7], of_ack).expect("runs of ACKs");
         let reduction = |place| Reduction {

@@ -161,7 +161,6 @@ impl Evidence {
     /// column of all ACKs. Reductions: the place of each, the segments observed, and of what.
     #[new]
     #[pyo3(signature = (*, acks, ends, is_slow_start, followed, flight, reductions, smss))]
-    #[expect(clippy::too_many_arguments, reason = "columns, each by its name")]
     fn new(
         acks: PyReadonlyArray1<'_, i64>,
         ends: PyReadonlyArray1<'_, i64>,
