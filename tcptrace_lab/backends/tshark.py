@@ -1,6 +1,7 @@
 """Wireshark's dissector as a reader: any format it opens, as columns through `tshark -T fields`.
 
 Slower than the native reader by two orders of magnitude; for formats that one does not know, and as a second opinion.
+Packets whose checksum is wrong are followed: its fields do not tell a sum that was left to the card from a wrong one.
 """
 
 from __future__ import annotations
