@@ -207,7 +207,7 @@ def _heading(name: str) -> str:
 
 def _cell(name: str, value: Any, who: Sender) -> str:
     if value is None or (name == "ssthresh_after" and value < 0) or (isinstance(value, float) and math.isnan(value)):
-        return ""
+        return "-"
     if name.endswith("_ns"):
         return f"{who.timeline.seconds(value):.6f}"
     if name in BYTES:

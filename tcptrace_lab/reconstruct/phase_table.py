@@ -42,7 +42,9 @@ def _growth(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, codes: I
         if part.last > turn:
             counts = np.bincount(codes[turn : part.last + 1], minlength=len(LIMITS))
             limit = LIMITS[int(np.argmax(counts))]
-            ends = (int(flight[turn]), int(flight[part.last]))
+            # What drains when there is nothing more to send is no window.
+            released = np.flatnonzero(np.diff(timeline.sends_before_next_ack[turn : part.last + 1]))
+            ends = (int(flight[turn]), int(flight[turn + released[-1] + 1 if len(released) else turn]))
             yield _phase(begin, int(times[part.last]), OF_LIMIT.get(limit, "avoidance"), ends)
 
 
@@ -88,9 +90,10 @@ def _phase(start_ns: int, end_ns: int, kind: Kind, cwnd: tuple[int, int]) -> Pha
 
 
 def phase_columns(found: Sequence[Phase]) -> dict[str, list[Any]]:
-    """start_ns, end_ns, kind, cwnd_start, cwnd_end (bytes)."""
-    names = ("start_ns", "end_ns", "kind", "cwnd_start", "cwnd_end")
-    return {name: [getattr(phase, name) for phase in found] for name in names}
+    """start_ns, end_ns, kind, cwnd_start, cwnd_end (bytes; not known where nothing was outstanding)."""
+    columns = {name: [getattr(phase, name) for phase in found] for name in ("start_ns", "end_ns", "kind")}
+    windows = {name: [getattr(phase, name) or np.nan for phase in found] for name in ("cwnd_start", "cwnd_end")}
+    return {**columns, **windows}
 
 
 def cycle_columns(found: Sequence[Cycle], in_order: Sequence[Phase]) -> dict[str, list[Any]]:
