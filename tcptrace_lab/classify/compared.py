@@ -54,6 +54,17 @@ class Compared:
         return max(usual / self.smss - 1.0, 0.0)
 
     @cached_property
+    def at_once(self) -> float:
+        """Segments acknowledged by other ACKs of the same stamp: which of them released what is not told."""
+        timeline = self.heard.timeline
+        if not len(timeline.ack_ns):
+            return 0.0
+        acked = np.maximum(timeline.newly_acked, 0)
+        _, stamp = np.unique(timeline.ack_ns, return_inverse=True)
+        others = np.bincount(stamp, weights=acked)[stamp] - acked
+        return float(np.median(others[acked > 0])) / self.smss if (acked > 0).any() else 0.0
+
+    @cached_property
     def blur(self) -> float:
         """Segments by which the flight jumps to and fro from one ACK to the next, root mean square: no window does."""
         found = []
@@ -113,7 +124,7 @@ class Pieces:
         rows_of = [np.array(column) for column in zip(*reduced, strict=True)] or [np.zeros(0)] * 5
         self.reductions = Reductions(place=rows_of[0].astype(np.int64), mark=rows_of[1].astype(np.int64))
         self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
-        self.slack = np.full(len(parts), compared.unused)
+        self.slack = np.full(len(parts), compared.unused + compared.at_once)
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
         self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
         if len(heard.timeline.slack):

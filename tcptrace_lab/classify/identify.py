@@ -79,7 +79,7 @@ class Identified:
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
-        out = [_row(each, 0.0, against=each.against) for each in self.refuted]
+        out = [_row(each, 0.0, against=each.against or ALL_ALONG) for each in self.refuted]
         if self.control == "bbr":
             row: dict[str, Any] = {"name": "bbr", "variant": "probes", "confidence": self.confidence}
             return [{**row, "residual": None, "against": None}] + [{**each, "against": BY_RATE_AGAINST} for each in out]
@@ -90,6 +90,7 @@ class Identified:
         return left + out
 
 
+ALL_ALONG = "off by less than a segment, but all along, where another is not"
 BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 
@@ -102,15 +103,17 @@ def identify(
     recovery: str | None = None,
     chosen: Sequence[Candidate] = (),
     is_holed: bool = False,
+    is_rough: bool = False,
 ) -> Identified:
-    """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred."""
+    """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
+    `is_rough`: which of two copies was the packet, or where in a tick it came."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     written = Tapes(seen, handshake_rtt_ns)
     asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
     read = written.read()
     found = replays(asked, read, begins_with)
-    return decide(seen, [*found, *replays_of_others(found, asked, written)], is_holed=is_holed)
+    return decide(seen, [*found, *replays_of_others(found, asked, written)], is_holed=is_holed, is_rough=is_rough)
 
 
 def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
@@ -125,10 +128,13 @@ def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], writt
     return known[len(found) :]
 
 
-def decide(seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = False) -> Identified:
+def decide(
+    seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = False, is_rough: bool = False
+) -> Identified:
     """The set, and the name if there is one, from everything replayed.
 
-    `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance.
+    `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance. `is_rough`:
+    less than what is open refutes nobody.
     """
     noise = noise_of(replays)
     best = max(replays, key=lambda each: log_likelihood(each.sizes, noise), default=None)
@@ -154,7 +160,9 @@ def decide(seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = 
     left = [
         each
         for each in families
-        if behind[id(each)] <= REFUTED or _clearly_off(each, best, noise) < min(fewest, len(each.sizes))
+        if (is_rough and not each.unfit)
+        or behind[id(each)] <= REFUTED
+        or _clearly_off(each, best, noise) < min(fewest, len(each.sizes))
     ]
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # Two odd loss cycles are no rule of their own.

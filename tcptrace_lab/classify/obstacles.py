@@ -26,6 +26,8 @@ AT_ONCE = 1 << 16
 FEW_SUPER_SEGMENTS = 4
 # A round trip of fewer ticks of the clock has no beginning and no end.
 FEW_TICKS = 2
+# A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
+TICKS_PER_ROUND = 8
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import numpy as np
 from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import HIDDEN, Identified, identify
 from tcptrace_lab.classify.likelihood import Replay
-from tcptrace_lab.classify.obstacles import find_obstacles
+from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -72,6 +72,7 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
         is_holed=bool(who.tap.tap_lost_bytes or who.tap.tap_lost_acks or (who.view and who.view.is_inferred)),
+        is_rough=bool(who.tap.copies) or seen.base_rtt_ns < TICKS_PER_ROUND * who.tap.clock.resolution_ns,
     )
 
 

@@ -18,7 +18,7 @@ from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified
 from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
-from tcptrace_lab.classify.obstacles import FEW_TICKS, Obstacles, find_obstacles
+from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
 
 
-# A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
-TICKS_PER_ROUND = 8
 # From an ACK to the segment that it releases a host takes less, at least once; longer each time, it was on a slow line.
 SLOW_LINE_NS = 300_000
 PROMPT_PERCENTILE = 10

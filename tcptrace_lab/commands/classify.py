@@ -370,7 +370,7 @@ def _within(estimate: dict[str, Any], name: str, factor: float, unit: str) -> st
 
 
 def _control(tcp: dict[str, Any]) -> str:
-    left = [row["name"] for row in tcp["candidates"] if row["confidence"] > 0]
+    left = [row["name"] for row in tcp["candidates"] if row["against"] is None or row["confidence"] > 0]
     if tcp["congestion_control"] is not None:
         return f"{tcp['congestion_control']} (confidence {tcp['confidence']:.2f})"
     if left == ["unknown"]:
