@@ -188,9 +188,9 @@ def _coarse(seen: Reconstruction) -> list[str]:
 def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
     recovering = seen.limits.get("recovery", 0.0)
     if recovering >= RECOVERY_SHARE:
-        return [
-            f"{recovering:.0%} of the time was spent recovering from losses: repeated timeouts, not a running window"
-        ]
+        timed_out = any(episode.detected_by == "rto" for episode in seen.episodes)
+        instead = "timeouts" if timed_out else "long recoveries"
+        return [f"{recovering:.0%} of the time was spent recovering from losses: {instead}, not a running window"]
     share = seen.limits.get("application", 0.0)
     if share < APPLICATION_SHARE:
         return []
