@@ -94,7 +94,9 @@ def infer_path(
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
-    others = [other for other in beside() if _shares_queue(seen, other)] if len(timeline.rtt[0]) else []
+    # Across a step back of the clock what another flow met at the same time is not told.
+    is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
+    others = [other for other in beside() if _shares_queue(seen, other)] if is_told else []
     if pps.value is not None and pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
     base = _later(_base_rtt(seen, handshake_rtt_s, pps, clock), before_ns)
@@ -175,6 +177,8 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
     if clock.steps_back:
         # How long the clock really took at a step back is not known: round trips across one come out short.
         usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9
+        if usual <= 0:
+            return unknown("the clock was set back by more than the round trips took")
         words = f"{STEPPED_PERCENTILE}th percentile of {len(samples)} round trips, the clock was set back"
         return Estimate(value=usual, method=words)
     least = float(samples.min()) / 1e9

@@ -123,7 +123,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         receiver=names[other],
         vantage=where.place,
         where=where,
-        handshake_rtt_s=None if math.isnan(rtt) else rtt / 1e9,
+        # Below zero: the clock was set back meanwhile.
+        handshake_rtt_s=rtt / 1e9 if rtt >= 0 else None,
         # What was put back is not unseen.
         lost_before_tap=0 if len(timeline.fate) else int(passed.fills.sum()),
         missing_bytes=int(row[f"missing_bytes_{side}"]),
