@@ -92,8 +92,7 @@ def outstanding(seen: Reconstruction) -> Floats:
     timeline = seen.timeline
     rows, samples = timeline.rtt
     known = np.searchsorted(timeline.ack_ns, timeline.ack_ns[rows] - samples, side="right")
-    una = np.where(known > 0, timeline.snd_una[np.maximum(known - 1, 0)], timeline.first_offset)
-    found: Floats = (timeline.snd_una[rows] - una) / timeline.smss
+    found: Floats = (timeline.snd_una[rows] - timeline.una_after(known)) / timeline.smss
     return found
 
 

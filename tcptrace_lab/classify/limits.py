@@ -87,8 +87,13 @@ def _paused(seen: Reconstruction, least_ns: int) -> float:
     # The first ACK of everything before each send.
     sends, first = np.unique(sends, return_index=True)
     waits = timeline.send_ns[sends] - timeline.ack_ns[acks[first]]
+    return _share(timeline, float(waits[waits > least_ns].sum()))
+
+
+def _share(timeline: Timeline, spent_ns: float) -> float:
+    """Of the time until the last segment left."""
     whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
-    return float(waits[waits > least_ns].sum()) / whole if whole > 0 else 0.0
+    return spent_ns / whole if whole > 0 else 0.0
 
 
 def _unsure(seen: Reconstruction) -> dict[str, float]:
@@ -111,18 +116,14 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
 
 def _recovering_unsure(seen: Reconstruction) -> float:
     """Share of the time in recoveries of which it is not sure that they were none of a restarted sender."""
-    timeline = seen.timeline
-    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     spans = [each.end_ns - each.time_ns for each in seen.episodes if not (each.sure or each.restarts)]
-    return sum(spans) / whole if whole > 0 else 0.0
+    return _share(seen.timeline, sum(spans))
 
 
 def _recovering_longer(seen: Reconstruction) -> float:
     """Share of the time in recoveries beyond the round trip that each takes at the least."""
-    timeline = seen.timeline
-    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
-    return sum(max(span, 0) for span in spans) / whole if whole > 0 else 0.0
+    return _share(seen.timeline, sum(max(span, 0) for span in spans))
 
 
 def stalls_ns(timeline: Timeline, tap: Tap) -> Ints:

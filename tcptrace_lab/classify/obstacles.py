@@ -166,7 +166,7 @@ def empty_share(seen: Reconstruction) -> float:
 def _sent_alone_share(seen: Reconstruction) -> float:
     """Share of the bytes that left as the first burst into an empty network: no ACK released them."""
     timeline = seen.timeline
-    una = np.concatenate(([timeline.first_offset], timeline.snd_una))[timeline.acks_before_send]
+    una = timeline.una_after(timeline.acks_before_send)
     before = np.concatenate(([timeline.first_offset], timeline.snd_max[:-1]))
     burst = np.cumsum(before <= una)
     released = timeline.acks_before_send - timeline.acks_before_send[np.searchsorted(burst, burst, side="left")]

@@ -43,10 +43,9 @@ def identify_recovery(
         if episode.restarts and episode.dupacks >= DUP_THRESH and not episode.expires_within(before)
     ]
     reasons: list[str] = []
-    is_holed = bool(tap.tap_lost_bytes or tap.tap_lost_acks)
-    if by_rhythm or is_holed:
+    if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
-    if is_holed:
+    if tap.is_holed:
         told = [episode for episode in told if episode.sure]
     if not told and not restarted:
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
@@ -59,7 +58,7 @@ def identify_recovery(
     if told and not any(episode.sure for episode in (*told, *restarted)):
         reasons.append("the recovery is not named: no loss event shows what became of the window")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    if is_holed and restarted:
+    if tap.is_holed and restarted:
         reasons.append("the recovery is not named: the tap lost packets, and not all loss events show the same")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
@@ -70,7 +69,7 @@ def identify_recovery(
     blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
     name = "sack" if tap.sack.value == "used" else None
     if name is None and not by_rhythm:
-        name = _without_sack(seen, blur_ns, is_holed=is_holed)
+        name = _without_sack(seen, blur_ns, is_holed=tap.is_holed)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
         return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))

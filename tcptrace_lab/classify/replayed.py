@@ -71,7 +71,7 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         initial_window=None if who.tap.refuses("initial_window") else initial_window(seen, who.handshake_rtt_s),
         recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
-        is_holed=bool(who.tap.tap_lost_bytes or who.tap.tap_lost_acks or (who.view and who.view.is_inferred)),
+        is_holed=who.tap.is_holed or (who.view is not None and who.view.is_inferred),
         is_rough=bool(who.tap.copies) or seen.base_rtt_ns < TICKS_PER_ROUND * who.tap.clock.resolution_ns,
     )
 

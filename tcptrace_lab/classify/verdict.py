@@ -23,9 +23,10 @@ from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, SIDES, Sender, senders
+from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender, senders
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -115,13 +116,13 @@ class Verdict:
             # The window offered in the receiver's SYN may have been all that was sent.
             return None
         tap = self.who.tap
-        if self.who.view is not None and (tap.tap_lost_bytes or tap.tap_lost_acks):
+        if self.who.view is not None and tap.is_holed:
             # When each segment left was inferred from ACKs, and some are missing.
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
         found = initial_window(self.seen, self.who.handshake_rtt_s)
-        if tap.tap_lost_bytes or tap.tap_lost_acks:
+        if tap.is_holed:
             early = initial_window(self.seen, self.who.handshake_rtt_s, is_holed=True)
             # What left late in the first round may have been released by an ACK that is missing.
             return found if found == early else None
@@ -224,7 +225,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
     is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
     clock = who.tap.clock
-    is_missing = who.tap.tap_lost_bytes or who.tap.tap_lost_acks
+    is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's.
     has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
     if is_inferred or has_none or (is_missing and not (seen.episodes and _is_untouched(seen))):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, Beside
-from tcptrace_lab.reconstruct.look import TIMESTAMP_BYTES, is_cut_to, look, windows
+from tcptrace_lab.reconstruct.look import ETHERNET_MSS, SIDES, TIMESTAMP_BYTES, is_cut_to, look, windows
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
 NOT_SENT_CODES = np.array([_core.CAUSES.index(cause) for cause in NOT_SENT], dtype=np.uint8)
-SIDES = ("client", "server")
-ETHERNET_MSS = 1460
 # Where the rhythm alone tells (no timestamps), so many of the flights may be open before nothing rests on them.
 BLURRED_SHARE = 0.25
 # Of the ACKs captured: with so many more that were not, flights hang on those (captures stripped of bare ACKs).

@@ -146,11 +146,16 @@ class Tap:
         return bool(self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks)
 
     @property
+    def is_holed(self) -> bool:
+        """Whether packets passed that were never captured."""
+        return bool(self.tap_lost_bytes or self.tap_lost_acks)
+
+    @property
     def hides_details(self) -> str | None:
         """Why what single packets do is not certain here, so that no candidate is refuted by it; None: it is."""
         if self.hides_blocks:
             return "SACK blocks are missing"
-        if self.tap_lost_bytes or self.tap_lost_acks:
+        if self.is_holed:
             return "the tap lost packets"
         if self.clock.jitter_ns or self.clock.resolution_ns > COARSE_NS:
             return "the clock is coarse"

@@ -129,6 +129,11 @@ class Timeline:
         """The first byte of data."""
         return self.observed.first_offset
 
+    def una_after(self, acks: Ints) -> Ints:
+        """`snd_una` after so many ACKs: before the first, the first byte of data."""
+        found: Ints = np.append(self.snd_una, self.first_offset)[acks - 1]
+        return found
+
     @property
     def new_bytes(self) -> int:
         """Sent, each byte once."""

@@ -102,7 +102,7 @@ def _pauses(timeline: Timeline, fresh: Ints) -> Bools:
     last = np.maximum(known - 1, 0)
     if not len(timeline.ack_ns):
         return np.zeros(len(fresh), dtype=bool)
-    una = np.where(known > 0, timeline.snd_una[last], timeline.first_offset)
+    una = timeline.una_after(known)
     heard = np.where(known > 0, timeline.ack_ns[last], timeline.send_ns[fresh])
     before = timeline.snd_max[np.maximum(fresh - 1, 0)]
     _, samples = timeline.rtt

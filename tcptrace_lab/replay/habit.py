@@ -83,9 +83,7 @@ def _send_buffer(seen: Reconstruction) -> int | None:
     timeline = seen.timeline
     if timeline.has_sack or not seen.episodes:
         return None
-    known = np.maximum(timeline.acks_before_send - 1, 0)
-    una = np.where(timeline.acks_before_send > 0, timeline.snd_una[known], timeline.first_offset)
-    outstanding = timeline.snd_max - una
+    outstanding = timeline.snd_max - timeline.una_after(timeline.acks_before_send)
     place = int(np.argmax(outstanding))
     most, time_ns = int(outstanding[place]), int(timeline.send_ns[place])
     begun = [episode for episode in seen.episodes if episode.time_ns <= time_ns <= episode.end_ns]

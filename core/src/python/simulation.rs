@@ -14,7 +14,7 @@ use super::tapped;
 use crate::scenario::Scenario;
 use crate::simulate::capture_file::Kept;
 use crate::simulate::summary::summary;
-use crate::simulate::{EventKind, Output, Place, Totals};
+use crate::simulate::{Output, Place, Totals};
 
 /// A finished run. Every table is a dict of numpy columns of equal length.
 ///
@@ -219,9 +219,7 @@ impl Simulation {
         )?;
         table.set_item(
             "event",
-            rows.iter()
-                .map(|row| event_name(row.kind))
-                .collect::<Vec<_>>(),
+            rows.iter().map(|row| row.kind.name()).collect::<Vec<_>>(),
         )?;
         column(&table, "connection", rows, |row| row.connection)?;
         column(&table, "is_data", rows, |row| row.is_data)?;
@@ -279,17 +277,5 @@ fn place_name(place: Place) -> String {
         Place::Node { number, is_reverse } => {
             format!("{}{number}", if is_reverse { "R" } else { "N" })
         }
-    }
-}
-
-fn event_name(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Send => "send",
-        EventKind::Arrive => "arrive",
-        EventKind::Drop => "drop",
-        EventKind::StartTx => "start_tx",
-        EventKind::Recv => "recv",
-        EventKind::SendAck => "send_ack",
-        EventKind::RecvAck => "recv_ack",
     }
 }

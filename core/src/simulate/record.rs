@@ -99,6 +99,21 @@ pub enum EventKind {
     RecvAck = 6,
 }
 
+impl EventKind {
+    /// As in ns's traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Arrive => "arrive",
+            Self::Drop => "drop",
+            Self::StartTx => "start_tx",
+            Self::Recv => "recv",
+            Self::SendAck => "send_ack",
+            Self::RecvAck => "recv_ack",
+        }
+    }
+}
+
 /// Where an event is: a data sender, a receiver, or a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

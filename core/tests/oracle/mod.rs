@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tcptrace_core::scenario::Scenario;
-use tcptrace_core::simulate::{Controls, EventKind, Logs, Output, OutputEvent, Place};
+use tcptrace_core::simulate::{Controls, Logs, Output, OutputEvent, Place};
 
 /// Rows of a CSV as maps would be slow: columns by name, cells as text.
 pub struct Csv {
@@ -146,16 +146,13 @@ fn as_ns(
         } if number == bottleneck => "R",
         Place::Node { .. } => return None,
     };
-    let kind = match event.kind {
-        EventKind::Send => "send",
-        EventKind::Arrive => "arrive",
-        EventKind::Drop => "drop",
-        EventKind::StartTx => "start_tx",
-        EventKind::Recv => "recv",
-        EventKind::SendAck => "send_ack",
-        EventKind::RecvAck => "recv_ack",
-    };
-    Some((event.time_ns, node, kind, event.offset, event.bytes))
+    Some((
+        event.time_ns,
+        node,
+        event.kind.name(),
+        event.offset,
+        event.bytes,
+    ))
 }
 
 /// Same events, same order, same numbers and sizes, times within 1 microsecond.
