@@ -134,9 +134,10 @@ def one(scenario: Scenario, truth: str, score: Score) -> None:
     begins_with = initial_window(seen) or INITIAL_WINDOW
     asked = candidates()
     told = replays(asked, read, begins_with)
-    others = [each for each in told if each.candidate.name != truth]
     every = [*told, *replays_of_others(told, asked, written)]
+    # By themselves: whom the true control leaves far behind is not heard to the end.
     unasked = [each for each in asked if each.name != truth]
+    others = replays(unasked, read, begins_with)
     found, without = decide(seen, every), decide(seen, [*others, *replays_of_others(others, unasked, written)])
     score.add(truth, found, without, best_of(every), len(seen.episodes))
 

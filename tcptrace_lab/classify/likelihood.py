@@ -38,9 +38,13 @@ SLACK_NOISE_SHARE = 0.25
 FITS_SEGMENTS = 1.0
 FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
 # Of one family the best speaks. Who is behind it by odds of e^40 (more than 10^17 to 1) after so many pieces does not
-# come back: laws are the same all along.
+# come back, nor does a family that is so far behind another: laws are the same all along.
 HOPELESS = 10 * MOST_PER_PIECE
 FEWEST_JUDGED = 16
+# Nor does who was beyond what is open at so many of them, once those of the slow start are few: a law explains half
+# (EXPLAINED).
+UNFIT_SHARE = 0.75
+UNFIT_PIECES = 32
 # Half of the slow start's quarters are its own: another may have had the same first ACKs.
 STARTS_SHARE = 0.5
 FEWEST_STARTS = 3
@@ -186,17 +190,27 @@ def _stages(pieces: int) -> Iterator[int]:
 
 
 def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
-    """Who is not far behind the best of its family, by what is judged of all."""
+    """Who may yet be spoken of, by what is judged of all: who is not far behind the best of its family; of a family
+    that is out itself, or where it fits nowhere, that best alone."""
     table = np.stack([each[: min(map(len, sizes))] for each in sizes])
     table = table[:, ~np.isnan(table).any(axis=0)]
     if not table.shape[1]:
         return [True] * len(names)
     noise = _noise(table)
-    likely = [log_likelihood(each, noise) for each in table]
-    best: dict[str, float] = {}
-    for name, each in zip(names, likely, strict=True):
-        best[name] = max(each, best.get(name, -math.inf))
-    return [each >= best[name] - HOPELESS for name, each in zip(names, likely, strict=True)]
+    # Where every piece says the most that it may, two are told apart by how far they are off.
+    likely = [(log_likelihood(each, noise), log_likelihood(each, noise, math.inf)) for each in table]
+    best: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name not in best or likely[place] > likely[best[name]]:
+            best[name] = place
+    most, _ = max(likely)
+    is_unfit = (np.mean(table > 1.0, axis=1) > UNFIT_SHARE) & (table.shape[1] >= UNFIT_PIECES)
+    found = []
+    for place, name in enumerate(names):
+        (own, _), (top, _) = likely[place], likely[best[name]]
+        is_rival = own >= top - HOPELESS and top >= most - HOPELESS and not is_unfit[place]
+        found.append(is_rival or place == best[name])
+    return found
 
 
 def open_of(tape: Tape) -> Floats:
