@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.sender_clock import Ints, unwrapped
 from tcptrace_lab.reconstruct.timeline import Bools
 
 # Rows of `segments` that are no transmission of the sender's window: copies and probes.
 COPIES = ("duplicate_capture", "keep_alive", "window_probe")
+COPY_CODES = np.array([_core.CAUSES.index(cause) for cause in COPIES], dtype=np.uint8)
 NEVER = np.iinfo(np.int64).max
 IP_ID_SPACE = 1 << 16
 
@@ -58,11 +61,11 @@ class Sends:
 NOTHING = Beside(bare_ns=np.zeros(0, dtype=np.int64), asked_ns=np.zeros(0, dtype=np.int64))
 
 
-def arrivals(segments: Any, smss: int, beside: Beside = NOTHING) -> Arrivals:
+def arrivals(segments: Mapping[str, Any], smss: int, beside: Beside = NOTHING) -> Arrivals:
     """What passed the tap; segments merged before it (GRO asks for equal timestamps) are taken apart again."""
-    kept = (segments["length"].to_numpy() > 0) & ~segments["cause"].isin(COPIES).to_numpy()
+    kept = (segments["length"] > 0) & ~np.isin(segments["cause"], COPY_CODES)
     names = ("time_ns", "offset", "length", "ts_val", "ts_ecr", "ip_id")
-    data = {name: segments[name].to_numpy()[kept].astype(np.int64) for name in names}
+    data = {name: segments[name][kept].astype(np.int64) for name in names}
     parts = np.maximum(-(-data["length"] // smss), 1)
     ends = data["offset"] + data["length"]
     if len(parts) and parts.max() > 1:

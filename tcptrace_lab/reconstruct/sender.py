@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, Beside
+from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside
 from tcptrace_lab.reconstruct.look import ETHERNET_MSS, SIDES, TIMESTAMP_BYTES, is_cut_to, look, windows
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
-from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.unheard import unheard_by_window, with_unheard
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
-NOT_SENT_CODES = np.array([_core.CAUSES.index(cause) for cause in NOT_SENT], dtype=np.uint8)
+NOT_SENT_CODES = np.append(COPY_CODES, np.uint8(_core.CAUSES.index("out_of_order")))
 # Where the rhythm alone tells (no timestamps), so many of the flights may be open before nothing rests on them.
 BLURRED_SHARE = 0.25
 # Of the ACKs captured: with so many more that were not, flights hang on those (captures stripped of bare ACKs).
@@ -94,8 +94,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if where.place == "sender" and where.is_at_sender and not tap.timestamps.value:
         tap = replace(tap, tap_lost_acks=unheard_by_window(timeline))
     if not where.is_at_sender:
-        has_start, flow = bool(row["from_start"]), connection.flows[direction]
-        segments, acks = flow.columns
+        has_start = bool(row["from_start"])
+        segments, acks = connection.flows[direction].columns
         stamps = acks["ts_val"]
         if where.place == "receiver" and tap.tap_lost_acks > LOST_ACKS_SHARE * tap.acks:
             timeline, stamps = with_unheard(timeline, segments, stamps)
@@ -103,7 +103,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
         timeline, view = away_from_sender(
             timeline,
-            flow,
+            segments,
             where,
             stamps,
             has_start=has_start,
@@ -140,10 +140,14 @@ def _with_handshakes(connection: Connection) -> Any:
     row = connection.row
     if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
         return row
-    table = connection.capture.connections
-    of_pair = (table["client"] == row["client"]) & (table["server"] == row["server"])
-    least = table.loc[of_pair, [f"handshake_rtt_ns_{side}" for side in SIDES]].min()
-    return {**row, **least, "handshake_rtt_ns": least.sum(skipna=False)}
+    table = connection.capture.columns
+    of_pair = _of_host(table, "client", row["client"]) & _of_host(table, "server", row["server"])
+    least = {name: np.fmin.reduce(table[name][of_pair]) for name in (f"handshake_rtt_ns_{side}" for side in SIDES)}
+    return {**row, **least, "handshake_rtt_ns": sum(least.values())}
+
+
+def _of_host(table: dict[str, Any], side: str, address: str) -> Bools:
+    return np.array([each == address for each in table[side]], dtype=bool)
 
 
 def _beside(connection: Connection, direction: int) -> Beside:
@@ -160,14 +164,13 @@ def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:
     """
     if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
         return len(connection.capture) == 1
-    table, row = connection.capture.connections, connection.row
+    table, row = connection.capture.columns, connection.row
     begin, length = int(row["start_ns"]), int(row["duration_ns"])
     others = 0.0
     for own in SIDES:
-        of_host = ((table[own] == row[side]) & (table["id"] != connection.id)).to_numpy()
-        starts, lasts = (table[name].to_numpy()[of_host] for name in ("start_ns", "duration_ns"))
+        of_host = _of_host(table, own, row[side]) & (table["id"] != connection.id)
+        starts, lasts, sent = (table[name][of_host] for name in ("start_ns", "duration_ns", f"packets_{own}"))
         shared = np.minimum(starts + lasts, begin + length) - np.maximum(starts, begin)
-        sent = table[f"packets_{own}"].to_numpy()[of_host]
         others += float((sent * np.clip(shared / np.maximum(lasts, 1), 0.0, 1.0)).sum())
     if not others:
         return True
@@ -182,14 +185,10 @@ def _shares_path(connection: Connection) -> bool:
         return False
     if len(connection.capture) > MANY_CONNECTIONS:
         return True
-    carried = connection.capture.connections["bytes"][_meanwhile(connection)].sum()
-    return bool(carried > (1 + BESIDE_SHARE) * connection.row["bytes"])
-
-
-def _meanwhile(connection: Connection) -> Any:
-    table, row = connection.capture.connections, connection.row
+    table, row = connection.capture.columns, connection.row
     ends = table["start_ns"] + table["duration_ns"]
-    return (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
+    meanwhile = (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
+    return bool(table["bytes"][meanwhile].sum() > (1 + BESIDE_SHARE) * row["bytes"])
 
 
 def _truncated(connection: Connection) -> str | None:

@@ -12,6 +12,7 @@ was lost and never asked for again (the end of the data) stays unseen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,7 +81,7 @@ class SenderView:
 
 def away_from_sender(
     timeline: Timeline,
-    flow: Any,
+    segments: Mapping[str, Any],
     where: Vantage,
     stamps: Ints,
     *,
@@ -99,11 +100,11 @@ def away_from_sender(
     identifications; `shares_path`: others' segments stand between its own.
     """
     whole = replace(timeline, has_start=has_start)
-    segments = flow.segments.assign(time_ns=sent_ns)
+    told = {**segments, "time_ns": sent_ns}
     if not is_alone:
-        segments = segments.assign(ip_id=0)
+        told["ip_id"] = np.zeros_like(segments["ip_id"])
     # In a handshake the turn is that of small packets; without one it has to be found.
-    view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
+    view = sender_view(whole, told, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
     if view is None:
         return timeline, None
     is_told = view.shows_window and not (shares_path and view.is_inferred)
@@ -112,7 +113,7 @@ def away_from_sender(
 
 def sender_view(
     timeline: Timeline,
-    segments: Any,
+    segments: Mapping[str, Any],
     stamps: Ints,
     *,
     place: Place,

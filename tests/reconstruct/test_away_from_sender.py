@@ -19,7 +19,7 @@ from tcptrace_lab.reconstruct.sender import Sender, sender
 from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import sender_view
 from tcptrace_lab.reconstruct.sent_order import sends
-from tcptrace_lab.reconstruct.timeline import ARRIVED, LOST, build
+from tcptrace_lab.reconstruct.timeline import ARRIVED, LOST, Ints, build
 from tcptrace_lab.reconstruct.truth_file import read_truth
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
@@ -141,19 +141,18 @@ def test_the_tap_is_placed_without_a_handshake(place: str, tmp_path: Path) -> No
     assert not who.timeline.has_start or place == "sender"
 
 
-def table(rows: list[tuple[int, int, int, int, int]]) -> pd.DataFrame:
+def table(rows: list[tuple[int, int, int, int, int]]) -> dict[str, Ints]:
     """Segments: time in ms, offset and length in segments, TSval, IP-ID."""
-    return pd.DataFrame(
-        {
-            "time_ns": [row[0] * MS for row in rows],
-            "offset": [row[1] * SMSS for row in rows],
-            "length": [row[2] * SMSS for row in rows],
-            "ts_val": [row[3] for row in rows],
-            "ts_ecr": [1 for _ in rows],
-            "ip_id": [row[4] for row in rows],
-            "cause": pd.Categorical([""] * len(rows)),
-        }
-    )
+    columns = {
+        "time_ns": [row[0] * MS for row in rows],
+        "offset": [row[1] * SMSS for row in rows],
+        "length": [row[2] * SMSS for row in rows],
+        "ts_val": [row[3] for row in rows],
+        "ts_ecr": [1 for _ in rows],
+        "ip_id": [row[4] for row in rows],
+        "cause": [0 for _ in rows],
+    }
+    return {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
 
 
 def test_segments_merged_by_the_receivers_host_are_taken_apart() -> None:
@@ -247,10 +246,9 @@ def test_a_pacer_is_told_from_a_window_though_the_clock_ticks_slowly(name: str, 
     folder = shared("captures", "identify")
     connection = read(folder / f"{name}.rcv.pcap.gz")[0]
     who = sender(connection)
-    flow = connection.flows[who.direction]
-    segments = flow.segments.assign(ts_val=flow.segments["ts_val"] // 4, ts_ecr=flow.segments["ts_ecr"] // 4)
-    acks = flow.acks.assign(ts_val=flow.acks["ts_val"] // 4)
-    view = sender_view(who.timeline, segments, acks["ts_val"].to_numpy(), place="receiver")
+    segments, acks = connection.flows[who.direction].columns
+    slower = {name: segments[name] // 4 for name in ("ts_val", "ts_ecr")}
+    view = sender_view(who.timeline, {**segments, **slower}, acks["ts_val"] // 4, place="receiver")
     assert view is not None
     assert (Reconstruction(view.timeline).limits["cwnd"] > 0.5) == is_clocked
 

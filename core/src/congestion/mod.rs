@@ -80,6 +80,13 @@ impl State {
     pub fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+
+    /// Whether so much outstanding uses the window: a sender short of data does not grow. In slow start a window used to
+    /// half is still being used (RFC 9438 section 5.8 asks for such a rule).
+    pub fn is_used(&self, flight_size: f64) -> bool {
+        let share = if self.is_slow_start() { 2.0 } else { 1.0 };
+        share * flight_size + self.smss > self.cwnd
+    }
 }
 
 /// An ACK of new data that may open the window.

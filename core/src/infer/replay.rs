@@ -149,13 +149,6 @@ impl TapeRow {
         self.flight_size + more.clamp(0.0, self.room.flight)
     }
 
-    /// What is seen of the window, or that all of this one is used: a sender short of data does not grow.
-    fn is_cwnd_limited(&self, state: &State) -> bool {
-        // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
-        let share = if state.is_slow_start() { 2.0 } else { 1.0 };
-        self.is_cwnd_limited || share * self.flight_size + state.smss > state.cwnd
-    }
-
     /// The same event for a sender that had as much window as can be: held back by something else than its window it has
     /// at least what is outstanding, and grows with every ACK.
     fn at_most(self, state: &State) -> Self {
@@ -278,7 +271,8 @@ impl Player {
             flight_size: row.flight_size,
             snd_una: row.snd_una,
             snd_nxt: row.snd_nxt,
-            is_cwnd_limited: row.is_cwnd_limited(state),
+            // What is seen of the window, or that all of this one is used.
+            is_cwnd_limited: row.is_cwnd_limited || state.is_used(row.flight_size),
         };
         if row.event.is_arrival() {
             control.on_arrival(state, &ack);

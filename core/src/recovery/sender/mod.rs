@@ -285,8 +285,6 @@ impl Sender {
         let has_original = self.hear_of_arrivals(now_ns, arrived, newly_acked - unheard);
         let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
         let rtt_ns = self.take_sample(now_ns, arrived);
-        // In slow start a window used to half is still being used (RFC 9438 section 5.8 asks for such a rule).
-        let share = if self.state.is_slow_start() { 2.0 } else { 1.0 };
         let ack = Ack {
             now_ns,
             newly_acked: newly_acked as f64,
@@ -296,7 +294,7 @@ impl Sender {
             flight_size: pipe as f64,
             snd_una: arrived.ack,
             snd_nxt: self.snd_nxt.max(arrived.ack),
-            is_cwnd_limited: share * flight_size as f64 + self.state.smss > self.state.cwnd,
+            is_cwnd_limited: self.state.is_used(flight_size as f64),
         };
         self.control.on_arrival(&mut self.state, &ack);
         // DeliveredData (RFC 9937 section 5): what the ACK covers had partly been delivered when it was SACKed.
