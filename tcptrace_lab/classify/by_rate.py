@@ -22,6 +22,8 @@ FILTER_NS = 10_000_000_000
 # A segment more while an ACK is on its way to the tap; a delayed ACK and a round trip more until it ends.
 SLACK_SEGMENTS = 1
 SLACK_NS = 45_000_000
+# The ACK of the last of the four releases the next: a network empty for this part of a round trip is an application's.
+PAUSE_SHARE = 0.25
 # A flight of less than this much more is no flight to come down from.
 LEAST_SHARE = 2.0
 # The pace is taken in halves of the least round trip; what is usual is the median of two cycles around: so many on
@@ -92,6 +94,9 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     # The first filter runs from the first round trip measured.
     least_ns = int(timeline.ack_ns[0])
     last_send = int(timeline.send_ns[-1])
+    emptied, following = timeline.answered_to_the_end
+    waits = timeline.send_ns[following] - timeline.ack_ns[emptied]
+    pauses = timeline.send_ns[following[waits > PAUSE_SHARE * seen.typical_rtt_ns]]
     for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         begin_ns, end_ns = int(timeline.ack_ns[first]), int(timeline.ack_ns[end - 1])
         lasted = end_ns - begin_ns
@@ -102,6 +107,7 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
             and begin_ns - least_ns >= FILTER_NS - SLACK_NS
             # It goes on sending four at a time, and at its rate afterwards: no pause, no timeout, not the end.
             and sends[1] - sends[0] >= MIN_PIPE_SEGMENTS
+            and not ((pauses > begin_ns) & (pauses <= end_ns)).any()
             and end_ns < last_send
             and not any(episode.time_ns <= end_ns and episode.end_ns >= begin_ns for episode in seen.episodes)
         )

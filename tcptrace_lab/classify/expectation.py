@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tcptrace_lab.classify.asked import law_control, law_paths, queue_paths, sender_asked
 from tcptrace_lab.classify.compound_regime import CompoundRegime
 from tcptrace_lab.classify.growth import Growth
 from tcptrace_lab.classify.identify import Identified
+from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.measured import Steady, observed, steady
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.classify.recovery import SenderTcp
@@ -42,11 +41,6 @@ WINDOW_PACKETS = 2.0
 MATHIS_LOSS = 0.02
 # Held back otherwise for longer than this, a sender's throughput is not its control's.
 HELD_BACK = 0.1
-# RFC 8985 section 7.2: a probe leaves two round trips after the flight; what is paced leaves within one.
-PROBE_FACTOR = 1.5
-# A first flight has left within half a round trip, also where it is paced (Linux: at twice its rate), and the least
-# round trip measured may be longer than the first.
-FIRST_SHARE = 0.75
 DECISIVE = ("throughput", "throughput_cycle")
 NOT_APPLICABLE = "not_applicable"
 
@@ -210,35 +204,3 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
             f"{words}: but a timer noticed {means.timeouts:.0%} of the losses, which it leaves out",
         )
     return "disagrees" if any(name in DECISIVE for name, _ in off) else UNDECIDED, words
-
-
-def initial_window(seen: Reconstruction, handshake_rtt_s: float | None = None, *, is_holed: bool = False) -> int | None:
-    """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
-
-    None too where the receiver's window had no room for more: then it is that; and where the next data captured leaves
-    a hole: the tap lost some, of this flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice
-    the round trip of the handshake) is none of them. `is_holed`: the tap lost packets, the first ACK perhaps.
-    """
-    timeline = seen.timeline
-    if not timeline.has_start or not len(timeline.ack_ns):
-        return None
-    # Duplicates answer data too: the first may have been lost.
-    answers = np.flatnonzero((timeline.newly_acked > 0) | timeline.is_dupack)
-    until = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
-    if seen.base_rtt_ns:
-        # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
-        until = min(until, timeline.send_ns[0] + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
-    if handshake_rtt_s is not None:
-        until = min(until, timeline.send_ns[0] + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
-    first = timeline.send_ns < until
-    if not first.any():
-        return None
-    # From the first byte of the connection: the tap may have lost the segment that had it.
-    sent = int(timeline.snd_max[first].max()) - min(timeline.first_offset, 0)
-    following = timeline.send_offset[~first]
-    if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
-        return None
-    offered = timeline.rwnd[timeline.ack_ns < until]
-    if len(offered) and sent + timeline.smss > int(offered.max()):
-        return None
-    return -(-sent // timeline.smss)

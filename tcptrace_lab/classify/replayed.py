@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import HIDDEN, Identified, identify
+from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles
 from tcptrace_lab.classify.recovery import identify_recovery

@@ -12,10 +12,11 @@ import numpy as np
 from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, REGIME_MEMORY, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
-from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, initial_window, not_asked
+from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified
+from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles
@@ -121,9 +122,10 @@ class Verdict:
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
-        found = initial_window(self.seen, self.who.handshake_rtt_s)
+        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=self.identified.control == "bbr")
+        found = ask()
         if tap.is_holed:
-            early = initial_window(self.seen, self.who.handshake_rtt_s, is_holed=True)
+            early = ask(is_holed=True)
             # What left late in the first round may have been released by an ACK that is missing.
             return found if found == early else None
         return found

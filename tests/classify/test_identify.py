@@ -12,8 +12,8 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
-from tcptrace_lab.classify.expectation import initial_window
 from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import replays
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

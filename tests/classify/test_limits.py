@@ -84,3 +84,11 @@ def test_without_the_window_scale_neither_window_is_named(tmp_path: Path) -> Non
     assert found.who.tap.shift.value is None
     assert found.limits["rwnd"] == 0.0
     assert found.limits["unknown"] > 0.8
+
+
+def test_a_short_answer_between_long_ones_is_no_probe_of_the_round_trip() -> None:
+    """Four segments in flight for 200 ms, after ten seconds, and the rate as before: but the network was empty."""
+    long, short = (0.04, 40 * 1448), (0.16, 4 * 1448)
+    answers = Application(kind="turns", turns=(*(long,) * 100, short, *(long,) * 10))
+    found, _ = verdicts(Connection(control=SACK, application=answers, jitter_s=2e-5), seconds=16.0)
+    assert found.identified.control is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.expectation import initial_window
+from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.clock import clock_of
 from tcptrace_lab.reconstruct.sender import sender

@@ -1,0 +1,92 @@
+"""The initial window (RFC 6928): what a sender with enough to send sends before the first ACK of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+
+# RFC 8985 section 7.2: a probe leaves two round trips after the flight; what is paced leaves within one.
+PROBE_FACTOR = 1.5
+# A first flight has left within half a round trip, also where it is paced (Linux: at twice its rate), and the least
+# round trip measured may be longer than the first.
+FIRST_SHARE = 0.75
+
+
+def initial_window(
+    seen: Reconstruction, handshake_rtt_s: float | None = None, *, is_holed: bool = False, is_bbr: bool = False
+) -> int | None:
+    """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
+
+    None too where the receiver's window had no room for more: then it is that; where the application had no more, but
+    for a word or two that are passed over; and where the next data captured leaves a hole: the tap lost some, of this
+    flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice the round trip of the handshake) is
+    none of them. `is_holed`: the tap lost packets, the first ACK perhaps; `is_bbr`: a window that grows by what is
+    acknowledged whether or not it was filled, in packets of any size.
+    """
+    timeline = seen.timeline
+    if not timeline.has_start or not len(timeline.ack_ns):
+        return None
+    # Duplicates answer data too: the first may have been lost.
+    answers = np.flatnonzero((timeline.newly_acked > 0) | timeline.is_dupack)
+    begin = _first_flight(timeline, answers)
+    if begin is None or (begin and is_bbr):
+        return None
+    begin_ns = int(timeline.send_ns[begin])
+    answers = answers[answers >= timeline.acks_before_send[begin]] if begin else answers
+    answer_ns = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
+    until = answer_ns
+    if seen.base_rtt_ns:
+        # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
+        until = min(until, begin_ns + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
+    if handshake_rtt_s is not None:
+        until = min(until, begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
+    first = timeline.send_ns < until
+    if not first[begin:].any():
+        return None
+    if until < answer_ns and _is_short(timeline, int(np.count_nonzero(first)) - 1):
+        # What follows may have been written later, and the window have had room for it all along.
+        return None
+    # From the first byte of the connection: the tap may have lost the segment that had it.
+    beginning = int(timeline.send_offset[begin]) if begin else min(timeline.first_offset, 0)
+    sent = int(timeline.snd_max[first].max()) - beginning
+    following = timeline.send_offset[~first]
+    if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
+        return None
+    offered = timeline.rwnd[timeline.ack_ns < until]
+    if len(offered) and sent + timeline.smss > int(offered.max()):
+        return None
+    return -(-sent // timeline.smss)
+
+
+def _first_flight(timeline: Timeline, answers: Ints) -> int | None:
+    """The send with which the first flight begins that may fill a window; None: that has grown by then, or none does.
+
+    A flight that ends with a short segment and is answered whole before anything follows was all there was to send; so
+    was one whose short end waited for that answer (Nagle, RFC 896).
+    RFC 5681 lets a window grow by the bytes acknowledged: less than a segment of such words leaves it as it was.
+    """
+    begin = 0
+    while begin < len(timeline.send_ns):
+        place = int(np.searchsorted(answers, timeline.acks_before_send[begin]))
+        if place == len(answers):
+            return None if _is_short(timeline, len(timeline.send_ns) - 1) else begin
+        following = int(np.searchsorted(timeline.send_ns, timeline.ack_ns[answers[place]], side="left"))
+        last = following - 1
+        has_more = following < len(timeline.send_ns)
+        ends, waits = _is_short(timeline, last), has_more and _is_short(timeline, following)
+        if last < begin or not (ends or waits):
+            return begin
+        if has_more and int(timeline.una_after(timeline.acks_before_send[following])) < timeline.snd_max[last]:
+            # More was outstanding: of an application that writes words all along, no window is seen.
+            return None if ends and waits else begin
+        said = timeline.snd_max[last] - timeline.first_offset
+        if said >= timeline.smss or timeline.is_retransmission[:following].any():
+            return None
+        begin = following
+    return None
+
+
+def _is_short(timeline: Timeline, send: int) -> bool:
+    return bool(timeline.send_end[send] - timeline.send_offset[send] < timeline.smss)

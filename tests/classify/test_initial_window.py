@@ -1,0 +1,26 @@
+"""The initial window where the application's first words are fewer: what a person would read off the bursts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcptrace_lab.scenario import Application, Connection, Receiver
+from tests.classify.test_limits import SACK, verdicts
+
+
+def first_windows(*writes: tuple[float, int]) -> set[int | None]:
+    """Of a sender with an initial window of 10 segments that writes so much at these times: at both ends."""
+    at_once = Receiver(quickack_segments=16)
+    connection = Connection(control=SACK, application=Application(kind="schedule", writes=writes), receiver=at_once)
+    return {found.as_dict()["initial_window"]["segments"] for found in verdicts(connection, seconds=3.0)}
+
+
+def test_a_word_before_the_data_is_no_window() -> None:
+    """iperf3 sends a cookie of 37 bytes, waits for its answer, and begins then."""
+    assert first_windows((0.0, 37), (0.1, 500_000)) == {10}
+
+
+@pytest.mark.parametrize("writes", [((0.0, 3_000), (0.1, 500_000)), ((0.0, 7_000),)])
+def test_an_answer_shorter_than_the_window_tells_none(writes: tuple[tuple[float, int], ...]) -> None:
+    """Two segments of a TLS handshake, by which a window may have grown; five that are all there is."""
+    assert first_windows(*writes) == {None}
