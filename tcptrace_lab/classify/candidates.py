@@ -12,9 +12,8 @@ from itertools import product
 from tcptrace_lab import _core
 from tcptrace_lab.controls import WINDOWS, Window
 
-# Compound's queue threshold in packets: the papers' 30; and others that stacks and experiments have used.
+# Compound's queue threshold in packets: the papers'. Stacks and experiments have used others (classify.gamma).
 GAMMA = 30.0
-OTHER_GAMMAS = (10.0, 60.0, 90.0)
 # Readings of a document that stacks differ in.
 FLAGS = ("htcp_from_recovery",)
 # Controls whose law hangs on a kernel's clock of 4 ms, and the milliseconds of a tick at which a capture may begin.
@@ -71,18 +70,13 @@ def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
     return (replace(candidate, slow_start="hystart", variant=f"{candidate.variant}, HyStart++"),)
 
 
-def others_of(candidate: Candidate) -> tuple[Candidate, ...]:
-    """The same sender with other parameters, where nothing does what was seen with the document's."""
-    if "gamma" not in candidate.parameters:
-        return ()
-    before = f"gamma {candidate.parameters['gamma']:g}"
-    return tuple(
-        replace(
-            candidate,
-            variant=candidate.variant.replace(before, f"gamma {gamma:g}"),
-            parameters={**candidate.parameters, "gamma": gamma},
-        )
-        for gamma in OTHER_GAMMAS
+def with_gamma(candidate: Candidate, gamma: float) -> Candidate:
+    """The same Compound with another queue threshold."""
+    before = f"gamma {candidate.parameters['gamma']:.3g}"
+    return replace(
+        candidate,
+        variant=candidate.variant.replace(before, f"gamma {gamma:.3g}"),
+        parameters={**candidate.parameters, "gamma": gamma},
     )
 
 
@@ -100,7 +94,7 @@ def _windows(row: Window) -> Iterator[Candidate]:
         parameters = {"byte_counting": float(byte_counting), **dict(zip(flags, given, strict=True))}
         if "gamma" in has:
             parameters["gamma"] = GAMMA
-            words.append(f"gamma {GAMMA:g}")
+            words.append(f"gamma {GAMMA:.3g}")
         yield Candidate(
             name=row.family,
             variant=", ".join(words),

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
+from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # What is read of a Compound's mind.
@@ -55,7 +57,7 @@ OPEN_KEYS = ("compatible", "oscillation_tied")
 
 @dataclass(frozen=True, kw_only=True)
 class CompoundRegime:
-    """`case` None: the cycles disagree, or none is whole. Windows in packets; `gamma` the replayed candidate's.
+    """`case` None: the cycles disagree, or none is whole. Windows and `gamma` in packets.
 
     `compatible`: the cases if every queue were a packet, every phase a round trip more or less; `oscillation_tied`:
     those as frequent as the one named, as far as their number tells.
@@ -68,7 +70,7 @@ class CompoundRegime:
     oscillation_tied: tuple[str, ...]
     theta_max: float | None
     theta_min: float | None
-    gamma: float | None
+    gamma: Estimate | None
     reasons: tuple[str, ...]
 
     def if_it_is(self) -> CompoundRegime:
@@ -96,7 +98,7 @@ class CompoundRegime:
             "oscillation_tied": list(self.oscillation_tied),
             "theta_max": self.theta_max,
             "theta_min": self.theta_min,
-            "gamma": self.gamma,
+            "gamma": None if self.gamma is None else self.gamma.as_dict(),
         }
 
 
@@ -134,13 +136,12 @@ OTHER_READINGS = (
 )
 
 
-def compound_regime(
-    tape: Tape, *, memory: Mapping[str, Floats], cwnd: Floats, gamma: float | None, pipe: float | None = None
-) -> CompoundRegime:
-    """The regime of a sender identified as Compound; `memory` and `cwnd` are its replay's columns, `pipe` its mu tau.
+def compound_regime(best: Replay, gamma: Estimate, *, pipe: float | None = None) -> CompoundRegime:
+    """The regime of a sender identified as Compound; `pipe` is its mu tau.
 
     Without `pipe` (in packets) the queue is the one that the delay window went by, which is a round trip old.
     """
+    tape, memory, cwnd = best.tape, best.memory(*REGIME_MEMORY), best.cwnd()
     # A loss moves the delay window too: that is no phase.
     is_avoidance = np.zeros(len(cwnd), dtype=np.bool_)
     for epoch in tape.epochs:
@@ -149,7 +150,7 @@ def compound_regime(
     window = _window(tape, cwnd)
     steps = [step for step in _steps(memory, window, pipe) if is_avoidance[step.row]]
     cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
-    floor = 0.0 if gamma is None else CLOSES_SHARE * gamma
+    floor = CLOSES_SHARE * best.candidate.parameters["gamma"]
     readings = [
         [phases_of(own, steps, memory["dwnd"], rounds, floor=floor, reading=each) for own, _ in cycles]
         for each in (AS_SEEN, *OTHER_READINGS)
@@ -160,7 +161,9 @@ def compound_regime(
     found, *others = (tuple(compress(phases, told)) for phases in readings)
     case = case_of(found, lengths)
     compatible = tuple(sorted({each for phases in (found, *others) for each in _often(phases, lengths)}))
-    oscillation, tied, theta_max, theta_min = _oscillation(steps)
+    # Where cycles end before phase 3 nothing oscillates: what closes the delay window is an overflow on its way.
+    is_oscillating = case is None or not SETTLED.isdisjoint(PHASES_OF_CASE[case])
+    oscillation, tied, theta_max, theta_min = _oscillation(steps if is_oscillating else [], floor)
     return CompoundRegime(
         case=case,
         compatible=compatible,
@@ -299,16 +302,17 @@ def phases_of(
     return tuple(found)
 
 
-def _oscillation(
-    steps: Sequence[Step],
-) -> tuple[str | None, tuple[str, ...], float | None, float | None]:
-    """m:n, the most frequent run of openings and the closings after; what is tied with it; the windows at its ends."""
+def _oscillation(steps: Sequence[Step], floor: float) -> tuple[str | None, tuple[str, ...], float | None, float | None]:
+    """m:n, the most frequent run of openings and the closings after; what is tied with it; the windows at its ends.
+
+    Over a queue of less than `floor` packets no delay closes the window.
+    """
     found: Counter[str] = Counter()
     tops: dict[str, list[float]] = {}
     lows: dict[str, list[float]] = {}
     runs = [(is_up, list(run)) for is_up, run in groupby(steps, key=lambda step: step.size > 0)]
     for (is_up, up), (_, down) in pairwise(runs):
-        if is_up:
+        if is_up and down[0].queued >= floor:
             name = f"{len(up)}:{len(down)}"
             found[name] += 1
             tops.setdefault(name, []).append(down[0].window)

@@ -8,7 +8,6 @@ follow what was sent, it is "unknown".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,18 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
-from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, others_of
-from tcptrace_lab.classify.likelihood import FITS_SHARES, Replay, log_likelihood, most_per_piece, noise_of, replays
-from tcptrace_lab.classify.tape import Tapes
+from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts
+from tcptrace_lab.classify.gamma import begins_as_seen, replays_of_gammas
+from tcptrace_lab.classify.likelihood import (
+    FITS_SHARES,
+    REFUTED,
+    Replay,
+    log_likelihood,
+    most_per_piece,
+    noise_of,
+    replays,
+)
+from tcptrace_lab.classify.tape import Tape, Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
@@ -26,10 +34,8 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats
 UNKNOWN = "unknown"
 # RFC 6928, where the beginning is not in the capture: the first window seen is taken over anyway.
 INITIAL_WINDOW = 10
-# Odds of 100 to 1 against the best: refuted ...
-REFUTED = math.log(100.0)
-# ... if it is clearly off where the best is not. More than once, where the best itself is off anywhere: then a single
-# disturbed cycle refutes nobody.
+# Refuted is who the best is far likelier than, if it is clearly off where the best is not. More than once, where the
+# best itself is off anywhere: then a single disturbed cycle refutes nobody.
 CLEAR_OF_NOISE = 3.0
 FEWEST_CLEAR = 2
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
@@ -118,14 +124,31 @@ def identify(
 
 def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
     """Of senders like those asked, where none of those did what was seen: other parameters, another slow start."""
-    known, like = list(found), list(asked)
-    for others, ends_itself in ((others_of, False), (other_starts, True)):
-        if not known or any(is_followed(each) and not each.unfit for each in known):
-            break
-        more = {(other.name, other.variant): other for each in like for other in others(each)}
-        known += replays(list(more.values()), written.read(ends_itself=ends_itself), known[0].initial_window, known)
-        like += more.values()
-    return known[len(found) :]
+    if not found or _is_done(found):
+        return []
+    gammas = _of_gammas(asked, found, written.read())
+    if _is_done(gammas):
+        return gammas
+    like = {(other.name, other.variant): other for each in asked for other in other_starts(each)}
+    tapes = written.read(ends_itself=True)
+    starts = replays(list(like.values()), tapes, found[0].initial_window, [*found, *gammas])
+    return [*gammas, *starts, *([] if _is_done(starts) else _of_gammas(list(like.values()), starts, tapes))]
+
+
+def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Sequence[Tape]) -> list[Replay]:
+    """Other gammas, where no Compound of the document's is followed."""
+    compounds = [each for each in known if "gamma" in each.candidate.parameters]
+    rivals = [each for each in known if "gamma" not in each.candidate.parameters]
+    is_found = any(is_followed(each) or _grows_alone(each, rivals) for each in compounds)
+    if is_found or not any(map(begins_as_seen, compounds)):
+        return []
+    with_one = [each for each in asked if "gamma" in each.parameters]
+    return replays_of_gammas(with_one, tapes, known[0].initial_window)
+
+
+def _is_done(known: Sequence[Replay]) -> bool:
+    """Whether one of them did what was seen."""
+    return any(is_followed(each) and not each.unfit for each in known)
 
 
 def decide(

@@ -45,6 +45,8 @@ FEWEST_JUDGED = 16
 # (EXPLAINED).
 UNFIT_SHARE = 0.75
 UNFIT_PIECES = 32
+# Odds of 100 to 1 against one that is behind the best: refuted.
+REFUTED = math.log(100.0)
 # Half of the slow start's quarters are its own: another may have had the same first ACKs.
 STARTS_SHARE = 0.5
 FEWEST_STARTS = 3

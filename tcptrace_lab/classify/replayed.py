@@ -68,7 +68,8 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         return replace(HIDDEN, reasons=(refused,))
     return identify(
         seen,
-        initial_window=None if who.tap.refuses("initial_window") else initial_window(seen, who.handshake_rtt_s),
+        # What was sent first, whether or not that was the connection's beginning.
+        initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
         is_holed=who.tap.is_holed or (who.view is not None and who.view.is_inferred),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
-from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, REGIME_MEMORY, CompoundRegime, compound_regime
+from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, not_asked
+from tcptrace_lab.classify.gamma import gamma_of
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import Identified
@@ -265,10 +266,8 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
     if best is None or not len(best.sizes):
         return None
     found = compound_regime(
-        best.tape,
-        memory=best.memory(*REGIME_MEMORY),
-        cwnd=best.cwnd(),
-        gamma=best.candidate.parameters.get("gamma"),
+        best,
+        gamma_of(best),
         # With others on the path the rate found is this flow's share, which changes.
         pipe=None if path.bottleneck_pps.high is None else path.bdp_packets.value,
     )
