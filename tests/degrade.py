@@ -551,7 +551,9 @@ Kind = Callable[[Packets, random.Random], Packets]
 
 @dataclass(frozen=True, kw_only=True)
 class Degradation:
-    """`keeps`: whole (the run is all there), or a piece of it. `tells`: what regime and control need is still there."""
+    """`keeps`: whole (the run is all there), a piece of it, longer than it was, or of two kinds "longer piece".
+
+    `tells`: what regime and control need is still there."""
 
     change: Kind
     keeps: str = "whole"
@@ -560,7 +562,7 @@ class Degradation:
 
 
 def _two(first: Degradation, second: Degradation) -> Degradation:
-    keeps = first.keeps if first.keeps != "whole" else second.keeps
+    keeps = " ".join(sorted({first.keeps, second.keeps} - {"whole"})) or "whole"
 
     def both(packets: Packets, rng: random.Random) -> Packets:
         return second.change(first.change(packets, rng), rng)

@@ -90,7 +90,7 @@ def still_told(found: list[Variant]) -> list[str]:
         counts: Counter[str] = Counter()
         for variant in (each for each in found if each.kind == kind):
             is_there = known[variant.run] - (
-                {"regime"} if KINDS[kind].keeps == "piece" and not variant.has_steady else set()
+                {"regime"} if "piece" in KINDS[kind].keeps and not variant.has_steady else set()
             )
             counts.update(name for name in ASKED if name in is_there)
             counts.update(f"{name} told" for name in ASKED if name in is_there & variant.judged.told)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
 from tcptrace_lab.reconstruct.windows import RWND
 
 # A queue met by more than this share of the segments is not one at which the buffer overflows.
@@ -88,12 +88,26 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
 
 
 def outstanding(seen: Reconstruction) -> Floats:
-    """Of each round trip: the packets that were under way when its segment left, itself included."""
+    """Of each round trip: the packets that were under way when its segment left, itself included.
+
+    Infinite as long as some of it had left before a capture that begins in the middle: what was sent again then is not
+    known.
+    """
     timeline = seen.timeline
     rows, samples = timeline.rtt
-    known = np.searchsorted(timeline.ack_ns, timeline.ack_ns[rows] - samples, side="right")
-    found: Floats = (timeline.snd_una[rows] - timeline.una_after(known)) / timeline.smss
+    una = una_at(seen, timeline.ack_ns[rows] - samples)
+    found: Floats = (timeline.snd_una[rows] - una) / timeline.smss
     return found
+
+
+def una_at(seen: Reconstruction, times: Ints) -> Floats:
+    """What was acknowledged at these times; minus infinity where a capture's beginning hides it."""
+    timeline = seen.timeline
+    known = np.searchsorted(timeline.ack_ns, times, side="right")
+    una = timeline.una_after(known).astype(np.float64)
+    if not timeline.has_start:
+        una[(known == 0) | (una < timeline.first_offset)] = -np.inf
+    return una
 
 
 def longest_queue(queue: Floats) -> float:

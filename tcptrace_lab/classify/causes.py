@@ -81,8 +81,8 @@ def _without_surplus(causes: Counter[str], seen: Reconstruction) -> int:
 
 def _is_too_coarse(seen: Reconstruction, who: Sender) -> bool:
     """Whether stamps do not tell what was answered too soon to have been lost from what was."""
-    resolution_ns = who.tap.clock.resolution_ns
-    return resolution_ns > COARSE_NS and seen.typical_rtt_ns < FEW_TICKS * resolution_ns
+    clock = who.tap.clock
+    return clock.resolution_ns > COARSE_NS and not clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS)
 
 
 def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:

@@ -182,6 +182,10 @@ class Heard:
         if sacked > 0.0 and timeline.sacked[moved] > timeline.sacked[max(moved - 1, 0)]:
             # RFC 6675 section 2: the first duplicate, though it moved the left edge. What it released is not counted.
             flight = min(flight, float(self.nxt[moved] - self.una[moved]))
+        first = self.seen.stretches[0] if self.seen.stretches else None
+        if first is not None and first.begin == "capture" and first.episode is episode and np.isfinite(more):
+            # What came before the capture is not known, so no control has a window of its own within what is open.
+            more = 0.0
         if episode.follows:
             # FlightSize is all that is outstanding; the window is what the recovery before has left.
             window, flight, more = np.nan, float(self.nxt[known - 1] - self.una[known - 1]), 0.0

@@ -110,16 +110,24 @@ def identify(
     chosen: Sequence[Candidate] = (),
     is_holed: bool = False,
     is_rough: bool = False,
+    is_untimed: bool = False,
 ) -> Identified:
     """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
-    `is_rough`: which of two copies was the packet, or where in a tick it came."""
+    `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
+    recovery."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     written = Tapes(seen, handshake_rtt_ns)
     asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
     read = written.read()
     found = replays(asked, read, begins_with)
-    return decide(seen, [*found, *replays_of_others(found, asked, written)], is_holed=is_holed, is_rough=is_rough)
+    return decide(
+        seen,
+        [*found, *replays_of_others(found, asked, written)],
+        is_holed=is_holed,
+        is_rough=is_rough,
+        is_untimed=is_untimed,
+    )
 
 
 def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
@@ -152,12 +160,17 @@ def _is_done(known: Sequence[Replay]) -> bool:
 
 
 def decide(
-    seen: Reconstruction, replays: Sequence[Replay], *, is_holed: bool = False, is_rough: bool = False
+    seen: Reconstruction,
+    replays: Sequence[Replay],
+    *,
+    is_holed: bool = False,
+    is_rough: bool = False,
+    is_untimed: bool = False,
 ) -> Identified:
     """The set, and the name if there is one, from everything replayed.
 
     `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance. `is_rough`:
-    less than what is open refutes nobody.
+    less than what is open refutes nobody; `is_untimed`: nobody who goes by delay.
     """
     noise = noise_of(replays)
     best = max(replays, key=lambda each: log_likelihood(each.sizes, noise), default=None)
@@ -183,7 +196,7 @@ def decide(
     left = [
         each
         for each in families
-        if (is_rough and not each.unfit)
+        if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
         or behind[id(each)] <= REFUTED
         or _clearly_off(each, best, noise) < min(fewest, len(each.sizes))
     ]

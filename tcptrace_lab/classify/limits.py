@@ -48,6 +48,10 @@ def limits_told(
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
         shares[UNKNOWN] = unclocked
         shares["application"] = round(known, 4)
+    if is_rebuilt and not is_paced and shares.get("cwnd", 0.0) and _stays_below(seen):
+        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares["cwnd"], 4)
+        shares["cwnd"] = 0.0
     if is_blurred:
         closed = min(shares.get("rwnd", 0.0), closed_only(seen, tap).get("rwnd", 0.0))
         open_share = shares.get("cwnd", 0.0) + shares.get("rwnd", 0.0) - closed

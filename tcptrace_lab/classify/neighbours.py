@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,14 +20,27 @@ MOST = 7
 
 
 def neighbours(capture: Capture, who: Sender) -> tuple[Reconstruction, ...]:
-    """Every flow that sent beside this one for some time; none where they are too many to rest anything on."""
+    """Every flow that sent beside this one for some time; none where they are too many to rest anything on.
+
+    The same ends and ports at the same time are the same flow, captured on another VLAN or outside of its tunnel.
+    """
     table, own = capture.columns, capture[who.connection].row
     begin, end = own["start_ns"], own["start_ns"] + own["duration_ns"]
     beside = (table["start_ns"] < end) & (table["start_ns"] + table["duration_ns"] > begin)
     beside &= table["bytes"] > LEAST_SHARE * own["bytes"]
-    numbers = [int(number) for number in np.flatnonzero(beside) if number != who.connection]
+    names = {_ends(own)}
+    numbers = []
+    for number in map(int, np.flatnonzero(beside)):
+        ends = _ends(capture[number].row)
+        if ends not in names:
+            names.add(ends)
+            numbers.append(number)
     # Where not all flows are held at once, each would be another pass over the file.
     if len(numbers) > MOST or (len(capture) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS):
         return ()
     others = (sender(capture[number]) for number in numbers)
     return tuple(Reconstruction(other.timeline) for other in others if other.vantage == who.vantage)
+
+
+def _ends(row: Any) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("client", "client_port", "server", "port"))

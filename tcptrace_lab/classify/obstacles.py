@@ -28,6 +28,8 @@ FEW_SUPER_SEGMENTS = 4
 FEW_TICKS = 2
 # A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
 TICKS_PER_ROUND = 8
+# Of the round trips one in a hundred may be read otherwise: an answer captured with what it answers.
+LEAST_PERCENTILE = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,12 @@ class Obstacles:
         return self.hides_window + self.hides_cycles
 
 
+def least_rtt_ns(seen: Reconstruction) -> int:
+    """What nearly all round trips take at least; 0: none was measured."""
+    _, samples = seen.timeline.rtt
+    return int(np.percentile(samples, LEAST_PERCENTILE)) if len(samples) else 0
+
+
 def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     """What the tap rules out, and what the run itself hides."""
     timeline, handshake_rtt_s = seen.timeline, who.handshake_rtt_s
@@ -61,7 +69,7 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
             hides_flight=True,
         )
     tick_ns = who.tap.clock.resolution_ns
-    if seen.typical_rtt_ns < FEW_TICKS * tick_ns:
+    if not who.tap.clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS):
         words = "no time passes between segments and their ACKs"
         if seen.typical_rtt_ns:
             words = f"stamps are {tick_ns / 1e6:.4g} ms apart, round trips about {seen.typical_rtt_ns / 1e6:.4g} ms"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, outstanding, queues
+from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, outstanding, queues, una_at
 from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
@@ -78,17 +78,18 @@ def infer_path(
     by_rhythm: bool = False,
     by_reader: bool = False,
     before_ns: int | None = 0,
+    has_flight: bool = True,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
-    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known).
-    `by_rhythm`: the sends' times were inferred from their rhythm, so no round trip bounds the path's.
-    `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the
-    capture's other flows. Those whose round trips rise and fall with this one's share its queue.
+    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known). `has_flight`: what was
+    sent when is known; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`: the receiver's
+    window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other flows. Those whose
+    round trips rise and fall with this one's share its queue.
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
-    pps = bottleneck_rate(seen, clock)
+    pps = bottleneck_rate(seen, clock, has_flight=has_flight)
     if by_reader and pps.value is not None and pps.high is not None:
         method = f"{pps.method}; it may be the pace at which the receiver read"
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
@@ -99,7 +100,7 @@ def infer_path(
     others = [other for other in beside() if _shares_queue(seen, other)] if is_told else []
     if pps.value is not None and pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
-    base = _later(_base_rtt(seen, handshake_rtt_s, pps, clock), before_ns)
+    base = _later(_base_rtt(seen, others, handshake_rtt_s, pps, clock), before_ns)
     if by_rhythm and base.value is not None:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
@@ -168,7 +169,13 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
     )
 
 
-def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate, clock: Clock) -> Estimate:
+def _base_rtt(
+    seen: Reconstruction,
+    others: Sequence[Reconstruction],
+    handshake_rtt_s: float | None,
+    pps: Estimate,
+    clock: Clock,
+) -> Estimate:
     _, samples = seen.timeline.rtt
     blur = clock.resolution_ns / 1e9
     if not len(samples):
@@ -186,7 +193,7 @@ def _base_rtt(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=blur)
     method = f"least of {len(samples)} round trips of segments sent once"
     above = blur * (LATEST_FACTOR if clock.resolution_ns > clock.tick_ns else 1.0)
-    if _was_empty(seen, pps):
+    if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least) - blur
         return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
@@ -206,16 +213,20 @@ def _later(base: Estimate, before_ns: int | None) -> Estimate:
     return Estimate(value=base.value + before, low=base.low, high=high, method=method)
 
 
-def _was_empty(seen: Reconstruction, pps: Estimate) -> bool:
+def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Estimate) -> bool:
     """Whether some of the least round trips were met at a load below the bottleneck's rate: then no queue stood.
 
-    Where others use the bottleneck too (the rate has no upper bound) a queue may stand at any load of this flow's.
+    Where others use the bottleneck too a queue may stand at any load of this flow's. What they met then tells of it if
+    they were captured from their beginning; if not, their load counts; unseen, they leave the rate no upper bound.
     """
-    _, samples = seen.timeline.rtt
+    rows, samples = seen.timeline.rtt
     if pps.value is None or pps.high is None:
         return False
     least = samples <= LEAST_FACTOR * samples.min()
-    load = np.maximum(outstanding(seen)[least], 1) / (np.maximum(samples[least], 1) / 1e9)
+    sent_ns = (seen.timeline.ack_ns[rows] - samples)[least]
+    packets = outstanding(seen)[least]
+    packets += sum(_under_way(other, sent_ns) for other in others if not other.timeline.has_start)
+    load = np.maximum(packets, 1) / (np.maximum(samples[least], 1) / 1e9)
     return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(IDLE_SAMPLES, len(load)))
 
 
@@ -259,6 +270,15 @@ def _beside(other: Reconstruction, times: Ints) -> Floats:
     after = np.minimum(after, len(known) - 1)
     under_way = within & (known[after] - found[after] <= times)
     return np.where(under_way, np.interp(times, known, found), np.nan)
+
+
+def _under_way(other: Reconstruction, times: Ints) -> Floats:
+    """Another flow's packets on the path at these times."""
+    timeline = other.timeline
+    sent = np.searchsorted(timeline.send_ns, times, side="right")
+    top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
+    found: Floats = np.maximum(top - una_at(other, times), 0.0) / timeline.smss
+    return found
 
 
 def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:

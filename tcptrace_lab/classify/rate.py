@@ -82,8 +82,11 @@ class Runs:
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE) -> Estimate:
-    """Packets/s of this flow's size, by its own ACKs."""
+def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool = True) -> Estimate:
+    """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured."""
+    if not has_flight:
+        words = "what was sent when is not known: nor whether the path set the ACKs' pace"
+        return _not_below_goodput(unknown(words), goodput_pps(seen))
     segments = _segments_for(seen, clock)
     if segments is None:
         return unknown(f"stamps {clock.resolution_ns / 1e6:.3g} ms apart: too coarse for the rate of these ACKs")

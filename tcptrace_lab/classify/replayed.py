@@ -21,11 +21,11 @@ import numpy as np
 from tcptrace_lab.classify.identify import HIDDEN, Identified, identify
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import Replay
-from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles
+from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.reconstruct.windows import nullable
 
@@ -63,7 +63,8 @@ def replayed(who: Sender) -> Replayed:
 
 def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> Identified:
     """The controls left standing, with what the tap tells of the beginning."""
-    refused, rtt_s = who.tap.refuses("control"), who.handshake_rtt_s
+    refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
+    is_open = view is not None and view.unsure > BLURRED_SHARE
     if refused:
         return replace(HIDDEN, reasons=(refused,))
     return identify(
@@ -72,8 +73,9 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
-        is_holed=who.tap.is_holed or (who.view is not None and who.view.is_inferred),
-        is_rough=bool(who.tap.copies) or seen.base_rtt_ns < TICKS_PER_ROUND * who.tap.clock.resolution_ns,
+        is_holed=who.tap.is_holed or (view is not None and view.is_inferred),
+        is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
+        is_untimed=who.tap.hides_blocks,
     )
 
 

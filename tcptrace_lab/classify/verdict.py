@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tcptrace_lab.classify.identify import Identified
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
-from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles
+from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
@@ -29,6 +30,7 @@ from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender, senders
+from tcptrace_lab.reconstruct.tap import COARSE_NS
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -176,8 +178,7 @@ def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
 def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
     """Where neither clock nor segments are fine enough to tell where a slow start ended."""
     resolution_ns = who.tap.clock.resolution_ns
-    # Zero: no round trip was measured, so none is too short.
-    if 0 < seen.base_rtt_ns < resolution_ns * TICKS_PER_ROUND:
+    if not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND):
         return f"stamps {resolution_ns / 1e6:.3g} ms apart, round trips of {seen.base_rtt_ns / 1e6:.3g} ms: too coarse"
     if who.tap.offload_bytes and sum(episode.restarts for episode in seen.episodes) > 1:
         return "super-segments (offload) of a sender that restarts: where each slow start ended is not seen"
@@ -233,6 +234,10 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
     if is_inferred or has_none or (is_missing and not (seen.episodes and _is_untouched(seen))):
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
+    elif clock.resolution_ns > COARSE_NS and any(
+        after.time_ns - before.end_ns <= clock.resolution_ns for before, after in pairwise(seen.episodes)
+    ):
+        why = "a loss event begins within a tick of the clock of the last one's end: which loss is whose is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
     else:
@@ -252,7 +257,7 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
 
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     """Whether answers at once and an application's own times cannot be told apart well enough for a window."""
-    if 0 < seen.base_rtt_ns < FEW_TICKS * who.tap.clock.resolution_ns:
+    if not who.tap.clock.tells(least_rtt_ns(seen), ticks=FEW_TICKS):
         # Round trips have no beginning and no end while the queue is short: growth by a round trip is chance.
         return True
     view = who.view
@@ -311,6 +316,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         beside=beside,
         by_rhythm=who.view is not None and who.view.is_inferred,
         before_ns=_before_tap(who, seen) if place == "sender" and who.view is None else 0,
+        has_flight=not who.tap.hides_flight,
         by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
     )
     hidden = obstacles.hides_window

@@ -56,6 +56,10 @@ class Clock:
         """Coarser than the microsecond of the usual format: worth a word."""
         return self.resolution_ns > 1_000 or self.steps_back > 0 or self.set_forward_ns > 0
 
+    def tells(self, time_ns: int, *, ticks: int) -> bool:
+        """Whether a time is so many of what two stamps can tell apart."""
+        return time_ns >= ticks * self.resolution_ns
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "resolution_s": self.resolution_ns / 1e9,

@@ -48,7 +48,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     """
     segments, acks = rows
     side, other = SIDES[direction], SIDES[1 - direction]
-    sent_ns, heard_ns, clock = _times(segments, acks)
+    sent_ns, heard_ns, clock = _times(segments, acks, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
     lost_acks = unheard_by_echo(segments, acks) or 0
     shift, least = _shift(segments, acks, row, other, is_whole=not lost_acks)
     ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns), _syn_after_ack(row))
@@ -95,7 +95,7 @@ def _syn_after_ack(row: Any) -> int:
     return int(late) if late > COARSE_NS else 0
 
 
-def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
+def _times(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[Ints, Ints, Clock]:
     """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
     sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
     is_sent = np.zeros(len(sent_ns) + len(heard_ns), dtype=bool)
@@ -105,7 +105,7 @@ def _times(segments: Any, acks: Any) -> tuple[Ints, Ints, Clock]:
     stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
     clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
-    times, step = set_forward((segments, acks), times, is_sent)
+    times, step = set_forward((segments, acks), times, is_sent, rtt_ns=rtt_ns)
     if step:
         clock = replace(clock, set_forward_ns=step)
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
@@ -137,8 +137,12 @@ def _one_packet(lengths: Ints) -> int:
 
 def _usual_longest(row: Any, side: str) -> int:
     """The longest round trips but for a few, which may have been answered after what the tap did not capture."""
-    found = [float(row[f"{name}_{side}"]) for name in ("rtt_p95_ns", "ts_rtt_p95_ns", "handshake_rtt_ns")]
-    return int(max((each for each in found if not math.isnan(each)), default=0.0))
+    return max(_number(row[f"{name}_{side}"]) for name in ("rtt_p95_ns", "ts_rtt_p95_ns", "handshake_rtt_ns"))
+
+
+def _number(value: float) -> int:
+    """0 for what is not known."""
+    return 0 if math.isnan(value) else int(value)
 
 
 def _unanswered_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, rtt_ns: int) -> int:
@@ -156,9 +160,10 @@ def _unanswered_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, r
     since = np.searchsorted(segments["packet"], acks["packet"][np.maximum(before, 0)])
     una = np.maximum.accumulate(acks["ack_offset"])[np.maximum(before, 0)]
     late &= (since > 0) & (top[np.maximum(since - 1, 0)] > una)
-    # Nor did its timer expire meanwhile: then it had not been answered.
+    # Nor did its timer expire meanwhile, which lets one segment go each time: then it had not been answered.
     again = np.cumsum(segments["is_retransmission"])
-    late &= again == np.append(0, again)[since]
+    fresh = np.cumsum(late)
+    late &= again - np.append(0, again)[since] < np.maximum(fresh - np.append(0, fresh)[since], 1)
     if not late.any():
         return 0
     first = heard_ns[before[late]] + patience

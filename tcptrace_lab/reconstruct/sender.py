@@ -82,10 +82,11 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rtt = float(row["handshake_rtt_ns"])
     segments, acks = (dict(columns) for columns in connection.rows(direction))
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)
+    segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
     for columns, name in ((segments, "packet"), (acks, "packet"), (acks, "dup_count")):
         del columns[name]
     rows = (segments, acks)
-    timeline = _timeline(rows, row, other, tap=tap, sent_ns=sent_ns, heard_ns=heard_ns)
+    timeline = _timeline(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
     # What they take is needed for what is observed.
     del rows, segments, acks
@@ -96,7 +97,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
         segments, acks = connection.flows[direction].columns
-        stamps = acks["ts_val"]
+        segments, stamps = {**segments, "time_ns": sent_ns}, acks["ts_val"]
         if where.place == "receiver" and tap.tap_lost_acks > LOST_ACKS_SHARE * tap.acks:
             timeline, stamps = with_unheard(timeline, segments, stamps)
             tap = replace(tap, has_all_acks=True)
@@ -107,7 +108,6 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             where,
             stamps,
             has_start=has_start,
-            sent_ns=sent_ns,
             beside=_beside(connection, direction),
             is_alone=is_alone,
             shares_path=_shares_path(connection),
@@ -196,7 +196,7 @@ def _truncated(connection: Connection) -> str | None:
     return None if cut is None else f"the capture is cut or damaged at byte {cut[0]}: {cut[1]}"
 
 
-def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, heard_ns: Ints) -> Timeline:
+def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
     segments, acks = rows
     sent: Any = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
     if sent.all():
@@ -205,10 +205,10 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
     offsets, lengths = segments["offset"][sent], segments["length"][sent]
     rwnd = windows(acks, tap, row, other)
     return Timeline(
-        send_ns=sent_ns[sent],
+        send_ns=segments["time_ns"][sent],
         send_offset=offsets,
         send_end=offsets + lengths,
-        ack_ns=heard_ns,
+        ack_ns=acks["time_ns"],
         ack_offset=_acked(segments, acks, rwnd),
         rwnd=rwnd,
         # SYN, FIN and RST bits: not an answer to data alone.
@@ -225,7 +225,7 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap, sent_ns: Ints, h
         dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
         sack_first=acks["sack_first"],
         sack_edges=acks["sack_edges"],
-        stamp_clock=_stamp_clock(segments["ts_val"][sent], sent_ns[sent]) if row["timestamps"] else None,
+        stamp_clock=_stamp_clock(segments["ts_val"][sent], segments["time_ns"][sent]) if row["timestamps"] else None,
     )
 
 

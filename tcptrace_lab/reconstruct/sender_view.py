@@ -86,7 +86,6 @@ def away_from_sender(
     stamps: Ints,
     *,
     has_start: bool,
-    sent_ns: Ints,
     beside: Beside = NOTHING,
     is_alone: bool = True,
     shares_path: bool = False,
@@ -94,17 +93,16 @@ def away_from_sender(
     """The timeline to work with where the tap was not at the sender, and the view that it comes from.
 
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
-    `has_start`: whether the capture has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`:
-    the ACKs' TSvals; `sent_ns`: the segments' times, steps of the tap's clock taken out as from the timeline's;
-    `beside`: what else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP
-    identifications; `shares_path`: others' segments stand between its own.
+    `segments`: their times as the timeline's, without the steps of the tap's clock. `has_start`: whether the capture
+    has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`: the ACKs' TSvals; `beside`: what
+    else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP identifications;
+    `shares_path`: others' segments stand between its own.
     """
     whole = replace(timeline, has_start=has_start)
-    told = {**segments, "time_ns": sent_ns}
     if not is_alone:
-        told["ip_id"] = np.zeros_like(segments["ip_id"])
+        segments = {**segments, "ip_id": np.zeros_like(segments["ip_id"])}
     # In a handshake the turn is that of small packets; without one it has to be found.
-    view = sender_view(whole, told, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
+    view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
     if view is None:
         return timeline, None
     is_told = view.shows_window and not (shares_path and view.is_inferred)

@@ -72,7 +72,8 @@ def _order(seen: Arrivals, turn_ns: int | None) -> Ints:
             NEVER if turn_ns is None else max(turn_ns, 1) * LATEST_TURNS
         )
     else:
-        soon_ns = SWAPPED_NS if turn_ns is None else min(turn_ns, max(SWAPPED_NS, int(SWAPPED_SHARE * turn_ns)))
+        # Within one stamp nothing is answered.
+        soon_ns = SWAPPED_NS if turn_ns is None else min(max(turn_ns, 1), max(SWAPPED_NS, int(SWAPPED_SHARE * turn_ns)))
         overtaken = seen.time_ns[below] - seen.time_ns[above] < soon_ns
     if seen.stamp is not None:
         later = seen.stamp[below] - seen.stamp[above]

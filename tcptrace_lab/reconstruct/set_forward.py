@@ -1,8 +1,8 @@
 """A tap's clock that was set forward while it captured: time passes in the stamps, and for no host.
 
-Data was outstanding, so a sender's timer would have ended a pause so long by sending again (RFC 6298); and the
-receiver's TSvals (RFC 7323 section 5.4) go on as though there had been none, to the end: what the path holds back comes
-with old ones, and new ones follow.
+Data was outstanding, so a sender's timer would have ended a pause so long by sending again (RFC 6298). The receiver's
+TSvals (RFC 7323 section 5.4) go on as though there had been none, to the end: what the path holds back comes with old
+ones, and new ones follow. Without them the ACKs tell, which go on amid the flight as though there had been none.
 """
 
 from __future__ import annotations
@@ -30,24 +30,32 @@ PARTS = 24
 RATE_TOLERANCE = 0.05
 # Of the gap: passed on no host's clock. Less, and most of it was a pause.
 JUMP_SHARE = 0.8
+# A timer waits for some round trips besides (RFC 6298 section 2.3: one, and four times what they vary by).
+TIMER_ROUNDS = 4
 
 
-def set_forward(rows: tuple[Any, Any], times: Ints, is_sent: Bools) -> tuple[Ints, int]:
+def set_forward(rows: tuple[Any, Any], times: Ints, is_sent: Bools, *, rtt_ns: int) -> tuple[Ints, int]:
     """The times without what the clock was set forward by, and the largest of these steps.
 
     `rows`: segments and ACKs; `times`: of both, in the order of capture; `is_sent`: which of them are segments.
+    `rtt_ns`: the usual round trip.
     """
     segments, acks = rows
     gaps = np.diff(times)
     long = np.flatnonzero(gaps > LEAST_NS)
-    if not len(long) or len(acks["ts_val"]) < FEW or (acks["ts_val"] < 0).any():
+    if not len(long) or len(acks["ts_val"]) < FEW:
         return times, 0
-    heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]), []
+    has_stamps = not (acks["ts_val"] < 0).any()
+    heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]) if has_stamps else times[:0], []
     for at in np.sort(long[np.argsort(-gaps[long])][:MOST_GAPS]):
         sent = int(np.count_nonzero(is_sent[: at + 1]))
         heard = int(at) + 1 - sent
-        if _is_calm(segments, acks, sent, heard):
-            step = _step(heard_ns, clock, heard)
+        if _is_calm(segments, acks, sent, heard, is_sent=bool(is_sent[at + 1])):
+            if has_stamps:
+                step = _step(heard_ns, clock, heard)
+            else:
+                is_late = gaps[at] > LEAST_NS + TIMER_ROUNDS * rtt_ns and _goes_on(segments, acks, sent, heard)
+                step = int(gaps[at] - np.median(gaps)) if is_late else 0
             if step > JUMP_SHARE * gaps[at]:
                 found.append((int(at) + 1, min(step, int(gaps[at]))))
     if not found:
@@ -58,12 +66,29 @@ def set_forward(rows: tuple[Any, Any], times: Ints, is_sent: Bools) -> tuple[Int
     return times - moved, max(step for _, step in found)
 
 
-def _is_calm(segments: Any, acks: Any, sent: int, heard: int) -> bool:
-    """Whether data was outstanding after so many segments and ACKs, and the next segment is not sent again."""
+def _is_calm(segments: Any, acks: Any, sent: int, heard: int, *, is_sent: bool) -> bool:
+    """Whether data was outstanding after so many segments and ACKs, and what comes next is no segment sent again.
+
+    `is_sent`: it is a segment.
+    """
     if not (0 < sent < len(segments["offset"]) and 0 < heard < len(acks["ack_offset"])):
         return False
-    top = int((segments["offset"][:sent] + segments["length"][:sent]).max())
-    return top > int(acks["ack_offset"][:heard].max()) and int(segments["offset"][sent]) >= top
+    top = _top(segments, sent)
+    is_again = is_sent and int(segments["offset"][sent]) < top
+    return top > int(acks["ack_offset"][:heard].max()) and not is_again
+
+
+def _goes_on(segments: Any, acks: Any, sent: int, heard: int) -> bool:
+    """Whether the next ACK leaves some of the flight outstanding, and no data is missing.
+
+    An ACK of all of it may have been there before, and not been captured: then there was a pause.
+    """
+    top = _top(segments, sent)
+    return int(acks["ack_offset"][heard]) < top and int(segments["offset"][sent]) <= top
+
+
+def _top(segments: Any, sent: int) -> int:
+    return int((segments["offset"][:sent] + segments["length"][:sent]).max())
 
 
 def _step(times: Ints, clock: Ints, at: int) -> int:

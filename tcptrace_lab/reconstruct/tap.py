@@ -141,6 +141,11 @@ class Tap:
         return tuple(found)
 
     @property
+    def hides_flight(self) -> bool:
+        """Whether so much of the data was not captured that what was outstanding is not known."""
+        return self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes
+
+    @property
     def hides_blocks(self) -> bool:
         """Whether it is not told what arrived out of order: options cut, or nothing that says whether SACK was used."""
         return bool(self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks)
@@ -173,7 +178,7 @@ class Tap:
             return "causes are stamped after their effects: which ACK released which segment is not known"
         if self.ecn_cuts and claim in ("control", "cycles"):
             return "the window answers ECN marks as well as losses, and which of them is not looked into"
-        if self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes and claim in ("window", "limits"):
+        if self.hides_flight and claim in ("window", "limits"):
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.0%} of the data: what was outstanding is not known"
         lost = 0.0 if self.has_all_acks else self.tap_lost_acks / max(self.acks + self.tap_lost_acks, 1)
         most = {"limits": FLIGHT_LOST_SHARE, "initial_window": FLIGHT_LOST_SHARE, "window": ACKS_LOST_SHARE}

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.claims import runs
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import classify
+from tests.claims import KERNEL, runs
 from tests.conftest import ROOT
-from tests.degrade import KINDS, read_packets
+from tests.degrade import KINDS, degrade, read_packets, write_packets
 from tests.degraded import variants
 
 # Short, and between them: timeouts and an outage, pauses, a closed and a small receiver's window, Tahoe's cycles.
@@ -36,11 +38,27 @@ def test_a_worse_capture_still_tells_what_it_holds(kind: str, tmp_path: Path) ->
     assert not found.judged.wrong
 
 
+@pytest.mark.parametrize("kind", ["begins in avoidance", "clock set forward"])
+def test_cubic_is_named_without_what_it_remembers(kind: str, tmp_path: Path) -> None:
+    """Its plateau from before the capture shows in none of the cycles that the capture holds."""
+    (found, _) = variants([run for run in runs() if run.name == "own: cubic_20M"], [kind], seed=902, folder=tmp_path)
+    assert "control" in found.judged.told
+    assert not found.judged.wrong
+
+
+@pytest.mark.skipif(not KERNEL.exists(), reason="reference captures not found")
+def test_two_flows_captured_twice_are_two(tmp_path: Path) -> None:
+    """On two VLANs: the rate of all ACKs together is not twice the path's."""
+    whole, made = KERNEL / "two_reno_cubic.pcap.gz", tmp_path / "made.pcap"
+    write_packets(made, *degrade(*read_packets(whole), kind="the same on two VLANs", seed=1))
+    (known, *_), (found, *_) = (tuple(classify(read(path))) for path in (whole, made))
+    assert known.path.bottleneck_bps.value is not None
+    assert found.path.bottleneck_bps.value == pytest.approx(known.path.bottleneck_bps.value, rel=0.02)
+
+
 def test_every_kind_changes_the_capture() -> None:
     """A degrader that does nothing proves nothing; a kind may have nothing to do in one run, not in all."""
     link, packets = read_packets(ROOT / "captures" / "reno_timeout.pcap.gz")
-    from tests.degrade import degrade
-
     still = {kind for kind in KINDS if degrade(link, packets, kind=kind, seed=1)[1] == packets}
     assert len(KINDS) >= 28
     # Its ACKs come too far apart to be merged.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -88,9 +89,10 @@ def test_what_keeps_the_order_is_not_taken_for_two_clocks(kind: str, tmp_path: P
     assert found.tap.ahead_ns == 0
 
 
-def test_a_clock_set_forward_is_no_pause(tmp_path: Path) -> None:
-    """Five seconds pass for the tap in the middle, none for either host: their TSvals go on."""
-    link, packets = _packets("cubic_v6_two_nodes")
+@pytest.mark.parametrize("also", ["VLAN", "timestamps stripped"])
+def test_a_clock_set_forward_is_no_pause(also: str, tmp_path: Path) -> None:
+    """Five seconds pass for the tap in the middle, none for either host: their TSvals go on, and so do the ACKs."""
+    link, packets = degrade(*_packets("cubic_v6_two_nodes"), kind=also, seed=1)
     middle, whole = len(packets) // 2, _verdict((link, packets), tmp_path)
     moved = [replace(each, time_ns=each.time_ns + 5 * SECOND * (at >= middle)) for at, each in enumerate(packets)]
     found = _verdict((link, moved), tmp_path)
@@ -106,6 +108,26 @@ def test_a_pause_of_the_application_is_no_clock_set_forward(tmp_path: Path) -> N
     middle = len(packets) // 2
     moved = [_later(each, 5 * SECOND) if at >= middle else each for at, each in enumerate(packets)]
     assert _verdict((link, moved), tmp_path).who.tap.clock.set_forward_ns == 0
+
+
+def test_a_pause_behind_an_ack_that_was_not_captured_is_no_clock_set_forward(tmp_path: Path) -> None:
+    """Without timestamps: data seems outstanding in each pause, and what comes next acknowledges all of it."""
+    link, packets = degrade(*_packets("reno_on_off"), kind="timestamps stripped", seed=1)
+    own, made, late_ns = sender_of(packets), packets[:1], 0
+    for before, packet in pairwise(packets):
+        if packet.time_ns - before.time_ns > SECOND // 2:
+            late_ns += 5 * SECOND
+            made = made[:-1] if before.source != own else made
+        made.append(replace(packet, time_ns=packet.time_ns + late_ns))
+    assert len(made) < len(packets)
+    assert _verdict((link, made), tmp_path).who.tap.clock.set_forward_ns == 0
+
+
+def test_losses_answered_out_of_sight_are_none_of_a_timer(tmp_path: Path) -> None:
+    """From the middle on no ACK is captured, and the sender goes on, recoveries and all: its cycles are not counted."""
+    found = _verdict(degrade(*_packets("reno_small_buffer"), kind="one way at last", seed=1), tmp_path).as_dict()
+    assert found["tap"]["unanswered_s"] > 1
+    assert found["slow_starts"]["per_cycle"] == []
 
 
 def _later(packet: Packet, time_ns: int) -> Packet:
