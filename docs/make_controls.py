@@ -117,13 +117,13 @@ def beside_ns(name: str) -> tuple[str, str]:
             pairs = zip(ours, sorted((drop[2], drop[0]) for drop in theirs), strict=False)
             here = sum(a[0] == b[0] and abs(a[1] - b[1]) <= beside.CLOSE_S for a, b in pairs)
             is_equal = here == len(ours) == len(theirs)
-            if beside.AGENTS[name].startswith("/Linux"):
-                rows = run.windows
-                mine = beside.changes(zip(rows["time_ns"] / 1e9, rows["cwnd"] / rows["smss"], strict=True))
-                wanted = beside.windows_of_ns(trace, 0)
-                is_equal &= len(mine) == len(wanted) and all(
-                    a[1] == b[1] and abs(a[0] - b[0]) <= beside.TRACE_S for a, b in zip(mine, wanted, strict=True)
-                )
+            rows = run.windows
+            mine = beside.changes(zip(rows["time_ns"] / 1e9, rows["cwnd"] / rows["smss"], strict=True))
+            wanted = beside.windows_of_ns(trace, 0, scenario.connections[0].control.max_window)
+            is_equal &= len(mine) == len(wanted) and all(
+                abs(a[1] - b[1]) <= beside.TRACE_CWND and abs(a[0] - b[0]) <= beside.TRACE_S
+                for a, b in zip(mine, wanted, strict=True)
+            )
             equal, same, lost = equal + is_equal, same + here, lost + len(theirs)
     return f"{equal} of {PATHS}", f"{same} of {lost}"
 

@@ -1,6 +1,6 @@
 # Connections over two bottlenecks in ns-2.35, without headers and SYN as in the papers' versions:
 #   ns ns2_chain.tcl DROPS ACCESS MU1 DELAY1 LIMIT1 MU2 DELAY2 LIMIT2 PACKET_BYTES SECONDS {AGENT START WINDOW TICK DELACK ...}
-# AGENT is "/Reno" and the like, or "/Linux MODULE". Writes ns's trace of both queues to DROPS, the Linux agents' windows to DROPS.cwnd; prints per connection: packets sent, sent again.
+# AGENT is "/Reno" and the like, or "/Linux MODULE". Writes ns's trace of both queues to DROPS, every change of a window to DROPS.cwnd; prints per connection: packets sent, sent again.
 foreach {name value} {useHeaders_ false syn_ false maxcwnd_ 0 delay_growth_ false singledup_ 0 windowInit_ 2} {
     Agent/TCP set $name $value
 }
@@ -16,7 +16,7 @@ foreach {a b rate delay limit} [list $s $r $access 0 1000000 $r $m $mu1 $delay1 
 set trace [open $file w]
 $ns trace-queue $r $m $trace
 $ns trace-queue $m $d $trace
-# Each Linux agent's window after each ACK that changes it.
+# Each agent's window at every change.
 set windows [open $file.cwnd w]
 set count 0
 foreach {agent start window tick delack} $senders {
@@ -39,9 +39,9 @@ foreach {agent start window tick delack} $senders {
         $tcp($count) set timestamps_ true
         $sink set ts_echo_rfc1323_ true
         $ns at 0 "$tcp($count) select_ca $module"
-        $tcp($count) attach $windows
-        $tcp($count) trace cwnd_
     }
+    $tcp($count) attach $windows
+    $tcp($count) trace cwnd_
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp($count)
     $ns at $start "$ftp start"
