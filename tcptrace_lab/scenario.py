@@ -219,6 +219,7 @@ class Connection(Part):
     start_s: float = _default("Connection", "start_s")
     extra_delay_s: float = _default("Connection", "extra_delay_s")
     jitter_s: float = _default("Connection", "jitter_s")
+    pauses: tuple[tuple[float, float], ...] = _default("Connection", "pauses")
     reverse: bool = _default("Connection", "reverse")
 
     @property

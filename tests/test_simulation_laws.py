@@ -180,6 +180,23 @@ def test_a_host_s_jitter_delays_acks_by_no_more_and_turns_none_round():
         replace(late, profile="ns2")
 
 
+def test_a_host_that_stands_still_sends_at_its_end_what_the_acks_release():
+    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
+    connection = Connection(control=control("sack", max_window=20), pauses=((1.0, 0.05), (2.0, 0.01)), start_s=0.5)
+    still = Scenario(path=path, connections=(connection,), duration_s=5)
+    sent = simulate(still).packets().query("is_from_sender")["time_ns"] / 1e9
+    for begin, end in ((1.5, 1.55), (2.5, 2.51)):
+        assert not sent.between(begin, end - 1e-9).any()
+        assert sent.between(end, end).any()
+    # A whole window of ACKs came in meanwhile, and leaves at once.
+    assert sent.between(1.55, 1.55).sum() == 20
+    for pauses in (((1.0, 0.0),), ((2.0, 0.1), (1.0, 0.1)), ((1.0, 0.2), (1.1, 0.2))):
+        with pytest.raises(ScenarioError, match=r"pauses = .*: must be in order of time"):
+            replace(connection, pauses=pauses)
+    with pytest.raises(ScenarioError, match=r"connections.0.pauses = .*: must be absent in profile ns2"):
+        replace(still, profile="ns2")
+
+
 def test_an_engine_error_names_its_key():
     scenario = load(ROOT / "captures" / "scenarios" / "small_buffers_B20.toml")
     with pytest.raises(ScenarioError, match=r"duration_s = 0\.000000000001: must be >= 0\.000000001"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.identify import UNKNOWN as UNKNOWN_CONTROL
+from tcptrace_lab.classify.identify import open_names
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS
 from tcptrace_lab.classify.path import PathEstimate
@@ -145,7 +146,7 @@ def _who(verdict: Mapping[str, Any], course: Course) -> str:
         return "Tahoe"
     if name is not None:
         return SPELT.get(str(name), str(name))
-    left = [row["name"] for row in tcp["candidates"] if row["against"] is None and row["name"] != UNKNOWN_CONTROL]
+    left = [each for each in open_names(tcp["candidates"]) if each != UNKNOWN_CONTROL]
     if 1 < len(left) <= NAMED:
         return " or ".join(SPELT.get(each, each) for each in left)
     if course.new_bytes < FEW_SEGMENTS * course.smss:

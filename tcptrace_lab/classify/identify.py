@@ -96,6 +96,11 @@ class Identified:
         return left + out
 
 
+def open_names(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of a verdict's `candidates` those that it leaves: nothing speaks against them, or none of the table does it."""
+    return [str(row["name"]) for row in candidates if row["against"] is None or row["name"] == UNKNOWN]
+
+
 ALL_ALONG = "off by less than a segment, but all along, where another is not"
 BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())

@@ -370,7 +370,9 @@ def _within(estimate: dict[str, Any], name: str, factor: float, unit: str) -> st
 
 
 def _control(tcp: dict[str, Any]) -> str:
-    left = [row["name"] for row in tcp["candidates"] if row["against"] is None or row["confidence"] > 0]
+    from tcptrace_lab.classify.identify import open_names
+
+    left = open_names(tcp["candidates"])
     if tcp["congestion_control"] is not None:
         return f"{tcp['congestion_control']} (confidence {tcp['confidence']:.2f})"
     if left == ["unknown"]:

@@ -28,7 +28,8 @@ SENT AGAIN (closed loop): what the application wrote is sent by a simulated send
     captures/tahoe_small_buffer.pcap.gz sent again over the path that it shows
       path        1.5 Mbit/s, buffer 12 packets; round trip 283 ms, packets of 512 bytes
       connection 0  10.9.1.1:40000 -> 10.9.2.1:5001
-        sender    tahoe; one write of all its bytes: the sender never ran out of data; an ACK for each segment
+        sender    tahoe; one write of all its bytes: the sender never ran out of data; an ACK for each segment;
+                  pauses of a host: 1, 20.8 ms at most
                                           then             now
         completion time               59.996 s        48.348 s
         goodput                  0.6051 Mbit/s   0.7509 Mbit/s

@@ -11,11 +11,14 @@ import numpy as np
 from tcptrace_lab import controls
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.candidates import BY_RATE
+from tcptrace_lab.classify.identify import open_names
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Ints
 from tcptrace_lab.replay.application import Written, recover
 from tcptrace_lab.replay.habit import Habit, recover_habit
+from tcptrace_lab.replay.own_delay import own_delay_s
+from tcptrace_lab.replay.pauses import host_pauses
 from tcptrace_lab.scenario import CONTROLS, LONGEST_S, Connection, Control, Node, Path, Scenario
 
 # After the last byte of the recording a slower run goes on: so many times its length, and never less.
@@ -38,6 +41,8 @@ class Found:
     verdict: Verdict
     written: Written
     habit: Habit
+    # From when to when the sender's host stood still, on the capture's clock.
+    pauses_ns: tuple[tuple[int, int], ...]
     control: Control
     control_name: str
     open_controls: tuple[tuple[str, Control], ...]
@@ -96,14 +101,14 @@ def as_found(
         path = replace(through.path, packet_bytes=_packet_bytes(leader))
     begins = [one.written.first_ns - _handshake_ns(capture, one, path) for one in found]
     start_ns = min(begins)
-    base = _base_s(leader)
     connections = tuple(
         Connection(
             control=one.control,
             receiver=one.habit.receiver,
             application=one.written.application,
             start_s=(begin - start_ns) / 1e9,
-            extra_delay_s=max(_base_s(one) - base, 0.0) if through is None else 0.0,
+            pauses=tuple(((from_ns - begin) / 1e9, (to_ns - from_ns) / 1e9) for from_ns, to_ns in one.pauses_ns),
+            extra_delay_s=_extra_s(one, leader) if through is None else 0.0,
         )
         for one, begin in zip(found, begins, strict=True)
     )
@@ -164,6 +169,8 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
         verdict=verdict,
         written=written,
         habit=habit,
+        # Of one that ran out of data, or leaves by a rate, silence has other reasons.
+        pauses_ns=host_pauses(verdict) if written.application.kind == "bytes" and not is_paced else (),
         control=chosen,
         control_name=name,
         open_controls=controls_left,
@@ -214,8 +221,16 @@ VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
     "cubic": ({"window": "cubic-linux"}, FAMILIES["cubic"], {"window": "cubic"}),
     "reno": ({"window": "reno"}, {"window": "reno-linux"}),
     "m_start": (FAMILIES["m_start"], {**FAMILIES["m_start"], "stack": "linux"}),
-    # The draft's gamma, and others that users set; above the buffer all are alike.
-    "compound": tuple({"window": "compound", "gamma": gamma} for gamma in (30.0, 15.0, 60.0, 120.0)),
+    # Linux's module, the draft counted in whole packets, the draft itself; its gamma, and others that users set: above
+    # the buffer all are alike.
+    "compound": (
+        {"window": "compound"},
+        {"window": "compound-packets"},
+        {"window": "compound-draft"},
+        {"window": "compound", "gamma": 15.0},
+        {"window": "compound", "gamma": 60.0},
+        {"window": "compound", "gamma": 120.0},
+    ),
 }
 
 
@@ -240,7 +255,7 @@ def _controls(name: str, verdict: Verdict, wanted: str | Control | None) -> list
         family = "m_start"
     if family is not None and family not in FAMILIES:
         raise LabError(f"{name}: sent by {family}, which is not simulated: say --control NAME")
-    open_to = [row["name"] for row in shown["candidates"] if row["confidence"] > 0 and row["name"] in FAMILIES]
+    open_to = [each for each in open_names(shown["candidates"]) if each in FAMILIES]
     names = [str(family)] if family is not None else open_to[:MOST_CONTROLS]
     if not names:
         return [(ASSUMED, sender) for sender in _of_kin("reno", recovery)]
@@ -323,6 +338,14 @@ def _packet_bytes(one: Found) -> int:
 
 def _base_s(one: Found) -> float:
     return float(one.verdict.path.base_rtt_s.value or 0.0)
+
+
+def _extra_s(one: Found, leader: Found) -> float:
+    """By how much its way is longer than the busiest's: over the queue at the same time, else by the least ever."""
+    if one is leader:
+        return 0.0
+    together = own_delay_s(one.verdict.seen.timeline, leader.verdict.seen.timeline)
+    return max(_base_s(one) - _base_s(leader) if together is None else together, 0.0)
 
 
 def _handshake_ns(capture: Capture, one: Found, path: Path) -> int:

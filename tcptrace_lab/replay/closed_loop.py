@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError, ScenarioError
-from tcptrace_lab.replay.as_found import MOST_WORK, AsFound, Found, as_found, senders
+from tcptrace_lab.replay.as_found import MOST_WORK, PATIENCE, AsFound, Found, as_found, senders
 from tcptrace_lab.replay.closest import closest
 from tcptrace_lab.replay.outcome import Outcome, outcome
-from tcptrace_lab.scenario import Control, Scenario
-from tcptrace_lab.scenario_file import scenario_table
+from tcptrace_lab.scenario import LONGEST_S, Control, Scenario
+from tcptrace_lab.scenario_file import scenario_table, split_override
 from tcptrace_lab.simulate import Run, simulate
 
 if TYPE_CHECKING:
@@ -109,9 +109,8 @@ def again(
 ) -> ClosedLoop:
     """Send a capture's data again; `settings` are KEY=VALUE overrides of the scenario that it was found to be."""
     found = found_in(capture, control=control, through=through)
-    if settings:
-        found = replace(found, scenario=_overridden(found.scenario, settings))
-    return ClosedLoop(found, capture)
+    scenario = _overridden(found.scenario, settings)
+    return ClosedLoop(_to_the_end(found, scenario, [split_override(each)[0] for each in settings]), capture)
 
 
 def sweep_again(
@@ -130,11 +129,29 @@ def sweep_again(
     found = found_in(capture, control=control, through=through)
     table = scenario_table(_overridden(found.scenario, settings))
     rows = []
+    given = [split_override(each)[0] for each in settings]
     for keys, scenario in combinations(table, overs):
-        run = ClosedLoop(replace(found, scenario=replace(scenario, taps=("sender",))), capture)
+        run = ClosedLoop(_to_the_end(found, replace(scenario, taps=("sender",)), [*given, *keys]), capture)
         for one, (_, now) in zip(found.connections, run.outcomes, strict=True):
             rows.append({**keys, "connection": one.verdict.who.connection, **asdict(now)})
     return pd.DataFrame(rows)
+
+
+def _to_the_end(found: AsFound, scenario: Scenario, given: Sequence[str]) -> AsFound:
+    """What is sent again over a path that may be slower, and takes its time for all bytes unless one was `given`."""
+    slowest = scenario.path.bottleneck
+    packet_s = 8 * scenario.path.packet_bytes / slowest.rate_bps
+    patience_s = max(connection.control.rto.max_s for connection in scenario.connections)
+    if packet_s > patience_s:
+        node = scenario.path.nodes.index(slowest)
+        raise ScenarioError(
+            f"path.nodes.{node}.rate_bps = {slowest.rate_bps:g}: too slow for ever: a packet of"
+            f" {scenario.path.packet_bytes} bytes takes {packet_s:.3g} s, a sender's timer {patience_s:g} s at most"
+        )
+    if "duration_s" not in given:
+        all_s = 8 * sum(one.written.bytes for one in found.connections) / slowest.rate_bps
+        scenario = replace(scenario, duration_s=min(max(scenario.duration_s, PATIENCE * all_s), LONGEST_S - 1))
+    return replace(found, scenario=scenario)
 
 
 def _overridden(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -151,7 +168,13 @@ def _overridden(scenario: Scenario, settings: Sequence[str]) -> Scenario:
 def understood(found: AsFound) -> Iterator[tuple[Found, str]]:
     """Each connection with a sentence on how it was understood."""
     for one in found.connections:
-        habits = "; ".join((*one.written.notes, *one.habit.notes))
+        habits = "; ".join((*one.written.notes, *one.habit.notes, *_stood_still(one)))
         recovery = one.control.recovery
         sender = recovery if recovery == one.control_name else f"{one.control_name} with {recovery}"
         yield one, f"{sender}; {habits}"
+
+
+def _stood_still(one: Found) -> Iterator[str]:
+    if one.pauses_ns:
+        longest_ms = max(to_ns - from_ns for from_ns, to_ns in one.pauses_ns) / 1e6
+        yield f"pauses of a host: {len(one.pauses_ns)}, {longest_ms:.3g} ms at most"

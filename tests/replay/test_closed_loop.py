@@ -314,6 +314,54 @@ def test_a_run_for_tables_and_plots() -> None:
         read(CAPTURES / "short_reno.pcap.gz").replay()
 
 
+def test_a_rate_that_no_timer_waits_for_is_refused_and_a_slower_one_gets_its_time() -> None:
+    """1500 bytes take 120 s at 100 bit/s, and RFC 6298 lets a timer stop at 60; at 2000 the run is long enough."""
+    capture = read(CAPTURES / "short_reno.pcap.gz")
+    with pytest.raises(LabError, match=r"path.nodes.0.rate_bps = 100: too slow for ever: a packet of 1500 bytes takes"):
+        again(capture, settings=["path.nodes.0.rate_bps=100"])
+    ((then, now),) = again(capture, settings=["path.nodes.0.rate_bps=2000"]).outcomes
+    assert now.completion_s > 8 * 90_000 / 2000 > then.completion_s
+    ((_, cut),) = again(capture, settings=["path.nodes.0.rate_bps=2000", "duration_s=3"]).outcomes
+    assert math.isnan(cut.completion_s)
+
+
+def test_a_host_that_stood_still_does_so_again() -> None:
+    """40 ms without an ACK taken in, then a burst that twenty places do not take: a loss before its time."""
+    way = path(rate_bps=8e6, buffer=20, one_way_s=0.03)
+    quiet = Connection(control=MODERN, application=Application(kind="bytes", bytes=8_000_000))
+    still = replace(quiet, pauses=((4.0, 0.04),))
+    run = again(simulated(still, way=way))
+    ((pause_s, lasts_s),) = run.scenario.connections[0].pauses
+    assert pause_s == pytest.approx(4.0, abs=0.002)
+    assert lasts_s == pytest.approx(0.04, abs=0.002)
+    ((then, now),) = run.outcomes
+    assert now.loss_events == then.loss_events
+    assert now.completion_s == pytest.approx(then.completion_s, rel=0.002)
+    ((without, _),) = again(simulated(quiet, way=way)).outcomes
+    assert then.completion_s > 1.02 * without.completion_s
+
+
+def test_a_receiver_that_acknowledges_many_at_once_is_no_pause() -> None:
+    """Each ACK for some ten segments, as hosts that merge what comes in: the receiver's habit, not a standstill."""
+    capture = simulated(Connection(control=MODERN, application=Application(kind="bytes", bytes=2_000_000)))
+    assert all(not one.pauses_ns for one in as_found(capture, control="reno").connections)
+
+
+@pytest.mark.parametrize("extra_s", [0.0, 0.02, 0.05])
+def test_a_way_that_is_longer_is_so_by_its_own_length_not_by_the_queue_it_never_saw_empty(extra_s: float) -> None:
+    """The second begins over the first's standing queue: its least round trip has some of it."""
+    upload = Application(kind="bytes", bytes=6_000_000)
+    capture = simulated(
+        Connection(control=replace(MODERN, max_window=60), application=upload),
+        Connection(
+            control=MODERN, application=Application(kind="bytes", bytes=2_000_000), start_s=1, extra_delay_s=extra_s
+        ),
+        way=path(rate_bps=8e6, buffer=60, one_way_s=0.02),
+    )
+    found = as_found(capture, control="reno").scenario.connections
+    assert found[1].extra_delay_s == pytest.approx(extra_s, abs=0.0015)
+
+
 def test_a_capture_without_data_is_refused() -> None:
     """In one line that says what is missing."""
     capture = read(shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap"))

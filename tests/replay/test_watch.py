@@ -72,6 +72,15 @@ def test_at_the_end_the_table_is_that_of_the_whole_capture(file: Path) -> None:
     assert (watched.packets, watched.segments, watched.truncated) == (whole.packets, whole.segments, whole.truncated)
 
 
+@pytest.mark.parametrize("file", EVERY, ids=lambda path: path.name)
+def test_what_it_keeps_for_the_verdicts_is_what_a_reading_keeps(file: Path) -> None:
+    """A verdict rests on the connection's row and on these tables, so it is classify's on every capture there is."""
+    for whole, watched in zip(read(file), followed(file, detail=True), strict=True):
+        for there, here in zip(whole.flows, watched.flows, strict=True):
+            pd.testing.assert_frame_equal(here.segments, there.segments)
+            pd.testing.assert_frame_equal(here.acks, there.acks)
+
+
 @pytest.mark.parametrize("name", ["short_reno", "reno_small_buffer", "reno_slow_reader", "two_reno"])
 def test_at_the_end_the_verdict_is_that_of_classify(name: str) -> None:
     """Also where nothing can be read a second time: what came through a pipe was kept."""
@@ -341,6 +350,17 @@ def test_errors_are_one_line(words: list[str], message: str, capsys: pytest.Capt
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["watch"], ["replay", "--watch"]], ids=" ".join)
+def test_a_capture_without_a_connection_is_refused(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A header and nothing behind it: nothing to watch, and that is said."""
+    file = tmp_path / "empty.pcap"
+    file.write_bytes(gzip.decompress(SHORT.read_bytes())[:24])
+    assert main([words[0], str(file), *words[1:]]) == 2
+    assert "no TCP connection in 0 packets: nothing to watch" in capsys.readouterr().err
 
 
 @needs_root

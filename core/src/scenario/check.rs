@@ -94,6 +94,20 @@ impl ControlSpec {
     }
 }
 
+/// A connection's pauses: each behind the one before.
+pub(super) fn check_pauses(pauses: &[(f64, f64)], at: &str) -> Result<(), ScenarioError> {
+    let is_row = |&(at_s, lasts_s): &(f64, f64)| {
+        (0.0..1e9).contains(&at_s) && lasts_s > 0.0 && lasts_s < 1e9
+    };
+    let are_apart = |pair: &[(f64, f64)]| pair[0].0 + pair[0].1 <= pair[1].0;
+    if pauses.iter().all(is_row) && pauses.windows(2).all(are_apart) {
+        return Ok(());
+    }
+    let found = Value::try_from(pauses).unwrap_or_else(|_| Value::from("..."));
+    let wanted = "in order of time, from 0 and below 1e9 s, none within another, lengths > 0";
+    Err(ScenarioError::value(&below(at, "pauses"), found, wanted))
+}
+
 impl RtoSpec {
     pub(super) fn check(&self, at: &str) -> Result<(), ScenarioError> {
         if self.max_s >= self.min_s {

@@ -75,6 +75,10 @@ pub struct ConnectionSpec {
     /// packet finds the place that is just becoming free is the same every time.
     #[schemars(range(min = 0, max = 1), extend("x-unit" = "s", "x-profiles" = ["rfc"]))]
     pub jitter_s: f64,
+    /// The sender's host stands still: pairs of seconds after the connection's start and how long, in order of time. ACKs
+    /// that come in meanwhile wait for its end, and what they release leaves at once.
+    #[schemars(extend("x-profiles" = ["rfc"]))]
+    pub pauses: Vec<(f64, f64)>,
     /// The data runs along path.reverse, as cross traffic for the ACKs.
     pub reverse: bool,
 }
@@ -224,6 +228,14 @@ impl ConnectionSpec {
 
     pub fn jitter_ns(&self) -> i64 {
         ns(self.jitter_s)
+    }
+
+    /// When the sender's host begins to stand still, and when it goes on.
+    pub fn pauses_ns(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        self.pauses.iter().map(|&(at_s, lasts_s)| {
+            let begin = self.start_ns() + ns(at_s);
+            (begin, begin + ns(lasts_s))
+        })
     }
 
     pub fn has_linux_receiver(&self) -> bool {

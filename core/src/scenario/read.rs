@@ -7,6 +7,7 @@
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::check::check_pauses;
 use super::fit::{Fit, below, is_read, properties, resolved};
 use super::schema::{definition, schema};
 use super::{ApplicationSpec, ControlSpec, Profile, RtoSpec, Scenario, ScenarioError};
@@ -83,6 +84,7 @@ pub fn check_part(part: &str, given: Table) -> Result<(), ScenarioError> {
         }
         "Rto" => read::<RtoSpec>(Value::Table(fitted), "")?.check(""),
         "Application" => read::<ApplicationSpec>(Value::Table(fitted), "")?.check(""),
+        "Connection" => check_pauses(&pauses(&fitted, "")?, ""),
         _ => Ok(()),
     }
 }
@@ -120,10 +122,16 @@ fn connection(
     let writes: ApplicationSpec = read(Value::Table(application.clone()), &places[2])?;
     writes.check(&places[2])?;
     writes.check_profile(&places[2], profile)?;
+    check_pauses(&pauses(&row, &at)?, &at)?;
     for (part, table) in PARTS.into_iter().zip([control, receiver, application]) {
         row.insert(part.to_owned(), Value::Table(table));
     }
     Ok(Value::Table(row))
+}
+
+fn pauses(row: &Table, at: &str) -> Result<Vec<(f64, f64)>, ScenarioError> {
+    row.get("pauses")
+        .map_or_else(|| Ok(Vec::new()), |rows| read(rows.clone(), at))
 }
 
 /// The keys of a control's name, where it has one, under its own.

@@ -2,6 +2,7 @@
 
 mod books;
 mod new;
+mod pauses;
 mod sending;
 
 pub use new::{initial_state, options, rto};
@@ -21,6 +22,7 @@ use crate::simulate::record::{EventKind, Place, SenderState, Totals};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 use crate::wire::TcpFlags;
+use pauses::Pauses;
 
 /// A connection's sources in the schedule.
 const RTO: usize = 0;
@@ -30,6 +32,7 @@ const LAST_STRETCH: usize = 3;
 const WINDOW_UPDATE: usize = 4;
 const FIN_AGAIN: usize = 5;
 const DEPARTURE: usize = 6;
+const PAUSE: usize = 7;
 
 /// Everything a bulk transfer will ever send.
 const ENDLESS: u64 = 1 << 62;
@@ -65,6 +68,7 @@ pub struct RfcConnection {
     extra_delay: Nanos,
     /// What the sender's host takes for an ACK, at most.
     jitter_ns: u64,
+    pauses: Pauses,
     last_stretch: VecDeque<(Stamp<Nanos>, RfcPacket)>,
     last_truth: Option<(f64, f64, SenderState)>,
     totals: Totals,
@@ -73,7 +77,7 @@ pub struct RfcConnection {
 impl Simulated for RfcConnection {
     type Time = Nanos;
     type Packet = RfcPacket;
-    const SOURCES: usize = 7;
+    const SOURCES: usize = 8;
 
     fn new(
         scenario: &Scenario,
@@ -121,6 +125,12 @@ impl Simulated for RfcConnection {
             DEPARTURE => {
                 if self.departure.is_due(&mut io.schedule, at) {
                     self.pump(io);
+                }
+            }
+            PAUSE => {
+                io.schedule.set(self.first_source + PAUSE, None);
+                while let Some(packet) = self.pauses.next() {
+                    self.take_in(io, at, &packet);
                 }
             }
             _ => {
@@ -260,6 +270,16 @@ impl RfcConnection {
 
     fn at_sender(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &RfcPacket) {
         io.delivered(1 - self.direction, packet);
+        match self.pauses.hold(io.now.0, packet) {
+            Some(end_ns) => {
+                let end = stamp(Nanos(end_ns), io.now);
+                io.schedule.set(self.first_source + PAUSE, Some(end));
+            }
+            None => self.take_in(io, at, packet),
+        }
+    }
+
+    fn take_in(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &RfcPacket) {
         io.event(at, Place::Sender, EventKind::RecvAck, packet);
         self.sender_echo_ns = Some(packet.ts_ns);
         if packet.is_syn() {

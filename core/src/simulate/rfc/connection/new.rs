@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::pauses::Pauses;
 use super::{DELAYED_ACK, DEPARTURE, FIN_AGAIN, RTO, RfcConnection};
 use crate::congestion::{Control, State};
 use crate::network::{Instant, Nanos};
@@ -60,6 +61,7 @@ impl RfcConnection {
             delayed_ack_ns: given.receiver.delayed_ack_timer_ns(),
             extra_delay: Nanos::from_ns(given.extra_delay_ns()),
             jitter_ns: given.jitter_ns() as u64,
+            pauses: Pauses::of(given.pauses_ns()),
             last_stretch: VecDeque::new(),
             last_truth: None,
             totals: Totals::default(),
