@@ -41,14 +41,18 @@ LEAST_QUEUE = 2.0
 GROWTH_SLACK = 2.0
 
 
-def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[tuple[float, ...], Floats]:
+def queues(
+    seen: Reconstruction, pps: float | None, standing_ns: int
+) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
     """The queue in packets met by the segment sent just before each first lost one; and that of every sample.
 
-    `standing_ns`: the queue at the least round trip.
+    Between them the former without those that the receiver's window kept at that length: they may have been lost
+    elsewhere, and where most were, so may the others have been. `standing_ns`: the queue at the least round trip.
     """
     rows, samples = seen.timeline.rtt
     if pps is None or not len(samples):
-        return tuple(float("nan") for _ in seen.episodes), np.zeros(0)
+        nothing = (float("nan"),) * len(seen.episodes)
+        return nothing, nothing, np.zeros(0)
     sent = seen.timeline.ack_ns[rows] - samples
     queue = (samples - samples.min() + standing_ns) * pps / 1e9
     # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
@@ -58,7 +62,7 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     columns = seen.timeline.observed.windows()
     at = np.searchsorted(columns["time_ns"], seen.timeline.ack_ns, side="right") - 1
     limited = columns["limited_by"][at]
-    found = []
+    found, free = [], []
     for episode in seen.episodes:
         # The round trip before the loss: the last segments that still got in.
         upto = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
@@ -66,11 +70,13 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
         near = slice(max(since, upto - 3), upto)
         met = queue[near][is_queue[near]]
         known = int(np.searchsorted(seen.timeline.ack_ns, episode.lost_sent_ns, side="right"))
-        if known and limited[known - 1] == RWND:
-            # The receiver's window kept the queue at that length: lost elsewhere, and so may the others have been.
-            return tuple(float("nan") for _ in seen.episodes), queue
         found.append(float(met.max()) if len(met) else float("nan"))
-    return tuple(found), queue
+        if not (known and limited[known - 1] == RWND):
+            free.append(found[-1])
+    if 2 * len(free) < len(found):
+        nothing = (float("nan"),) * len(found)
+        return nothing, nothing, queue
+    return tuple(found), tuple(free), queue
 
 
 def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
@@ -108,6 +114,16 @@ def una_at(seen: Reconstruction, times: Ints) -> Floats:
     if not timeline.has_start:
         una[(known == 0) | (una < timeline.first_offset)] = -np.inf
     return una
+
+
+def own_queue(seen: Reconstruction) -> Floats:
+    """Of each round trip: how many of the packets under way waited, by Little's law: whatever the path's rate then was.
+
+    Where others' packets wait among them, these are this flow's own only.
+    """
+    _, samples = seen.timeline.rtt
+    found: Floats = outstanding(seen) * (1 - samples.min() / np.maximum(samples, 1))
+    return found
 
 
 def longest_queue(queue: Floats) -> float:

@@ -168,5 +168,6 @@ def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
         return "overflow" if queue >= SHORT_SHARE * buffer.low else "random"
     if may_be_codel:
         return "unknown"
-    is_short = queue < SHORT_SHARE * (path.queue_max - path.queue_jitter)
+    # A path that was slow for a while made waits long, and queues no longer.
+    is_short = queue < SHORT_SHARE * (min(path.queue_max, path.own_queue_max) - path.queue_jitter)
     return "random" if is_short or path.queue_max < LEAST_QUEUE else "unknown"

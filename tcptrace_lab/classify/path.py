@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.buffer import buffer_of, jitter_of, longest_queue, outstanding, queues, una_at
+from tcptrace_lab.classify.buffer import (
+    buffer_of,
+    jitter_of,
+    longest_queue,
+    outstanding,
+    own_queue,
+    queues,
+    una_at,
+)
 from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
@@ -43,7 +51,8 @@ STEPPED_PERCENTILE = 5
 class PathEstimate:
     """The five estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown).
 
-    `queue_jitter`: by how much jitter alone lengthens `queue_max`.
+    `own_queue_max`: this flow's own packets in the longest queue, whatever the path's rate then was; `queue_jitter`: by
+    how much jitter alone lengthens `queue_max`.
     """
 
     base_rtt_s: Estimate
@@ -54,6 +63,7 @@ class PathEstimate:
     packet_bytes: int
     queue_at_loss: tuple[float, ...]
     queue_max: float
+    own_queue_max: float
     queue_jitter: float
     # Of each loss event: whether a managed queue (CoDel) lost it, or may have.
     managed: Managed = NOT_MANAGED
@@ -98,7 +108,7 @@ def infer_path(
     # Across a step back of the clock what another flow met at the same time is not told.
     is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
     others = [other for other in beside() if _shares_queue(seen, other)] if is_told else []
-    if pps.value is not None and pps.high is None and others:
+    if pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
     base = _later(_base_rtt(seen, others, handshake_rtt_s, pps, clock), before_ns)
     if by_rhythm and base.value is not None:
@@ -114,7 +124,7 @@ def infer_path(
         base, standing_ns = Estimate(value=base.value, low=max(low, 0.0), high=base.high, method=base.method), 0
     else:
         standing_ns = 0
-    at_loss, queue = queues(seen, pps.value, standing_ns)
+    at_loss, free, queue = queues(seen, pps.value, standing_ns)
     managed = losses_of_codel(seen, pps.value)
     if any(managed.is_codel):
         met = [length for length in at_loss if not np.isnan(length)]
@@ -123,7 +133,7 @@ def infer_path(
         buffer = unknown(f"{words}: it holds at least that", low=float(np.floor(max(met, default=0.0))))
     else:
         own = outstanding(seen) if len(queue) else queue
-        buffer = buffer_of(at_loss, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
+        buffer = buffer_of(free, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
             buffer = unknown(words, low=buffer.low)
@@ -136,6 +146,7 @@ def infer_path(
         packet_bytes=packet_bytes,
         queue_at_loss=at_loss,
         queue_max=longest_queue(queue),
+        own_queue_max=longest_queue(own_queue(seen) if len(queue) else queue),
         queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
         managed=managed,
     )
@@ -165,6 +176,7 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
         packet_bytes=packet_bytes,
         queue_at_loss=tuple(float("nan") for _ in seen.episodes),
         queue_max=float("nan"),
+        own_queue_max=float("nan"),
         queue_jitter=0.0,
     )
 

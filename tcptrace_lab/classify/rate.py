@@ -59,6 +59,16 @@ WITHIN_SHARE = 0.5
 # A queue of this many shows that the path, not the sender, sets the pace; fewer are the noise of hosts.
 PRESSED_PACKETS = 2.0
 STEADY_SHARE = 0.6
+# The ACKs of a run that one queue sets the pace of come evenly, also where others' packets stand between the runs: one
+# that takes half as long again for its packets was held up on the way (a radio's turns, jitter, data in front of it).
+UNEVEN = 1.5
+# A queue as long as the rate and the waits imply holds this flow's packets, and no more than so many times as many
+# others.
+OTHERS_FACTOR = 4.0
+# Behind what comes in bursts the path's pace shows over longer runs: each time so many times as long, and no longer
+# than so many round trips: over more of them ACKs come at the window's pace, whatever the path's.
+LONGER_FACTOR = 4
+MOST_ROUNDS = 2
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
 SECOND_NS = 1_000_000_000
@@ -70,7 +80,8 @@ AT_ONCE = 1 << 16
 class Runs:
     """Runs of ACKs without a loss in them: packets/s, how long, the queueing delay at the end, and whether pressed.
 
-    `least_ns`: the shortest queueing delay met in each; `base_ns`: the least round trip.
+    `least_ns`: the shortest queueing delay met in each; `base_ns`: the least round trip. `uneven`: how much longer
+    the slowest of its ACKs took for each packet than the whole run (1: no longer).
     """
 
     rates: Floats
@@ -78,6 +89,7 @@ class Runs:
     delay_ns: Floats
     least_ns: Floats
     base_ns: int
+    uneven: Floats
     slowed: np.ndarray[Any, np.dtype[np.bool_]]
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -90,16 +102,29 @@ def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bo
     segments = _segments_for(seen, clock)
     if segments is None:
         return unknown(f"stamps {clock.resolution_ns / 1e6:.3g} ms apart: too coarse for the rate of these ACKs")
-    found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock)
+    own = _most_outstanding(seen)
+    longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
+    found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock, own=own)
+    while found is None and segments * LONGER_FACTOR <= longest:
+        segments *= LONGER_FACTOR
+        found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock, own=own)
+    if found is None:
+        found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     return _not_below_goodput(found, goodput_pps(seen))
+
+
+def _most_outstanding(seen: Reconstruction) -> float:
+    """Packets, but for the odd longest flights."""
+    return float(np.percentile(seen.flight, 95)) / seen.timeline.smss if len(seen.flight) else 0.0
 
 
 def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock = FINE) -> Estimate | None:
     """The rate of all flows' ACKs, if it is one while this flow met a queue: one bottleneck, all its flows seen."""
     segments = TOGETHER_SEGMENTS * (1 + len(others))
     words = f"runs of {segments} segments of {1 + len(others)} flows together"
-    found = _mode(run_rates(seen, others, segments), words, clock)
-    if found.value is None or found.high is None:
+    own = sum(_most_outstanding(flow) for flow in (seen, *others))
+    found = _mode(run_rates(seen, others, segments), words, clock, own=own)
+    if found is None or found.value is None or found.high is None:
         return None
     return found
 
@@ -156,7 +181,8 @@ def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
     return found
 
 
-def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
+def _mode(runs: Runs, words: str, clock: Clock, *, own: float) -> Estimate | None:
+    """None: what is fastest are bursts that the way back made. `own`: packets outstanding at the most."""
     if len(runs.rates) < ENOUGH_RUNS:
         return unknown(f"fewer than {ENOUGH_RUNS} {words} acknowledged without a loss")
     blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
@@ -169,6 +195,7 @@ def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     if np.count_nonzero(pressed) < ENOUGH_RUNS:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
+    uneven = runs.uneven[pressed]
     peak = _highest_mode(rates, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
@@ -181,6 +208,9 @@ def _mode(runs: Runs, words: str, clock: Clock) -> Estimate:
     steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= ENOUGH_RUNS else None
     method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
     if steady is not None and steady < STEADY_SHARE:
+        implied = float(np.percentile(delay, 95)) / 1e9 * value
+        if float(np.median(uneven[near])) > UNEVEN or implied > OTHERS_FACTOR * own:
+            return None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     return Estimate(value=value, low=low, high=high, method=method)
@@ -215,7 +245,16 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     none = np.zeros(0)
     if not len(times):
         flags = np.zeros(0, dtype=bool)
-        return Runs(rates=none, spans_ns=none, delay_ns=none, least_ns=none, base_ns=0, slowed=flags, compressed=flags)
+        return Runs(
+            rates=none,
+            spans_ns=none,
+            delay_ns=none,
+            least_ns=none,
+            base_ns=0,
+            uneven=none,
+            slowed=flags,
+            compressed=flags,
+        )
     acked = np.cumsum(packets)
     # An ACK that jumps answers a filled hole: the run across it is no rate.
     jumps = np.concatenate(([0], np.cumsum(jumped, dtype=np.int32)))
@@ -224,15 +263,19 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     # A run goes from the end of a batch to the end of another: within one, the host set the distances.
     is_end = np.append(np.diff(times) > BATCH_NS, True)
     batch = np.cumsum(is_end, dtype=np.int32) - is_end
-    begin, end = _runs(acked, np.flatnonzero(is_end), segments)
+    ends = np.flatnonzero(is_end)
+    first, last = _runs(acked[ends], segments)
+    slowest = _slowest(times[ends], acked[ends], first, last)
+    begin, end = ends[first], ends[last]
     spans = (times[end] - times[begin]).astype(np.float64)
     calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= BATCHES)
     for flow in (seen, *others):
         calm &= ~touches(times[begin], times[end], flow.episodes)
     begin, end, spans = begin[calm], end[calm], spans[calm]
     rates = (acked[end] - acked[begin]) / (spans / 1e9)
+    uneven = slowest[calm] / 1e9 * rates
     begin, end = times[begin], times[end]
-    del times, acked, is_end, batch, jumps, calm
+    del times, acked, is_end, ends, first, last, slowest, batch, jumps, calm
     samples = timeline.rtt[1]
     delay, least = np.zeros(len(end)), np.zeros(len(end))
     slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
@@ -251,6 +294,7 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
         delay_ns=delay,
         least_ns=least,
         base_ns=int(samples.min()) if len(samples) else 0,
+        uneven=uneven,
         slowed=slowed,
         compressed=compressed,
     )
@@ -271,12 +315,21 @@ def _met(timeline: Timeline, begin: Ints, end: Ints) -> tuple[Floats, Floats, Fl
     return delay, np.minimum(delay, _least_between(heard, samples - base, begin, end)), longer
 
 
-def _runs(acked: Floats, ends: Ints, segments: int) -> tuple[Ints, Ints]:
+def _runs(reached: Floats, segments: int) -> tuple[Ints, Ints]:
     """From the end of each batch to that of the first by which so many segments more are acknowledged."""
-    reached = acked[ends]
     after = np.searchsorted(reached, reached + segments - 1e-6, side="left")
-    valid = after < len(ends)
-    return ends[valid], ends[after[valid]]
+    valid = np.flatnonzero(after < len(reached))
+    return valid, after[valid]
+
+
+def _slowest(times: Ints, reached: Floats, first: Ints, last: Ints) -> Floats:
+    """Of runs from one batch to another: the longest that a batch in it took for each of its packets."""
+    if not len(first):
+        return np.zeros(0)
+    each = np.diff(times) / np.diff(reached)
+    # Between batches `first` and `last`; a place behind the last cannot be named: one more stands there.
+    found: Floats = np.maximum.reduceat(np.append(each, 0.0), np.column_stack((first, last)).ravel())[::2]
+    return found
 
 
 def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
