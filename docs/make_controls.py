@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from tcptrace_lab.controls import SLOW_STARTS, WINDOWS, Window
+from tcptrace_lab.scenario import RECOVERIES
 from tcptrace_lab.simulate import simulate
 from tests import test_beside_ns2 as beside
 
@@ -38,7 +39,7 @@ largest difference in segments, and how often the window was equal; *ssthresh*: 
 PROOFS = {
     "reno": "RFC 5681 clause by clause (`tests/rfc/test_rfc5681.py`); ns-2's event traces (`core/tests/ns2.rs`)",
     "cubic": "RFC 9438, each MUST and SHOULD of sections 4 and 5 (`tests/rfc/test_rfc9438.py`). Not equal to it: "
-    "an ACK at cwnd = ssthresh is avoidance's; left out: spurious losses (MAY), ECN",
+    "an ACK at cwnd = ssthresh is avoidance's; left out: of spurious losses (MAY) all but cwnd and ssthresh, ECN",
     "cubic-linux": "over the kernel's own paths: each loss at its window within a segment, the first cycle's losses "
     "equal, cycles 1.8 % apart, 9 % at a round trip of 16 ms (`core/tests/kernel.rs`). ns-2's module: its guesses of a "
     "cube root by a formula and 20 corrections by hand; its delay is that of the echoed timestamp",
@@ -72,6 +73,8 @@ def main() -> None:
         for number, told in enumerate(kernel.get(row.name, [("", "", "", "", "", "")])):
             first = (row.name, row.source, equal, drops) if number == 0 else ("", "", "", "")
             lines.append("| " + " | ".join((*first, *told)) + " |")
+    lines += ["", "| recovery | ns-2.35: equal | drops |", "|---|---:|---:|"]
+    lines += [f"| {name} | " + " | ".join(beside_ns(name)) + " |" for name in RECOVERIES]
     lines += ["", "What else each is held by:", ""]
     lines += [f"- `{row.name}`: {proof_of(row)}" for row in WINDOWS.values()]
     lines += ["", "| slow start | source | held by |", "|---|---|---|"]
@@ -81,9 +84,8 @@ def main() -> None:
         "",
         f"Every slow start goes with every window; {own} has one of its own and is refused with another.",
         "",
-        "What is lost and sent again is recovery's (`tahoe`, `reno`, `newreno`, `sack`, `fack`): in profile ns2 each",
-        "is that agent, event for event. One count differs: `fack`'s timeouts are counted here, while ns-2's agent",
-        "leaves its `nrexmit_` at 0.",
+        "What is lost and sent again is recovery's: in profile ns2 each is that agent, event for event. One count",
+        "differs: `fack`'s timeouts are counted here, while ns-2's agent leaves its `nrexmit_` at 0.",
     ]
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"wrote {PAGE}")

@@ -72,7 +72,7 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
         return Managed(is_codel=nothing, may_be=nothing)
     is_enough = np.count_nonzero(known) >= LEAST_LOSSES
     is_codel = is_enough and (
-        _carries_slow_start(waits, most, prompt, pps) or _at_any_length(waits, prompt, known, pps)
+        _carries_slow_start(waits, most, prompt, pps) or _at_any_length(waits, prompt, known & is_first, pps)
     )
     if is_codel:
         return Managed(is_codel=_with_followers(own, known, is_first), may_be=nothing)
@@ -80,7 +80,8 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
     first = known & is_first
     met = waits[known]
     is_pair = len(met) == 2 and not _is_longer(float(met.max()), float(met.min()), pps)
-    may_be = first.any() and np.mean(prompt[first]) >= PROMPT_SHARE
+    # Where the queue of no first one is known, nothing tells whether they were prompt.
+    may_be = not first.any() or np.mean(prompt[first]) >= PROMPT_SHARE
     return Managed(
         is_codel=nothing,
         may_be=tuple(own.tolist()) if may_be else nothing,
@@ -110,10 +111,11 @@ def _carries_slow_start(waits: Floats, above: Floats, prompt: Bools, pps: float)
     return drains and _is_longer(float(waits[0]), usual, pps)
 
 
-def _at_any_length(waits: Floats, prompt: Bools, known: Bools, pps: float) -> bool:
-    """Most losses came when the interval was over, in queues of different lengths."""
-    met = waits[prompt]
-    if len(met) < LEAST_LOSSES or len(met) < PROMPT_SHARE * np.count_nonzero(known):
+def _at_any_length(waits: Floats, prompt: Bools, first: Bools, pps: float) -> bool:
+    """Most of the first losses came when the interval was over, in queues of different lengths: what follows one in the
+    same standing queue comes sooner or later."""
+    met = waits[prompt & first]
+    if len(met) < LEAST_LOSSES or len(met) < PROMPT_SHARE * np.count_nonzero(first):
         return False
     return _is_longer(float(met.max()), float(met.min()), pps)
 

@@ -221,16 +221,8 @@ VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
     "cubic": ({"window": "cubic-linux"}, FAMILIES["cubic"], {"window": "cubic"}),
     "reno": ({"window": "reno"}, {"window": "reno-linux"}),
     "m_start": (FAMILIES["m_start"], {**FAMILIES["m_start"], "stack": "linux"}),
-    # Linux's module, the draft counted in whole packets, the draft itself; its gamma, and others that users set: above
-    # the buffer all are alike.
-    "compound": (
-        {"window": "compound"},
-        {"window": "compound-packets"},
-        {"window": "compound-draft"},
-        {"window": "compound", "gamma": 15.0},
-        {"window": "compound", "gamma": 60.0},
-        {"window": "compound", "gamma": 120.0},
-    ),
+    # Linux's module, the draft counted in whole packets, the draft itself.
+    "compound": tuple({"window": window} for window in ("compound", "compound-packets", "compound-draft")),
 }
 
 
@@ -259,12 +251,16 @@ def _controls(name: str, verdict: Verdict, wanted: str | Control | None) -> list
     names = [str(family)] if family is not None else open_to[:MOST_CONTROLS]
     if not names:
         return [(ASSUMED, sender) for sender in _of_kin("reno", recovery)]
-    return [(name, sender) for name in names for sender in _of_kin(name, recovery)]
+    # Compound's threshold, of the variant that comes nearest.
+    gammas = (each.candidate.parameters.get("gamma") for each in verdict.identified.left)
+    gamma = next((found for found in gammas if found is not None), None)
+    return [(name, sender) for name in names for sender in _of_kin(name, recovery, gamma)]
 
 
-def _of_kin(family: str, recovery: str) -> list[Control]:
+def _of_kin(family: str, recovery: str, gamma: float | None = None) -> list[Control]:
     kin = VARIANTS.get(family, (FAMILIES[family],))
-    return [Control(**{**_modern(recovery), "recovery": recovery, **row}) for row in kin]  # type: ignore[arg-type]
+    told = {"gamma": gamma} if family == "compound" and gamma is not None else {}
+    return [Control(**{**_modern(recovery), "recovery": recovery, **told, **row}) for row in kin]  # type: ignore[arg-type]
 
 
 def _of_family(family: str, recovery: str) -> Control:

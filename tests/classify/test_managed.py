@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.replay.closed_loop import again
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
 from tcptrace_lab.simulate import Run, simulate
+from tests.random_runs import random_scenario
 
 ENDLESS = Application()
 
@@ -54,6 +57,14 @@ def test_no_full_buffer_and_no_lossy_link_is_taken_for_codel(loss: float, pipes:
     buffer = round(pipes * rate_bps * 2 * one_way_s / 12_000)
     done = run("reno-linux", rate_bps, one_way_s, 5, buffer=buffer, loss=loss)
     assert "codel" not in judged(done).as_dict()["losses"]["by_cause"]
+
+
+def test_losses_that_follow_one_in_a_standing_queue_do_not_speak_against_codel() -> None:
+    """The first of each queue comes after 100 ms; of eleven seven follow one, ever sooner (RFC 8289 section 3.3)."""
+    scenario = random_scenario(91024)
+    path = replace(scenario.path, nodes=(replace(scenario.path.bottleneck, queue="codel", buffer=1000),))
+    done = simulate(replace(scenario, path=path, taps=("sender",)))
+    assert judged(done).as_dict()["losses"]["by_cause"] == {"codel": len(done.drops)}
 
 
 def test_a_capture_behind_codel_comes_back_through_codel() -> None:

@@ -83,6 +83,21 @@ fn a_dsack_after_the_recovery_takes_the_reduction_back() {
     assert_eq!(ssthresh, WINDOW / 2 + WINDOW / 4);
 }
 
+/// RFC 9438 section 4.9.2 (SHOULD): proof that comes when the window has grown beyond what it was changes nothing.
+#[test]
+fn a_window_that_has_grown_beyond_is_not_taken_back_to_what_it_was() {
+    let mut linux = on_the_way(Recovery::Sack);
+    let now_ns = overtaken(&mut linux, &[0]);
+    let sent = linux.snd_nxt() / SMSS;
+    hear(&mut linux, now_ns + 1_000_000, sent, &[], None);
+    let grown = 2 * WINDOW;
+    linux.set_cwnd((grown * SMSS) as f64);
+    linux.state.ssthresh = (grown * SMSS) as f64;
+    out(&mut linux, now_ns + 1_000_000);
+    hear(&mut linux, now_ns + RTT_NS, sent, &[(0, 1)], None);
+    assert_eq!(windows(&linux), (grown, grown));
+}
+
 /// Two segments were late and sent again. The D-SACK for one is half of the proof; with the other's the recovery is over,
 /// though the last that was outstanding when it began has not arrived.
 #[test]
