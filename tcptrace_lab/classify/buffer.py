@@ -122,7 +122,8 @@ def own_queue(seen: Reconstruction) -> Floats:
     Where others' packets wait among them, these are this flow's own only.
     """
     _, samples = seen.timeline.rtt
-    found: Floats = outstanding(seen) * (1 - samples.min() / np.maximum(samples, 1))
+    share = 1 - samples.min() / np.maximum(samples, 1)
+    found: Floats = np.where(share > 0, outstanding(seen), 0.0) * share
     return found
 
 

@@ -264,9 +264,9 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     is_end = np.append(np.diff(times) > BATCH_NS, True)
     batch = np.cumsum(is_end, dtype=np.int32) - is_end
     ends = np.flatnonzero(is_end)
-    first, last = _runs(acked[ends], segments)
-    slowest = _slowest(times[ends], acked[ends], first, last)
-    begin, end = ends[first], ends[last]
+    opens, closes = _runs(acked[ends], segments)
+    slowest = _slowest(times[ends], acked[ends], opens, closes)
+    begin, end = ends[opens], ends[closes]
     spans = (times[end] - times[begin]).astype(np.float64)
     calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= BATCHES)
     for flow in (seen, *others):
@@ -275,7 +275,7 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     rates = (acked[end] - acked[begin]) / (spans / 1e9)
     uneven = slowest[calm] / 1e9 * rates
     begin, end = times[begin], times[end]
-    del times, acked, is_end, ends, first, last, slowest, batch, jumps, calm
+    del times, acked, is_end, ends, opens, closes, slowest, batch, jumps, calm
     samples = timeline.rtt[1]
     delay, least = np.zeros(len(end)), np.zeros(len(end))
     slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)

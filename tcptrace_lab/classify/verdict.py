@@ -105,10 +105,12 @@ class Verdict:
             yield f"buffer not known: {self.path.buffer_packets.method}"
 
     def _control(self) -> str | None:
-        # That none of the known controls fits is said of what was seen whole, and captured at the sender, only.
+        # That none of the known controls fits is said of what was seen whole, and captured at the sender, only; and not
+        # where segments that were late were sent again: how much of a needless reduction a stack undoes is its own.
         tap = self.who.tap
         is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
-        if self.identified.control == "unknown" and not is_whole:
+        is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
+        if self.identified.control == "unknown" and (is_undone or not is_whole):
             return None
         return self.identified.control
 
