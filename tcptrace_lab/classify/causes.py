@@ -14,7 +14,7 @@ from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap import COARSE_NS
-from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,8 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     if who.view is not None and who.view.unsure > MOST_UNSURE:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
+    if who.put_back is not None:
+        by_event = _without_unseen(by_event, seen)
     causes: Counter[str] = Counter()
     for event, count in zip(events.tolist(), packets, strict=True):
         causes[by_event[event]] += int(count)
@@ -65,6 +67,17 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
+
+
+def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
+    """What was put back behind a pause that may be a timeout may have been lost before it, in another queue."""
+    _, resumed = pauses_unseen(seen)
+    begins = np.sort(seen.timeline.send_ns[resumed])
+    sent = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    at = np.searchsorted(begins, sent, side="right") - 1
+    since = sent - begins[np.maximum(at, 0)] if len(begins) else sent
+    is_open = (at >= 0) & (since <= seen.typical_rtt_ns)
+    return ["unknown" if hidden else cause for cause, hidden in zip(by_event, is_open.tolist(), strict=True)]
 
 
 def _without_surplus(causes: Counter[str], seen: Reconstruction) -> int:
@@ -100,26 +113,47 @@ def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:
     return found
 
 
-def timeouts_unseen(seen: Reconstruction) -> int:
-    """Pauses, away from the sender, that may be timeouts: a flight lost to its end leaves no hole at the tap.
+def pauses_unseen(seen: Reconstruction) -> tuple[Ints, Ints]:
+    """Pauses, away from the sender, that may be timeouts (a flight lost to its end leaves no hole at the tap): the ACK
+    with which each begins, and the send that ends it.
 
     Everything seen was acknowledged, and the next segment came later than a retransmission timer's least (RFC 6298
     section 2.4 has a second, Linux 200 ms), asked for by no data from the other side, and
-    not after a segment short of full, with which what there was to send had ended. So late behind a handshake the first
-    flight may have been lost.
+    not after a segment short of full, with which what there was to send had ended. A timer sends one segment (RFC 5681
+    section 3.1), an application its burst.
     """
     timeline = seen.timeline
     acks, sends = timeline.answered_to_the_end
+    # Of several ACKs before a send the last may have released it: a window that opened.
+    is_last = np.append(np.diff(sends) > 0, True)[: len(sends)]
+    acks, sends = acks[is_last], sends[is_last]
     waits = timeline.send_ns[sends] - timeline.ack_ns[acks]
     last = sends - 1
     is_end = ~timeline.is_bare[acks] | (timeline.send_end[last] - timeline.send_offset[last] < timeline.smss)
+    is_unseen = (waits > _core.LEAST_RTO_NS) & ~is_end & _is_alone(timeline, sends)
+    return acks[is_unseen], sends[is_unseen]
+
+
+def _is_alone(timeline: Timeline, sends: Ints) -> Bools:
+    """Whether of what left with each send, before the next ACK, one segment came to the tap."""
+    arrived = np.cumsum(timeline.fate != LOST) if len(timeline.fate) else np.arange(1, len(timeline.send_ns) + 1)
+    following = np.minimum(timeline.acks_before_send[sends], len(timeline.ack_ns) - 1)
+    upto = np.searchsorted(timeline.send_ns, timeline.ack_ns[following], side="left")
+    before = np.append(arrived, 0)[sends - 1]
+    found: Bools = np.append(arrived, 0)[np.maximum(upto, sends + 1) - 1] - before <= 1
+    return found
+
+
+def timeouts_unseen(seen: Reconstruction) -> int:
+    """How many there are; so late behind a handshake the first flight may have been lost too."""
+    timeline = seen.timeline
     begins_late = (
         timeline.has_start
         and len(timeline.send_ns) > 0
         and timeline.acks_before_send[0] == 1
         and timeline.send_ns[0] - timeline.ack_ns[0] > _core.LEAST_RTO_NS
     )
-    return len(np.unique(sends[(waits > _core.LEAST_RTO_NS) & ~is_end])) + int(begins_late)
+    return len(pauses_unseen(seen)[1]) + int(begins_late)
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:

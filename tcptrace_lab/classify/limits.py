@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab.classify.causes import pauses_unseen
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -67,6 +68,11 @@ def limits_told(
         if share > 0:
             shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + share, 4)
             shares[name] = round(shares[name] - share, 4)
+    paused = round(min(_paused_unseen(seen), shares["application"]), 4) if is_rebuilt else 0.0
+    if paused > 0:
+        # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + paused, 4)
+        shares["application"] = round(shares["application"] - paused, 4)
     if tap.shift.value is None and shares.get("rwnd", 0.0) > 0:
         # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits
         # it: it is the receiver's window if that is the scale, the congestion window if it is more.
@@ -98,6 +104,13 @@ def _share(timeline: Timeline, spent_ns: float) -> float:
     """Of the time until the last segment left."""
     whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     return spent_ns / whole if whole > 0 else 0.0
+
+
+def _paused_unseen(seen: Reconstruction) -> float:
+    """Share of the time in pauses, away from the sender, that may be timeouts."""
+    timeline = seen.timeline
+    acks, sends = pauses_unseen(seen)
+    return _share(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
 
 
 def _unsure(seen: Reconstruction) -> dict[str, float]:
