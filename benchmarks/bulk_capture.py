@@ -7,8 +7,8 @@ jumps over the repaired hole. One loss cycle is laid out in plain Python; a capt
 
 from __future__ import annotations
 
+import argparse
 import struct
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +155,16 @@ def _encode(
     return header[keep]
 
 
+def main() -> None:
+    """Writes one as the words say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", metavar="FILE", type=Path)
+    parser.add_argument("packets", metavar="PACKETS", type=int)
+    parser.add_argument("connections", metavar="CONNECTIONS", type=int, nargs="?", default=1)
+    parser.add_argument("turn", metavar="TURN", type=int, nargs="?", default=8, help="packets that one has in a row")
+    parser.add_argument("cycle", metavar="CYCLE", type=int, nargs="?", default=CYCLE, help="segments from loss to loss")
+    write(**vars(parser.parse_args()))
+
+
 if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[2:]]
-    write(Path(sys.argv[1]), **dict(zip(("packets", "connections", "turn", "cycle"), numbers, strict=False)))
+    main()

@@ -7,7 +7,7 @@ About so many millions of packets over 100 Mbit/s and 40 ms, 300 packets of buff
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -56,5 +56,15 @@ def simulated(capture: Path, title: str, millions: int) -> None:
     done.write(capture, payload=False)
 
 
+def main() -> None:
+    """Writes one as the words say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("title", metavar="TITLE", choices=SENDERS, help=", ".join(SENDERS).replace("%", "%%"))
+    parser.add_argument("millions", metavar="MILLIONS", type=int)
+    arguments = parser.parse_args()
+    simulated(arguments.file, arguments.title, arguments.millions)
+
+
 if __name__ == "__main__":
-    simulated(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main()

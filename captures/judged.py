@@ -9,7 +9,7 @@ looks at one of them to mend something takes it out and draws another: the next 
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -66,13 +66,16 @@ def draw(number: int) -> Scenario:
     )
 
 
-def main(words: list[str]) -> None:
+def main() -> None:
     """Record what is named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("numbers", metavar="NUMBER", type=int, nargs="*", help="these only (default: all)")
+    numbers = parser.parse_args().numbers or NUMBERS
     HERE.mkdir(exist_ok=True)
-    for number in map(int, words) if words else NUMBERS:
+    for number in numbers:
         recording = record(draw(number), output=HERE / f"drawn_{number}", attempts=ATTEMPTS)
         print(recording.summary(), end="", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -10,6 +10,7 @@ and the least disturbed is kept.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -31,10 +32,14 @@ HEAD = """\
 """
 
 
-def main(words: list[str]) -> None:
+def main() -> None:
     """Record what is named (all, without names), then write the index of what is there."""
-    names = [] if words == ["--index"] else words or sorted(path.stem for path in SCENARIOS.glob("*.toml"))
-    for name in names:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", metavar="NAME", nargs="*", help="these only (default: all)")
+    parser.add_argument("--index", action="store_true", help="record nothing")
+    arguments = parser.parse_args()
+    names = arguments.names or sorted(path.stem for path in SCENARIOS.glob("*.toml"))
+    for name in () if arguments.index else names:
         scenario = load(SCENARIOS / f"{name}.toml")
         recording = record(scenario, output=HERE / name, sender=who(scenario), attempts=ATTEMPTS)
         print(recording.summary(), end="", flush=True)
@@ -118,4 +123,4 @@ def toml(value: object) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -7,6 +7,7 @@ Takes the recordings in captures/ and, where it is there, the reference data bes
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import itertools
@@ -174,6 +175,7 @@ def _short(value: float | None) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     judged, simulated, own, kernel = list(_judged()), list(_simulated()), list(_own()), list(_kernel())
     lines = [HEAD, JUDGED.format(recorded=JUDGED_SEED, simulated=SEED).strip(), "", *_tables(judged)]
     lines += [SIMULATED.format(runs=RUNS).strip(), "", *_shares(simulated)]

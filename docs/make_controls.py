@@ -8,6 +8,7 @@ to the core's own controls (cargo).
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 import subprocess
@@ -64,6 +65,7 @@ SLOW_START_PROOFS = {
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     kernel = fed_by_the_kernel()
     lines = [HEAD.format(paths=PATHS), "| window | source | ns-2.35: equal | drops | Linux 6 run | ACKs | slow start "]
     lines[-1] += "| ssthresh | avoidance | equal |"

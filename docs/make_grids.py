@@ -7,6 +7,7 @@ Each run is tapped at the sender, classified in memory, and compared with what t
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -73,6 +74,7 @@ class Answer:
 
 def main() -> None:
     """Runs, compares, writes."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     tahoe, compound = list(tahoe_grid()), sorted(compound_grid(), key=lambda answer: answer.group)
     text = page(tahoe, compound)
     (HERE / "grids.md").write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ Nothing of it is a recording: the paths, controls, receivers and competitors are
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -144,7 +145,11 @@ def one(scenario: Scenario, truth: str, score: Score) -> None:
 
 def main() -> None:
     """Runs, counts, writes; what is counted so far is written again and again."""
-    runs, seed = (int(text) for text in sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", metavar="RUNS", type=int, help="how many senders are drawn")
+    parser.add_argument("seed", metavar="SEED", type=int, help="one on which nothing was tuned")
+    arguments = parser.parse_args()
+    runs, seed = arguments.runs, arguments.seed
     score = Score()
     for number in range(runs):
         try:

@@ -7,6 +7,7 @@ Counted is what `tcptrace-lab reproduce --json` lists under "printed", each numb
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def number(value: object) -> str:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     counts, differ = [], []
     total = right = 0
     for paper, title in PAPERS.items():

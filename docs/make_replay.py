@@ -7,6 +7,7 @@ $ python docs/make_replay.py --random 40 77   # so many random runs from another
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -167,12 +168,18 @@ def page(text: str, found: list[Row], random: list[Row]) -> str:
     return text
 
 
-def main(words: list[str]) -> None:
+def main() -> None:
     """Sends again, compares, writes."""
-    if words[:1] == ["--random"]:
-        found = list(drawn(int(words[1]), int(words[2])))
-    elif words:
-        found = list(recorded(map(FilePath, words)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", metavar="FILE", type=FilePath, nargs="*", help="print these captures' rows only")
+    parser.add_argument(
+        "--random", metavar=("COUNT", "SEED"), type=int, nargs=2, help="print so many random runs' rows"
+    )
+    arguments = parser.parse_args()
+    if arguments.random:
+        found = list(drawn(*arguments.random))
+    elif arguments.files:
+        found = list(recorded(arguments.files))
     else:
         files = [file for kind in KINDS for file in sorted((RECORDINGS / kind).glob("*.pcap.gz")) if _at_sender(file)]
         found, random = list(recorded(files)), list(drawn(RUNS, SEED))
@@ -187,4 +194,4 @@ def _at_sender(file: FilePath) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

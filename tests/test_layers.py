@@ -119,7 +119,26 @@ def test_the_cores_rooms_have_an_order() -> None:
         room = path.relative_to(source).parts[0].removesuffix(".rs")
         text = path.read_text(encoding="utf-8")
         below.setdefault(room, set()).update(re.findall(r"\bcrate::(\w+)", text))
-    below = {room: (found & below.keys()) - {room} for room, found in below.items()}
-    while lowest := {room for room, found in below.items() if not found}:
-        below = {room: found - lowest for room, found in below.items() if room not in lowest}
-    assert not below
+    assert not circles(below)
+
+
+def test_the_cores_files_have_an_order() -> None:
+    """Nor is a file by one of its folder that it imports. What a folder's `mod.rs` says is its files' to use."""
+    for folder in {path.parent for path in (ROOT / "core" / "src").rglob("mod.rs")}:
+        files = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.rs") if path.stem != "mod"}
+        assert not circles({name: set(siblings(text)) for name, text in files.items()}), folder
+
+
+def siblings(text: str) -> Iterator[str]:
+    """The first names of what a Rust file imports from its own folder."""
+    for path in re.findall(r"^use super::([^;]+);", text, re.MULTILINE):
+        # Of `{a::{b, c}, d}` the names a and d.
+        yield from re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"::\{[^}]*\}", "", path.strip("{}")))
+
+
+def circles(below: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What is left when the lowest is taken away again and again: those that lie below themselves."""
+    below = {name: (found & below.keys()) - {name} for name, found in below.items()}
+    while lowest := {name for name, found in below.items() if not found}:
+        below = {name: found - lowest for name, found in below.items() if name not in lowest}
+    return below

@@ -1,17 +1,8 @@
-//! What rows of a trace leave behind when they are dropped: the state of every pass at that place, of constant size.
-//!
-//! With it the passes say of the rows that are kept what they say of them among all rows, as far as a pass knows what was
-//! before; medians are then a histogram's (within 0.8 %).
+//! What rows of a trace leave behind when they are dropped: the state of every pass at that place, of constant size. What
+//! each pass does with its own stands with the pass.
 
 use super::duplicate::Answer;
-use super::events::Votes;
-use super::held_back::{HeldBack, SoFar, largest_send};
-use super::limits::{Starving, Told};
-use super::observer::Observed;
-use super::rtt::Sampled;
-use super::stretches::Open;
-use super::trace::Trace;
-use super::windows::Work;
+use super::samples::Samples;
 
 /// Of an ACK at which nothing was lost, out of order or open, and of all before it.
 #[derive(Clone, Debug)]
@@ -31,84 +22,121 @@ pub struct Before {
     pub work: Work,
 }
 
-/// Where a trace may be cut: the first ACK and the first segment that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    pub ack: usize,
-    pub send: usize,
+/// The samples of rows that are kept no more: all of them, and those of full segments.
+#[derive(Clone, Debug, Default)]
+pub struct Sampled {
+    pub all: Samples,
+    pub full: Samples,
 }
 
-impl Observed {
-    /// The last place at which a trace may be cut, not behind ACK `most`: `snd_una` moves there and at the ACK before it,
-    /// nothing above is SACKed, and what is outstanding was sent once, behind all that was sent again.
-    pub fn last_cut(&self, trace: &Trace, most: usize) -> Option<Cut> {
-        let seen = &self.sequence;
-        (2..most.min(trace.ack_ns.len())).rev().find_map(|ack| {
-            let moves = |ack: usize| seen.last_moved(ack + 1) == Some(ack);
-            if !moves(ack) || !moves(ack - 1) || trace.sacked[ack - 1] > 0 {
-                return None;
-            }
-            let sent = seen.sent_before(ack);
-            let top = sent.checked_sub(1).map(|last| seen.snd_max[last])?;
-            // Where all is acknowledged the last new segment is kept: the next is new beside it.
-            let una = seen.snd_una[ack - 1].min(top - 1);
-            let send = seen.snd_max.partition_point(|&reached| reached <= una);
-            let is_whole = self
-                .stretches
-                .iter()
-                .any(|part| part.first < ack && ack <= part.last);
-            (is_whole && seen.again_within(send, sent).is_empty()).then_some(Cut { ack, send })
-        })
-    }
+/// ACKs that released a segment that tells, and those of them that did so at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    pub all: u64,
+    pub prompt: u64,
+}
 
-    /// What all rows in front of a cut leave behind.
-    pub fn before(&self, trace: &Trace, cut: Cut) -> Option<Before> {
-        let (seen, events, flight) = (&self.sequence, &self.events, &self.flight);
-        let part = self.stretches.iter().rfind(|part| part.first < cut.ack)?;
-        let known = SoFar {
-            trace,
-            seen,
-            rtt: &self.rtt,
-            events,
-            parts: &self.stretches,
-            flight,
-        };
-        let held_back = HeldBack::new(known);
-        let over = events.partition_point(|event| event.first_send < cut.send);
-        let before = trace.before;
-        let mut stretch = Open::new(trace, seen, part, flight, cut.ack);
-        if before.is_none() || part.first > 0 {
-            stretch.was_exhausted = held_back.exhausted[part.first];
+/// Recoveries without a timer that are sure, and those of them that went back to one segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Votes {
+    pub sure: usize,
+    pub restarts: usize,
+}
+
+/// What a stretch begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Begin {
+    Connection,
+    Capture,
+    /// A window of one segment after a loss.
+    Restart,
+    Recovery,
+    /// A recovery that a timeout ended.
+    Lost,
+    Idle,
+}
+
+impl Begin {
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Connection, "connection"),
+        (Self::Capture, "capture"),
+        (Self::Restart, "restart"),
+        (Self::Recovery, "recovery"),
+        (Self::Lost, "lost"),
+        (Self::Idle, "idle"),
+    ];
+}
+
+/// A stretch of which the first rows are kept no more.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    pub begin: Begin,
+    pub growth: Growth,
+    /// The least and the most that was outstanding in it.
+    pub least: i64,
+    pub held: i64,
+    /// As of then: what its slow start grew from and to, if it had ended, and whether avoidance followed.
+    pub has_peak: bool,
+    pub grown_from: i64,
+    pub grown_to: i64,
+    pub has_threshold: bool,
+    /// No data was left when it began.
+    pub was_exhausted: bool,
+}
+
+/// Growth per ACK in segments, less what lies between slow start and avoidance, added up along a stretch.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    pub score: f64,
+    pub best: f64,
+    /// What was outstanding after the last ACK that moved `snd_una`.
+    pub before: Option<i64>,
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self {
+            score: 0.0,
+            best: f64::NEG_INFINITY,
+            before: None,
         }
-        Some(Before {
-            una: seen.snd_una[cut.ack - 1],
-            top: trace.send_offset[cut.send],
-            answer: trace.answer(cut.ack - 1),
-            rtt: before
-                .map(|before| before.rtt.clone())
-                .unwrap_or_default()
-                .with(&self.rtt, cut.ack),
-            told: before
-                .map_or(Told::default(), |before| before.told)
-                .with(trace, seen, cut.ack),
-            votes: before
-                .map_or(Votes::default(), |before| before.votes)
-                .with(&events[..over]),
-            largest: largest_send(trace),
-            loss_events: before.map_or(0, |before| before.loss_events) + losses(&events[..over]),
-            stretch,
-            starving: Starving::until(trace, seen, part, flight, cut.ack),
-            work: Work::until(known, &held_back, cut.ack),
-        })
-    }
-
-    /// Loss events so far, those of rows kept no more included.
-    pub fn loss_events(&self, trace: &Trace) -> u64 {
-        trace.before.map_or(0, |before| before.loss_events) + losses(&self.events)
     }
 }
 
-fn losses(events: &[super::trace::LossEvent]) -> u64 {
-    let lost = events.iter().filter(|event| event.detected_by.is_loss());
-    lost.count() as u64
+/// What `starved` knows of a stretch so far; ACKs by number, -1: one that is kept no more.
+#[derive(Clone, Copy, Debug)]
+pub struct Starving {
+    pub held: i64,
+    /// The last ACK that released a segment, and the last at which the receiver's window may have been the reason.
+    pub released: isize,
+    pub closed: isize,
+    pub is_short: bool,
+    pub was_short: bool,
+}
+
+/// The window as it was last seen at work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// What was outstanding then, and whether that was in a recovery.
+    pub last: Option<(i64, bool)>,
+    pub shown: Shown,
+}
+
+/// The window's upper bound since it was last seen at work.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    pub last: Option<i64>,
+    pub is_at_work: bool,
+    /// ACKs in a row that were answered.
+    pub answers: i64,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self {
+            last: None,
+            is_at_work: true,
+            answers: 0,
+        }
+    }
 }

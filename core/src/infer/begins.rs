@@ -3,15 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::events::Finder;
+use super::finder::Finder;
 use super::trace::LossEvent;
-use crate::recovery::{DetectedBy, LEAST_RTO_NS};
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
-// RFC 6298 section 2: a timer is never set to less than the smoothed round trip, which is no shorter than the least one
-// seen, and starts anew with new data acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a quarter of
-// the least round trip). A tenth less: what a tap and a host's clock leave open.
-threshold!(EXPIRES_SHARE: f64 = 0.9, Share);
 // The mildest reduction takes an eighth of the window (Scalable, YeAH, Illinois): what has fallen by half of that was cut.
 threshold!(CUT_SHARE: f64 = 1.0 / 16.0, Share);
 
@@ -118,23 +114,6 @@ impl Finder<'_> {
             // Cut or overwritten options hide which of the ACKs behind it are duplicates.
             && known == moved + 1
             && !self.is_silent(send)
-    }
-
-    /// Whether nothing had been received for long before a send, and the timer may have expired.
-    pub(super) fn is_silent(&self, send: usize) -> bool {
-        let known = self.seen.acks_before_send[send] as usize;
-        known.checked_sub(1).is_none_or(|last| {
-            (self.trace.send_ns[send] - self.trace.ack_ns[last]) as f64 > self.silence
-                && self.can_expire(send, known)
-        })
-    }
-
-    /// Whether the retransmission timer, started by the last ACK of new data or by the segment itself, may be over.
-    fn can_expire(&self, send: usize, known: usize) -> bool {
-        let now_ns = self.trace.send_ns[send];
-        self.seen.last_moved(known).is_none_or(|moved| {
-            (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
-        }) || now_ns - self.sent_before(send) > LEAST_RTO_NS.get()
     }
 
     /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.

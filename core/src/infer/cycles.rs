@@ -5,8 +5,9 @@
 //! that cycle; so does a timeout within a recovery. The simulator, the recorder's truth and a capture's windows are
 //! counted here, in the order of time.
 
+use super::before::Begin;
 use super::sequence::Sequence;
-use super::stretches::{Begin, Stretch};
+use super::stretches::Stretch;
 use super::trace::LossEvent;
 
 /// From the loss that ends an avoidance (or the beginning) to the next such loss.

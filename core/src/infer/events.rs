@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use super::before::Votes;
 use super::begins::Start;
+use super::finder::Finder;
 use super::restarts::restarts_by_count;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
@@ -51,15 +53,6 @@ pub fn loss_events(
     by_habit(trace, &mut found);
     finder.take_back(&mut found);
     found
-}
-
-pub(super) struct Finder<'a> {
-    pub trace: &'a Trace<'a>,
-    pub seen: &'a Sequence,
-    repeats: &'a [Option<u32>],
-    pub base: i64,
-    pub silence: f64,
-    end_ns: i64,
 }
 
 impl Finder<'_> {
@@ -115,15 +108,6 @@ impl Finder<'_> {
             event
         });
         each.collect()
-    }
-
-    /// Each event with the send at which the next begins.
-    pub(super) fn bounded<'b>(
-        &'b self,
-        found: &'b [LossEvent],
-    ) -> impl Iterator<Item = (&'b LossEvent, usize)> + 'b {
-        let bounds = found.iter().skip(1).map(|event| event.first_send);
-        found.iter().zip(bounds.chain([self.trace.send_ns.len()]))
     }
 
     fn event(&self, start: usize, bound: usize, is_silent: bool) -> LossEvent {
@@ -267,42 +251,6 @@ impl Finder<'_> {
             (self.trace.send_ns[send] - self.trace.ack_ns[ack]) as f64 > self.silence
         })
     }
-
-    /// When the data of a retransmission was last sent before.
-    pub(super) fn sent_before(&self, send: usize) -> i64 {
-        let rank = self
-            .seen
-            .again
-            .partition_point(|&again| (again as usize) < send);
-        let copy = self
-            .repeats
-            .get(rank)
-            .copied()
-            .flatten()
-            .map_or(send, |copy| copy as usize);
-        self.trace.send_ns[copy]
-    }
-
-    /// Whether the retransmission at this place of `again` repeats one not before send `since`.
-    pub(super) fn is_repeated_since(&self, rank: usize, since: usize) -> bool {
-        self.repeats[rank].is_some_and(|copy| copy as usize >= since)
-    }
-
-    /// The ACK that answers a send: the first to move `snd_una`, but not sooner than half a round trip.
-    pub(super) fn answer(&self, send: usize) -> usize {
-        let known = self.seen.acks_before_send[send] as usize;
-        let moved = self.seen.acked_at(known, self.seen.una_at(send) + 1);
-        let soonest_ns = self.trace.send_ns[send] + self.base / 2;
-        moved.max(self.trace.ack_ns.partition_point(|&time| time < soonest_ns))
-    }
-
-    pub(super) fn ack_time(&self, ack: usize) -> i64 {
-        self.trace.ack_ns.get(ack).copied().unwrap_or(self.end_ns)
-    }
-
-    fn send_time(&self, send: usize) -> i64 {
-        self.trace.send_ns.get(send).copied().unwrap_or(self.end_ns)
-    }
 }
 
 fn detected_by(is_silent: bool, dupacks: usize, has_sack: bool, is_last: bool) -> DetectedBy {
@@ -331,13 +279,6 @@ fn by_habit(trace: &Trace, found: &mut [LossEvent]) {
 
 fn is_fast(event: &LossEvent) -> bool {
     matches!(event.detected_by, DetectedBy::DupAck | DetectedBy::Sack)
-}
-
-/// Recoveries without a timer that are sure, and those of them that went back to one segment.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Votes {
-    sure: usize,
-    restarts: usize,
 }
 
 impl Votes {

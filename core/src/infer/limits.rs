@@ -1,5 +1,6 @@
 //! What held a sender back: its congestion window, the receiver's window, its application, or a loss.
 
+use super::before::{Starving, Told};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
@@ -63,13 +64,6 @@ pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, 
         is_clocked[ack] = around.is_clocked();
     }
     (is_clocked, whole.is_clocked())
-}
-
-/// ACKs that released a segment that tells, and those of them that did so at once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
-    all: u64,
-    prompt: u64,
 }
 
 impl Told {
@@ -151,17 +145,6 @@ pub fn starved(trace: &Trace, seen: &Sequence, parts: &[Stretch], flight: &[i64]
         }
     }
     found
-}
-
-/// What `starved` knows of a stretch so far; ACKs by number, -1: one that is kept no more.
-#[derive(Clone, Copy, Debug)]
-pub struct Starving {
-    held: i64,
-    /// The last ACK that released a segment, and the last at which the receiver's window may have been the reason.
-    released: isize,
-    closed: isize,
-    is_short: bool,
-    pub was_short: bool,
 }
 
 impl Starving {

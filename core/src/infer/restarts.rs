@@ -1,6 +1,6 @@
 //! Whether a sender went back to one segment (Tahoe, and everybody after a timeout), by what it sent when it was answered.
 
-use super::events::Finder;
+use super::finder::Finder;
 use crate::threshold::threshold;
 
 // Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
@@ -83,13 +83,6 @@ impl Finder<'_> {
         let edge = rows.map(|ack| self.trace.ack_offset[ack] + self.trace.rwnd[ack]);
         edge.max()
             .is_some_and(|edge| recover + self.trace.smss > edge)
-    }
-
-    /// What was outstanding when all that an ACK released had been sent.
-    pub(super) fn outstanding_after(&self, ack: usize) -> Option<i64> {
-        let sent = *self.seen.sends_before_next_ack.get(ack)? as usize;
-        let top = self.seen.snd_max.get(sent.checked_sub(1)?)?;
-        Some(top - self.seen.snd_una[ack])
     }
 
     /// Whether the first answer released what a window of one segment gives, too little or too much for fast recovery.

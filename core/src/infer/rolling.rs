@@ -3,11 +3,11 @@
 //! Rows are dropped at places where nothing is open (`Observed::last_cut`), so what is said of the last ACK is what the
 //! observer says of all rows until then. In a recovery that lasts for longer than is kept it errs.
 
-use super::before::{Before, Cut};
+use super::before::{Before, Begin};
 use super::columns::{ColumnTable, columns};
+use super::cut::Cut;
 use super::limits::Limit;
 use super::observer::{Observed, observe};
-use super::stretches::Begin;
 use super::trace::Trace;
 use super::windows::UNKNOWN;
 

@@ -1,6 +1,6 @@
 //! Round-trip times from sequence numbers (Karn and Partridge 1987; RFC 6298 section 3).
 
-use super::samples::Samples;
+use super::before::Sampled;
 use super::sequence::Sequence;
 use super::trace::Trace;
 use crate::threshold::threshold;
@@ -80,13 +80,6 @@ impl RoundTrips {
         };
         samples
     }
-}
-
-/// The samples of rows that are kept no more: all of them, and those of full segments.
-#[derive(Clone, Debug, Default)]
-pub struct Sampled {
-    all: Samples,
-    full: Samples,
 }
 
 impl Sampled {

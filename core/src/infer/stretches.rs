@@ -4,6 +4,7 @@
 //! adds one per round trip. Its end (the ssthresh reached, or HyStart's exit) is the change point of that growth, found by
 //! a cumulative sum, so a late ACK or a burst does not move it.
 
+use super::before::{Begin, Growth, Open};
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::recovery::LEAST_RTO_NS;
@@ -15,30 +16,6 @@ threshold!(PER_ACK: f64 = 0.5, Segments);
 threshold!(PER_SEGMENT: f64 = 0.25, Segments);
 // A flight this much below where slow start ended is not avoidance: the data ran out.
 threshold!(FALL: f64 = 0.2, Share);
-
-/// What a stretch begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Begin {
-    Connection,
-    Capture,
-    /// A window of one segment after a loss.
-    Restart,
-    Recovery,
-    /// A recovery that a timeout ended.
-    Lost,
-    Idle,
-}
-
-impl Begin {
-    pub const ALL: [(Self, &'static str); 6] = [
-        (Self::Connection, "connection"),
-        (Self::Capture, "capture"),
-        (Self::Restart, "restart"),
-        (Self::Recovery, "recovery"),
-        (Self::Lost, "lost"),
-        (Self::Idle, "idle"),
-    ];
-}
 
 /// The ACKs between two things that set the window back: from `begin` to the next loss event, idle time or the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,23 +96,6 @@ pub fn stretches(
         found.push(part);
     }
     found
-}
-
-/// A stretch of which the first rows are kept no more.
-#[derive(Clone, Copy, Debug)]
-pub struct Open {
-    pub begin: Begin,
-    growth: Growth,
-    /// The least and the most that was outstanding in it.
-    least: i64,
-    pub held: i64,
-    /// As of then: what its slow start grew from and to, if it had ended, and whether avoidance followed.
-    has_peak: bool,
-    grown_from: i64,
-    grown_to: i64,
-    has_threshold: bool,
-    /// No data was left when it began.
-    pub was_exhausted: bool,
 }
 
 impl Open {
@@ -259,25 +219,6 @@ fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = u
             let first = trace.ack_ns.partition_point(|&time| time <= resumes);
             (std::mem::replace(&mut resumed, first) != first).then_some(first)
         })
-}
-
-/// Growth per ACK in segments, less what lies between slow start and avoidance, added up along a stretch.
-#[derive(Clone, Copy, Debug)]
-struct Growth {
-    score: f64,
-    best: f64,
-    /// What was outstanding after the last ACK that moved `snd_una`.
-    before: Option<i64>,
-}
-
-impl Default for Growth {
-    fn default() -> Self {
-        Self {
-            score: 0.0,
-            best: f64::NEG_INFINITY,
-            before: None,
-        }
-    }
 }
 
 impl Growth {

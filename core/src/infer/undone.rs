@@ -1,6 +1,6 @@
 //! Timeouts that a sender took back when it learnt that nothing was lost (F-RTO, RFC 5682; Eifel, RFC 4015).
 
-use super::events::Finder;
+use super::finder::Finder;
 use super::restarts::AFTER_RESTART;
 use super::trace::LossEvent;
 use crate::recovery::DetectedBy;

@@ -4,10 +4,11 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
+use super::before::{Begin, Shown, Work};
 use super::columns::{ColumnTable, columns};
 use super::held_back::{HeldBack, SoFar};
 use super::limits::Limit;
-use super::stretches::{Begin, Stretch};
+use super::stretches::Stretch;
 use super::trace::Trace;
 use crate::threshold::threshold;
 
@@ -88,14 +89,6 @@ impl Windows {
     }
 }
 
-/// The window as it was last seen at work.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Work {
-    /// What was outstanding then, and whether that was in a recovery.
-    last: Option<(i64, bool)>,
-    shown: Shown,
-}
-
 impl Work {
     fn new(trace: &Trace) -> Self {
         trace.before.map_or(Self::default(), |before| before.work)
@@ -134,25 +127,6 @@ impl Work {
             self.shown.last = None;
         }
         (cwnd, high)
-    }
-}
-
-/// The window's upper bound since it was last seen at work.
-#[derive(Clone, Copy, Debug)]
-struct Shown {
-    last: Option<i64>,
-    is_at_work: bool,
-    /// ACKs in a row that were answered.
-    answers: i64,
-}
-
-impl Default for Shown {
-    fn default() -> Self {
-        Self {
-            last: None,
-            is_at_work: true,
-            answers: 0,
-        }
     }
 }
 

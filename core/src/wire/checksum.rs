@@ -4,36 +4,11 @@
 //! sender with offload they are wrong, or hold the pseudo-header's sum, because the card fills them in behind the tap:
 //! which of the two it is, only a flow's other segments tell.
 
-use super::TcpFlags;
+use super::segment::{Checked, TcpFlags};
 
 const TCP: u16 = 6;
 /// Where the TCP header holds its checksum.
 const PLACE: usize = 16;
-
-/// What the checksums of a captured segment tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Checked {
-    /// Not filled in, or nothing of them was captured.
-    #[default]
-    Unknown,
-    /// The IPv4 header's is right; the segment's cannot be told, or was not looked at.
-    Header,
-    /// The segment's is right.
-    Whole,
-    WrongHeader,
-    WrongSegment,
-}
-
-impl Checked {
-    /// How many there are.
-    pub const KINDS: usize = 5;
-
-    #[inline]
-    pub fn is_wrong(self) -> bool {
-        matches!(self, Self::WrongHeader | Self::WrongSegment)
-    }
-}
 
 /// Segments of which the sum costs no more than decoding: an ACK, a SYN, with all their options and some data.
 const SHORT: usize = 128;

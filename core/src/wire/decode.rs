@@ -6,28 +6,8 @@ use super::bytes::Bytes;
 use super::checksum::Checker;
 use super::fragments::Fragments;
 use super::network::Target;
+use super::undecoded::Undecoded;
 use super::{Plain, Segment, link, network};
-
-/// Why a packet gave no segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undecoded {
-    /// No IP is looked for in this link type (see `link_type_name`).
-    LinkType(u16),
-    /// ARP, LLC and the like.
-    NotIp,
-    /// UDP, ICMP and the like.
-    NotTcp,
-    /// A piece of an IP datagram; the segment comes with the last piece.
-    Fragment,
-    /// The snapshot length cut a header.
-    Cut,
-    /// A header contradicts itself or the packet's length.
-    Malformed,
-    /// ESP, or a protected 802.11 frame.
-    Encrypted,
-    /// More tunnels within tunnels than are followed.
-    Nested,
-}
 
 /// Packets by what became of them; `segments` and the causes add up to `packets`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,16 +13,17 @@ mod segment;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod undecoded;
 
 /// LINKTYPE_ETHERNET.
 pub const ETHERNET: u16 = 1;
 /// LINKTYPE_RAW: IPv4 or IPv6 without a link layer.
 pub const RAW: u16 = 101;
 
-pub use checksum::Checked;
 pub use datagram::Datagram;
-pub use decode::{DecodeCounts, Decoder, Undecoded, decode};
+pub use decode::{DecodeCounts, Decoder, decode};
 pub use encode::{Unencodable, encode};
 pub use link::link_type_name;
 pub use plain::Plain;
-pub use segment::{Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
+pub use segment::{Checked, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
+pub use undecoded::Undecoded;

@@ -2,8 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::Checked;
-
 /// An address and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
@@ -48,6 +46,31 @@ pub struct SackBlocks {
 impl SackBlocks {
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.edges[..usize::from(self.count)]
+    }
+}
+
+/// What the checksums of a captured segment tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Checked {
+    /// Not filled in, or nothing of them was captured.
+    #[default]
+    Unknown,
+    /// The IPv4 header's is right; the segment's cannot be told, or was not looked at.
+    Header,
+    /// The segment's is right.
+    Whole,
+    WrongHeader,
+    WrongSegment,
+}
+
+impl Checked {
+    /// How many there are.
+    pub const KINDS: usize = 5;
+
+    #[inline]
+    pub fn is_wrong(self) -> bool {
+        matches!(self, Self::WrongHeader | Self::WrongSegment)
     }
 }
 

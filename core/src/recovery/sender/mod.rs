@@ -5,42 +5,27 @@
 //! changes nothing, `next_send` asks and tells. What differs between Tahoe, Reno,
 //! NewReno, SACK and FACK stands in `fast.rs`; the timer in `rto.rs`; growth and reduction in `congestion`.
 
+mod arriving;
 mod delivering;
 mod duplicates;
 mod next;
+mod options;
 mod pacer;
+mod reducing;
 mod tail;
 mod undo;
 
 use std::collections::VecDeque;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{BoardCounts, DeliveryStamp, DetectedBy, Prr, Rack, Rto, Scoreboard};
-use crate::congestion::{Ack, Control, Loss, State};
+use super::{BoardCounts, DeliveryStamp, Prr, Rack, Rto, Scoreboard};
+use crate::congestion::{Control, State};
 use delivering::Delivering;
+pub use options::{Options, Recovery};
 use pacer::Pacer;
+pub use reducing::Reduction;
 pub use tail::Expired;
 use tail::Tail;
 use undo::{Before, Frto};
-
-/// What happens after the third duplicate ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum Recovery {
-    /// Slow start from one segment, everything above the ACK sent again.
-    Tahoe,
-    /// RFC 5681 section 3.2.
-    Reno,
-    /// RFC 6582.
-    NewReno,
-    /// RFC 6675.
-    Sack,
-    /// Mathis and Mahdavi 1996.
-    Fack,
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
@@ -51,15 +36,6 @@ pub enum Phase {
     Recovery,
     /// After a timeout or Tahoe's return, until everything outstanding then is acknowledged.
     Loss,
-}
-
-/// A reduction, for whoever keeps books; `ssthresh_after` is the one before where the timer backs off.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reduction {
-    pub detected_by: DetectedBy,
-    pub offset: u64,
-    pub cwnd_before: f64,
-    pub ssthresh_after: f64,
 }
 
 /// An ACK as it arrives, in unwrapped offsets.
@@ -92,28 +68,6 @@ pub struct Outgoing {
     pub start: u64,
     pub end: u64,
     pub is_retransmission: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Differs: as Linux 6 where it is not as the documents. It counts PRR from cwnd, the ACK that ends a recovery opens
-    /// the window, and a needless reduction is taken back.
-    pub is_linux: bool,
-    pub recovery: Recovery,
-    pub smss: u64,
-    /// Bytes.
-    pub initial_window: u64,
-    pub limited_transmit: bool,
-    /// RFC 6582 section 4: only the first partial ACK restarts the timer, so many losses end in a timeout.
-    pub is_impatient: bool,
-    /// RFC 9937, with SACK: cwnd follows the ACKs down to ssthresh instead of jumping there.
-    pub has_prr: bool,
-    /// RFC 8985, with SACK: losses are found by time, and the end of a flight is probed.
-    pub has_rack: bool,
-    /// RFC 5681 section 4.1.
-    pub restarts_after_idle: bool,
-    /// Bytes the sender never exceeds, whatever cwnd says.
-    pub max_window: u64,
 }
 
 /// When a range was last sent, for round-trip samples.
@@ -265,285 +219,6 @@ impl Sender {
         (self.state.cwnd as u64).min(self.options.max_window)
     }
 
-    /// An ACK has come.
-    pub fn on_ack(&mut self, now_ns: i64, arrived: &Arrived<'_>) {
-        if arrived.ack > self.snd_max || arrived.ack < self.snd_una {
-            return;
-        }
-        let (flight_size, pipe) = (self.flight_size(), self.pipe());
-        let opens_window = arrived.window != self.rwnd;
-        self.rwnd = arrived.window;
-        let newly_acked = arrived.ack - self.snd_una;
-        let sacked_before = self.board.sacked_bytes();
-        let lost_before = self.board.declared_lost();
-        let has_board = self.has_pipe();
-        let unheard = if has_board {
-            newly_acked
-        } else {
-            self.take_counted(newly_acked)
-        };
-        let has_original = self.hear_of_arrivals(now_ns, arrived, newly_acked - unheard);
-        let newly_sacked = self.board.update(arrived.ack, self.snd_max, arrived.blocks);
-        let rtt_ns = self.take_sample(now_ns, arrived);
-        let ack = Ack {
-            now_ns,
-            newly_acked: newly_acked as f64,
-            newly_sacked: newly_sacked as f64,
-            rtt_ns,
-            srtt_ns: self.rto.srtt_ns(),
-            flight_size: pipe as f64,
-            snd_una: arrived.ack,
-            snd_nxt: self.snd_nxt.max(arrived.ack),
-            is_cwnd_limited: self.state.is_used(flight_size as f64),
-        };
-        self.control.on_arrival(&mut self.state, &ack);
-        // DeliveredData (RFC 9937 section 5): what the ACK covers had partly been delivered when it was SACKed.
-        let sacked_now = self.board.sacked_bytes();
-        let mut delivered = (unheard + sacked_now)
-            .saturating_sub(sacked_before)
-            .max(newly_sacked);
-        if newly_acked > 0 {
-            self.snd_una = arrived.ack;
-            self.snd_nxt = self.snd_nxt.max(arrived.ack);
-        }
-        self.reconsider(now_ns, arrived, newly_acked, has_original);
-        if newly_acked > 0 {
-            let counted = if self.options.is_linux {
-                delivered
-            } else {
-                newly_acked
-            };
-            let newly_acked = counted as f64;
-            self.on_new_ack(now_ns, &Ack { newly_acked, ..ack });
-        }
-        let is_dup = if self.has_pipe() && newly_sacked > 0 {
-            // RFC 6675 section 2: also when it moves the cumulative point.
-            true
-        } else {
-            // RFC 5681 section 2.
-            newly_acked == 0 && flight_size > 0 && arrived.blocks.is_empty() && !opens_window
-        };
-        if is_dup {
-            self.on_dup_ack(now_ns);
-        }
-        self.follow_frto(newly_acked, is_dup);
-        let is_arrival = is_dup && !has_board && self.count_duplicate();
-        if is_arrival {
-            delivered += self.options.smss;
-        }
-        if newly_acked > 0 && self.phase != Phase::Recovery {
-            self.by_duplicates = 0;
-        }
-        if self.rack.is_some() {
-            let has_dsack = arrived.dsack().is_some();
-            if let Some(rack) = self.rack.as_mut().filter(|_| has_dsack) {
-                // RFC 8985 section 6.2 step 4.
-                rack.on_dsack(arrived.ack, self.snd_nxt);
-            }
-            self.hear_of_probe(now_ns, arrived, newly_acked, has_dsack);
-            self.detect_losses(now_ns);
-            self.recover_what_rack_found(now_ns);
-            if newly_acked > 0 {
-                self.schedule_probe(now_ns);
-            }
-        } else {
-            self.check_sack_recovery(now_ns, newly_sacked);
-        }
-        let finds_hole = self.recovers_by_duplicates() && self.due.is_some();
-        let has_lost = finds_hole || self.board.declared_lost() > lost_before;
-        self.reduce_in_proportion(delivered, newly_acked > 0 && !has_lost);
-        self.tell_delivery(now_ns, newly_acked, is_arrival, pipe);
-    }
-
-    /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent. `counted`: of the bytes
-    /// acknowledged, those that duplicate ACKs had told of. True: some of it was sent once, before the last reduction.
-    fn hear_of_arrivals(&mut self, now_ns: i64, arrived: &Arrived<'_>, mut counted: u64) -> bool {
-        self.sacked_sent_ns = None;
-        if self.rack.is_none() && self.delivery.is_none() && !self.options.is_linux {
-            return false;
-        }
-        if let Some(rack) = &mut self.rack {
-            rack.begin_ack();
-        }
-        let (snd_una, recover) = (self.snd_una, self.recover);
-        let (mut has_original, mut has_again) = (false, false);
-        let mut hear = |start: u64, end: u64| {
-            let first = self.sent.partition_point(|sent| sent.end <= start);
-            let segments = self.sent.iter().skip(first);
-            let mut from = start;
-            for sent in segments.take_while(|sent| sent.end <= end) {
-                if let Some(rack) = &mut self.rack {
-                    rack.on_delivered(now_ns, sent.at_ns, sent.end, sent.is_retransmitted);
-                }
-                if let Some(delivery) = &mut self.delivery {
-                    let bytes = sent.end - from;
-                    let heard = if from == snd_una {
-                        0
-                    } else {
-                        counted.min(bytes)
-                    };
-                    counted -= heard;
-                    delivery.on_delivered(now_ns, bytes - heard, sent);
-                }
-                has_original |= sent.end <= recover && !sent.is_retransmitted;
-                has_again |= sent.is_retransmitted;
-                if sent.end > arrived.ack && !sent.is_retransmitted {
-                    self.sacked_sent_ns = self.sacked_sent_ns.max(Some(sent.at_ns));
-                }
-                from = sent.end;
-            }
-        };
-        for &(start, end) in arrived.blocks.iter().chain([&(self.snd_una, arrived.ack)]) {
-            // Only what was not SACKed before: the rest arrived earlier.
-            let (mut at, end) = (start.max(self.snd_una), end.min(self.snd_max));
-            while at < end {
-                let (hole, next) = self.board.hole_from(at);
-                hear(hole, next.min(end));
-                at = next;
-            }
-        }
-        // Without SACK what lies behind a segment sent again may have come before it, and says nothing.
-        has_original && (self.has_pipe() || !has_again)
-    }
-
-    /// Reads the clock off the newest segment acknowledged; Karn: not off one sent twice, unless timestamps tell.
-    fn take_sample(&mut self, now_ns: i64, arrived: &Arrived<'_>) -> Option<i64> {
-        let mut newest: Option<Sent> = None;
-        let mut fills_hole = false;
-        while let Some(sent) = self.sent.front().filter(|sent| sent.end <= arrived.ack) {
-            fills_hole |= sent.is_retransmitted;
-            newest = Some(*sent);
-            self.sent.pop_front();
-        }
-        let of_sacked = self.sacked_sent_ns.filter(|_| self.options.is_linux);
-        let sample = match newest {
-            // Linux: what is SACKed came without waiting, at a hole too.
-            _ if of_sacked.is_some() => of_sacked.map(|at_ns| now_ns - at_ns),
-            // What came in behind a hole has waited at the receiver until the hole was filled: no round trip.
-            Some(sent) if !(sent.is_retransmitted || fills_hole) => Some(now_ns - sent.at_ns),
-            Some(_) if self.options.is_linux => arrived
-                .echo_rtt_ns
-                .map(|rtt_ns| undo::in_ticks(now_ns, rtt_ns)),
-            Some(_) => arrived.echo_rtt_ns,
-            None => None,
-        };
-        if let Some(rtt_ns) = sample {
-            self.rto.on_sample(rtt_ns);
-            self.rto.on_acked(arrived.ack, self.snd_nxt);
-            if let Some(rack) = &mut self.rack {
-                rack.on_sample(rtt_ns);
-            }
-            self.control.on_rtt(now_ns, rtt_ns);
-        }
-        sample
-    }
-
-    /// RFC 6298 (5.2) and (5.3).
-    pub(super) fn restart_timer(&mut self, now_ns: i64) {
-        self.rto_at_ns = (self.snd_una < self.snd_max).then(|| now_ns + self.rto.timeout_ns());
-    }
-
-    pub(super) fn loss(&self, now_ns: i64) -> Loss {
-        Loss {
-            now_ns,
-            flight_size: (self.snd_nxt - self.snd_una - self.sent_beyond()) as f64,
-            snd_nxt: self.snd_nxt,
-        }
-    }
-
-    /// RFC 5681 section 3.2 (2): what limited transmit has sent is no part of FlightSize.
-    fn sent_beyond(&self) -> u64 {
-        if self.phase == Phase::Disorder {
-            self.snd_nxt.saturating_sub(self.limited_from)
-        } else {
-            0
-        }
-    }
-
-    /// Asks the control for ssthresh; RFC 5681 equation (4): at least 2 SMSS.
-    pub(super) fn reduce(&mut self, now_ns: i64, detected_by: DetectedBy) {
-        self.remember();
-        let cwnd_before = self.state.cwnd;
-        let loss = self.loss(now_ns);
-        if detected_by == DetectedBy::Rto {
-            self.control.on_timeout(&mut self.state, &loss);
-        } else {
-            self.control.on_loss(&mut self.state, &loss);
-        }
-        self.state.ssthresh = self.state.ssthresh.max(2.0 * self.state.smss);
-        self.book(detected_by, cwnd_before);
-    }
-
-    fn book(&mut self, detected_by: DetectedBy, cwnd_before: f64) {
-        self.reductions.push(Reduction {
-            detected_by,
-            offset: self.snd_una,
-            cwnd_before,
-            ssthresh_after: self.state.ssthresh,
-        });
-    }
-
-    /// The timer has expired, or a capture shows that it has (RFC 6298 (5.4) to (5.7), RFC 5681 section 3.1).
-    pub fn on_timeout(&mut self, now_ns: i64) {
-        self.rto.back_off();
-        if self.snd_una == self.snd_max {
-            // Nothing outstanding: the receiver's window is closed and is probed (RFC 9293 section 3.8.6.1).
-            self.probes = self.written > self.snd_una;
-            self.rto_at_ns = self.probes.then(|| now_ns + self.rto.timeout_ns());
-            return;
-        }
-        if self.reduces_at_timeout() {
-            self.reduce(now_ns, DetectedBy::Rto);
-        } else {
-            self.book(DetectedBy::Rto, self.state.cwnd);
-        }
-        self.begin_frto();
-        self.state.cwnd = self.state.smss;
-        self.phase = Phase::Loss;
-        self.recover = self.snd_max;
-        self.dupacks = 0;
-        self.note_lost(self.flight_size());
-        self.by_duplicates = 0;
-        self.due = None;
-        self.prr = None;
-        self.limited_transmit = 0;
-        if self.has_pipe() {
-            self.board.mark_all_lost(self.snd_una, self.snd_max);
-            self.spare_the_recent(now_ns);
-            // RFC 6298 (5.4): the earliest segment, whatever is still counted as under way.
-            self.due = self.board.next_lost();
-            if self.options.is_linux {
-                // What was spared is on its way: one segment more.
-                self.set_cwnd((self.pipe() + self.options.smss) as f64);
-            }
-        } else {
-            // Everything is sent again from the ACK on.
-            self.snd_nxt = self.snd_una;
-        }
-        self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
-    }
-
-    /// RFC 5681 equation (4) is not applied again to a segment retransmitted by the timer before. Linux: nor within the
-    /// window of a recovery, but again once the timer's retransmission was acknowledged.
-    fn reduces_at_timeout(&self) -> bool {
-        match self.phase {
-            Phase::Open | Phase::Disorder => true,
-            Phase::Recovery | Phase::Loss if self.options.is_linux => {
-                self.snd_una >= self.recover
-                    || (self.phase == Phase::Loss && self.timed_out_at != Some(self.snd_una))
-            }
-            Phase::Recovery => true,
-            Phase::Loss => self.snd_una > self.recover || self.rto_first_for(self.snd_una),
-        }
-    }
-
-    /// Whether the segment at `offset` has not been retransmitted yet.
-    fn rto_first_for(&self, offset: u64) -> bool {
-        self.sent
-            .front()
-            .is_none_or(|sent| sent.end <= offset || !sent.is_retransmitted)
-    }
-
     /// The application has written up to `written`.
     pub fn on_write(&mut self, now_ns: i64, written: u64) {
         let idle_ns = now_ns.saturating_sub(self.last_sent_ns);
@@ -575,15 +250,15 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.is_closing && self.snd_una == self.written
     }
-
-    /// Whether recovery is by a pipe.
-    pub(super) fn has_pipe(&self) -> bool {
-        matches!(self.options.recovery, Recovery::Sack | Recovery::Fack)
-    }
 }
 
 /// What it knows, for whoever keeps books.
 impl Sender {
+    /// Whether recovery is by a pipe.
+    pub(super) fn has_pipe(&self) -> bool {
+        matches!(self.options.recovery, Recovery::Sack | Recovery::Fack)
+    }
+
     pub fn options(&self) -> &Options {
         &self.options
     }
