@@ -182,11 +182,9 @@ class Capture:
 
         return pd.DataFrame(self.columns)
 
-    def connection_rows(self, first: int, count: int) -> pd.DataFrame:
-        """So many rows of `connections` from row `first` on, without keeping them."""
-        import pandas as pd
-
-        return pd.DataFrame(self._core.connection_columns(first, count))
+    def connection_columns(self, first: int, count: int) -> dict[str, Any]:
+        """So many rows of `connections` from row `first` on as columns, without keeping them."""
+        return self._core.connection_columns(first, count)
 
     def accepted(self, expression: str) -> list[int]:
         """Ids of the connections for which an expression over the table's columns holds: `port==443 and bytes>1e6`."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SHARED, shared
+from tests.conftest import ROOT, SHARED, shared
 
 MANIFEST = SHARED / "captures" / "public" / "malformed" / "MANIFEST.csv"
 FILES = [row["file"] for row in csv.DictReader(MANIFEST.open())] if MANIFEST.exists() else ["MANIFEST.csv"]
@@ -128,7 +128,7 @@ def test_text_file_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_unreadable_file_among_others_does_not_hide_them(tmp_path: Path) -> None:
-    good = shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap")
+    good = ROOT / "captures" / "short_reno.pcap.gz"
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(os.urandom(4) + b"\0" * 100)
     command = [sys.executable, "-m", "tcptrace_lab", "analyze", "--json", str(good), str(bad)]

@@ -28,6 +28,7 @@ import codecs
 import os
 import sys
 import time
+from types import SimpleNamespace
 
 from tcptrace_lab import _core
 from tcptrace_lab.commands.inputs import HELP, captures, note_truncated
@@ -35,10 +36,8 @@ from tcptrace_lab.errors import LabError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, BinaryIO, TextIO
-
-    import pandas as pd
 
     from tcptrace_lab.capture import Capture
 
@@ -164,17 +163,15 @@ def _followed(file: str) -> Capture:
         return Capture(_core.read_path(file, None, progress.tell))
 
 
-def _tables(capture: Capture, expression: str | None) -> Iterator[pd.DataFrame]:
-    """The connections chosen, so many at a time."""
-    accepted = None if expression is None else capture.accepted(expression)
+def _columns(capture: Capture) -> Iterator[dict[str, Any]]:
+    """The connections, so many at a time."""
     for first in range(0, max(len(capture), 1), ROWS):
-        table = capture.connection_rows(first, ROWS)
-        if accepted is not None:
-            table = table[table["id"].isin(accepted)]
-        yield table
+        yield capture.connection_columns(first, ROWS)
 
 
 def _write(files: list[str], expression: str | None, output: str) -> int:
+    import pandas as pd
+
     from tcptrace_lab.tables import appending
 
     with appending(output) as write:
@@ -182,9 +179,10 @@ def _write(files: list[str], expression: str | None, output: str) -> int:
         def read(file: str) -> None:
             capture = _followed(file)
             note_truncated(capture)
-            for table in _tables(capture, expression):
-                table.insert(0, "file", capture.name)
-                write(table)
+            accepted = None if expression is None else capture.accepted(expression)
+            for columns in _columns(capture):
+                table = pd.DataFrame({"file": capture.name} | columns)
+                write(table if accepted is None else table[table["id"].isin(accepted)])
 
         return _each(files, read)
 
@@ -201,12 +199,14 @@ def _as_table(files: list[str], arguments: argparse.Namespace) -> int:
 
         def read(file: str) -> None:
             capture = _followed(file)
-            chosen = len(capture) if arguments.filter is None else len(capture.accepted(arguments.filter))
-            _show_head(console, capture, chosen)
-            for number, table in enumerate(_tables(capture, arguments.filter)):
-                if not table.empty:
-                    view = connections_view(table, console.width, utc=arguments.utc)
-                    view.show_header = number == 0
+            accepted = None if arguments.filter is None else set(capture.accepted(arguments.filter))
+            _show_head(console, capture, len(capture) if accepted is None else len(accepted))
+            show_header = True
+            for columns in _columns(capture):
+                rows = [row for row in rows_of(columns) if accepted is None or row.id in accepted]
+                if rows:
+                    view = connections_view(rows, console.width, utc=arguments.utc)
+                    view.show_header, show_header = show_header, False
                     console.print(view)
 
         return _each(files, read)
@@ -240,11 +240,17 @@ COLUMNS: tuple[tuple[str, int], ...] = (
 TEXT = ("start", "client", "server", "end", "tap")
 
 
-def connections_view(table: pd.DataFrame, width: int, *, utc: bool = False) -> Any:
-    """A connections table as people read it, in so many characters; start times in UTC or in the local time."""
+def rows_of(columns: dict[str, Any]) -> Iterator[SimpleNamespace]:
+    """A table's rows, without pandas: it takes longer to import than most captures to read."""
+    for values in zip(*columns.values(), strict=True):
+        yield SimpleNamespace(**dict(zip(columns, values, strict=True)))
+
+
+def connections_view(connections: Iterable[Any], width: int, *, utc: bool = False) -> Any:
+    """Rows of the connections table as people read them, in so many characters; start times in UTC or local time."""
     from rich.table import Table
 
-    rows = [_cells(row, utc=utc) for row in table.itertuples()]
+    rows = [_cells(row, utc=utc) for row in connections]
     wide = [max([len(name), *(len(row[place]) for row in rows)]) for place, (name, _) in enumerate(COLUMNS)]
     kept = list(range(len(COLUMNS)))
     gap = 2 if sum(wide) + 2 * len(wide) <= width else 1

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         print()
     elif not arguments.lines:
         console.print(f"{arguments.interface}: {capture.packets} packets, {len(capture)} TCP connections")
-        console.print(connections_view(capture.connections, console.width))
+        console.print(connections_view(capture.connections.itertuples(), console.width))
     return 0
 
 

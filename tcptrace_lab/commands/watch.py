@@ -141,7 +141,7 @@ def _conclude(arguments: argparse.Namespace, watch: Watch, again: str | None, *,
     if not is_json:
         console = terminal.console(width=150)
         console.print(f"{watch.name}: {capture.packets} packets, {len(capture)} TCP connections")
-        console.print(connections_view(capture.connections, console.width))
+        console.print(connections_view(capture.connections.itertuples(), console.width))
     if arguments.no_verdicts or (again is not None and not whole):
         return
     judged = read(again) if again is not None else capture
