@@ -96,11 +96,12 @@ class _Parser(argparse.ArgumentParser):
     def _get_formatter(self) -> argparse.HelpFormatter:
         # Asked for with every argument. Left to itself it imports shutil, and with it all compression modules, for the
         # width of the terminal.
+        given = os.environ.get("COLUMNS", "")
         try:
-            width = os.get_terminal_size().columns - 2
+            columns = int(given) if given.isdigit() and int(given) > 0 else os.get_terminal_size().columns
         except OSError:
-            width = 98
-        return self.formatter_class(prog=self.prog, width=max(width, 40))  # type: ignore[call-arg]
+            columns = 100
+        return self.formatter_class(prog=self.prog, width=max(columns - 2, 40))  # type: ignore[call-arg]
 
     def error(self, message: str) -> None:  # type: ignore[override]
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")

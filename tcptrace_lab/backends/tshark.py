@@ -7,7 +7,6 @@ Packets whose checksum is wrong are followed: its fields do not tell a sum that 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import IO, Any
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import CaptureError
+from tcptrace_lab.programs import program
 
 # Field of tshark -> what becomes of it. Every field may occur several times in a packet (tunnels, SACK blocks).
 FIELDS = (
@@ -269,7 +269,7 @@ def _tshark(path: str, name: str) -> Iterator[_Lines]:
 
 def executable() -> str:
     """The tshark to run."""
-    found = shutil.which("tshark")
+    found = program("tshark")
     if found is None:
         raise CaptureError("tshark is not installed (apt install tshark); backend native reads pcap and pcapng without")
     return found

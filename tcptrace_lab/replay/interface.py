@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.testbed import requirements
+from tcptrace_lab.programs import program
 
 # Every header with its options; the payload is never looked at.
 SNAPLEN = 192
@@ -22,22 +22,22 @@ GRACE_S = 2.0
 def capturing(interface: str, *, bpf: str) -> Iterator[str]:
     """The path from which an interface's packets can be read while the block lasts."""
     check_interface(interface)
-    with subprocess.Popen(command(interface, bpf), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
-        assert program.stdout is not None
+    with subprocess.Popen(command(interface, bpf), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listener:
+        assert listener.stdout is not None
         try:
-            yield f"/dev/fd/{program.stdout.fileno()}"
+            yield f"/dev/fd/{listener.stdout.fileno()}"
         except LabError as error:
             # The stream ended before it began: its maker says why.
-            program.terminate()
-            told = program.communicate()[1].decode(errors="replace").strip().splitlines()
+            listener.terminate()
+            told = listener.communicate()[1].decode(errors="replace").strip().splitlines()
             raise LabError(f"{interface}: {told[-1] if told else error}") from error
         finally:
-            if program.poll() is None:
-                program.send_signal(signal.SIGINT)
+            if listener.poll() is None:
+                listener.send_signal(signal.SIGINT)
                 try:
-                    program.wait(GRACE_S)
+                    listener.wait(GRACE_S)
                 except subprocess.TimeoutExpired:
-                    program.kill()
+                    listener.kill()
 
 
 def check_interface(interface: str) -> None:
@@ -48,10 +48,10 @@ def check_interface(interface: str) -> None:
 
 def command(interface: str, bpf: str) -> list[str]:
     """The program that writes the interface's packets to its standard output as they come."""
-    tcpdump = requirements.program("tcpdump")
+    tcpdump = program("tcpdump")
     if tcpdump:
         return [tcpdump, "-i", interface, "-n", "-U", "-s", str(SNAPLEN), "--immediate-mode", "-w", "-", bpf]
-    dumpcap = requirements.program("dumpcap")
+    dumpcap = program("dumpcap")
     if dumpcap:
         return [dumpcap, "-q", "-i", interface, "-s", str(SNAPLEN), "-P", "-w", "-", "-f", bpf]
     raise LabError("neither tcpdump nor dumpcap is installed (apt-get install tcpdump)")

@@ -17,9 +17,9 @@ import numpy as np
 
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.programs import program
 from tcptrace_lab.replay.interface import check_interface
 from tcptrace_lab.replay.open_loop import file_of
-from tcptrace_lab.testbed import requirements
 
 SENDERS = ("tcpreplay", "scapy")
 # Ethernet's type of an IPv4 and of an IPv6 packet.
@@ -120,9 +120,9 @@ def has_default_route(interface: str) -> bool:
 def _sender(wanted: str | None) -> str:
     if wanted is not None and wanted not in SENDERS:
         raise LabError(f"--sender {wanted}: must be one of {', '.join(SENDERS)}")
-    if wanted == "tcpreplay" and requirements.program("tcpreplay") is None:
+    if wanted == "tcpreplay" and program("tcpreplay") is None:
         raise LabError("tcpreplay is not installed (apt-get install tcpreplay); --sender scapy needs nothing more")
-    return wanted or ("tcpreplay" if requirements.program("tcpreplay") else "scapy")
+    return wanted or ("tcpreplay" if program("tcpreplay") else "scapy")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -223,8 +223,8 @@ def _with_tcpreplay(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: 
             whole, part = divmod(time_s, 1.0)
             writer.write_packet(frame, sec=int(whole), usec=int(part * 1e9))
         writer.close()
-        program = requirements.program("tcpreplay") or "tcpreplay"
-        command = [program, "-i", chosen.interface, "--multiplier", str(speed), file]
+        tcpreplay = program("tcpreplay") or "tcpreplay"
+        command = [tcpreplay, "-i", chosen.interface, "--multiplier", str(speed), file]
         begun_s = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         took_s = time.perf_counter() - begun_s

@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import IO, Any
 
 from tcptrace_lab.errors import LabError
-from tcptrace_lab.testbed.requirements import NEW_USER, is_root, program
+from tcptrace_lab.programs import program
+from tcptrace_lab.testbed.requirements import NEW_USER, is_root
 
 ENDPOINT = Path(__file__).with_name("endpoint.py")
 DEVICE = "tun0"

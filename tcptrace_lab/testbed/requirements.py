@@ -7,12 +7,12 @@ had but tracefs, whose place TCP_INFO takes.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.programs import program
 
 # Program and the Debian package that brings it.
 PROGRAMS = {"ip": "iproute2", "tcpdump": "tcpdump", "unshare": "util-linux", "nsenter": "util-linux"}
@@ -22,13 +22,6 @@ PROGRAMS_OF_USERS = {name: package for name, package in PROGRAMS.items() if name
 CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13}
 # unshare(1): a user namespace in which the caller is root.
 NEW_USER = ("--user", "--map-root-user")
-# The system's own folders: what is run as root is looked for there before the search path of whoever called.
-SYSTEM_PATHS = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin"
-
-
-def program(name: str) -> str | None:
-    """Where a program lies."""
-    return shutil.which(name, path=f"{SYSTEM_PATHS}:{os.environ.get('PATH', os.defpath)}")
 
 
 def capabilities() -> int:

@@ -11,12 +11,13 @@ from typing import Any
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.programs import program
 from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.testbed import kernel_truth
 from tcptrace_lab.testbed.kernel import ADDRESSES, Settings
 from tcptrace_lab.testbed.namespaces import Namespace, Program
 from tcptrace_lab.testbed.realtime import RealTime
-from tcptrace_lab.testbed.requirements import is_root, program
+from tcptrace_lab.testbed.requirements import is_root
 
 # After the last write: what is still queued or lost is delivered in this time, or the connection is left as it is.
 DRAIN_S = 20.0
