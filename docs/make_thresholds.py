@@ -53,15 +53,14 @@ UNITS = {
 }
 # ... or, where the name says more than that, one of these.
 NAMED_UNITS = {
-    "share": "OFTEN SURE MOST_UNSURE MOSTLY REPEATS EXPLAINED SURELY_EXPLAINED IDLE_LOAD MOST_BEND MOST_OPEN BIN "
-    "MOSTLY_WRITTEN "
+    "share": "MAJORITY SURE REPEATS EXPLAINED SURELY_EXPLAINED IDLE_LOAD MOST_BEND MOST_OPEN BIN "
     "RATE_TOLERANCE LAW_KNOWN MATHIS_LOSS HELD_BACK FOLLOWED PARTLY WITHIN_RWND MAY_BE_READER CLOCK_TOLERANCE "
     "STARTS_WITHIN COINCIDENCE IDLE_PIPE ODD_CUTS",
-    "packets": "QUEUE_SLACK LEAST_QUEUE GROWTH_SLACK GAMMA MOST_HOLES MOST_MISSING PACKETS_PER_STEP",
+    "packets": "QUEUE_SLACK GAMMA MOST_HOLES MOST_MISSING PACKETS_PER_STEP",
     "segments": "INITIAL_WINDOW LONGEST_CYCLE AROUND TOGETHER AMONG FEW_TOGETHER FEW_ECHOES FEW_ANCHORS MOST_LOOKED_AT",
     "deviations": "CLEAR_OF_NOISE PARTED TIED MEDIAN_OF_OPEN MEDIAN_ERROR",
-    "factor": "PER_BLUR SCATTERED SLOWED COMPRESSED GOODPUT_SLACK SPAN_RESOLUTIONS PROMPT_PARTS ALL_ALONG "
-    "LONGER MOST_INTERVALS MODE_BINS",
+    "factor": "UNEVEN MOST_FLIGHTS PER_BLUR SCATTERED SLOWED COMPRESSED GOODPUT_SLACK SPAN_RESOLUTIONS PROMPT_PARTS "
+    "ALL_ALONG LONGER MOST_INTERVALS MODE_BINS",
     "exponent": "TAIL",
     "log odds": "MOST_PER_PIECE HOPELESS",
     "count": "FEWEST_OSCILLATIONS NAMED FEWEST_ACKS_EACH WHOLE_CYCLES FEWEST_UNFIT FEWEST_CLEAR MOST BATCHES "
@@ -233,6 +232,18 @@ def claims() -> dict[str, Any]:
     return found
 
 
+def readers_of(threshold: Threshold) -> Iterator[ModuleType]:
+    """The module of a threshold of Python, and those that import it from there."""
+    own = f"tcptrace_lab.{threshold.where}"
+    yield importlib.import_module(own)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tcptrace_lab.") and str(module.__file__).endswith(".py"):
+            tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+            imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == own)
+            if any(alias.name == threshold.name for node in imports for alias in node.names):
+                yield module
+
+
 def effect(threshold: Threshold, factor: float, standing: dict[str, Any], core: ModuleType) -> list[str]:
     """The claims that change when a threshold does."""
     if threshold.is_core:
@@ -240,9 +251,14 @@ def effect(threshold: Threshold, factor: float, standing: dict[str, Any], core: 
         core.vary_threshold(name, threshold.changed(factor) / threshold.value)
         undo = core.vary_threshold
     else:
-        module = importlib.import_module(f"tcptrace_lab.{threshold.where}")
-        setattr(module, threshold.name, threshold.changed(factor))
-        undo = functools.partial(setattr, module, threshold.name, threshold.value)
+        readers = list(readers_of(threshold))
+        for module in readers:
+            setattr(module, threshold.name, threshold.changed(factor))
+
+        def undo() -> None:
+            for module in readers:
+                setattr(module, threshold.name, threshold.value)
+
     try:
         changed = claims()
     except (ArithmeticError, ValueError, IndexError, KeyError) as error:

@@ -1,9 +1,12 @@
 """The package as setup.cfg describes it is the package that lies here."""
 
 import configparser
+import re
 import subprocess
 import sys
+import tomllib
 
+from tcptrace_lab._version import __version__
 from tests.conftest import ROOT
 
 
@@ -21,6 +24,14 @@ def test_setup_cfg_lists_every_package() -> None:
         for path in (ROOT / "models").rglob("__init__.py")
     }
     assert listed() == found
+
+
+def test_package_core_and_changelog_have_one_version() -> None:
+    """docs/releasing.md, step 1."""
+    core = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8"))["package"]["version"]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert __version__ == core == newest[1]
 
 
 def test_command_line_starts_without_the_heavy_libraries() -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 from tcptrace_lab.reconstruct.windows import RWND
 
-# A queue met by more than this share of the segments is not one at which the buffer overflows.
-OFTEN = 0.5
 # What is the same queue: one is in service, and a delayed ACK makes it one longer or shorter.
 SAME_PACKETS = 1.5
 # Queue lengths met at losses that lie this close together are one buffer's: packets, or share of it. Half of a queue of
@@ -36,9 +35,6 @@ AGREEING_LOSSES = 4
 # With less of the pipe in the network than this no queue stands; fewer such samples show no jitter.
 IDLE_PIPE = 0.9
 FEWEST_CALM = 50
-# A queue shorter than two packets is a host's delay.
-LEAST_QUEUE = 2.0
-GROWTH_SLACK = 2.0
 
 
 def queues(
@@ -58,7 +54,7 @@ def queues(
     # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
     # a host that stood still).
     sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
-    is_queue = np.diff(queue, prepend=0.0) <= sent_between + GROWTH_SLACK
+    is_queue = np.diff(queue, prepend=0.0) <= sent_between + DELAYED_ACK_SEGMENTS
     columns = seen.timeline.observed.windows()
     at = np.searchsorted(columns["time_ns"], seen.timeline.ack_ns, side="right") - 1
     limited = columns["limited_by"][at]
@@ -148,7 +144,7 @@ def buffer_of(
     if not len(met):
         return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
     middle = float(np.median(met))
-    if np.mean(queue > middle - SAME_PACKETS) > OFTEN:
+    if np.mean(queue > middle - SAME_PACKETS) > MAJORITY:
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
         return unknown("losses met the queue that stood most of the time without a loss", low=carried)
     if not are_overflows(met, queue):
@@ -192,7 +188,7 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
     return (
         together >= TOGETHER_SHARE
-        and middle >= LEAST_QUEUE
+        and middle >= DELAYED_ACK_SEGMENTS
         and middle + spread >= float(np.percentile(queue, percentile))
     )
 

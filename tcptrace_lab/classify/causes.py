@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.buffer import LEAST_QUEUE
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap import COARSE_NS
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # A loss in a queue below this share of one that was carried without a loss was no overflow.
 SHORT_SHARE = 0.7
-# Where more of the flights than this are uncertain, so is the queue.
-MOST_UNSURE = 0.5
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
@@ -41,7 +39,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         offsets = lost["offset"][is_lost]
         rows = np.column_stack((events, offsets, offsets + lengths))[~restarts]
         twice = _counted_twice(rows, seen.timeline.smss)
-    if who.view is not None and who.view.unsure > MOST_UNSURE:
+    if who.view is not None and who.view.unsure > MAJORITY:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     if who.put_back is not None:
@@ -204,4 +202,4 @@ def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
         return "unknown"
     # A path that was slow for a while made waits long, and queues no longer.
     is_short = queue < SHORT_SHARE * (min(path.queue_max, path.own_queue_max) - path.queue_jitter)
-    return "random" if is_short or path.queue_max < LEAST_QUEUE else "unknown"
+    return "random" if is_short or path.queue_max < DELAYED_ACK_SEGMENTS else "unknown"

@@ -23,6 +23,7 @@ from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.estimate import Estimate
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # What is read of a Compound's mind.
@@ -31,8 +32,6 @@ REGIME_MEMORY = ("dwnd", "base_rtt_ns", "round_min_rtt_ns")
 SETTLED = frozenset({3, 4})
 # A loss may end a cycle before its phase 4.
 CASE_OF_PHASES = {phases: case for case, phases in PHASES_OF_CASE.items()} | {(1, 2, 3): 4, (2, 3): 5}
-# A queue of fewer packets than this is no queue: two are a delayed ACK's pair, and the base round trip may be one off.
-EMPTY_PACKETS = 2.0
 # The window without its delay part grows by one packet per round trip: as many of those in a row are phase 4.
 LINEAR_ROUNDS = 2
 # A recovery drains the queue for a round trip, whatever comes after it.
@@ -119,7 +118,8 @@ class Step:
 class Reading:
     """Where a phase is taken to begin: what counts as an empty queue, as its draining, as noticed too late."""
 
-    empty: float = EMPTY_PACKETS
+    # Fewer packets are no queue, and the base round trip may be one off.
+    empty: float = DELAYED_ACK_SEGMENTS
     drained: int = DRAINED_STEPS
     noticed: float = NOTICED_ROUNDS
 
@@ -127,8 +127,8 @@ class Reading:
 AS_SEEN = Reading()
 # A packet or a round trip more or less.
 OTHER_READINGS = (
-    Reading(empty=EMPTY_PACKETS - QUEUE_SLACK),
-    Reading(empty=EMPTY_PACKETS + QUEUE_SLACK),
+    Reading(empty=DELAYED_ACK_SEGMENTS - QUEUE_SLACK),
+    Reading(empty=DELAYED_ACK_SEGMENTS + QUEUE_SLACK),
     Reading(drained=DRAINED_STEPS - 1),
     Reading(drained=DRAINED_STEPS + 1),
     Reading(noticed=0.0),

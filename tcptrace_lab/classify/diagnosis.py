@@ -13,6 +13,7 @@ from tcptrace_lab.classify.identify import open_names
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS
 from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.windows import CWND
@@ -47,8 +48,6 @@ LAWS = {
 }
 # A share of a law is said in percent where its bounds are no farther apart than this part of its value.
 LAW_KNOWN = 0.1
-# What holds a sender back for most of the time is what a person calls its limit.
-MOSTLY = 0.5
 # A part of the time that is told beside another.
 PARTLY = 0.2
 # With this much of what the pipe holds in the network the bottleneck is busy, but for a sawtooth's low ends.
@@ -161,17 +160,17 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     limits = verdict["limits"]
     if not limits:
         return None
-    if limits.get("rwnd", 0.0) >= MOSTLY:
+    if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
-    if limits.get("application", 0.0) >= MOSTLY:
+    if limits.get("application", 0.0) >= MAJORITY:
         return "limited by its application"
-    if limits.get("recovery", 0.0) >= MOSTLY:
+    if limits.get("recovery", 0.0) >= MAJORITY:
         return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
-    if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MOSTLY:
+    if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MAJORITY:
         return _network(verdict, course)
     known = sorted(((limits.get(name, 0.0), words) for name, words in CAUSES.items()), reverse=True)
     told = [f"{words} {share:.0%} of the time" for share, words in known if share >= PARTLY]
-    if limits.get(UNKNOWN, 0.0) >= MOSTLY or not told:
+    if limits.get(UNKNOWN, 0.0) >= MAJORITY or not told:
         return None
     return f"limited {', '.join(told)}"
 
@@ -183,7 +182,7 @@ def _network(verdict: Mapping[str, Any], course: Course) -> str | None:
         if course.grows_throughout:
             return "in slow start to its end"
         return _bottleneck(verdict["path"]) if course.is_full else "limited by its congestion window"
-    is_overflow = losses["by_cause"].get("overflow", 0) > MOSTLY * losses["total"]
+    is_overflow = losses["by_cause"].get("overflow", 0) > MAJORITY * losses["total"]
     if not is_overflow and course.is_full is False:
         return "limited by its congestion window, which losses keep below what the path holds"
     return _bottleneck(verdict["path"])
@@ -218,9 +217,9 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
         return None
     if total == 0:
         return "no losses"
-    overflows = causes.get("overflow", 0) > MOSTLY * total
+    overflows = causes.get("overflow", 0) > MAJORITY * total
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
-    if causes.get("codel", 0) > MOSTLY * total:
+    if causes.get("codel", 0) > MAJORITY * total:
         verb = "loses packets to CoDel"
     if len(loss_times_s) < FEWEST_LOSSES:
         times = {1: "once", 2: "twice"}.get(len(loss_times_s))

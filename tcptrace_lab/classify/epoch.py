@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab.classify.marks import ACK
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
@@ -28,8 +29,6 @@ MOST_PIECES = 6
 # after more than that its window is not what was replayed.
 UNLIMITED_ACKS = 8
 UNLIMITED_SHARE = 0.1
-# So is one that releases nothing where so much less is outstanding than before: more than an ACK read late leaves open.
-DRY_SEGMENTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,10 @@ class Epoch:
         """Places of the ACKs at which the flight is the window, up to where something else has held the sender back
         for long."""
         is_limited, flight = self.is_limited, self.flight
-        dry = ~self.has_sent & (flight + DRY_SEGMENTS * self.heard.timeline.smss < np.maximum.accumulate(flight))
+        # Nor is it where an ACK releases nothing and less is outstanding than before by more than one read late leaves.
+        dry = ~self.has_sent & (
+            flight + DELAYED_ACK_SEGMENTS * self.heard.timeline.smss < np.maximum.accumulate(flight)
+        )
         idle = np.cumsum(~is_limited | dry)
         over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(idle)))
         found = np.flatnonzero(is_limited)

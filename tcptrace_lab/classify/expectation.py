@@ -17,6 +17,7 @@ from tcptrace_lab.classify.recovery import SenderTcp
 from tcptrace_lab.classify.slow_starts import REGIMES, UNDECIDED, SlowStarts
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.models import ALL, Model, Prediction, TogetherModel
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.scenario import Control, Path
 
@@ -35,8 +36,6 @@ ACCURACY: Mapping[str, tuple[float, float]] = {
     "pftk": (0.80, 1.27),
     "cubic_response": (0.94, 1.27),
 }
-# A window's largest value is seen when the loss is noticed, a round trip after it was made, and in whole packets.
-WINDOW_PACKETS = 2.0
 # Above this p Mathis, which has no timeouts, is more than 24 % too high.
 MATHIS_LOSS = 0.02
 # Held back otherwise for longer than this, a sender's throughput is not its control's.
@@ -186,7 +185,8 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
         if seen is None or low is None or quantity["unit"] == "1":
             continue
         seen_any = True
-        slack = WINDOW_PACKETS if quantity["unit"] == "packets" else 0.0
+        # A window's largest value is seen when the loss is noticed, a round trip after it was made.
+        slack = DELAYED_ACK_SEGMENTS if quantity["unit"] == "packets" else 0.0
         if not low * accuracy[0] - slack <= seen <= high * accuracy[1] + slack:
             off.append((name, f"{name} {quantity['value']:.4g} expected [{low:.4g}, {high:.4g}], {seen:.4g} seen"))
     if not seen_any:

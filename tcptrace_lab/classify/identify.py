@@ -28,6 +28,7 @@ from tcptrace_lab.classify.likelihood import (
 )
 from tcptrace_lab.classify.tape import Tape, Tapes
 from tcptrace_lab.classify.traits import traits
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -41,8 +42,6 @@ FEWEST_CLEAR = 2
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
 EXPLAINED = 0.5
 FEWEST_UNFIT = 3
-# Held back by its application for this part of the time, a sender shows pieces of a law: Compound's were H-TCP's.
-MOSTLY_WRITTEN = 0.5
 # A law that was followed is followed to the ACK. Of its errors (in units of what is open) at most these shares are
 # beyond each bound: growth that hangs on a clock or on round trips is read at the tap, not where the control reads it.
 # A reduction that is off by half of what is open and more is another's: one of twenty may be disturbed.
@@ -189,7 +188,8 @@ def decide(
     if not families or not len(families[0].sizes):
         return _all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
     share = 1.0 / len(families)
-    if seen.limits.get("application", 0.0) >= MOSTLY_WRITTEN:
+    # Held back by its application most of the time a sender shows pieces of a law: Compound's were H-TCP's.
+    if seen.limits.get("application", 0.0) >= MAJORITY:
         reason = "the application held it back most of the time: its window is seen in parts only"
         return _all_left(families, reason, confidence=share)
     best = families[0]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -29,15 +30,12 @@ EARLY_NS = 5_000_000
 EARLY_PACKETS = 2.0
 # The first loss met a queue so much longer than the usual one did: a drop-tail buffer of the usual length carries none.
 LONGER = 1.5
-LONGER_PACKETS = 2.0
 # A queue that stands above the target for ever loses nothing by CoDel's law: it drains within some intervals.
 MOST_INTERVALS = 10.0
 # A segment sent within this part of the least round trip before a lost one met the same queue.
 NEAR_SHARE = 0.25
 # Fewer agree by chance.
 LEAST_LOSSES = 3
-# Of losses at any time behind the interval few come just when it is over.
-PROMPT_SHARE = 0.5
 # A wait of so many packets' service: one that is being sent, and half of the next for the blur of an ACK.
 SHORT_PACKETS = 1.5
 # The others may be a lossy link's.
@@ -81,7 +79,7 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
     met = waits[known]
     is_pair = len(met) == 2 and not _is_longer(float(met.max()), float(met.min()), pps)
     # Where the queue of no first one is known, nothing tells whether they were prompt.
-    may_be = not first.any() or np.mean(prompt[first]) >= PROMPT_SHARE
+    may_be = not first.any() or np.mean(prompt[first]) >= MAJORITY
     return Managed(
         is_codel=nothing,
         may_be=tuple(own.tolist()) if may_be else nothing,
@@ -115,13 +113,13 @@ def _at_any_length(waits: Floats, prompt: Bools, first: Bools, pps: float) -> bo
     """Most of the first losses came when the interval was over, in queues of different lengths: what follows one in the
     same standing queue comes sooner or later."""
     met = waits[prompt & first]
-    if len(met) < LEAST_LOSSES or len(met) < PROMPT_SHARE * np.count_nonzero(first):
+    if len(met) < LEAST_LOSSES or len(met) < MAJORITY * np.count_nonzero(first):
         return False
     return _is_longer(float(met.max()), float(met.min()), pps)
 
 
 def _is_longer(wait: float, other: float, pps: float) -> bool:
-    return wait >= max(LONGER * other, other + LONGER_PACKETS / pps * 1e9)
+    return wait >= max(LONGER * other, other + DELAYED_ACK_SEGMENTS / pps * 1e9)
 
 
 def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats, Bools]:

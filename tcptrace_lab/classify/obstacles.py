@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.vantage import HOST_NS
 
 # The tap's round trip against the handshake's whole one: below this part of it the sender is not near.
 NEAR_SHARE = 0.5
-HOST_S = 0.002
 # An own window shows itself when, most of the time, something is outstanding and ACKs release segments.
-EMPTY_SHARE = 0.5
 APPLICATION_SHARE = 0.3
-RECOVERY_SHARE = 0.5
 # Pauses for this part of the time make an application of what holds the sender back, not a pacer.
 PAUSES_SHARE = 0.1
 # Fewer segments than this cannot show growth over two round trips.
@@ -99,8 +98,8 @@ def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None, wh
     # One handshake may have waited for a host: only what no host's answer takes shows a path. Where the sender's own
     # part of it was short, the host was the other.
     to_sender_ns = None if who.where is None else who.where.to_sender_ns
-    is_near = to_sender_ns is not None and to_sender_ns < HOST_S * 1e9
-    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > HOST_S and not is_near
+    is_near = to_sender_ns is not None and to_sender_ns < HOST_NS
+    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > HOST_NS / 1e9 and not is_near
     if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
         return [
             f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "
@@ -138,7 +137,7 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
     """A sender behind a shaper of its own host, or one that waits for its application, sends into an empty network."""
     timeline = seen.timeline
     empty = empty_share(seen)
-    if empty <= EMPTY_SHARE:
+    if empty <= MAJORITY:
         return []
     rtt_s = seen.typical_rtt_ns / 1e9
     fresh = timeline.send_ns[~timeline.is_retransmission]
@@ -148,7 +147,7 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
         return []
     # Bursts of more than two round trips are a window at work between pauses: its slow start is visible.
     alone = _sent_alone_share(seen)
-    if alone < EMPTY_SHARE:
+    if alone < MAJORITY:
         return []
     return [
         f"nothing was outstanding {empty:.0%} of the time: segments leave {_ms(float(np.median(pauses)) / 1e9)} apart, "
@@ -195,7 +194,7 @@ def _coarse(seen: Reconstruction) -> list[str]:
 
 def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
     recovering = seen.limits.get("recovery", 0.0)
-    if recovering >= RECOVERY_SHARE:
+    if recovering >= MAJORITY:
         timed_out = any(episode.detected_by == "rto" for episode in seen.episodes)
         instead = "timeouts" if timed_out else "long recoveries"
         return [f"{recovering:.0%} of the time was spent recovering from losses: {instead}, not a running window"]

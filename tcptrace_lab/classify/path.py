@@ -26,6 +26,7 @@ from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
@@ -34,8 +35,6 @@ SAME_QUEUE_SHARE = 0.25
 ENOUGH_SAMPLES = 32
 # Below this part of the bottleneck's rate the queue must have been empty.
 IDLE_LOAD = 0.95
-# Of another flow's queue so many packets may be its own.
-OWN_PACKETS = 2.0
 # Round trips that are the least, to what a host's own delay adds to them.
 LEAST_FACTOR = 1.02
 # Interrupts and polls come at least so far apart as is seen of them, and some later: a round trip's segment may have
@@ -120,7 +119,7 @@ def infer_path(
         base = Estimate(value=(least - standing_ns) / 1e9, low=None, high=least / 1e9, method=method)
     elif others and pps.value is not None and base.low is not None:
         # So short a queue may be this flow's own, or another's.
-        low = base.low - standing_ns / 1e9 - OWN_PACKETS / pps.value
+        low = base.low - standing_ns / 1e9 - DELAYED_ACK_SEGMENTS / pps.value
         base, standing_ns = Estimate(value=base.value, low=max(low, 0.0), high=base.high, method=base.method), 0
     else:
         standing_ns = 0

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.self_clocking import delivered
@@ -53,12 +54,11 @@ SLOWED = 1.25
 COMPRESSED = 0.8
 # A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
 BUSY_PACKETS = 4.0
+# Then most of the runs have its rate: with a smaller share of them others took turns there.
+STEADY_SHARE = 0.6
 # A run that takes longer than this part of the least round trip may hold a whole flight and the pause behind it: it has
 # the bottleneck's pace only where the queue stood all along.
 WITHIN_SHARE = 0.5
-# A queue of this many shows that the path, not the sender, sets the pace; fewer are the noise of hosts.
-PRESSED_PACKETS = 2.0
-STEADY_SHARE = 0.6
 # The ACKs of a run that one queue sets the pace of come evenly, also where others' packets stand between the runs: one
 # that takes half as long again for its packets was held up on the way (a radio's turns, jitter, data in front of it).
 UNEVEN = 1.5
@@ -189,7 +189,8 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float) -> Estimate | Non
     peak = _highest_mode(runs.rates, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
-    queued = (runs.delay_ns > PRESSED_PACKETS / runs.rates * 1e9) & ~runs.compressed
+    # A queue of more shows that the path, not the sender, sets the pace.
+    queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9) & ~runs.compressed
     stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, clock.resolution_ns)
     pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < WITHIN_SHARE * runs.base_ns))
     if np.count_nonzero(pressed) < ENOUGH_RUNS:

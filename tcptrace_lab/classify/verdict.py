@@ -41,8 +41,6 @@ SLOW_LINE_NS = 300_000
 PROMPT_PERCENTILE = 10
 # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
 LATE_DUPACKS = 9
-# What holds a sender back for a smaller part of the time hides nothing of its window.
-TOLD_SHARE = 0.1
 # With the scale unknown, a flight that fits the least windows for so much of the time may be the receiver's.
 MAY_BE_READER = 0.5
 
@@ -95,7 +93,7 @@ class Verdict:
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)
-        if rwnd >= TOLD_SHARE:
+        if rwnd > HELD_BACK:
             yield f"the receiver's window was the limit {rwnd:.0%} of the time: the congestion window is not seen then"
         yield from self.who.tap.notes
         yield from self.seen.timeline.notes

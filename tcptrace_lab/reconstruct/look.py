@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.set_forward import set_forward
 from tcptrace_lab.reconstruct.tap import COARSE_NS, CUT_SHARE, Fact, Tap
@@ -29,13 +30,11 @@ ECE = 0x40
 # A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's
 # segments, and the window was not what it seemed: an ACK that the tap lost explains a few.
 BEYOND_SHARE = 0.05
-BEYOND_SEGMENTS = 2
 # Offload: a segment of two of the MSS was no single packet; without an MSS, one beyond jumbo frames (9000 bytes).
 ONE_PACKET_BYTES = 9_000
 # Without an MSS: many segments of one length that Ethernet carries (RFC 9293's default of 536 and more), and the larger
 # ones most often a multiple of it.
 LEAST_MSS, ETHERNET_MSS = 535, 1_460
-WHOLE_SHARE = 0.5
 # RFC 6298: without an ACK a sender's timer ends its sending, after a second or some round trips. One that goes on with
 # new data was answered, and the answers were not captured.
 TIMER_NS, TIMER_ROUNDS = 1_000_000_000, 4
@@ -120,7 +119,7 @@ def _ecn_cuts(acks: Any) -> int:
 def is_cut_to(lengths: Ints, smss: int) -> bool:
     """Whether super-segments are whole ones of this size; where few are, a middlebox changed the option on one side."""
     large = lengths[lengths > smss]
-    return smss > 0 and bool(np.mean(large % smss == 0) >= WHOLE_SHARE or np.mean(lengths == smss) >= WHOLE_SHARE)
+    return smss > 0 and bool(np.mean(large % smss == 0) >= MAJORITY or np.mean(lengths == smss) >= MAJORITY)
 
 
 def _one_packet(lengths: Ints) -> int:
@@ -131,7 +130,7 @@ def _one_packet(lengths: Ints) -> int:
         return ONE_PACKET_BYTES
     values, counts = np.unique(small, return_counts=True)
     usual = int(values[np.argmax(counts)])
-    is_whole = np.mean(large % usual == 0) > WHOLE_SHARE
+    is_whole = np.mean(large % usual == 0) > MAJORITY
     return usual if is_whole and counts.max() > CUT_SHARE * len(lengths) else ONE_PACKET_BYTES
 
 
@@ -227,7 +226,7 @@ def _least_shift(segments: Any, acks: Any) -> int:
     if not len(ends):
         return 0
     # Merged segments are cut to fit a window like any other.
-    slack = BEYOND_SEGMENTS * min(int(lengths.max(initial=0)), _one_packet(lengths))
+    slack = DELAYED_ACK_SEGMENTS * min(int(lengths.max(initial=0)), _one_packet(lengths))
     edge, rwnd = acks["ack_offset"], acks["rwnd"]
     scaled = (acks["flags"] & SYN) == 0
     for shift in range(LARGEST_SHIFT):

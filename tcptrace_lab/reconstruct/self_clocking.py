@@ -15,6 +15,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -29,8 +30,6 @@ NEAR_SHARE = 0.1
 AMONG = 32
 FEW_TOGETHER = 4
 PAUSE_SHARE = 0.25
-# Of the segments that met no queue, the share that follow an ACK by one turn when ACKs release them.
-CLOCKED_SHARE = 0.5
 # So many show the turn; more are not looked at; the turn is at most this long where no handshake tells.
 FEW_ANCHORS = 8
 MOST_LOOKED_AT = 2000
@@ -82,7 +81,8 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     begin = low + best * max(near // 2, 1)
     chosen = lags[(lags >= begin) & (lags < begin + near)]
     share = len(chosen) / len(times)
-    if share < CLOCKED_SHARE:
+    # Where ACKs release them, most segments that met no queue follow one by a turn.
+    if share < MAJORITY:
         return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=False)
     return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True, is_measured=True)
 
