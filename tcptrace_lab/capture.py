@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import CaptureError
@@ -34,8 +34,9 @@ BACKENDS: dict[str, str] = {
 }
 
 Source = str | os.PathLike[str] | IO[bytes] | Any
-# Of which connections rows are kept: none, all, these, or what these ends of these sent.
-Detail = bool | list[int] | list[tuple[int, int]] | None
+# Of which connections rows are kept: none, all, these, what these ends of these sent, or what the first one's main
+# sender sent.
+Detail = bool | list[int] | list[tuple[int, int]] | Literal["first"] | None
 # Of segments and ACKs as the core has them: numpy arrays, causes as codes (`_core.CAUSES`), SACK blocks flat
 # (`sack_first`, `sack_edges`, and what they come to: `sack_high`, `sacked`).
 Columns = tuple[dict[str, Any], dict[str, Any]]
@@ -44,11 +45,14 @@ Columns = tuple[dict[str, Any], dict[str, Any]]
 PACKETS_PER_PASS = 500_000
 
 
-def read(source: Source, *, backend: str = "native", detail: bool | list[int] | None = None) -> Capture:
+def read(
+    source: Source, *, backend: str = "native", detail: bool | list[int] | Literal["first"] | None = None
+) -> Capture:
     """Read a pcap or pcapng capture (gzip, zstd seen through): a path, `-` for standard input, or a binary file object.
 
     `detail` asks for the per-segment columns at once (True: of all connections); without it they are read when first
-    looked at, in a second pass over the file.
+    looked at, in a second pass over the file. "first" keeps what the main sender's timeline of the first connection is
+    made of.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
@@ -230,10 +234,12 @@ class Capture:
         if self._core.has_detail(id, 0):
             return self.flows(id)[direction].columns
         if (id, direction) not in self._rows:
-            main = self.columns["unique_bytes_server"] > self.columns["unique_bytes_client"]
-            wanted = [(id, direction), *((near, int(main[near])) for near in self._near(id)[1:])]
+            core, wanted = self._core, [(id, direction)]
+            if core.has_detail(id, direction) is None:
+                main = self.columns["unique_bytes_server"] > self.columns["unique_bytes_client"]
+                wanted += ((near, int(main[near])) for near in self._near(id)[1:])
+                core = self._again([(near, core.end_of(near, side)) for near, side in wanted])
             self._rows.clear()
-            core = self._again([(near, self._core.end_of(near, side)) for near, side in wanted])
             for near, side in wanted:
                 taken = core.take_columns(near, side)
                 if taken is not None:

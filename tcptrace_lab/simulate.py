@@ -64,7 +64,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcptrace_lab import _core
-from tcptrace_lab.capture import Capture
+from tcptrace_lab.capture import Capture, Detail
 from tcptrace_lab.errors import LabError, ScenarioError
 from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.tables import replacing, write_table
@@ -235,7 +235,7 @@ class Run:
         number = self._tap(tap)
         name = f"{self.scenario.title or 'simulation'}, {self.scenario.taps[number]}"
 
-        def again(wanted: bool | list[int] | list[tuple[int, int]] | None) -> _core.Capture:
+        def again(wanted: Detail) -> _core.Capture:
             return self._core.capture(number, name, wanted)
 
         return Capture(again(None), reread=again)

@@ -127,6 +127,19 @@ def test_a_connection_out_of_range_is_an_index_error(lossy: Path) -> None:
 
 
 @pytest.mark.slow
+def test_rows_of_the_first_connections_main_sender_are_those_of_a_second_pass() -> None:
+    """More packets than it takes to let the other direction's rows go (16,384 ACKs), and fewer."""
+    for name in ("cubic_20M", "reno_small_buffer"):
+        guessed, later = (tcptrace_lab.read(ROOT / f"captures/{name}.pcap.gz", detail=each) for each in ("first", None))
+        assert guessed.connections.equals(later.connections)
+        assert guessed._core.has_detail(0, 0) is False
+        for rows, again in zip(guessed.rows(0, 0), later.rows(0, 0), strict=True):
+            assert rows.keys() == again.keys()
+            assert all(np.array_equal(rows[column], again[column]) for column in rows)
+        # Taken once, they are read again.
+        assert len(guessed[0].flows[0].segments) == len(later[0].flows[0].segments)
+
+
 def test_keeping_detail_changes_nothing_in_the_summary() -> None:
     """Without detail the core takes shorter ways: on real captures too they lead to the same numbers."""
     files = [path for path in sorted(shared("captures", "public").glob("*.[dp]*")) if path.name != "MANIFEST.csv"]

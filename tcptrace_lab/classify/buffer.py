@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -56,7 +57,7 @@ def queues(
     sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
     is_queue = np.diff(queue, prepend=0.0) <= sent_between + DELAYED_ACK_SEGMENTS
     columns = seen.timeline.observed.windows()
-    at = np.searchsorted(columns["time_ns"], seen.timeline.ack_ns, side="right") - 1
+    at = _core.places(columns["time_ns"], seen.timeline.ack_ns, or_equal=True) - 1
     limited = columns["limited_by"][at]
     found, free = [], []
     for episode in seen.episodes:
@@ -105,7 +106,7 @@ def outstanding(seen: Reconstruction) -> Floats:
 def una_at(seen: Reconstruction, times: Ints) -> Floats:
     """What was acknowledged at these times; minus infinity where a capture's beginning hides it."""
     timeline = seen.timeline
-    known = np.searchsorted(timeline.ack_ns, times, side="right")
+    known = _core.places(timeline.ack_ns, times, or_equal=True)
     una = timeline.una_after(known).astype(np.float64)
     if not timeline.has_start:
         una[(known == 0) | (una < timeline.first_offset)] = -np.inf

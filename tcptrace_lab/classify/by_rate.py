@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Timeline
 
@@ -81,7 +82,7 @@ def probes_of(seen: Reconstruction) -> ByRate:
 
 def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     timeline = seen.timeline
-    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    sent = _core.places(timeline.send_ns, timeline.ack_ns)
     top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
     flight = (top - timeline.snd_una) / timeline.smss
     usual = float(np.median(flight))

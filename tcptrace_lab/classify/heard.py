@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.epoch import avoids_from, cuts_of
 from tcptrace_lab.classify.marks import (
     ACK,
@@ -51,7 +52,7 @@ class Heard:
         self.handshake_rtt_ns = handshake_rtt_ns
         self.follows = follows
         self.flight = seen.flight
-        sent = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+        sent = _core.places(timeline.send_ns, timeline.ack_ns)
         first = timeline.first_offset
         top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
         self.una = np.maximum(timeline.snd_una - first, 0)
@@ -68,7 +69,7 @@ class Heard:
         told = np.where(limited_by == RECOVERY, -1, np.arange(len(limited_by)))
         last = limited_by[np.maximum(np.maximum.accumulate(told), 0)]
         self.is_held_back = last == RWND
-        self.has_sent = timeline.sends_before_next_ack > sent
+        self.has_sent: Bools = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)
         self.sends_by_window = self.has_sent & self.limited
@@ -118,7 +119,7 @@ class Heard:
         """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
         table = self.timeline.observed.windows()
         # A row per ACK, and one per restart behind its ACK's.
-        at = np.searchsorted(table["time_ns"], self.timeline.ack_ns, side="left")
+        at = _core.places(table["time_ns"], self.timeline.ack_ns)
         rows = np.minimum(at, len(table["time_ns"]) - 1)
         return table["limited_by"][rows], table["cwnd_high"][rows] >= 0
 

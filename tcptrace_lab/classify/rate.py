@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
@@ -138,7 +139,7 @@ def goodput_pps(seen: Reconstruction) -> float | None:
     moving = np.flatnonzero(timeline.newly_acked > 0)
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], delivered(timeline)[moving]
-    after = np.searchsorted(times, times + SECOND_NS, side="right") - 1
+    after = _core.places(times, times + SECOND_NS, or_equal=True) - 1
     begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS))
     if not len(begin):
         return None
@@ -146,8 +147,7 @@ def goodput_pps(seen: Reconstruction) -> float | None:
     calm = ~touches(times[begin], times[end], seen.episodes)
     if not calm.any():
         return None
-    jumps = np.append(np.diff(una, prepend=una[0]), 0)
-    largest = np.maximum.reduceat(jumps, np.stack((begin + 1, end + 1), axis=1).ravel())[::2]
+    largest = -_core.least_within(-np.diff(una, prepend=una[0]), begin + 1, end + 1)
     return float((una[end] - una[begin] - largest)[calm].max()) / timeline.smss
 
 
@@ -335,11 +335,9 @@ def _slowest(times: Ints, reached: Floats, first: Ints, last: Ints) -> Floats:
 
 def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
     """The least of the values at times from begin to end; where there is none, that of the next."""
-    first = np.minimum(np.searchsorted(times, begin, side="left"), len(times) - 1)
-    behind = np.clip(np.searchsorted(times, end, side="right"), first + 1, len(times))
-    bounds = np.column_stack((first, behind)).ravel()
-    # A place behind the last value cannot be named: one more stands there.
-    found: Floats = np.minimum.reduceat(np.append(values, values[-1]).astype(np.float64), bounds)[::2]
+    first = np.minimum(_core.places(times, begin), len(times) - 1)
+    behind = np.clip(_core.places(times, end, or_equal=True), first + 1, len(times))
+    found: Floats = _core.least_within(values, first, behind).astype(np.float64)
     return found
 
 

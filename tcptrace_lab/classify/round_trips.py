@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 # Less than this share of the least round trip of a segment sent once is none.
@@ -22,7 +23,7 @@ def round_trips(timeline: Timeline, handshake_rtt_ns: int | None, *, by_stamps: 
     before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
     again = np.flatnonzero(timeline.is_retransmission)
     fresh = np.flatnonzero(~timeline.is_retransmission)
-    last = np.searchsorted(timeline.send_end[fresh], timeline.snd_una, side="right") - 1
+    last = _core.places(timeline.send_end[fresh], timeline.snd_una, or_equal=True) - 1
     newest = fresh[np.maximum(last, 0)]
     told = (timeline.newly_acked > 0) & (last >= 0) & (timeline.send_end[newest] > before)
     told &= timeline.send_ns[newest] <= timeline.ack_ns
@@ -53,7 +54,7 @@ def round_trips_of_sacked(timeline: Timeline) -> Ints:
     fresh = np.flatnonzero(~timeline.is_retransmission)
     high = timeline.sack_high
     before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
-    place = np.searchsorted(timeline.send_end[fresh], high, side="left")
+    place = _core.places(timeline.send_end[fresh], high)
     newest = fresh[np.minimum(place, len(fresh) - 1)]
     told = (high > before) & (high > timeline.snd_una) & (timeline.send_end[newest] == high)
     found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)

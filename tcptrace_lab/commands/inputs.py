@@ -55,9 +55,9 @@ def note_truncated(capture: Capture) -> None:
 
 
 def opened(file: str) -> Capture:
-    """A capture for a command that shows no table of its own."""
+    """A capture for a command that shows no table of its own: most have one connection, which is looked into."""
     from tcptrace_lab.capture import read
 
-    capture = read(file)
+    capture = read(file, detail="first")
     note_truncated(capture)
     return capture

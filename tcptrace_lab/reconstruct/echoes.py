@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import Sends
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Timeline
@@ -43,8 +44,8 @@ def unwrapped_both(echoes: Ints, stamps: Ints) -> tuple[Ints, Ints]:
 
 def among(echo: Ints, clock: Ints) -> Bounds:
     """As `named`, of any part of the segments."""
-    last = np.searchsorted(clock, echo, side="right") - 1
-    first = np.searchsorted(clock, clock[np.maximum(last, 0)], side="left")
+    last = _core.places(clock, echo, or_equal=True) - 1
+    first = _core.places(clock, clock[np.maximum(last, 0)])
     return Bounds(low=np.where(last >= 0, first, -1), high=last)
 
 

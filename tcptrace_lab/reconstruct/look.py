@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
@@ -47,9 +48,11 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     """
     segments, acks = rows
     side, other = SIDES[direction], SIDES[1 - direction]
-    sent_ns, heard_ns, clock = _times(segments, acks, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
+    # How many ACKs had passed before each segment.
+    passed = _core.places(acks["packet"], segments["packet"])
+    sent_ns, heard_ns, clock = _times(segments, acks, passed, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
     lost_acks = unheard_by_echo(segments, acks) or 0
-    shift, least = _shift(segments, acks, row, other, is_whole=not lost_acks)
+    shift, least = _shift(segments, acks, passed, row, other, is_whole=not lost_acks)
     ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns), _syn_after_ack(row))
     clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
     lengths = segments["length"]
@@ -72,7 +75,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
         tap_lost_bytes=_never_captured(segments, acks, from_start=bool(row["from_start"])),
         tap_lost_acks=lost_acks,
-        unanswered_ns=_unanswered_ns(segments, acks, sent_ns, heard_ns, rtt_ns=_usual_longest(row, side)),
+        unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=_usual_longest(row, side)),
         ahead_ns=ahead,
         ecn_cuts=_ecn_cuts(acks),
         begins=_begins(segments, acks, row, side, other),
@@ -94,12 +97,11 @@ def _syn_after_ack(row: Any) -> int:
     return int(late) if late > COARSE_NS else 0
 
 
-def _times(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[Ints, Ints, Clock]:
+def _times(segments: Any, acks: Any, passed: Ints, *, rtt_ns: int) -> tuple[Ints, Ints, Clock]:
     """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
     sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
     is_sent = np.zeros(len(sent_ns) + len(heard_ns), dtype=bool)
-    # Both rise, and no packet is in both.
-    is_sent[np.searchsorted(acks["packet"], segments["packet"]) + np.arange(len(sent_ns))] = True
+    is_sent[passed + np.arange(len(sent_ns))] = True
     stamps = np.empty(len(is_sent), dtype=np.int64)
     stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
     clock = clock_of(stamps, is_sent)
@@ -144,19 +146,21 @@ def _number(value: float) -> int:
     return 0 if math.isnan(value) else int(value)
 
 
-def _unanswered_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, rtt_ns: int) -> int:
+def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, Ints], *, rtt_ns: int) -> int:
     """How long new data left, later than any timer would have let it, after an ACK and before the next captured one."""
+    sent_ns, heard_ns = times
     if not len(sent_ns) or not len(heard_ns):
+        return 0
+    patience = TIMER_NS + TIMER_ROUNDS * rtt_ns
+    before = passed - 1
+    late = (before >= 0) & (sent_ns - heard_ns[np.maximum(before, 0)] > patience)
+    if not late.any():
         return 0
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)
-    is_new = np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
-    patience = TIMER_NS + TIMER_ROUNDS * rtt_ns
-    before = np.searchsorted(acks["packet"], segments["packet"]) - 1
-    late = is_new & (before >= 0)
-    late[late] = sent_ns[late] - heard_ns[before[late]] > patience
+    late &= np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
     # Something was outstanding after that ACK: this is no answer to a new request after a pause.
-    since = np.searchsorted(segments["packet"], acks["packet"][np.maximum(before, 0)])
+    since = _core.places(segments["packet"], acks["packet"][np.maximum(before, 0)])
     una = np.maximum.accumulate(acks["ack_offset"])[np.maximum(before, 0)]
     late &= (since > 0) & (top[np.maximum(since - 1, 0)] > una)
     # Nor did its timer expire meanwhile, which lets one segment go each time: then it had not been answered.
@@ -198,13 +202,13 @@ def _syns(row: Any) -> Fact:
     return Fact(value=seen[0], why=f"only the {seen[0]}'s SYN is in the capture")
 
 
-def _shift(segments: Any, acks: Any, row: Any, other: str, *, is_whole: bool) -> tuple[Fact, int]:
+def _shift(segments: Any, acks: Any, passed: Ints, row: Any, other: str, *, is_whole: bool) -> tuple[Fact, int]:
     """The shift of the windows that the receiver offered: known from both SYNs, or at least what was in flight.
 
     `is_whole`: no ACK is missing; where some are, more seems to be in flight than was.
     """
     known = float(row[f"wscale_{other}"])
-    least = _least_shift(segments, acks)
+    least = _least_shift(segments, acks, passed)
     if math.isnan(known):
         if not int(row[f"syns_{other}"]):
             return Fact(value=None, why="the receiver's SYN is not in the capture"), least
@@ -216,12 +220,11 @@ def _shift(segments: Any, acks: Any, row: Any, other: str, *, is_whole: bool) ->
     return Fact(value=int(known)), int(known)
 
 
-def _least_shift(segments: Any, acks: Any) -> int:
+def _least_shift(segments: Any, acks: Any, passed: Ints) -> int:
     """By how much the windows in the table must at least be scaled for what was sent to fit."""
     lengths = segments["length"]
-    heard = np.searchsorted(acks["packet"], segments["packet"])
-    fresh = (lengths > 1) & ~segments["is_retransmission"] & (heard > 0)
-    heard = heard[fresh]
+    fresh = (lengths > 1) & ~segments["is_retransmission"] & (passed > 0)
+    before = passed[fresh] - 1
     ends = (segments["offset"] + lengths)[fresh]
     if not len(ends):
         return 0
@@ -232,7 +235,7 @@ def _least_shift(segments: Any, acks: Any) -> int:
     for shift in range(LARGEST_SHIFT):
         offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
         offered += slack
-        if np.mean(ends > offered[heard - 1]) <= BEYOND_SHARE:
+        if np.mean(ends > offered[before]) <= BEYOND_SHARE:
             return shift
     return LARGEST_SHIFT
 

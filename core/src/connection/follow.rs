@@ -23,7 +23,10 @@ pub fn follow(
     wanted: Wanted,
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Followed, CaptureError> {
-    let progress = |_: &mut Table, position, _| progress(position);
+    let progress = |table: &mut Table, position, _| {
+        table.settle_first();
+        progress(position)
+    };
     followed(reader, Table::new(wanted), progress)
 }
 

@@ -25,6 +25,8 @@ pub enum Wanted {
     /// Rows of both directions.
     Rows,
     Only(BTreeSet<usize>),
+    /// Rows of what the first connection's main sender sent: a guess at what will be asked for.
+    First,
     /// Only rows of what these ends (by their place in `Connection::ends`) of these connections sent.
     Ends(BTreeSet<(usize, usize)>),
 }
@@ -37,6 +39,7 @@ impl Wanted {
             Self::None => [Keep::Nothing; 2],
             Self::All => [Keep::Tables; 2],
             Self::Rows => [Keep::Rows; 2],
+            Self::First => [kept(id == 0, Keep::Rows); 2],
             Self::Only(ids) => [kept(ids.contains(&id), Keep::Tables); 2],
             Self::Ends(ends) => [0, 1].map(|from| kept(ends.contains(&(id, from)), Keep::Rows)),
         }
@@ -67,6 +70,8 @@ const MOST_SHORTCUTS: usize = 1 << 19;
 pub const AHEAD: usize = 16;
 /// With more connections than this their state is larger than the caches next to the core.
 const MANY: usize = 256;
+/// Rows that are held of a direction that nobody may ask for: some megabytes.
+const MANY_ROWS: usize = 1 << 14;
 /// Connections of one pair of endpoints that are looked through for the right network.
 const MOST_NETWORKS: usize = 64;
 const NOBODY: u32 = u32::MAX;
@@ -159,6 +164,22 @@ impl Table {
         match self.slot(id as u32)?.state {
             State::Begun(place) => Some(&mut self.begun[place as usize]),
             _ => None,
+        }
+    }
+
+    /// Of the first connection's two directions one lets its rows go, once they are many, where no more is wanted.
+    pub fn settle_first(&mut self) {
+        let is_wanted = matches!(self.wanted, Wanted::First);
+        let Some(first) = is_wanted.then(|| self.detailed(0)).flatten() else {
+            return;
+        };
+        let [one, other] = first.flows.each_ref().map(|flow| flow.counts.unique_bytes);
+        let lesser = &mut first.flows[usize::from(one >= other)].detail;
+        if lesser
+            .as_ref()
+            .is_some_and(|detail| detail.acks.time_ns.len() > MANY_ROWS)
+        {
+            *lesser = None;
         }
     }
 

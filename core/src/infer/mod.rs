@@ -18,6 +18,7 @@ mod held_back;
 mod limits;
 mod lost;
 mod observer;
+pub mod ordered;
 pub mod replay;
 mod resent;
 mod restarts;

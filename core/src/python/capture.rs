@@ -273,7 +273,8 @@ fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>
 }
 
 /// Of which connections rows are kept: none, all (`True`), those of a list of ids, or, with fewer columns, one direction
-/// of each of a list of pairs: an id and the place of the end that sent (`end_of`).
+/// of each of a list of pairs: an id and the place of the end that sent (`end_of`); "first": of the first connection the
+/// main sender's.
 pub fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
     match detail {
         None => Ok(Wanted::None),
@@ -282,6 +283,9 @@ pub fn wanted(detail: Option<&Bound<'_, PyAny>>) -> PyResult<Wanted> {
             Ok(false) => Ok(Wanted::None),
             Err(_) => match detail.extract::<Vec<usize>>() {
                 Ok(ids) => Ok(Wanted::Only(ids.into_iter().collect())),
+                Err(_) if detail.extract::<&str>().is_ok_and(|word| word == "first") => {
+                    Ok(Wanted::First)
+                }
                 Err(_) => {
                     let ends: Vec<(usize, usize)> = detail.extract()?;
                     Ok(Wanted::Ends(ends.into_iter().collect()))
