@@ -2,12 +2,12 @@
 
     python -m benchmarks.infer [--million 1 4] [--folder DIR]
 
-A process per capture; each step's processor time is that beyond the step before it. `read` follows the connections,
-`sender` follows once more with rows, looks at the tap and observes, `tables` adds windows, phases, losses and cycles as
-columns; `observe` is the observer once more, alone, and not part of the sum. Then whole commands, each a process of its
-own: seconds of the clock (two cores are used), of the processor, and the most memory. Captures of one connection:
-generated ones that lose a segment in five hundred, or in a hundred, which no control has sent; and simulated ones, of
-CUBIC, of Compound under random loss, and of a control that no candidate is.
+A process per capture; each step's processor time is that beyond the step before it. `read` follows the connections and
+keeps the rows of the first one's sender, `sender` looks at the tap and observes, `tables` adds windows, phases, losses
+and cycles as columns; `observe` is the observer once more, alone, and not part of the sum. Then whole commands, each a
+process of its own: seconds of the clock (two cores are used), of the processor, and the most memory. Captures of one
+connection: generated ones that lose a segment in five hundred, or in a hundred, which no control has sent; simulated
+ones of CUBIC, of Compound under random loss, and of a control that no candidate is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.analyze import machine, run
 STEPS = """
 import json, resource, sys, time
 import tcptrace_lab
+from tcptrace_lab.commands.inputs import opened
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 
@@ -36,7 +37,8 @@ rows = [("imports", time.process_time(), memory())]
 def done(name):
     rows.append((name, time.process_time(), memory()))
 
-capture = tcptrace_lab.read(sys.argv[1])
+# As `reconstruct` and `classify` read it.
+capture = opened(sys.argv[1])
 done("read")
 seen = Reconstruction(sender(capture[0]).timeline)
 seen.timeline.observed

@@ -97,7 +97,8 @@ class _Sender:
     duplicates: FloatArray
     retransmitted: FloatArray
     is_forward: NDArray[np.bool_]
-    first_unsent: int = 0
+    # The last packet that each has been allowed to send, and has sent.
+    allowed: FloatArray
 
     def on_ack(
         self, happens: NDArray[np.bool_], number: FloatArray, now: FloatArray, cause: NDArray[np.int64]
@@ -108,12 +109,14 @@ class _Sender:
         self.highest_ack = np.where(is_new, number, self.highest_ack)
         # Slow start: one packet more per new ACK, however many packets it covers.
         self.cwnd = np.where(is_new, self.cwnd + 1, self.cwnd)
-        allowed = np.where(is_new, self.highest_ack + self.cwnd, 0)
-        # Only the packets between the first not yet sent anywhere and the last that is now allowed anywhere.
-        part = slice(self.first_unsent, int(np.max(allowed)))
-        packet = np.arange(1, self.sent.shape[-1] + 1)[part]
-        fresh = (packet <= allowed[..., None]) & np.isnan(self.sent[..., part])
-        self.sent[..., part] = np.where(fresh, now[..., None], self.sent[..., part])
+        allowed = np.where(is_new, self.highest_ack + self.cwnd, self.allowed)
+        if is_new.any():
+            # Only the packets that are allowed anew anywhere.
+            part = slice(int(np.min(self.allowed[is_new])), int(np.max(allowed[is_new])))
+            packet = np.arange(1, self.sent.shape[-1] + 1)[part]
+            fresh = (packet > self.allowed[..., None]) & (packet <= allowed[..., None])
+            self.sent[..., part] = np.where(fresh, now[..., None], self.sent[..., part])
+        self.allowed = allowed
         self.duplicates = np.where(is_duplicate, self.duplicates + 1, self.duplicates)
         # FACK (Mathis & Mahdavi 1996): more than three packets from the hole to the highest SACK, however many arrived.
         passed = np.where(self.is_forward, cause - self.highest_ack - 1, self.duplicates)
@@ -162,6 +165,7 @@ def timeline(
         duplicates=np.zeros(shape),
         retransmitted=nan.copy(),
         is_forward=forward == 1,
+        allowed=k.copy(),
     )
     delivered = np.full((*shape, count), np.nan)
     ack_at, ack_number = delivered.copy(), delivered.copy()
@@ -181,7 +185,6 @@ def timeline(
         ack_at[where], ack_number[where], is_duplicate[where] = now[happens], number[happens], duplicate[happens]
 
     for p in range(count):
-        sender.first_unsent = p
         # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
         held = (pending >= 0) & np.isnan(sender.sent[..., p])
         acknowledge(held, pending, in_order, deadline)

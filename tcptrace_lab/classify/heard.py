@@ -29,7 +29,7 @@ from tcptrace_lab.classify.marks import (
     When,
     mark_columns,
 )
-from tcptrace_lab.classify.round_trips import round_trips, round_trips_of_sacked, rounds
+from tcptrace_lab.classify.round_trips import Covered, covered, round_trips, round_trips_of_sacked, rounds
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -96,6 +96,10 @@ class Heard:
         """The marks as the core reads them."""
         return mark_columns(self.marks)
 
+    @cached_property
+    def _covered(self) -> Covered:
+        return covered(self.timeline)
+
     def shared(self, column: Ints) -> Ints:
         """One array for all readings that agree in it."""
         for known in self._shared:
@@ -109,7 +113,7 @@ class Heard:
 
         `of_sacked`: and takes one of what is SACKed (Linux), at a hole too, and stamps as they are.
         """
-        found = round_trips(self.timeline, handshake_rtt_ns, by_stamps=of_sacked)
+        found = round_trips(self.timeline, self._covered, handshake_rtt_ns, by_stamps=of_sacked)
         if not of_sacked or not self.timeline.has_sack:
             return found
         sacked = round_trips_of_sacked(self.timeline)

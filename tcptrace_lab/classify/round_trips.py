@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,14 +14,18 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 SHORTEST_SHARE = 0.5
 
 
-def round_trips(timeline: Timeline, handshake_rtt_ns: int | None, *, by_stamps: bool = False) -> Ints:
-    """What each ACK told its sender of the round trip; -1: nothing.
+@dataclass(frozen=True, kw_only=True)
+class Covered:
+    """Of each ACK the round trip of the last segment that it covers, -1 where anything that it covers was sent again;
+    and the sends again that may have filled a hole, with the ACK that covers each."""
 
-    As senders read it: of the last segment covered; where anything covered was sent more than once, of the copy that
-    filled the hole, which only timestamps tell (RFC 7323 section 4.3 echoes the one that moved the left edge).
+    rtt_ns: Ints
+    again: Ints
+    ack: Ints
 
-    `by_stamps`: that one is read in whole ticks of its clock (Linux), which may make it the least of all.
-    """
+
+def covered(timeline: Timeline) -> Covered:
+    """What every reading of the round trips begins with."""
     before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
     again = np.flatnonzero(timeline.is_retransmission)
     fresh = np.flatnonzero(~timeline.is_retransmission)
@@ -33,14 +39,26 @@ def round_trips(timeline: Timeline, handshake_rtt_ns: int | None, *, by_stamps: 
     answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]
     again, covering = again[answered], covering[answered]
     found[covering] = -1
-    if not timeline.has_timestamps:
-        return found
     fills = timeline.send_offset[again] <= before[covering]
+    return Covered(rtt_ns=found, again=again[fills], ack=covering[fills])
+
+
+def round_trips(timeline: Timeline, known: Covered, handshake_rtt_ns: int | None, *, by_stamps: bool = False) -> Ints:
+    """What each ACK told its sender of the round trip; -1: nothing.
+
+    As senders read it: of the last segment covered; where anything covered was sent more than once, of the copy that
+    filled the hole, which only timestamps tell (RFC 7323 section 4.3 echoes the one that moved the left edge).
+
+    `by_stamps`: that one is read in whole ticks of its clock (Linux), which may make it the least of all.
+    """
+    if not timeline.has_timestamps or not len(known.again):
+        return known.rtt_ns
+    found = known.rtt_ns.copy()
     # In order of time: the last copy stands, unless no round trip is that short: then an earlier one was answered. One
     # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
     least = SHORTEST_SHARE * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
     clock = timeline.stamp_clock if by_stamps else None
-    for send, ack in zip(again[fills].tolist(), covering[fills].tolist(), strict=True):
+    for send, ack in zip(known.again.tolist(), known.ack.tolist(), strict=True):
         rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
         if rtt_ns >= least:
             found[ack] = (
