@@ -184,9 +184,9 @@ def replays(
 
 
 def _stages(pieces: int) -> Iterator[int]:
-    """After how many pieces the hopeless ones are dropped: twice as many each time, and the rest at least."""
+    """After how many pieces the hopeless ones are dropped: twice as many each time."""
     judged = FEWEST_JUDGED
-    while 2 * judged <= pieces:
+    while judged < pieces:
         yield judged
         judged *= 2
 
