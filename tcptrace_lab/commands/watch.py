@@ -144,7 +144,7 @@ def _conclude(arguments: argparse.Namespace, watch: Watch, again: str | None, *,
         console.print(connections_view(capture.connections.itertuples(), console.width))
     if arguments.no_verdicts or (again is not None and not whole):
         return
-    judged = read(again) if again is not None else capture
+    judged = read(again, detail="first") if again is not None else capture
     if is_json:
         for verdict in classify(judged, file=watch.name):
             sys.stdout.write(json.dumps({"event": "verdict", **verdict.as_dict()}, allow_nan=False) + "\n")

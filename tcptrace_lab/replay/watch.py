@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pandas as pd
-
 from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
@@ -210,6 +208,8 @@ def _end(address: str, port: int) -> str:
 
 
 def _observed(found: Reconstruction, before: Seen | None) -> Seen | None:
+    import pandas as pd
+
     # What the packets show: a replay of the last packets alone knows little of the window, and takes long.
     if not len(found.envelope):
         return None
