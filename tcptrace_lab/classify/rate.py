@@ -280,8 +280,8 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     samples = timeline.rtt[1]
     delay, least = np.zeros(len(end)), np.zeros(len(end))
     slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
-    for first in range(0, len(end), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for at in range(0, len(end), AT_ONCE):
+        part = slice(at, at + AT_ONCE)
         # Sent when acknowledged, less the round trip then.
         sent = spans[part]
         if len(samples):
