@@ -44,7 +44,8 @@ def queues(
     """The queue in packets met by the segment sent just before each first lost one; and that of every sample.
 
     Between them the former without those that the receiver's window kept at that length: they may have been lost
-    elsewhere, and where most were, so may the others have been. `standing_ns`: the queue at the least round trip.
+    elsewhere, and where most were, or met another queue than the others, so may those have been. `standing_ns`: the
+    queue at the least round trip.
     """
     rows, samples = seen.timeline.rtt
     if pps is None or not len(samples):
@@ -59,7 +60,7 @@ def queues(
     columns = seen.timeline.observed.windows()
     at = _core.places(columns["time_ns"], seen.timeline.ack_ns, or_equal=True) - 1
     limited = columns["limited_by"][at]
-    found, free = [], []
+    found, free, held = list[float](), list[float](), list[float]()
     for episode in seen.episodes:
         # The round trip before the loss: the last segments that still got in.
         upto = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
@@ -68,9 +69,9 @@ def queues(
         met = queue[near][is_queue[near]]
         known = int(np.searchsorted(seen.timeline.ack_ns, episode.lost_sent_ns, side="right"))
         found.append(float(met.max()) if len(met) else float("nan"))
-        if not (known and limited[known - 1] == RWND):
-            free.append(found[-1])
-    if 2 * len(free) < len(found):
+        (held if known and limited[known - 1] == RWND else free).append(found[-1])
+    middle = float(np.median(free)) if free else float("nan")
+    if held and not (len(held) <= len(free) and np.all(np.abs(np.array(held) - middle) <= _spread(middle))):
         nothing = (float("nan"),) * len(found)
         return nothing, nothing, queue
     return tuple(found), tuple(free), queue

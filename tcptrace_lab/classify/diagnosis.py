@@ -59,6 +59,7 @@ STOPPED_S = 0.2
 FEWEST_LOSSES = 3
 # Losses further apart than so many times the median come in bunches: a distance would say little of them.
 SCATTERED = 5.0
+FEW_TIMES = {1: "once", 2: "twice"}
 CAUSES = {
     "cwnd": "by its congestion window",
     "rwnd": "by the receiver's window",
@@ -132,7 +133,7 @@ def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     limit = _limit(verdict, course)
     names_buffer = limit is not None and "bottleneck" in limit
     losses = _losses(verdict, course.loss_times_s, names_buffer=names_buffer)
-    parts = [limit, _stopped(course), losses, _slow_starts(verdict), _share_of_law(verdict)]
+    parts = [limit, _stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
     said = [part for part in parts if part]
     sentence = ", ".join([_who(verdict, course), *said[:1]])
     return f"{sentence}: {', '.join(said[1:])}" if len(said) > 1 else sentence
@@ -222,7 +223,7 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
     if causes.get("codel", 0) > MAJORITY * total:
         verb = "loses packets to CoDel"
     if len(loss_times_s) < FEWEST_LOSSES:
-        times = {1: "once", 2: "twice"}.get(len(loss_times_s))
+        times = FEW_TIMES.get(len(loss_times_s))
         return f"{verb} {times}" if times else None
     apart = np.diff(np.asarray(loss_times_s))
     usual = float(np.median(apart))
@@ -233,6 +234,12 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _marks(verdict: Mapping[str, Any]) -> str | None:
+    """ECN: what a queue told without a loss."""
+    cuts = verdict["tap"]["ecn_cuts"]
+    return f"told to slow down by ECN marks {FEW_TIMES.get(cuts, f'{cuts} times')}" if cuts else None
 
 
 def _slow_starts(verdict: Mapping[str, Any]) -> str | None:

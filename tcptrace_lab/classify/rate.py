@@ -108,7 +108,9 @@ def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bo
     found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock, own=own)
     while found is None and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
-        found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock, own=own)
+        is_last = segments * LONGER_FACTOR > longest
+        runs, words = run_rates(seen, (), segments), f"runs of {segments} segments"
+        found = _mode(runs, words, clock, own=own, is_longest=is_last)
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     return _not_below_goodput(found, goodput_pps(seen))
@@ -181,8 +183,11 @@ def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
     return found
 
 
-def _mode(runs: Runs, words: str, clock: Clock, *, own: float) -> Estimate | None:
-    """None: what is fastest are bursts that the way back made. `own`: packets outstanding at the most."""
+def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool = False) -> Estimate | None:
+    """None: what is fastest are bursts that the way back made; of the longest runs (`is_longest`) they have little.
+
+    `own`: packets outstanding at the most.
+    """
     if len(runs.rates) < ENOUGH_RUNS:
         return unknown(f"fewer than {ENOUGH_RUNS} {words} acknowledged without a loss")
     blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
@@ -210,8 +215,10 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float) -> Estimate | Non
     method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
     if steady is not None and steady < STEADY_SHARE:
         implied = float(np.percentile(delay, 95)) / 1e9 * value
-        if float(np.median(uneven[near])) > UNEVEN or implied > OTHERS_FACTOR * own:
+        if implied > OTHERS_FACTOR * own:
             return None
+        if float(np.median(uneven[near])) > UNEVEN:
+            return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     return Estimate(value=value, low=low, high=high, method=method)

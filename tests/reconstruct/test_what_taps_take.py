@@ -156,6 +156,7 @@ def test_marks_of_the_path_are_told_and_their_cuts_are_no_riddle(tmp_path: Path)
     echoed = [_echoing(packet) if index in marked else packet for index, packet in enumerate(packets)]
     found = _verdict((link, echoed), tmp_path).as_dict()
     assert found["tap"]["ecn_cuts"] == 2
+    assert "told to slow down by ECN marks twice" in found["diagnosis"]
     assert (found["sender_tcp"]["congestion_control"], found["slow_starts"]["regime"]) == (None, "undecided")
 
 
