@@ -44,13 +44,16 @@ FEWEST_ACKS = 8
 
 class Heard:
     """A column per ACK, and the marks; `follows`: the window observed is taken over wherever it shows, not only where
-    an epoch begins."""
+    an epoch begins; `is_reno`: the recovery is RFC 2581's."""
 
-    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None, *, follows: bool = False) -> None:
+    def __init__(
+        self, seen: Reconstruction, handshake_rtt_ns: int | None, *, follows: bool = False, is_reno: bool = False
+    ) -> None:
         self.seen = seen
         self.timeline = timeline = seen.timeline
         self.handshake_rtt_ns = handshake_rtt_ns
         self.follows = follows
+        self.is_reno = is_reno
         self.flight = seen.flight
         sent = _core.places(timeline.send_ns, timeline.ack_ns)
         first = timeline.first_offset
@@ -223,10 +226,10 @@ class Heard:
             )
 
     def _ends_in_linux(self, over: int, recover: int, bound: int) -> int:
-        """The ACK that ends a recovery there: without SACK the first above `recover`, not the one of all up to it."""
+        """The ACK that ends a recovery there: NewReno's is the first above `recover`, not the one of all up to it."""
         timeline = self.timeline
         beyond = int(np.searchsorted(timeline.snd_una, recover, side="right"))
-        if timeline.has_sack or not over < beyond < bound:
+        if timeline.has_sack or self.is_reno or not over < beyond < bound:
             return over
         self.to_linux[over] = (ARRIVAL, RECOVERED)
         self.to_linux[beyond] = (RECOVERED, ACK)

@@ -121,7 +121,7 @@ def identify(
     recovery."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
-    written = Tapes(seen, handshake_rtt_ns)
+    written = Tapes(seen, handshake_rtt_ns, recovery)
     asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
     read = written.read()
     found = replays(asked, read, begins_with)

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 LARGEST = 1 << 30
 # RFC 2861 and 5681 section 4.1 take an unused window back after a retransmission timeout: no stack's is shorter.
 KEPT_NS = 200_000_000
+# A window that is not used grows in no stack beyond twice what was (Linux, in slow start; not at all later), or the
+# receiver's (FreeBSD). Programs that simulate one let it.
+UNUSED_FACTOR = 2
+DELAYED_SEGMENTS = 2
 # Bounds that are no farther apart are those of a window at work (core/src/infer/windows.rs), which is seen.
 SEEN_SEGMENTS = 3.0
 # Thresholds that controls agree on: to within a segment, as the window itself is seen.
@@ -53,7 +57,9 @@ class Replayed(Reconstruction):
         if find_obstacles(self, self.who).hides_window:
             return self.envelope
         recovery = identify_recovery(self, self.who.tap).recovery
-        return with_replay(self, identify_sender(self, self.who, recovery))
+        # Whose SYNs are not there may be a simulator.
+        is_stack = self.who.tap.syns.value != "none"
+        return with_replay(self, identify_sender(self, self.who, recovery), is_stack=is_stack)
 
 
 def replayed(who: Sender) -> Replayed:
@@ -79,8 +85,11 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
     )
 
 
-def with_replay(seen: Reconstruction, identified: Identified) -> pd.DataFrame:
-    """The table `windows` with what the replay of the candidates left adds to it; nothing that was seen is changed."""
+def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> pd.DataFrame:
+    """The table `windows` with what the replay of the candidates left adds to it; nothing that was seen is changed.
+
+    `is_stack`: the sender is known to be a stack in use, not a simulator's.
+    """
     table = seen.envelope
     if not identified.left or not len(table):
         return table
@@ -89,12 +98,13 @@ def with_replay(seen: Reconstruction, identified: Identified) -> pd.DataFrame:
     if not (hidden.any() or unmet.any()):
         return table
     written = tape(seen, follows=True)
-    had = _had(seen, identified, written, _rows(seen, written, table))
+    reached = _reached(seen, table) if is_stack else np.full(len(table), np.inf)
+    had = _had(seen, identified, written, _rows(seen, written, table), reached)
+    most = np.minimum(np.maximum(had.most, _opened(seen, table)), np.maximum(reached, had.most))
     wanted = hidden & _is_anchored(seen, table)
-    high = _high(table, had.most, wanted, seen.timeline.smss)
+    high = _high(table, most, wanted, seen.timeline.smss)
     low = _low(table, had.least, wanted, seen.timeline.smss)
-    most = high.to_numpy(dtype=np.int64, na_value=LARGEST)
-    value = np.clip(np.round(had.value), low, most).astype(np.int64)
+    value = np.clip(np.round(had.value), low, high.to_numpy(dtype=np.int64, na_value=LARGEST)).astype(np.int64)
     return table.assign(
         cwnd=np.where(wanted, value, table["cwnd"]),
         cwnd_low=low,
@@ -112,9 +122,8 @@ def _is_hidden(seen: Reconstruction, table: pd.DataFrame) -> Bools:
 
 def _rows(seen: Reconstruction, written: Tape, table: pd.DataFrame) -> Ints:
     """The last row of the tape at the time of each row of the table."""
-    acks = np.maximum(np.searchsorted(seen.timeline.ack_ns, table["time_ns"].to_numpy(), side="right") - 1, 0)
     # A tape has no row for what came before any data.
-    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
+    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, _acks(seen, table), side="right") - 1, 0)
     return found
 
 
@@ -129,7 +138,8 @@ class Had:
     ssthresh: Floats
 
 
-def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints) -> Had:
+def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints, reached: Floats) -> Had:
+    # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
     found = [(_played(each, written, at_most=False), _played(each, written, at_most=True)) for each in identified.left]
     kept = np.stack([cwnd[rows] for (cwnd, _), _ in found])
     grown = np.stack([cwnd[rows] for _, (cwnd, _) in found])
@@ -141,7 +151,7 @@ def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints
     return Had(
         value=kept[0],
         least=kept.min(axis=0),
-        most=np.maximum(kept, grown).max(axis=0),
+        most=np.maximum(kept, np.minimum(grown, reached)).max(axis=0),
         ssthresh=np.where(agreed, least, np.nan),
     )
 
@@ -174,6 +184,66 @@ def _backs_off(seen: Reconstruction, table: pd.DataFrame) -> Bools:
         if event is not None and event.restarts and before.restarts and event.una == before.una:
             until_ns = seen.timeline.end_ns if following is None else following.time_ns
             found[np.searchsorted(times, event.time_ns) : np.searchsorted(times, until_ns, side="right")] = True
+    return found
+
+
+def _reached(seen: Reconstruction, table: pd.DataFrame) -> Floats:
+    """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
+    timeline, smss = seen.timeline, seen.timeline.smss
+    # A short segment counts as one; and the last ACK to open the window covers what a delayed one does.
+    used = np.maximum(UNUSED_FACTOR * (seen.flight + smss) + DELAYED_SEGMENTS * smss, timeline.rwnd + smss)
+    shown = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=0)
+    found: Floats = np.maximum(np.maximum.accumulate(used)[_acks(seen, table)], np.maximum.accumulate(shown))
+    return found
+
+
+def _opened(seen: Reconstruction, table: pd.DataFrame) -> Floats:
+    """Where the threshold that a replay goes by may not be the sender's, each ACK may have opened the window by what it
+    acknowledged since that was last seen. Elsewhere 0.
+
+    After a pause a stack may have begun anew, up to another threshold (RFC 2861). Where the application held the sender
+    back, a slow start may only seem to have ended.
+    """
+    before, una = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=-1), seen.timeline.snd_una[_acks(seen, table)]
+    last = np.maximum.accumulate(np.where(before >= 0, np.arange(len(before)), -1))
+    opened = np.where(last >= 0, before[last] + una - una[last], np.inf)
+    found: Floats = np.where(_has_paused(seen, table["time_ns"].to_numpy()) | _may_double(seen, table), opened, 0.0)
+    return found
+
+
+def _acks(seen: Reconstruction, table: pd.DataFrame) -> Ints:
+    """The last ACK at the time of each row."""
+    found: Ints = np.searchsorted(seen.timeline.ack_ns, table["time_ns"].to_numpy(), side="right") - 1
+    return np.maximum(found, 0)
+
+
+def _may_double(seen: Reconstruction, table: pd.DataFrame) -> Bools:
+    """From the end of a slow start on, if the application held the sender back before the next loss."""
+    times = table["time_ns"].to_numpy()
+    is_idle = (table["limited_by"] == "application").to_numpy()
+    found = np.zeros(len(times), dtype=bool)
+    for part in seen.stretches:
+        if part.peak is not None:
+            edges = seen.timeline.ack_ns[[part.peak, part.last]]
+            rows = slice(int(np.searchsorted(times, edges[0])), int(np.searchsorted(times, edges[1], side="right")))
+            found[rows] = is_idle[rows].any()
+    return found
+
+
+def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
+    """Whether the sender has been idle since the last loss for so long that a stack may begin anew."""
+    timeline = seen.timeline
+    _, sends = timeline.answered_to_the_end
+    sends = np.unique(sends)
+    sends = sends[sends > 0]
+    idle = sends[timeline.send_ns[sends] - timeline.send_ns[sends - 1] >= KEPT_NS]
+    # Nanoseconds of the last of either kind, or from before everything.
+    pauses = np.concatenate(([-2], timeline.send_ns[idle]))
+    losses = np.concatenate(([-1], [episode.time_ns for episode in seen.episodes if episode.is_loss]))
+    found: Bools = (
+        pauses[np.searchsorted(pauses, times, side="right") - 1]
+        > losses[np.searchsorted(losses, times, side="right") - 1]
+    )
     return found
 
 

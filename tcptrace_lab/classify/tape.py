@@ -82,10 +82,10 @@ def tape(seen: Reconstruction, *, follows: bool = False) -> Tape:
 
 
 class Tapes:
-    """Every reading of what a control was told, worked out once."""
+    """Every reading of what a control was told, worked out once; `recovery`: as far as it is known."""
 
-    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None) -> None:
-        heard = Heard(seen, handshake_rtt_ns)
+    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None, recovery: str | None = None) -> None:
+        heard = Heard(seen, handshake_rtt_ns, is_reno=recovery == "reno")
         self._compared = Compared(heard)
         told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
         self._columns = {
