@@ -203,7 +203,7 @@ def decide(
         for each in families
         if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
         or behind[id(each)] <= REFUTED
-        or _clearly_off(each, best, noise) < min(fewest, len(each.sizes))
+        or not _is_clearly_off(each, best, noise, min(fewest, len(each.sizes)))
     ]
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # Two odd loss cycles are no rule of their own.
@@ -232,9 +232,14 @@ def _sends_the_same(each: Replay, best: Replay) -> bool:
     return not (best.memory("dwnd")["dwnd"] > 0).any()
 
 
-def _clearly_off(each: Replay, best: Replay, noise: float) -> int:
-    """Pieces in which it is off where the best is not."""
-    return int(np.count_nonzero(each.sizes > best.sizes + CLEAR_OF_NOISE * noise))
+def _is_clearly_off(each: Replay, best: Replay, noise: float, fewest: int) -> bool:
+    """Whether it is off where the best is not, in so many pieces; within what is open, in more than chance makes odd.
+
+    What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them.
+    """
+    is_clear = each.sizes > best.sizes + CLEAR_OF_NOISE * noise
+    beyond, clear = np.count_nonzero(is_clear & (each.sizes > 1.0)), np.count_nonzero(is_clear)
+    return bool(beyond >= fewest or clear >= max(fewest, ODD_CUTS_SHARE * len(is_clear)))
 
 
 def _sends_less(best: Replay) -> bool:
