@@ -11,7 +11,13 @@ import math
 from collections.abc import Sequence
 
 from tcptrace_lab.classify.candidates import Candidate, with_gamma
-from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, noise_of, replays
+from tcptrace_lab.classify.likelihood import (
+    REFUTED,
+    Replay,
+    log_likelihood,
+    noise_of,
+    replays,
+)
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 
@@ -22,6 +28,8 @@ HALVINGS = 4
 # A value is refuted by odds against it, or by one piece in which it is off by so much more than the best (in units of
 # what is open): what a single round trip read otherwise does is less.
 PARTED = 2.0
+# A sender's round trips are not quite the tap's: the queue is known to within a packet.
+QUEUE_SLACK = 1.0
 # Its bounds are looked for by these factors to either side.
 BOUNDS = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 8.0)
 
@@ -56,10 +64,19 @@ def gamma_of(best: Replay) -> Estimate:
     """The value of a sender identified as Compound, and the nearest on either side that the capture refutes."""
     gamma = best.candidate.parameters["gamma"]
     low, high = (_bound(best, [round(gamma * each**sign, 2) for each in BOUNDS]) for sign in (-1, 1))
+    low = None if low is None else max(low - QUEUE_SLACK, 0.0)
+    high = None if high is None else high + QUEUE_SLACK
     if low is None or high is None:
-        return unknown("the queue never came so near to it that its delay window told", low=low, high=high)
+        return unknown(
+            "the queue never came so near to it that its delay window told",
+            low=low,
+            high=high,
+        )
     return Estimate(
-        value=gamma, low=low, high=high, method="replayed: values beyond the bounds do not send what was seen"
+        value=gamma,
+        low=low,
+        high=high,
+        method="replayed: values beyond the bounds do not send what was seen",
     )
 
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
-from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
+from tcptrace_lab.classify.causes import (
+    first_flight_lost,
+    losses_by_cause,
+    timeouts_unseen,
+)
+from tcptrace_lab.classify.compound_regime import (
+    NOT_COMPOUND,
+    CompoundRegime,
+    compound_regime,
+)
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, not_asked
 from tcptrace_lab.classify.gamma import gamma_of
@@ -21,11 +29,18 @@ from tcptrace_lab.classify.identify import Identified
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
-from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
+from tcptrace_lab.classify.obstacles import (
+    FEW_TICKS,
+    TICKS_PER_ROUND,
+    Obstacles,
+    find_obstacles,
+    least_rtt_ns,
+)
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.reconstruct.estimate import unknown
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -116,7 +131,10 @@ class Verdict:
         if self.who.tap.refuses("initial_window") or (hidden and self.who.vantage != "sender"):
             return None
         receiver = SIDES[1 - self.who.direction]
-        if self.who.tap.shift.value is None and self.who.tap.syns.value not in ("both", receiver):
+        if self.who.tap.shift.value is None and self.who.tap.syns.value not in (
+            "both",
+            receiver,
+        ):
             # The window offered in the receiver's SYN may have been all that was sent.
             return None
         tap = self.who.tap
@@ -125,7 +143,12 @@ class Verdict:
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
-        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=self.identified.control == "bbr")
+        ask = partial(
+            initial_window,
+            self.seen,
+            self.who.handshake_rtt_s,
+            is_bbr=self.identified.control == "bbr",
+        )
         found = ask()
         if tap.is_holed:
             early = ask(is_holed=True)
@@ -203,7 +226,14 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     if refused and seen.episodes and not obstacles.hides_window:
-        return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
+        return SlowStarts(
+            per_cycle=(),
+            initial=None,
+            steady=None,
+            regime=UNDECIDED,
+            cycles=(),
+            reasons=(refused,),
+        )
     return _without_counts(count_slow_starts(seen, obstacles), seen, who)
 
 
@@ -225,7 +255,10 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
         return starts
     # A sender that restarts after each loss shows its cycles even where its times were inferred; without SACK a hole
     # more or less makes two recoveries of one.
-    view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
+    view, goes_on = (
+        who.view,
+        2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes),
+    )
     has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
     is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
     clock = who.tap.clock
@@ -272,7 +305,7 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
         return None
     found = compound_regime(
         best,
-        gamma_of(best),
+        gamma_of(best) if identified.control == "compound" else unknown("no Compound was followed to the ACK"),
         # With others on the path the rate found is this flow's share, which changes.
         pipe=None if path.bottleneck_pps.high is None else path.bdp_packets.value,
     )
