@@ -24,6 +24,7 @@ from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
@@ -39,7 +40,6 @@ KEPT_NS = 200_000_000
 # A window that is not used grows in no stack beyond twice what was (Linux, in slow start; not at all later), or the
 # receiver's (FreeBSD). Programs that simulate one let it.
 UNUSED_FACTOR = 2
-DELAYED_SEGMENTS = 2
 # Bounds that are no farther apart are those of a window at work (core/src/infer/windows.rs), which is seen.
 SEEN_SEGMENTS = 3.0
 # Thresholds that controls agree on: to within a segment, as the window itself is seen.
@@ -191,7 +191,7 @@ def _reached(seen: Reconstruction, table: pd.DataFrame) -> Floats:
     """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
     # A short segment counts as one; and the last ACK to open the window covers what a delayed one does.
-    used = np.maximum(UNUSED_FACTOR * (seen.flight + smss) + DELAYED_SEGMENTS * smss, timeline.rwnd + smss)
+    used = np.maximum(UNUSED_FACTOR * (seen.flight + smss) + DELAYED_ACK_SEGMENTS * smss, timeline.rwnd + smss)
     shown = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=0)
     found: Floats = np.maximum(np.maximum.accumulate(used)[_acks(seen, table)], np.maximum.accumulate(shown))
     return found
