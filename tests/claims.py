@@ -182,7 +182,8 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
     if name in CLAIMS[7:]:
         return _outside(name, told, getattr(run, name))
     if name == "losses":
-        return _losses(bad["losses"], whole, span)
+        # Of a piece that was made longer it is not known which losses it has.
+        return "" if keeps == "longer piece" else _losses(bad["losses"], whole, span)
     if name == "limits":
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
         true = _limits_within(whole, span)

@@ -98,10 +98,13 @@ def judged(found: Tapped, kinds: list[str], folder: Path) -> Iterator[tuple[str,
 
 
 def _known_better(found: Tapped, verdict: Verdict | None, wrong: dict[str, str]) -> dict[str, str]:
-    """Without losses that the untouched capture's verdict counts otherwise, and the simulator does not."""
-    if verdict is not None and "drops" not in against_truth(found, verdict):
-        return {name: why for name, why in wrong.items() if name != "losses"}
-    return wrong
+    """Without claims that the simulator knows to be right, whatever the untouched capture's verdict says."""
+    if verdict is None:
+        return wrong
+    right = set() if "drops" in against_truth(found, verdict) else {"losses"}
+    if verdict.sender_tcp.recovery == found.scenario.connections[0].control.recovery:
+        right.add("recovery")
+    return {name: why for name, why in wrong.items() if name not in right}
 
 
 def sender_is_other(found: Tapped) -> bool:

@@ -196,14 +196,14 @@ def decide(
     behind = {
         id(each): 0.0 if _sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families
     }
-    # Of so many pieces one may be disturbed that the best follows by chance.
+    # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof.
     fewest = FEWEST_CLEAR if disturbed or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
     left = [
         each
         for each in families
         if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
         or behind[id(each)] <= REFUTED
-        or not _is_clearly_off(each, best, noise, min(fewest, len(each.sizes)))
+        or not _is_clearly_off(each, best, noise, min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)))
     ]
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # Two odd loss cycles are no rule of their own.

@@ -33,9 +33,10 @@ def limits_told(
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
-    `is_rebuilt`: captured elsewhere. How promptly ACKs released segments is then not seen, pauses and emptied windows
-    are. `is_blurred`: neither is how much was in flight, closed windows are, and a round trip of each recovery.
-    `is_paced`: the control is known to send by a rate of its own; that is its window at work.
+    `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
+    seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
+    round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
+    work.
     """
     shares = dict(seen.limits)
     if not shares or tap.refuses("limits"):

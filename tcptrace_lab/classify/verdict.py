@@ -45,7 +45,7 @@ from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender, senders
-from tcptrace_lab.reconstruct.tap import COARSE_NS
+from tcptrace_lab.reconstruct.tap import COARSE_NS, FLIGHT_LOST_SHARE
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -128,7 +128,7 @@ class Verdict:
         return self.identified.control
 
     def _initial_window(self, hidden: bool) -> int | None:
-        if self.who.tap.refuses("initial_window") or (hidden and self.who.vantage != "sender"):
+        if self.who.tap.refuses("initial_window") or (hidden and self.who.place != "sender"):
             return None
         receiver = SIDES[1 - self.who.direction]
         if self.who.tap.shift.value is None and self.who.tap.syns.value not in (
@@ -265,12 +265,13 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's.
     has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
-    if is_inferred or has_none or (is_missing and not (seen.episodes and _is_untouched(seen))):
+    is_missing &= who.tap.lost_acks_share > FLIGHT_LOST_SHARE or not (seen.episodes and _is_untouched(seen))
+    if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.resolution_ns > COARSE_NS and any(
         after.time_ns - before.end_ns <= clock.resolution_ns for before, after in pairwise(seen.episodes)
     ):
-        why = "a loss event begins within a tick of the clock of the last one's end: which loss is whose is not told"
+        why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
     else:
@@ -282,7 +283,7 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
     return limits_told(
         seen,
         who.tap,
-        is_rebuilt=who.view is not None,
+        is_rebuilt=who.view is not None or _before_tap(who, seen) != 0,
         is_blurred=who.is_blurred,
         is_paced=identified.control == "bbr",
     )
@@ -338,8 +339,7 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
-    # A timeline rebuilt for the sender is read like one captured there.
-    place = who.vantage if who.view is None else "sender"
+    place = who.place
     obstacles = find_obstacles(seen, who)
     path = infer_path(
         seen,

@@ -39,6 +39,8 @@ LEAST_MSS, ETHERNET_MSS = 535, 1_460
 # RFC 6298: without an ACK a sender's timer ends its sending, after a second or some round trips. One that goes on with
 # new data was answered, and the answers were not captured.
 TIMER_NS, TIMER_ROUNDS = 1_000_000_000, 4
+# What one ACK lets go is at most a flight: twice the most that was ever outstanding at one was let go by others.
+MOST_FLIGHTS = 2
 
 
 def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
@@ -167,12 +169,22 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     again = np.cumsum(segments["is_retransmission"])
     fresh = np.cumsum(late)
     late &= again - np.append(0, again)[since] < np.maximum(fresh - np.append(0, fresh)[since], 1)
+    behind = _behind_last_ns(segments, acks, top, sent_ns, heard_ns)
     if not late.any():
-        return 0
+        return behind
     first = heard_ns[before[late]] + patience
     _, places = np.unique(before[late], return_index=True)
     lasts = np.append(places[1:], np.count_nonzero(late)) - 1
-    return int((sent_ns[late][lasts] - first[places]).sum())
+    return max(int((sent_ns[late][lasts] - first[places]).sum()), behind)
+
+
+def _behind_last_ns(segments: Any, acks: Any, top: Ints, sent_ns: Ints, heard_ns: Ints) -> int:
+    """How long data left behind the last ACK captured, where so much did that it was answered."""
+    una = np.maximum.accumulate(acks["ack_offset"])
+    upto = np.searchsorted(segments["packet"], acks["packet"])
+    flight = top[np.maximum(upto - 1, 0)] - una
+    is_more = int(top[-1] - una[-1]) > MOST_FLIGHTS * max(int(flight.max()), int(top[0] - segments["offset"][0]))
+    return max(int(sent_ns[-1] - heard_ns[-1]), 0) if is_more else 0
 
 
 def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:

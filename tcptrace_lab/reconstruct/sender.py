@@ -11,7 +11,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside
-from tcptrace_lab.reconstruct.look import ETHERNET_MSS, SIDES, TIMESTAMP_BYTES, is_cut_to, look, windows
+from tcptrace_lab.reconstruct.look import ETHERNET_MSS, LEAST_MSS, SIDES, TIMESTAMP_BYTES, is_cut_to, look, windows
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
@@ -59,6 +59,14 @@ class Sender:
     view: SenderView | None = None
     # Lost before the tap and put back, also where the view shows no window; None: captured at the sender.
     put_back: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the timeline is taken from: "sender" also where it was rebuilt, "middle" behind a queue near it."""
+        if self.view is not None:
+            return "sender"
+        is_behind = self.vantage == "sender" and self.where is not None and not self.where.is_at_sender
+        return "middle" if is_behind else self.vantage
 
     @property
     def is_blurred(self) -> bool:
@@ -264,6 +272,16 @@ def _smss(lengths: Ints, row: Any) -> int:
         return min(largest, allowed)
     if largest <= ETHERNET_MSS:
         return largest
-    small = lengths[lengths <= ETHERNET_MSS]
+    # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).
+    small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
     values, counts = np.unique(small, return_counts=True)
-    return int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp
+    return _part_of(lengths) or (int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp)
+
+
+def _part_of(lengths: Ints) -> int | None:
+    """The largest size that Ethernet carries of which most super-segments are multiples; None: there is none."""
+    large = lengths[lengths > ETHERNET_MSS]
+    values, counts = np.unique(large, return_counts=True)
+    usual = int(values[np.argmax(counts)])
+    parts = range(-(-usual // ETHERNET_MSS), usual // LEAST_MSS + 1)
+    return next((usual // part for part in parts if usual % part == 0 and is_cut_to(large, usual // part)), None)

@@ -146,6 +146,16 @@ class Tap:
         return self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes
 
     @property
+    def lost_acks_share(self) -> float:
+        """Of the ACKs that the sender heard: those that were not captured, nor put back."""
+        return 0.0 if self.has_all_acks else self.tap_lost_acks / max(self.acks + self.tap_lost_acks, 1)
+
+    @property
+    def misses_dupacks(self) -> bool:
+        """Whether so many ACKs are missing that duplicates do not tell what was lost, and no block does."""
+        return self.sack.value != "used" and self.lost_acks_share > FLIGHT_LOST_SHARE
+
+    @property
     def hides_blocks(self) -> bool:
         """Whether it is not told what arrived out of order: options cut, or nothing that says whether SACK was used."""
         return bool(self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks)
@@ -180,10 +190,11 @@ class Tap:
             return "the window answers ECN marks as well as losses, and which of them is not looked into"
         if self.hides_flight and claim in ("window", "limits"):
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.0%} of the data: what was outstanding is not known"
-        lost = 0.0 if self.has_all_acks else self.tap_lost_acks / max(self.acks + self.tap_lost_acks, 1)
         most = {"limits": FLIGHT_LOST_SHARE, "initial_window": FLIGHT_LOST_SHARE, "window": ACKS_LOST_SHARE}
-        if lost > most.get(claim, 1.0):
-            return f"{lost:.0%} of the ACKs were not captured: what was outstanding is not known"
+        if self.lost_acks_share > most.get(claim, 1.0):
+            return f"{self.lost_acks_share:.0%} of the ACKs were not captured: what was outstanding is not known"
+        if claim in ("recovery", "losses") and self.misses_dupacks:
+            return f"{self.lost_acks_share:.0%} of the ACKs were not captured: duplicates are not counted"
         if self.unanswered_ns > UNANSWERED_SHARE * self.lasts_ns and claim in (
             "losses",
             "cycles",

@@ -130,6 +130,24 @@ def test_losses_answered_out_of_sight_are_none_of_a_timer(tmp_path: Path) -> Non
     assert found["slow_starts"]["per_cycle"] == []
 
 
+def test_more_than_two_flights_behind_the_last_ack_were_answered(tmp_path: Path) -> None:
+    """The same in half a second, which no timer tells."""
+    link, packets = _packets("cubic_20M")
+    short = (link, [packet for packet in packets if packet.time_ns < packets[0].time_ns + SECOND])
+    assert _verdict(short, tmp_path).who.tap.unanswered_ns == 0
+    found = _verdict(degrade(*short, kind="one way at last", seed=1), tmp_path)
+    assert found.who.tap.unanswered_ns > 0
+    assert found.limits == {}
+
+
+@pytest.mark.parametrize("name", ["reno_10M", "reno_on_off"])
+def test_super_segments_tell_their_packets_where_the_option_was_rewritten(name: str, tmp_path: Path) -> None:
+    """Most are multiples of one size; what a write left over is none."""
+    whole = _verdict(_packets(name), tmp_path).seen.timeline.smss
+    made = degrade(*degrade(*_packets(name), kind="MSS rewritten", seed=1), kind="GSO at the sender", seed=1)
+    assert _verdict(made, tmp_path).seen.timeline.smss == whole
+
+
 def _later(packet: Packet, time_ns: int) -> Packet:
     """By so much on all three clocks, whose ticks are milliseconds."""
     packet = replace(packet, time_ns=packet.time_ns + time_ns)
