@@ -127,7 +127,8 @@ def own_queue(seen: Reconstruction) -> Floats:
 
 def longest_queue(queue: Floats) -> float:
     """NaN where none is known."""
-    return float(np.percentile(queue, LONGEST_PERCENTILE)) if len(queue) else float("nan")
+    known = queue[np.isfinite(queue)]
+    return float(np.percentile(known, LONGEST_PERCENTILE)) if len(known) else float("nan")
 
 
 def buffer_of(

@@ -355,6 +355,9 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
     identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery)
+    if identified.control == "bbr" and who.view is None and _before_tap(who, seen) != 0:
+        # What leaves by a rate may leave by that of a line before the tap.
+        identified = NOT_IDENTIFIED
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     compound = _compound(identified, path)
