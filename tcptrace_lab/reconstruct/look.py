@@ -15,7 +15,7 @@ from tcptrace_lab.reconstruct.echoes import ahead_ns
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.set_forward import set_forward
-from tcptrace_lab.reconstruct.tap import COARSE_NS, CUT_SHARE, Fact, Tap
+from tcptrace_lab.reconstruct.tap import COARSE_NS, CUT_SHARE, UNANSWERED_SHARE, Fact, Tap
 from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
@@ -156,8 +156,9 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     patience = TIMER_NS + TIMER_ROUNDS * rtt_ns
     before = passed - 1
     late = (before >= 0) & (sent_ns - heard_ns[np.maximum(before, 0)] > patience)
+    behind = _behind_last_ns(segments, acks, passed, times)
     if not late.any():
-        return 0
+        return behind
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)
     late &= np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
@@ -169,7 +170,6 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     again = np.cumsum(segments["is_retransmission"])
     fresh = np.cumsum(late)
     late &= again - np.append(0, again)[since] < np.maximum(fresh - np.append(0, fresh)[since], 1)
-    behind = _behind_last_ns(segments, acks, top, sent_ns, heard_ns)
     if not late.any():
         return behind
     first = heard_ns[before[late]] + patience
@@ -178,13 +178,16 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     return max(int((sent_ns[late][lasts] - first[places]).sum()), behind)
 
 
-def _behind_last_ns(segments: Any, acks: Any, top: Ints, sent_ns: Ints, heard_ns: Ints) -> int:
+def _behind_last_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, Ints]) -> int:
     """How long data left behind the last ACK captured, where so much did that it was answered."""
+    heard = len(acks["ack_offset"])
+    if np.count_nonzero(passed == heard) <= UNANSWERED_SHARE * len(passed):
+        return 0
+    top = np.maximum.accumulate(segments["offset"] + segments["length"])
     una = np.maximum.accumulate(acks["ack_offset"])
-    upto = np.searchsorted(segments["packet"], acks["packet"])
-    flight = top[np.maximum(upto - 1, 0)] - una
+    flight = top[np.maximum(np.searchsorted(segments["packet"], acks["packet"]) - 1, 0)] - una
     is_more = int(top[-1] - una[-1]) > MOST_FLIGHTS * max(int(flight.max()), int(top[0] - segments["offset"][0]))
-    return max(int(sent_ns[-1] - heard_ns[-1]), 0) if is_more else 0
+    return max(int(times[0][-1] - times[1][-1]), 0) if is_more else 0
 
 
 def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
