@@ -55,7 +55,7 @@ def split_override(override: str) -> tuple[str, object]:
     key, equals, text = override.partition("=")
     key, text = key.strip(), text.strip()
     if not equals or not key or not text:
-        raise ScenarioError(f"--set {override}: must be KEY=VALUE, for example path.nodes.0.buffer=20")
+        raise ScenarioError(f"{override}: must be KEY=VALUE, for example path.nodes.0.buffer=20")
     try:
         return key, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -70,7 +70,7 @@ def test_every_shipped_scenario_reads_and_says_what_it_shows(file):
         ("taps=['node1.in']", 'taps.0 = "node1.in": must be sender, receiver, or node0.in'),
         ("conections=[]", "conections: unknown key (did you mean connections?)"),
         ("duration_s=0", "duration_s = 0: must be >= 0.000000001"),
-        ("duration_s", "--set duration_s: must be KEY=VALUE"),
+        ("duration_s", "duration_s: must be KEY=VALUE"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_one_line_that_names_the_key(small, override, message):
