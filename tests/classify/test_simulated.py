@@ -110,7 +110,7 @@ def test_a_flow_that_pauses_tells_nothing_of_the_queue_meanwhile() -> None:
 def test_a_flow_of_another_path_tells_nothing() -> None:
     """Two flows at the same time, each with a queue of its own."""
     capture = two_flows().capture(tap="sender")
-    who = sender(capture[1])
+    who = sender(capture[0])
     elsewhere = verdict(run(WIDE, Control(recovery="sack", initial_window=10), profile="rfc")).seen
     assert judge(who, file="", beside=lambda: (elsewhere,)).path == judge(who, file="").path
 
