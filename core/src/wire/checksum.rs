@@ -169,7 +169,6 @@ pub fn fold(sum: u64) -> u16 {
 mod tests {
     use super::*;
     use crate::wire::{Decoder, Endpoint, RAW, Segment, encode};
-    use proptest::prelude::*;
 
     /// RFC 1071 section 3's example.
     #[test]
@@ -251,14 +250,17 @@ mod tests {
         );
     }
 
-    proptest! {
-        #[test]
-        fn any_flipped_bit_of_an_ack_is_found(seq: u32, bit in 0_usize..40 * 8) {
-            let mut bytes = frame(&ack(seq), &[]);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            // Others make another packet of it: its version, length or protocol.
-            if let Some(plain) = Decoder::new().decode_plain(RAW, &bytes) {
-                prop_assert!(plain.checked.is_wrong() || bytes[10..12] == [0, 0] || bytes[36..38] == [0, 0]);
+    #[test]
+    fn any_flipped_bit_of_an_ack_is_found() {
+        for seq in [1, 0x1234_5678, u32::MAX] {
+            let whole = frame(&ack(seq), &[]);
+            for bit in 0..whole.len() * 8 {
+                let mut bytes = whole.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                // Others make another packet of it: its version, length or protocol.
+                if let Some(plain) = Decoder::new().decode_plain(RAW, &bytes) {
+                    assert!(plain.checked.is_wrong(), "seq {seq}, bit {bit}");
+                }
             }
         }
     }
