@@ -38,6 +38,9 @@ NEAR_SHARE = 0.25
 LEAST_LOSSES = 3
 # A wait of so many packets' service: one that is being sent, and half of the next for the blur of an ACK.
 SHORT_PACKETS = 1.5
+# Where a packet's service is longer than the target only a queue of one packet is short, and the second that a delayed
+# ACK releases behind it hides when it was: for how long it had not been is known to so many packets more.
+BLURRED_PACKETS = SHORT_PACKETS + DELAYED_ACK_SEGMENTS
 # The others may be a lossy link's.
 OWN_SHARE = 0.8
 
@@ -132,6 +135,7 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
     turn = sent + waits
     # RFC 8289 section 4.4: a queue of one packet is none, however long its service takes.
     short = np.flatnonzero(waits < max(TARGET_NS, SHORT_PACKETS / pps * 1e9))
+    blurred = np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9) if 1e9 / pps > TARGET_NS else short
     met, least, most = np.full((3, len(seen.episodes)), np.nan)
     is_first, lost_ns = np.zeros(len(seen.episodes), dtype=bool), -1
     for number, episode in enumerate(seen.episodes):
@@ -143,6 +147,6 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
             now = episode.lost_sent_ns + waits[before - 1]
             met[number] = waits[before - 1]
             most[number] = now - turn[short[last]]
-            least[number] = now - turn[min(short[last] + 1, before - 1)]
+            least[number] = now - turn[min(blurred[np.searchsorted(blurred, before) - 1] + 1, before - 1)]
         lost_ns = episode.lost_sent_ns
     return met, least, most, is_first

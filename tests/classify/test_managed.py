@@ -89,3 +89,13 @@ def test_a_queue_of_a_few_slow_packets_is_no_full_buffer(rate_bps: float) -> Non
     """A packet's service is longer than the target: RFC 8289 section 4.4 loses none from a queue of one."""
     verdict = judged(run("reno-linux", rate_bps, 0.01, 5, queue="codel", buffer=1000))
     assert "overflow" not in verdict.as_dict()["losses"]["by_cause"]
+
+
+@pytest.mark.parametrize(("queue", "cause"), [("codel", "codel"), ("drop_tail", "overflow")])
+def test_a_target_shorter_than_a_packet_hides_for_how_long_a_queue_has_stood(queue: str, cause: str) -> None:
+    """10 ms a packet: losses at four packets waiting, the slow start's at six; a buffer of four never holds six."""
+    scenario = random_scenario(93011)
+    buffer = {"codel": 200, "drop_tail": scenario.path.bottleneck.buffer}[queue]
+    path = replace(scenario.path, nodes=(replace(scenario.path.bottleneck, queue=queue, buffer=buffer),))
+    done = simulate(replace(scenario, path=path, taps=("sender",)))
+    assert judged(done).as_dict()["losses"]["by_cause"] == {cause: len(done.drops)}

@@ -67,6 +67,24 @@ def test_a_retransmission_sooner_than_a_round_trip_after_new_data_is_no_timeout(
         assert [event.detected_by for event in seen.episodes] == [detected_by]
 
 
+def test_more_than_one_segment_behind_a_reordering_timer_is_no_restart() -> None:
+    """RFC 8985 section 6.2 in a queue: later than the least round trip, told by SACKs, and each SACK releases more."""
+    flight = [(0.1 * number, number) for number in range(8)]
+    sent = [*flight, (195.0, 2), (196.01, 8), (197.01, 9)]
+    heard = [(100.0, 1), (101.0, 2), (102.0, 2), (103.0, 2), (196.0, 2), (197.0, 2), (295.1, 8), (296.1, 10)]
+    blocks = {2: [(3, 4)], 3: [(3, 5)], 4: [(3, 6)], 5: [(3, 7)]}
+    (event,) = ladder(sent, heard, blocks=blocks).episodes
+    assert (event.detected_by, event.restarts) == ("sack", False)
+
+
+def test_a_late_answer_to_a_partial_ack_is_no_timeout() -> None:
+    """RFC 6582: nothing was sent since the ACK that asks for it; a host that stood still sends it 15 ms later."""
+    heard = [(100.0, 1), (101.0, 2), *[(102.0 + index, 2) for index in range(6)]]
+    sent = [*FLIGHT, (104.01, 2), (219.0, 5), (319.11, 10), (319.12, 11), (319.13, 12)]
+    (event,) = ladder(sent, [*heard, (204.1, 5), (319.1, 10), (419.2, 13)]).episodes
+    assert (event.detected_by, event.restarts, event.retransmitted) == ("dupack", False, 2)
+
+
 def test_one_segment_after_many_duplicates_is_a_restart() -> None:
     """Tahoe: fast retransmit, then a window of one segment whatever the duplicates say."""
     flight = [(0.1 * number, number) for number in range(20)]

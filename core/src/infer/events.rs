@@ -155,6 +155,7 @@ impl Finder<'_> {
                 sends,
                 dupacks + during,
                 is_silent,
+                self.is_told_of(start, known),
             );
             if restarts
                 && !is_silent

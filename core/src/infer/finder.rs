@@ -77,9 +77,32 @@ impl Finder<'_> {
     /// Whether the retransmission timer, started by the last ACK of new data or by the segment itself, may be over.
     fn can_expire(&self, send: usize, known: usize) -> bool {
         let now_ns = self.trace.send_ns[send];
-        self.seen.last_moved(known).is_none_or(|moved| {
-            (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
-        }) || now_ns - self.sent_before(send) > LEAST_RTO_NS.get()
+        let Some(moved) = self.seen.last_moved(known) else {
+            return true;
+        };
+        (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
+            || (!self.answers(send, moved) && now_ns - self.sent_before(send) > LEAST_RTO_NS.get())
+    }
+
+    /// Whether a retransmission is the first thing sent since the newest ACK, which asks for it: a partial ACK's answer,
+    /// however late a host or the way back makes it.
+    fn answers(&self, send: usize, moved: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        seen.acks_before_send[send] as usize == moved + 1
+            && trace.send_offset[send] == seen.snd_una[moved]
+            && (send == 0 || seen.acks_before_send[send - 1] as usize <= moved)
+    }
+
+    /// Whether SACK blocks told of the hole that a retransmission fills, sooner after new data than a timer expires: a
+    /// reordering timer (RFC 8985 section 6.2) or a tail loss probe's answer sends it as silently.
+    pub fn is_told_of(&self, send: usize, known: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        known > 0
+            && trace.sacked[known - 1] > 0
+            && trace.send_offset[send] == seen.una_at(send)
+            && seen
+                .last_moved(known)
+                .is_some_and(|moved| trace.send_ns[send] - trace.ack_ns[moved] < LEAST_RTO_NS.get())
     }
 
     /// What was outstanding when all that an ACK released had been sent.

@@ -10,14 +10,17 @@ threshold!(pub(super) AFTER_RESTART: i64 = 4, Segments);
 ///
 /// After a timeout one segment is sent and its answer awaited. In fast recovery each duplicate ACK beyond half the window
 /// releases one segment more (RFC 5681 section 3.2 step 4; with SACK or PRR earlier), unless there were too few.
+/// `is_told`: SACK blocks told of the hole before, so that only its retransmission moves the window of one segment.
 pub(super) fn restarts_by_count(
     window: i64,
     sends: usize,
     dupacks: usize,
     is_silent: bool,
+    is_told: bool,
 ) -> (bool, bool) {
     if is_silent {
-        return (sends <= 3, sends <= 1 || sends > 3);
+        let most = if is_told { 1 } else { 3 };
+        return (sends <= most, sends <= 1 || sends > 3);
     }
     let expected = dupacks as i64 - (window + 1).div_euclid(2);
     match sends {
