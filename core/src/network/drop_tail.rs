@@ -32,6 +32,8 @@ pub struct DropTail<T> {
     held: VecDeque<(T, u32)>,
     held_bytes: u64,
     counters: Counters,
+    /// Packets and bytes that came and went with nobody looking: in and out, not in `counters`.
+    passed: (u64, u64),
 }
 
 impl<T> DropTail<T> {
@@ -44,6 +46,7 @@ impl<T> DropTail<T> {
             held: VecDeque::new(),
             held_bytes: 0,
             counters: Counters::default(),
+            passed: (0, 0),
         }
     }
 
@@ -53,6 +56,7 @@ impl<T> DropTail<T> {
 
     /// Whether a packet of `bytes` arriving now would be lost. One that goes straight into service needs no place to
     /// wait.
+    #[inline]
     pub fn is_full_for(&self, bytes: u32) -> bool {
         match self.limit {
             Limit::Unlimited => false,
@@ -86,10 +90,8 @@ impl<T> DropTail<T> {
     /// A packet comes and goes with nobody looking.
     #[inline]
     pub fn pass(&mut self, bytes: u32) {
-        self.counters.packets_in += 1;
-        self.counters.bytes_in += u64::from(bytes);
-        self.counters.packets_out += 1;
-        self.counters.bytes_out += u64::from(bytes);
+        self.passed.0 += 1;
+        self.passed.1 += u64::from(bytes);
     }
 
     /// The packet in service.
@@ -146,7 +148,14 @@ impl<T> DropTail<T> {
     }
 
     pub fn counters(&self) -> Counters {
-        self.counters
+        let (packets, bytes) = self.passed;
+        Counters {
+            packets_in: self.counters.packets_in + packets,
+            packets_out: self.counters.packets_out + packets,
+            bytes_in: self.counters.bytes_in + bytes,
+            bytes_out: self.counters.bytes_out + bytes,
+            ..self.counters
+        }
     }
 
     /// Packets and bytes in = out + queued + dropped.

@@ -97,3 +97,10 @@ pub struct Stamp<I> {
     pub time: I,
     pub scheduled: I,
 }
+
+impl<I: Instant> Stamp<I> {
+    pub const NEVER: Self = Self {
+        time: I::NEVER,
+        scheduled: I::NEVER,
+    };
+}

@@ -223,18 +223,25 @@ impl<I: Instant> Node<I> {
             start: starts.time,
             end: starts.time.plus(length),
         };
-        let mut waiting = 0;
+        // ns-2 adds the delay to the transmission time before it adds both to the clock.
+        let arrival = Stamp {
+            time: service.start.plus(length.plus(self.propagation)),
+            scheduled: service.start,
+        };
+        let waited = self.waited.plus(service.start.since(at.time));
         if service.end < self.unwatched_until {
             self.queue.pass(packet.bytes());
-        } else {
-            self.advance(at);
-            waiting = self.queue.waiting();
-            if !self.is_admitted(number, at, service, packet, observer) {
-                return None;
-            }
+            self.last = service;
+            self.waited = waited;
+            return Some(arrival);
+        }
+        self.advance(at);
+        let waiting = self.queue.waiting();
+        if !self.is_admitted(number, at, service, packet, observer) {
+            return None;
         }
         self.last = service;
-        self.waited = self.waited.plus(starts.time.since(at.time));
+        self.waited = waited;
         observer.started(number, starts, packet);
         observer.left(number, service.end, packet);
         let loss = if self.has_losses {
@@ -250,12 +257,7 @@ impl<I: Instant> Node<I> {
             observer.dropped(number, end, packet, reason, waiting);
             return None;
         }
-        // ns-2 adds the delay to the transmission time before it adds both to the clock.
-        let arrival = service.start.plus(length.plus(self.propagation));
-        Some(Stamp {
-            time: arrival,
-            scheduled: service.start,
-        })
+        Some(arrival)
     }
 
     /// Whether the queue, brought up to date, has a place.

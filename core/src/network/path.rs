@@ -81,6 +81,7 @@ impl<I: Instant, P: Traveller> Path<I, P> {
 
     /// Works out the journey of one that enters: when it comes out. `None`: it is lost, as the observer was told.
     /// No queue is managed.
+    #[inline]
     pub fn travel<T: Traveller>(
         &mut self,
         mut at: Stamp<I>,
@@ -168,21 +169,29 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         self.on_the_way.len() == 1
     }
 
-    /// When the next packet comes out, or something is decided at a managed queue.
-    pub fn next(&self) -> Option<Stamp<I>> {
-        let out = self.on_the_way.front().map(|(at, _)| *at);
-        if !self.is_managed() {
-            return out;
-        }
+    /// When the next packet comes out, or something is decided at a managed queue; `NEVER` for neither.
+    pub fn next(&self) -> Stamp<I> {
         let decided = self.standing.iter();
         let decided = decided.filter_map(|standing| standing.next(&self.nodes[standing.node]));
-        decided.chain(out).reduce(|a, b| if b < a { b } else { a })
+        decided.fold(self.next_out(), |a, b| if b < a { b } else { a })
+    }
+
+    /// When the next packet comes out of those whose journey is known; `NEVER` for none.
+    #[inline]
+    pub fn next_out(&self) -> Stamp<I> {
+        match self.on_the_way.front() {
+            Some((at, _)) => *at,
+            None => Stamp::NEVER,
+        }
     }
 
     /// Takes the next packet out; `None`: none is on its way.
     #[inline]
     pub fn leave(&mut self) -> Option<P> {
-        self.on_the_way.pop_front().map(|(_, packet)| packet)
+        // Copied once: the queue's own answer would carry it through two more places.
+        let packet = self.on_the_way.front()?.1;
+        self.on_the_way.pop_front();
+        Some(packet)
     }
 
     /// Takes out the packet that is due at `at`, the time of `next`; `None`: it was a turn at a managed queue.
@@ -284,7 +293,8 @@ mod tests {
             path.enter(Nanos(0), Plain(number), &mut Random::new(0), &mut drops);
         }
         let mut out = Vec::new();
-        while let Some(at) = path.next() {
+        while path.inside() > 0 {
+            let at = path.next();
             out.push((path.leave().unwrap().0, at.time.0));
         }
         // One in service, two waiting; service 1 ms, propagation 5 ms.
@@ -346,7 +356,8 @@ mod tests {
                 );
             }
             let mut out = Vec::new();
-            while let Some(at) = path.next() {
+            while path.inside() > 0 {
+                let at = path.next();
                 out.push((path.leave().unwrap().0, at.time.0, at.scheduled.0));
             }
             path.finish(end);

@@ -19,10 +19,7 @@ struct Entry<I> {
 
 impl<I: Instant> Entry<I> {
     const NEVER: Self = Self {
-        at: Stamp {
-            time: I::NEVER,
-            scheduled: I::NEVER,
-        },
+        at: Stamp::NEVER,
         order: 0,
     };
 
@@ -37,64 +34,72 @@ impl<I: Instant> Entry<I> {
 /// The earliest of the sources' times; of equal ones the one decided first, then the one set first.
 #[derive(Debug)]
 pub struct Schedule<I> {
-    /// By source; behind the paths padded to a power of two.
-    entries: Vec<Entry<I>>,
-    /// winners[1] is the earliest source behind the paths, winners[n]'s children are 2n and 2n + 1; leaves follow.
+    paths: [Entry<I>; PATHS],
+    /// By source behind the paths, padded to a power of two.
+    others: Vec<Entry<I>>,
+    /// winners[1] is the earliest of the others, winners[n]'s children are 2n and 2n + 1; leaves follow.
     winners: Vec<u32>,
+    /// That earliest one and its number.
+    first: (usize, Entry<I>),
     order: u64,
 }
 
 impl<I: Instant> Schedule<I> {
     pub fn new(sources: usize) -> Self {
         let leaves = sources.saturating_sub(PATHS).next_power_of_two();
-        let mut winners = vec![PATHS as u32; leaves];
-        winners.extend((PATHS..PATHS + leaves).map(|source| source as u32));
+        let mut winners = vec![0; leaves];
+        winners.extend((0..leaves).map(|other| other as u32));
         for node in (1..leaves).rev() {
             winners[node] = winners[2 * node];
         }
         Self {
-            entries: vec![Entry::NEVER; PATHS + leaves],
+            paths: [Entry::NEVER; PATHS],
+            others: vec![Entry::NEVER; leaves],
             winners,
+            first: (0, Entry::NEVER),
             order: 0,
         }
     }
 
     /// Sets or clears a source's time.
     pub fn set(&mut self, source: usize, at: Option<Stamp<I>>) {
+        if source < PATHS {
+            return self.set_path(source, at.unwrap_or(Stamp::NEVER));
+        }
         if at.is_none() && self.time(source) == I::NEVER {
             // Most of what is cleared was never set: no match is decided otherwise.
             return;
         }
-        self.note(source, at);
-        if source >= PATHS {
-            self.play(source);
-        }
+        let entry = self.entry(at.unwrap_or(Stamp::NEVER));
+        self.others[source - PATHS] = entry;
+        self.play(source - PATHS);
+        let first = self.winners[1] as usize;
+        self.first = (first, self.others[first]);
     }
 
     /// When the next packet comes out of one of the two directions.
     #[inline]
-    pub fn set_path(&mut self, direction: usize, at: Option<Stamp<I>>) {
-        debug_assert!(direction < PATHS);
-        self.note(direction, at);
+    pub fn set_path(&mut self, direction: usize, at: Stamp<I>) {
+        self.paths[direction] = self.entry(at);
     }
 
     #[inline]
-    fn note(&mut self, source: usize, at: Option<Stamp<I>>) {
+    fn entry(&mut self, at: Stamp<I>) -> Entry<I> {
         self.order += 1;
-        self.entries[source] = at.map_or(Entry::NEVER, |at| Entry {
+        Entry {
             at,
             order: self.order,
-        });
+        }
     }
 
-    /// The matches that a source's new time may decide otherwise.
-    fn play(&mut self, source: usize) {
-        let mut node = (source - PATHS + self.winners.len() / 2) / 2;
+    /// The matches that another source's new time may decide otherwise.
+    fn play(&mut self, other: usize) {
+        let mut node = (other + self.others.len()) / 2;
         while node >= 1 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let is_right = self.entries[right as usize].is_before(&self.entries[left as usize]);
+            let is_right = self.others[right as usize].is_before(&self.others[left as usize]);
             let winner = if is_right { right } else { left };
-            if self.winners[node] == winner && winner as usize != source {
+            if self.winners[node] == winner && winner as usize != other {
                 // Neither was nor is the winner here: nothing changes further up.
                 return;
             }
@@ -103,18 +108,18 @@ impl<I: Instant> Schedule<I> {
         }
     }
 
-    /// A source's pending time; `NEVER` for none.
+    /// A pending time of a source behind the paths; `NEVER` for none.
     #[inline]
     pub fn time(&self, source: usize) -> I {
-        self.entries[source].at.time
+        self.others[source - PATHS].at.time
     }
 
     /// The next source and its time.
     #[inline]
     pub fn next(&self) -> Option<(usize, Stamp<I>)> {
-        let mut source = self.winners[1] as usize;
-        let mut next = &self.entries[source];
-        for (path, entry) in self.entries[..PATHS].iter().enumerate() {
+        let (other, mut next) = (self.first.0, &self.first.1);
+        let mut source = PATHS + other;
+        for (path, entry) in self.paths.iter().enumerate() {
             if entry.is_before(next) {
                 (source, next) = (path, entry);
             }

@@ -19,6 +19,9 @@ pub trait Outlet: Send {
 /// What a run may do before its rows are passed on: some megabytes of them.
 const EVENTS_PER_PIECE: u64 = 1 << 16;
 
+/// A stop is noticed after so many at the latest: a millisecond.
+const EVENTS_PER_LOOK: u64 = 1 << 12;
+
 /// What a run is given besides its scenario.
 #[derive(Default)]
 pub struct Controls<'a> {
@@ -32,19 +35,32 @@ pub struct Controls<'a> {
     pub most_events: Option<u64>,
     /// Events since the beginning.
     pub events: u64,
+    /// The event before which it is looked at next whether the run is to end or rows are to be passed on.
+    pub next_look: u64,
 }
 
 impl Controls<'_> {
-    /// An event more; whether rows are to be passed on before it.
+    /// Another event; whether it is one to look up at (`look`).
     #[inline]
-    pub(super) fn is_piece_due(&mut self) -> bool {
+    pub(super) fn is_look_due(&mut self) -> bool {
+        let is_due = self.events == self.next_look;
         self.events += 1;
-        self.events % EVENTS_PER_PIECE == 0 && self.outlet.is_some()
+        is_due
     }
 
-    /// Whether the run is to end here.
-    pub(super) fn has_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.is_cut()
+    /// Before an event: whether rows are to be passed on; `None`: the run ends here.
+    #[cold]
+    pub(super) fn look(&mut self) -> Option<bool> {
+        let event = self.next_look;
+        if self.stop.load(Ordering::Relaxed) || self.most_events.is_some_and(|most| event >= most) {
+            self.events = event;
+            return None;
+        }
+        self.next_look += EVENTS_PER_LOOK;
+        if let Some(most) = self.most_events {
+            self.next_look = self.next_look.min(most);
+        }
+        Some(event > 0 && event % EVENTS_PER_PIECE == 0 && self.outlet.is_some())
     }
 
     pub(super) fn is_cut(&self) -> bool {

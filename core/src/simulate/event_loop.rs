@@ -39,7 +39,7 @@ pub trait Simulated: Sized {
         io: &mut Io<Self::Time, Self::Packet>,
         direction: usize,
         at: Stamp<Self::Time>,
-        packet: Self::Packet,
+        packet: &Self::Packet,
     );
 
     /// When what happens at a time counts as decided: of two events at one instant the earlier decided comes first.
@@ -76,21 +76,32 @@ pub fn run<C: Simulated>(scenario: &Scenario, controls: &mut Controls) -> Output
     io.recorder.keeps_values = controls.outlet.is_none();
     while let Some((source, at)) = io.schedule.next() {
         // As in ns-2, where the end of the run was scheduled before everything else.
-        if at.time >= end || controls.has_stopped() {
+        if at.time >= end {
             break;
         }
         io.now = at.time;
         io.decided = C::decided(at);
-        if controls.is_piece_due() {
-            io.pass_on(scenario, controls, || {
-                connections.iter().map(C::smss).collect()
-            });
+        if controls.is_look_due() {
+            let Some(is_piece_due) = controls.look() else {
+                break;
+            };
+            if is_piece_due {
+                io.pass_on(scenario, controls, || {
+                    connections.iter().map(C::smss).collect()
+                });
+            }
         }
         if source < PATHS {
-            if let Some(packet) = io.leave(source, at) {
-                let connection = &mut connections[packet.connection() as usize];
-                connection.arrive(&mut io, source, at, packet);
-            }
+            let packet = if io.paths[source].is_managed() {
+                match io.leave_managed(source, at) {
+                    Some(packet) => packet,
+                    None => continue,
+                }
+            } else {
+                io.leave(source)
+            };
+            let connection = &mut connections[packet.connection() as usize];
+            connection.arrive(&mut io, source, at, &packet);
         } else {
             let connection = &mut connections[(source - PATHS) / C::SOURCES];
             connection.fire(&mut io, (source - PATHS) % C::SOURCES, at);

@@ -53,7 +53,7 @@ impl<I: Instant, P: Carried> Io<I, P> {
         match path.travel(at, &plain, &mut self.random, &mut loss) {
             Some(arrival) => {
                 if path.put(arrival, packet) {
-                    self.schedule.set_path(direction, Some(arrival));
+                    self.schedule.set_path(direction, arrival);
                 }
             }
             None => self.lost(direction, &packet, loss),
@@ -93,9 +93,18 @@ impl<I: Instant, P: Carried> Io<I, P> {
         }
     }
 
-    /// The packet that comes out of a direction now; `None`: a managed queue's turn had come.
+    /// The packet that comes out of a direction without managed queues now.
     #[inline]
-    pub fn leave(&mut self, direction: usize, at: Stamp<I>) -> Option<P> {
+    pub fn leave(&mut self, direction: usize) -> P {
+        let path = &mut self.paths[direction];
+        let packet = path.leave().expect("the schedule says one is there");
+        self.schedule.set_path(direction, path.next_out());
+        packet
+    }
+
+    /// The same with managed queues; `None`: the turn of one had come.
+    #[inline(never)]
+    pub fn leave_managed(&mut self, direction: usize, at: Stamp<I>) -> Option<P> {
         let path = &mut self.paths[direction];
         let mut watch = Watch {
             recorder: &mut self.recorder,
@@ -108,7 +117,7 @@ impl<I: Instant, P: Carried> Io<I, P> {
     }
 
     /// A packet reaches the end of a direction.
-    #[inline]
+    #[inline(always)]
     pub fn delivered(&mut self, direction: usize, packet: &P) {
         if self.is_watched {
             self.taps.delivered(direction, self.now.to_ns(), packet);

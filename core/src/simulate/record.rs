@@ -218,24 +218,23 @@ impl<I: Instant> Recorder<I> {
         }
     }
 
-    /// A sender's variables have changed. What else it and its control know is asked only where truth is
-    /// kept.
+    /// A connection's sender variables have changed. The row, with what its control holds in mind, is asked for only
+    /// where truth is kept.
     #[inline]
-    pub fn window(&mut self, row: TruthRow, known: impl FnOnce(&mut Values) -> Known) {
-        self.cycles[row.connection as usize].window(Moment {
-            snd_una: row.snd_una,
-            snd_nxt: row.snd_nxt,
-            is_slow_start: row.cwnd < row.ssthresh,
-            has_restarted: row.state == SenderState::Loss,
-        });
+    pub fn window(
+        &mut self,
+        connection: u32,
+        moment: Moment,
+        row: impl FnOnce(&mut Values) -> TruthRow,
+    ) {
+        self.cycles[connection as usize].window(moment);
         if self.keeps_truth {
             self.last_values.clear();
-            let known = known(&mut self.last_values);
-            self.truth.push(TruthRow { known, ..row });
+            self.truth.push(row(&mut self.last_values));
             if !self.keeps_values {
                 return;
             }
-            let kept = &mut self.control_values[row.connection as usize];
+            let kept = &mut self.control_values[connection as usize];
             if kept.names.is_empty() {
                 kept.names = self.last_values.iter().map(|(name, _)| *name).collect();
             }

@@ -67,20 +67,22 @@ impl Linux {
         base: &mut Base,
         io: &mut Io,
         packet: &Ns2Packet,
+        now_ns: i64,
         is_unsure: bool,
     ) -> Option<i64> {
         let now = io.now.0;
         let echoed = now - packet.ts;
         base.rto.update(now, echoed, Sample::LinuxTimestamp);
-        let sample = if is_unsure || packet.number() == 0 {
-            echoed
-        } else {
-            now - self.sent_at[packet.number() as usize & (self.sent_at.len() - 1)]
-        };
-        // The module sees whole microseconds.
-        let rtt_us = (sample * 1e6 + 0.5) as i64;
+        let sent_at = self.sent_at[packet.number() as usize & (self.sent_at.len() - 1)];
         if self.has_started {
-            base.control.on_rtt(io.now.to_ns(), rtt_us * 1000);
+            let sample = if is_unsure || packet.number() == 0 {
+                echoed
+            } else {
+                now - sent_at
+            };
+            // The module sees whole microseconds.
+            let rtt_us = (sample * 1e6 + 0.5) as i64;
+            base.control.on_rtt(now_ns, rtt_us * 1000);
         }
         base.rto.end_back_off();
         base.end_timing(now, packet.number(), false);
@@ -91,8 +93,7 @@ impl Linux {
             base.control.start(&mut base.state, base.t_seqno as u64);
         }
         // Both times are cut to nanoseconds; 0 means none, so packets sent at the very start give no sample.
-        let sent_ns =
-            (self.sent_at[packet.number() as usize & (self.sent_at.len() - 1)] * 1e9) as i64;
+        let sent_ns = (sent_at * 1e9) as i64;
         (!is_unsure && sent_ns > 0).then(|| (now * 1e9) as i64 - sent_ns)
     }
 
@@ -149,10 +150,11 @@ impl Agent for Linux {
         } else {
             News::default()
         };
-        let rtt_ns = self.take_time(base, io, packet, newly_acked == 0 || news.unsure);
+        let now_ns = io.now.to_ns();
+        let rtt_ns = self.take_time(base, io, packet, now_ns, newly_acked == 0 || news.unsure);
         let is_dubious = newly_acked == 0 || news.sacked > 0 || base.phase != SenderState::Open;
         let mut ack = Ack {
-            now_ns: io.now.to_ns(),
+            now_ns,
             newly_acked: newly_acked as f64,
             newly_sacked: news.sacked as f64,
             rtt_ns,

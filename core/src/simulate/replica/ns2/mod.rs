@@ -23,6 +23,7 @@ use rto::TickRto;
 use sink::{Answer, Sink};
 
 use crate::congestion::State;
+use crate::infer::Moment;
 use crate::network::{Instant, Seconds, Stamp};
 use crate::recovery::Recovery;
 use crate::scenario::Scenario;
@@ -171,11 +172,11 @@ impl Simulated for Ns2Connection {
         self.record(io);
     }
 
-    fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Seconds>, packet: Ns2Packet) {
+    fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Seconds>, packet: &Ns2Packet) {
         if packet.is_data {
-            io.delivered(direction, &packet);
-            io.event(at, Place::Receiver, EventKind::Recv, &packet);
-            match self.sink.receive(&packet) {
+            io.delivered(direction, packet);
+            io.event(at, Place::Receiver, EventKind::Recv, packet);
+            match self.sink.receive(packet) {
                 Answer::Delay => {
                     let wait = Seconds(self.delayed_ack_s);
                     self.delayed_ack.set(&mut io.schedule, io.now, wait);
@@ -190,10 +191,10 @@ impl Simulated for Ns2Connection {
                 time: io.now.plus(self.extra_delay),
                 scheduled: io.now,
             };
-            self.last_stretch.push_back((later, packet));
+            self.last_stretch.push_back((later, *packet));
             self.schedule_last_stretch(io);
         } else {
-            self.take_ack(io, at, &packet);
+            self.take_ack(io, at, packet);
         }
     }
 
@@ -272,7 +273,7 @@ impl Ns2Connection {
     }
 
     /// A row of truth if window, threshold or state have changed.
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, io: &mut Io) {
         let base = &self.base;
         let windows = (self.agent.cwnd(base), self.agent.usable_window(base));
@@ -283,27 +284,34 @@ impl Ns2Connection {
         }
     }
 
+    #[inline(never)]
     fn record_change(&mut self, io: &mut Io) {
-        let base = &self.base;
+        let (base, agent) = (&self.base, &self.agent);
         let ((cwnd, usable_window), ssthresh, state) = self.last_truth;
-        let row = TruthRow {
-            time_ns: io.now.to_ns(),
-            connection: base.connection,
-            cwnd,
-            usable_window,
-            ssthresh,
-            flight_size: self.agent.flight_size(base),
-            state,
+        let now = io.now;
+        let moment = Moment {
             snd_una: (base.highest_ack + 1) as u64,
             snd_nxt: base.t_seqno as u64,
-            rwnd: base.max_window,
-            known: Known::default(),
+            is_slow_start: cwnd < ssthresh,
+            has_restarted: state == SenderState::Loss,
         };
-        io.recorder.window(row, |values| {
+        io.recorder.window(base.connection, moment, |values| {
             base.control.snapshot(values);
-            Known {
-                srtt_ns: base.rto.srtt_ns(),
-                board: None,
+            TruthRow {
+                time_ns: now.to_ns(),
+                connection: base.connection,
+                cwnd,
+                usable_window,
+                ssthresh,
+                flight_size: agent.flight_size(base),
+                state,
+                snd_una: moment.snd_una,
+                snd_nxt: moment.snd_nxt,
+                rwnd: base.max_window,
+                known: Known {
+                    srtt_ns: base.rto.srtt_ns(),
+                    board: None,
+                },
             }
         });
     }

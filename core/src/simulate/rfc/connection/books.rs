@@ -2,6 +2,7 @@
 
 use super::RfcConnection;
 use crate::congestion::State;
+use crate::infer::Moment;
 use crate::recovery::Phase;
 use crate::simulate::record::{Known, LossRow, SenderState, Totals, TruthRow};
 use crate::simulate::rfc::Io;
@@ -39,24 +40,30 @@ impl RfcConnection {
             return;
         }
         self.last_truth = Some(now);
-        let row = TruthRow {
-            time_ns: io.now.0,
-            connection: self.number,
-            cwnd,
-            usable_window: cwnd,
-            ssthresh,
-            flight_size: sender.pipe() as f64,
-            state,
+        let (time_ns, number) = (io.now.0, self.number);
+        let moment = Moment {
             snd_una: sender.snd_una() - 1,
             snd_nxt: sender.snd_nxt() - 1,
-            rwnd: sender.rwnd() as f64,
-            known: Known::default(),
+            is_slow_start: cwnd < ssthresh,
+            has_restarted: state == SenderState::Loss,
         };
-        io.recorder.window(row, |values| {
+        io.recorder.window(number, moment, |values| {
             sender.control().snapshot(values);
-            Known {
-                srtt_ns: sender.srtt_ns(),
-                board: sender.board_counts(),
+            TruthRow {
+                time_ns,
+                connection: number,
+                cwnd,
+                usable_window: cwnd,
+                ssthresh,
+                flight_size: sender.pipe() as f64,
+                state,
+                snd_una: moment.snd_una,
+                snd_nxt: moment.snd_nxt,
+                rwnd: sender.rwnd() as f64,
+                known: Known {
+                    srtt_ns: sender.srtt_ns(),
+                    board: sender.board_counts(),
+                },
             }
         });
     }

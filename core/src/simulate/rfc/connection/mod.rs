@@ -140,11 +140,11 @@ impl Simulated for RfcConnection {
         }
     }
 
-    fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Nanos>, packet: RfcPacket) {
+    fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Nanos>, packet: &RfcPacket) {
         if packet.is_from_sender {
-            io.delivered(direction, &packet);
-            io.event(at, Place::Receiver, EventKind::Recv, &packet);
-            self.at_receiver(io, at, &packet);
+            io.delivered(direction, packet);
+            io.event(at, Place::Receiver, EventKind::Recv, packet);
+            self.at_receiver(io, at, packet);
         } else {
             self.on_way_back(io, at, packet);
         }
@@ -249,17 +249,17 @@ impl RfcConnection {
     }
 
     /// A segment of the receiver has come out of the shared way back.
-    fn on_way_back(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: RfcPacket) {
+    fn on_way_back(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &RfcPacket) {
         if self.extra_delay > Nanos::ZERO || self.jitter_ns > 0 {
             let jitter = Nanos(io.random.below(self.jitter_ns + 1) as i64);
             let later = io.now.plus(self.extra_delay).plus(jitter);
             // Nothing overtakes.
             let last = self.last_stretch.back().map_or(later, |(at, _)| at.time);
             self.last_stretch
-                .push_back((stamp(later.max(last), io.now), packet));
+                .push_back((stamp(later.max(last), io.now), *packet));
             self.schedule_last_stretch(io);
         } else {
-            self.at_sender(io, at, &packet);
+            self.at_sender(io, at, packet);
         }
     }
 
