@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,10 +27,7 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
-from tcptrace_lab.reconstruct.windows import nullable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -53,9 +49,9 @@ class Replayed(Reconstruction):
     who: Sender
 
     @cached_property
-    def windows(self) -> pd.DataFrame:
+    def known_columns(self) -> dict[str, Ints]:
         if find_obstacles(self, self.who).hides_window:
-            return self.envelope
+            return self.window_columns
         recovery = identify_recovery(self, self.who.tap).recovery
         # Whose SYNs are not there may be a simulator.
         is_stack = self.who.tap.syns.value != "none"
@@ -85,42 +81,45 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
     )
 
 
-def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> pd.DataFrame:
-    """The table `windows` with what the replay of the candidates left adds to it; nothing that was seen is changed.
+def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> dict[str, Ints]:
+    """The columns of `windows` with what the replay of the candidates left adds to them; what was seen stays.
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
-    table = seen.envelope
-    if not identified.left or not len(table):
+    table = seen.window_columns
+    count = len(table["time_ns"])
+    if not identified.left or not count:
         return table
     hidden = _is_hidden(seen, table)
-    unmet = table["ssthresh"].isna().to_numpy()
+    unmet = table["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
         return table
     written = tape(seen, follows=True)
-    reached = _reached(seen, table) if is_stack else np.full(len(table), np.inf)
+    reached = _reached(seen, table) if is_stack else np.full(count, np.inf)
     had = _had(seen, identified, written, _rows(seen, written, table), reached)
     most = np.minimum(np.maximum(had.most, _opened(seen, table)), np.maximum(reached, had.most))
     wanted = hidden & _is_anchored(seen, table)
     high = _high(table, most, wanted, seen.timeline.smss)
     low = _low(table, had.least, wanted, seen.timeline.smss)
-    value = np.clip(np.round(had.value), low, high.to_numpy(dtype=np.int64, na_value=LARGEST)).astype(np.int64)
-    return table.assign(
-        cwnd=np.where(wanted, value, table["cwnd"]),
-        cwnd_low=low,
-        cwnd_high=high,
-        ssthresh=_filled(table["ssthresh"], had.ssthresh, unmet & ~_backs_off(seen, table)),
-    )
+    value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
+    return {
+        **table,
+        "cwnd": np.where(wanted, value, table["cwnd"]),
+        "cwnd_low": low,
+        "cwnd_high": high,
+        "ssthresh": _filled(table["ssthresh"], had.ssthresh, unmet & ~_backs_off(seen, table)),
+    }
 
 
-def _is_hidden(seen: Reconstruction, table: pd.DataFrame) -> Bools:
+def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     """Outside recoveries, where the bounds are not those of a window at work."""
-    apart = table["cwnd_high"].to_numpy(dtype=float, na_value=np.inf) - table["cwnd_low"].to_numpy()
-    found: Bools = (apart > SEEN_SEGMENTS * seen.timeline.smss) & (table["limited_by"] != "recovery").to_numpy()
+    high = table["cwnd_high"]
+    is_apart = (high == UNKNOWN) | (high - table["cwnd_low"] > SEEN_SEGMENTS * seen.timeline.smss)
+    found: Bools = is_apart & (table["limited_by"] != RECOVERY)
     return found
 
 
-def _rows(seen: Reconstruction, written: Tape, table: pd.DataFrame) -> Ints:
+def _rows(seen: Reconstruction, written: Tape, table: dict[str, Ints]) -> Ints:
     """The last row of the tape at the time of each row of the table."""
     # A tape has no row for what came before any data.
     found: Ints = np.maximum(np.searchsorted(written.ack_of_row, _acks(seen, table), side="right") - 1, 0)
@@ -166,18 +165,18 @@ def _played(each: Replay, written: Tape, *, at_most: bool) -> tuple[Floats, Floa
     return cwnd, ssthresh
 
 
-def _is_anchored(seen: Reconstruction, table: pd.DataFrame) -> Bools:
+def _is_anchored(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     """Not in what a capture begins with in the middle of a connection: that window may be anything."""
     first = seen.stretches[0] if seen.stretches else None
     if first is None or first.begin != "capture":
-        return np.ones(len(table), dtype=bool)
-    found: Bools = table["time_ns"].to_numpy() > int(seen.timeline.ack_ns[first.last])
+        return np.ones(len(table["time_ns"]), dtype=bool)
+    found: Bools = table["time_ns"] > int(seen.timeline.ack_ns[first.last])
     return found
 
 
-def _backs_off(seen: Reconstruction, table: pd.DataFrame) -> Bools:
+def _backs_off(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     """From a timer that expires again for the same segment to the next loss: stacks differ in what that leaves."""
-    times = table["time_ns"].to_numpy()
+    times = table["time_ns"]
     found = np.zeros(len(times), dtype=bool)
     events = [episode for episode in seen.episodes if episode.is_loss]
     for before, event, following in zip_longest(events, events[1:], events[2:]):
@@ -187,40 +186,40 @@ def _backs_off(seen: Reconstruction, table: pd.DataFrame) -> Bools:
     return found
 
 
-def _reached(seen: Reconstruction, table: pd.DataFrame) -> Floats:
+def _reached(seen: Reconstruction, table: dict[str, Ints]) -> Floats:
     """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
     # A short segment counts as one; and the last ACK to open the window covers what a delayed one does.
     used = np.maximum(UNUSED_FACTOR * (seen.flight + smss) + DELAYED_ACK_SEGMENTS * smss, timeline.rwnd + smss)
-    shown = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=0)
+    shown = np.maximum(table["cwnd_high"], 0)
     found: Floats = np.maximum(np.maximum.accumulate(used)[_acks(seen, table)], np.maximum.accumulate(shown))
     return found
 
 
-def _opened(seen: Reconstruction, table: pd.DataFrame) -> Floats:
+def _opened(seen: Reconstruction, table: dict[str, Ints]) -> Floats:
     """Where the threshold that a replay goes by may not be the sender's, each ACK may have opened the window by what it
     acknowledged since that was last seen. Elsewhere 0.
 
     After a pause a stack may have begun anew, up to another threshold (RFC 2861). Where the application held the sender
     back, a slow start may only seem to have ended.
     """
-    before, una = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=-1), seen.timeline.snd_una[_acks(seen, table)]
+    before, una = table["cwnd_high"], seen.timeline.snd_una[_acks(seen, table)]
     last = np.maximum.accumulate(np.where(before >= 0, np.arange(len(before)), -1))
     opened = np.where(last >= 0, before[last] + una - una[last], np.inf)
-    found: Floats = np.where(_has_paused(seen, table["time_ns"].to_numpy()) | _may_double(seen, table), opened, 0.0)
+    found: Floats = np.where(_has_paused(seen, table["time_ns"]) | _may_double(seen, table), opened, 0.0)
     return found
 
 
-def _acks(seen: Reconstruction, table: pd.DataFrame) -> Ints:
+def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Ints:
     """The last ACK at the time of each row."""
-    found: Ints = np.searchsorted(seen.timeline.ack_ns, table["time_ns"].to_numpy(), side="right") - 1
+    found: Ints = np.searchsorted(seen.timeline.ack_ns, table["time_ns"], side="right") - 1
     return np.maximum(found, 0)
 
 
-def _may_double(seen: Reconstruction, table: pd.DataFrame) -> Bools:
+def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     """From the end of a slow start on, if the application held the sender back before the next loss."""
-    times = table["time_ns"].to_numpy()
-    is_idle = (table["limited_by"] == "application").to_numpy()
+    times = table["time_ns"]
+    is_idle = table["limited_by"] == APPLICATION
     found = np.zeros(len(times), dtype=bool)
     for part in seen.stretches:
         if part.peak is not None:
@@ -247,23 +246,23 @@ def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
     return found
 
 
-def _high(table: pd.DataFrame, most: Floats, wanted: Bools, smss: int) -> pd.arrays.IntegerArray:
-    before = table["cwnd_high"].to_numpy(dtype=np.int64, na_value=-1)
+def _high(table: dict[str, Ints], most: Floats, wanted: Bools, smss: int) -> Ints:
+    before = table["cwnd_high"]
     # A sender leaves less than a segment of its window unused.
-    least = table["cwnd"].to_numpy() + smss
-    is_known = wanted & (before < 0) & (most < LARGEST)
-    values = np.where(is_known, np.maximum(np.ceil(np.minimum(most, LARGEST)).astype(np.int64), least), before)
-    return nullable(values)
+    least = table["cwnd"] + smss
+    is_known = wanted & (before == UNKNOWN) & (most < LARGEST)
+    found: Ints = np.where(is_known, np.maximum(np.ceil(np.minimum(most, LARGEST)).astype(np.int64), least), before)
+    return found
 
 
-def _low(table: pd.DataFrame, least: Floats, wanted: Bools, smss: int) -> Ints:
+def _low(table: dict[str, Ints], least: Floats, wanted: Bools, smss: int) -> Ints:
     """Until it may have been taken back an unused window is not smaller than when it was last seen at work.
 
     Delay may have closed it since; that it grew on nobody can know: a threshold may have been met unseen.
     """
-    before, times = table["cwnd_low"].to_numpy(), table["time_ns"].to_numpy()
+    before, times = table["cwnd_low"], table["time_ns"]
     last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times))))
-    by_window = (table["limited_by"] == "cwnd").to_numpy()
+    by_window = table["limited_by"] == CWND
     # A row is in force up to the next.
     until = np.append(times[1:], times[-1:])
     is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < KEPT_NS)
@@ -272,8 +271,7 @@ def _low(table: pd.DataFrame, least: Floats, wanted: Bools, smss: int) -> Ints:
     return found
 
 
-def _filled(column: pd.Series[int], values: Floats, wanted: Bools) -> pd.arrays.IntegerArray:
-    before = column.to_numpy(dtype=np.int64, na_value=-1)
+def _filled(before: Ints, values: Floats, wanted: Bools) -> Ints:
     known = wanted & np.isfinite(values)
-    found = np.where(known, np.round(np.where(known, values, 0.0)).astype(np.int64), before)
-    return nullable(found)
+    found: Ints = np.where(known, np.round(np.where(known, values, 0.0)).astype(np.int64), before)
+    return found

@@ -32,8 +32,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pandas as pd
-
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.classify.path import PathEstimate
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -42,6 +40,8 @@ if TYPE_CHECKING:
 
 TABLES = ("windows", "phases", "losses", "cycles")
 SHOWN = 40
+# Columns with -1 where there is no value.
+NULLABLE = ("cwnd_high", "ssthresh", "ssthresh_after")
 # Rows turned into text in one go.
 ROWS_AT_ONCE = 1 << 13
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
-    from functools import partial
+    from functools import cache, partial
 
     from tcptrace_lab.classify.causes import with_causes
     from tcptrace_lab.classify.neighbours import neighbours
@@ -78,24 +78,24 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
         return 1
     # Only what was lost asks for the path.
-    path_of = partial(
-        infer_path,
-        seen,
-        handshake_rtt_s=who.handshake_rtt_s,
-        vantage=who.vantage if who.view is None else "sender",
-        clock=who.tap.clock,
-        beside=partial(neighbours, capture, who),
+    path_of = cache(
+        partial(
+            infer_path,
+            seen,
+            handshake_rtt_s=who.handshake_rtt_s,
+            vantage=who.vantage if who.view is None else "sender",
+            clock=who.tap.clock,
+            beside=partial(neighbours, capture, who),
+        )
     )
     if not arguments.output and not arguments.json:
         _print(arguments.capture, who, seen, path_of, table)
         return 0
-    wanted = [name for name in TABLES if name not in refused] if arguments.json else [table]
-    tables = {
-        name: with_causes(seen, path_of()) if name == "losses" else found for name, found in seen.tables(wanted).items()
-    }
     if arguments.output:
-        write_table(tables[table], arguments.output)
+        frame = with_causes(seen, path_of()) if table == "losses" else seen.tables([table])[table]
+        write_table(frame, arguments.output)
     if arguments.json:
+        tables = {name: _columns(seen, path_of, name) for name in TABLES if name not in refused}
         _print_json(arguments.capture, who, tables, refused)
     return 0
 
@@ -130,36 +130,53 @@ def refusals(seen: Reconstruction, who: Sender) -> dict[str, str]:
     return found
 
 
-def _print_json(file: str, who: Sender, tables: dict[str, pd.DataFrame], refused: dict[str, str]) -> None:
+def _columns(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> dict[str, Any]:
+    """A table's columns as a reader gets them; pandas (75 MB) is not needed for it."""
+    from tcptrace_lab.classify.causes import causes
+
+    columns = dict(seen.columns(table))
+    if table == "losses":
+        columns["cause"] = causes(path_of(), columns.pop("event").tolist())
+    return columns
+
+
+def _values(name: str, column: Any) -> list[Any]:
+    """Some rows of a column: None where a bound is not known, words for codes."""
+    from tcptrace_lab.reconstruct.windows import LIMITS
+
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    if name == "limited_by":
+        return [LIMITS[code] if code >= 0 else None for code in values]
+    if name in NULLABLE:
+        return [None if value < 0 else value for value in values]
+    return [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+
+
+def _print_json(file: str, who: Sender, tables: dict[str, dict[str, Any]], refused: dict[str, str]) -> None:
     """One object; a line for each row of a table, written as they come."""
     head = {"file": file, "connection": who.connection, "sender": who.sender, "receiver": who.receiver}
     told = {**head, "notes": list(who.tap.notes), "refused": refused, **dict.fromkeys(refused)}
     write = sys.stdout.write
     write(json.dumps(told, indent=1, allow_nan=False).removesuffix("\n}"))
-    for name, table in tables.items():
-        if name in refused:
-            continue
+    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+    for name, columns in tables.items():
         write(f",\n {json.dumps(name)}: [")
-        for first in range(0, len(table), ROWS_AT_ONCE):
-            lines = table.iloc[first : first + ROWS_AT_ONCE].to_json(orient="records", lines=True).strip().split("\n")
+        # The cells of some rows in one go, and a line from each: a call for each row is most of the time otherwise. No
+        # cell has a comma in it.
+        line = ",".join(f"{json.dumps(key)}:%s" for key in columns).join(("{", "}"))
+        for first in range(0, len(next(iter(columns.values()))), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            cells = [encode(_values(key, column[rows]))[1:-1].split(",") for key, column in columns.items()]
+            lines = map(line.__mod__, zip(*cells, strict=True))
             write(("," if first else "") + "\n  " + ",\n  ".join(lines))
         write("\n ]")
     write("\n}\n")
 
 
 def _head(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> tuple[dict[str, list[Any]], int]:
-    """The rows of a table that are shown, as columns, and how many it has; pandas (75 MB) for windows only."""
-    from tcptrace_lab.classify.causes import causes
-
-    if table == "windows":
-        frame = seen.windows
-        shown = frame.head(SHOWN)
-        values = shown.astype(object).where(shown.notna(), None)
-        return {str(name): column.tolist() for name, column in values.items()}, len(frame)
-    columns = seen.columns(table)
-    head = {name: list(column[:SHOWN]) for name, column in columns.items()}
-    if table == "losses":
-        head["cause"] = causes(path_of(), head.pop("event"))
+    """The rows of a table that are shown, as columns, and how many it has."""
+    columns = _columns(seen, path_of, table)
+    head = {name: _values(name, column[:SHOWN]) for name, column in columns.items()}
     return head, len(next(iter(columns.values())))
 
 
@@ -206,7 +223,7 @@ def _heading(name: str) -> str:
 
 
 def _cell(name: str, value: Any, who: Sender) -> str:
-    if value is None or (name == "ssthresh_after" and value < 0) or (isinstance(value, float) and math.isnan(value)):
+    if value is None:
         return "-"
     if name.endswith("_ns"):
         return f"{who.timeline.seconds(value):.6f}"

@@ -51,8 +51,13 @@ class Reconstruction:
         return windows(self.window_columns)
 
     @property
+    def known_columns(self) -> dict[str, Ints]:
+        """The same with what else is known of the windows."""
+        return self.window_columns
+
+    @cached_property
     def windows(self) -> pd.DataFrame:
-        return self.envelope
+        return windows(self.known_columns)
 
     @cached_property
     def limits(self) -> dict[str, float]:
@@ -85,7 +90,7 @@ class Reconstruction:
     def columns(self, table: str) -> dict[str, Any]:
         """One of the tables without pandas: -1 for NA, a limit as its place in `LIMITS`."""
         if table == "windows":
-            return self.window_columns
+            return self.known_columns
         if table == "losses":
             return loss_columns(self.timeline)
         return phase_columns(self.phases) if table == "phases" else cycle_columns(self.cycles, self.phases)
