@@ -20,6 +20,8 @@ Part = Literal["slow_start", "growth", "reduction"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
 SLOW_START_PIECES = 4
 FEWEST_ACKS_EACH = 3
+# Growth is followed over many ACKs, a cut is read at one: what is open at half of them, or at one in ten, is open.
+MANY_PERCENTILE, ONE_PERCENTILE = 50, 90
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +56,17 @@ class Compared:
         return max(usual / self.smss - 1.0, 0.0)
 
     @cached_property
-    def at_once(self) -> float:
-        """Segments acknowledged by other ACKs of the same stamp: which of them released what is not told."""
+    def at_once(self) -> tuple[float, float]:
+        """Segments acknowledged by other ACKs of the same stamp, at most ACKs and at one: which of them released what
+        is not told."""
         timeline = self.heard.timeline
-        if not len(timeline.ack_ns):
-            return 0.0
         acked = np.maximum(timeline.newly_acked, 0)
+        if not acked.any():
+            return 0.0, 0.0
         _, stamp = np.unique(timeline.ack_ns, return_inverse=True)
         others = np.bincount(stamp, weights=acked)[stamp] - acked
-        return float(np.median(others[acked > 0])) / self.smss if (acked > 0).any() else 0.0
+        many, one = np.percentile(others[acked > 0], [MANY_PERCENTILE, ONE_PERCENTILE]) / self.smss
+        return float(many), float(one)
 
     @cached_property
     def blur(self) -> float:
@@ -124,7 +128,8 @@ class Pieces:
         rows_of = [np.array(column) for column in zip(*reduced, strict=True)] or [np.zeros(0)] * 5
         self.reductions = Reductions(place=rows_of[0].astype(np.int64), mark=rows_of[1].astype(np.int64))
         self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
-        self.slack = np.full(len(parts), compared.unused + compared.at_once)
+        many, one = compared.at_once
+        self.slack = compared.unused + np.where(self.parts == "reduction", one, many)
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
         self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
         if len(heard.timeline.slack):

@@ -232,7 +232,7 @@ def _sends_the_same(each: Replay, best: Replay) -> bool:
     return not (best.memory("dwnd")["dwnd"] > 0).any()
 
 
-def _is_clearly_off(each: Replay, best: Replay, noise: float, fewest: int) -> bool:
+def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int) -> bool:
     """Whether it is off where the best is not, in so many pieces; within what is open, in more than chance makes odd.
 
     What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them.

@@ -225,14 +225,17 @@ def open_of(tape: Tape) -> Floats:
     return found
 
 
-def noise_of(replays: Sequence[Replay]) -> float:
-    """What most errors of the best candidate stay below, as a share of what is open: the capture's own noise."""
+def noise_of(replays: Sequence[Replay]) -> Floats:
+    """What most errors of the best candidate stay below, as shares of what is open: the capture's own noise, and at
+    each piece no less than what was inferred there leaves."""
     judged = [each for each in replays if len(each.sizes)]
     if not judged:
-        return 1.0
+        return np.ones(0)
     tape = judged[0].tape
-    inferred = SLACK_NOISE_SHARE * float(np.median(tape.compared.pieces.slack / open_of(tape)))
-    return min(max(_noise(np.stack([each.sizes for each in judged])), inferred), 1.0)
+    inferred = SLACK_NOISE_SHARE * tape.compared.pieces.slack / open_of(tape)
+    least = max(_noise(np.stack([each.sizes for each in judged])), float(np.median(inferred)))
+    found: Floats = np.clip(inferred, least, 1.0)
+    return found
 
 
 def _noise(sizes: Floats) -> float:
@@ -240,7 +243,7 @@ def _noise(sizes: Floats) -> float:
     return min(max(float(np.quantile(sizes, NOISE_SHARE, axis=1).min()), LEAST_NOISE_SEGMENTS), 1.0)
 
 
-def log_likelihood(sizes: Floats, noise: float, most: float = MOST_PER_PIECE) -> float:
+def log_likelihood(sizes: Floats, noise: Floats | float, most: float = MOST_PER_PIECE) -> float:
     """Of errors of these sizes."""
     return -float(np.minimum(TAIL * np.log1p((sizes / noise) ** 2), most).sum())
 

@@ -37,9 +37,6 @@ ENOUGH_SAMPLES = 32
 IDLE_LOAD = 0.95
 # Round trips that are the least, to what a host's own delay adds to them.
 LEAST_FACTOR = 1.02
-# Interrupts and polls come at least so far apart as is seen of them, and some later: a round trip's segment may have
-# been stamped late by that much more than its ACK.
-LATEST_FACTOR = 2.0
 # One early answer may be a host's: so many of the least round trips must have been met at an idle load.
 IDLE_SAMPLES = 3
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
@@ -203,7 +200,7 @@ def _base_rtt(
     if least <= 0:
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=blur)
     method = f"least of {len(samples)} round trips of segments sent once"
-    above = blur * (LATEST_FACTOR if clock.resolution_ns > clock.tick_ns else 1.0)
+    above = clock.doubt_ns / 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least) - blur

@@ -196,7 +196,7 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     # A queue of more shows that the path, not the sender, sets the pace.
     queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9) & ~runs.compressed
-    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, clock.resolution_ns)
+    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, clock.doubt_ns)
     pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < WITHIN_SHARE * runs.base_ns))
     if np.count_nonzero(pressed) < ENOUGH_RUNS:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")

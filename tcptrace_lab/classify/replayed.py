@@ -75,7 +75,7 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
-        is_holed=who.tap.is_holed or (view is not None and view.is_inferred),
+        is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
     )

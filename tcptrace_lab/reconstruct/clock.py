@@ -26,6 +26,11 @@ PACKETS_PER_STEP = 500
 # Of the stamps, so many in a hundred equal the one before: packets were stamped together, by tick or by interrupt.
 EQUAL_SHARE = 0.1
 ENOUGH_STAMPS = 16
+# What answers at once has its cause's stamp, in one order; whoever reads both ways together also stamps what leaves
+# with what came after it, and two of each way as one. Two may be within a tick by chance: then as many are within each
+# of the ticks around it.
+FEW_TOGETHER, TOGETHER_SHARE = 3, 0.002
+AROUND_TICKS = 16
 # An answer leaves so soon after what prompted it, and so large a share of what leaves is answers: what arrives comes at
 # the path's times, a round trip or a bottleneck's spacing after what it answers.
 AT_ONCE_NS = 20_000
@@ -34,6 +39,9 @@ AT_ONCE_SHARE = 0.5
 # part of each round trip of a slow start. A clock that is slewed runs by so much faster or slower (NTP's most).
 PAUSE_TICKS = 16
 SLEWED_SHARE = 5e-4
+# Interrupts and polls come at least so far apart as is seen of them, and some later: a round trip's segment may have
+# been stamped late by that much more than its ACK.
+LATEST_FACTOR = 2.0
 # So many stamps, taken evenly, tell of a tick as well as millions.
 TICK_SAMPLE = 20_000
 
@@ -55,6 +63,11 @@ class Clock:
     def is_coarse(self) -> bool:
         """Coarser than the microsecond of the usual format: worth a word."""
         return self.resolution_ns > 1_000 or self.steps_back > 0 or self.set_forward_ns > 0
+
+    @property
+    def doubt_ns(self) -> float:
+        """By how much the time between two packets may be longer than their stamps say."""
+        return self.resolution_ns * (LATEST_FACTOR if self.resolution_ns > self.tick_ns else 1.0)
 
     def tells(self, time_ns: int, *, ticks: int) -> bool:
         """Whether a time is so many of what two stamps can tell apart."""
@@ -90,7 +103,7 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
         steps, stepped = len(back), int(back.max())
     return Clock(
         tick_ns=tick,
-        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent)),
+        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent, tick)),
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,
@@ -140,13 +153,28 @@ def _least_apart(stamps: Ints) -> int:
     return 0 if np.count_nonzero(pauses & (off > doubt)) * 2 > np.count_nonzero(pauses) else round(least)
 
 
-def _batches(stamps: Ints, is_sent: Bools | None) -> list[int]:
+def _batches(stamps: Ints, is_sent: Bools | None, tick: int) -> list[int]:
     """The interrupts of each way; what shares its stamp with the other way's before it is its answer, however many."""
     if is_sent is None:
         return [_batch(stamps, stamps)]
+    if _is_polled(stamps, is_sent, tick):
+        return [_apart(stamps)]
     begins = np.flatnonzero(np.append(True, np.diff(stamps) != 0))
     answers = is_sent != np.repeat(is_sent[begins], np.diff(begins, append=len(stamps)))
     return [_of_way(stamps[own], answers[own], stamps[~own]) for own in (is_sent, ~is_sent)]
+
+
+def _is_polled(stamps: Ints, is_sent: Bools, tick: int) -> bool:
+    """Whether both ways were read together: of those with one stamp either way's is before the other's."""
+    gaps = np.diff(stamps)
+    is_one, before, after = gaps == 0, is_sent[:-1], is_sent[1:]
+
+    def times(first: bool, then: bool) -> int:
+        return int(np.count_nonzero(is_one & (before == first) & (after == then)))
+
+    together = min(times(True, False), times(False, True)) + min(times(True, True), times(False, False))
+    by_chance = np.count_nonzero((gaps > 0) & (gaps <= AROUND_TICKS * tick))
+    return together > max(by_chance, FEW_TOGETHER - 1, TOGETHER_SHARE * len(stamps))
 
 
 def _of_way(way: Ints, answers: Bools, other: Ints) -> int:
@@ -171,10 +199,13 @@ def _batch(unprompted: Ints, way: Ints) -> int:
     gaps = np.diff(unprompted)
     if len(gaps) < ENOUGH_STAMPS or np.count_nonzero(gaps == 0) < EQUAL_SHARE * (len(way) - 1):
         return 0
-    apart = np.diff(np.unique(way))
-    if len(apart) < ENOUGH_STAMPS:
-        return 0
-    return int(np.percentile(apart, 5))
+    return _apart(way)
+
+
+def _apart(stamps: Ints) -> int:
+    """How far apart stamps are that differ, at least; 0: there are too few."""
+    apart = np.diff(np.unique(stamps))
+    return int(np.percentile(apart, 5)) if len(apart) >= ENOUGH_STAMPS else 0
 
 
 def in_order(stamps: Ints, clock: Clock) -> Ints:

@@ -36,6 +36,9 @@ ONE_PACKET_BYTES = 9_000
 # Without an MSS: many segments of one length that Ethernet carries (RFC 9293's default of 536 and more), and the larger
 # ones most often a multiple of it.
 LEAST_MSS, ETHERNET_MSS = 535, 1_460
+# Of a path with a smaller one (RFC 1191 section 7.1: 296 is the least in use) most segments are of one size, and all
+# that are larger, but odd ones, are several of them.
+SMALL_PATH_BYTES = 296 - 40
 # RFC 6298: without an ACK a sender's timer ends its sending, after a second or some round trips. One that goes on with
 # new data was answered, and the answers were not captured.
 TIMER_NS, TIMER_ROUNDS = 1_000_000_000, 4
@@ -126,8 +129,21 @@ def is_cut_to(lengths: Ints, smss: int) -> bool:
     return smss > 0 and bool(np.mean(large % smss == 0) >= MAJORITY or np.mean(lengths == smss) >= MAJORITY)
 
 
+def few_merged(lengths: Ints) -> int | None:
+    """The size of most segments, where the larger ones are whole multiples of it: a path's, whatever its MSS was."""
+    values, counts = np.unique(lengths[lengths >= SMALL_PATH_BYTES], return_counts=True)
+    if not len(values) or counts.max() < MAJORITY * len(lengths):
+        return None
+    usual = int(values[np.argmax(counts)])
+    large = lengths[lengths > usual]
+    is_path = len(large) >= DUP_THRESH and np.mean(large % usual == 0) >= 1 - CUT_SHARE
+    return usual if is_path else None
+
+
 def _one_packet(lengths: Ints) -> int:
     """The largest segment that may have been a single packet, where no SYN tells."""
+    if usual := few_merged(lengths):
+        return usual
     small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
     large = lengths[lengths > ETHERNET_MSS]
     if not len(small) or not len(large):

@@ -11,7 +11,16 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside
-from tcptrace_lab.reconstruct.look import ETHERNET_MSS, LEAST_MSS, SIDES, TIMESTAMP_BYTES, is_cut_to, look, windows
+from tcptrace_lab.reconstruct.look import (
+    ETHERNET_MSS,
+    LEAST_MSS,
+    SIDES,
+    TIMESTAMP_BYTES,
+    few_merged,
+    is_cut_to,
+    look,
+    windows,
+)
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
@@ -270,6 +279,8 @@ def _smss(lengths: Ints, row: Any) -> int:
     allowed = max(min(known, default=0) - stamp, 1)
     if known and (largest <= allowed or is_cut_to(lengths, allowed)):
         return min(largest, allowed)
+    if usual := few_merged(lengths):
+        return usual
     if largest <= ETHERNET_MSS:
         return largest
     # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).

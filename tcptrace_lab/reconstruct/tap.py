@@ -166,13 +166,18 @@ class Tap:
         return bool(self.tap_lost_bytes or self.tap_lost_acks)
 
     @property
+    def is_coarse(self) -> bool:
+        """Whether the clock does not tell which ACK released which segment."""
+        return bool(self.clock.jitter_ns or self.clock.resolution_ns > COARSE_NS)
+
+    @property
     def hides_details(self) -> str | None:
         """Why what single packets do is not certain here, so that no candidate is refuted by it; None: it is."""
         if self.hides_blocks:
             return "SACK blocks are missing"
         if self.is_holed:
             return "the tap lost packets"
-        if self.clock.jitter_ns or self.clock.resolution_ns > COARSE_NS:
+        if self.is_coarse:
             return "the clock is coarse"
         return "segments were merged (offload)" if self.offload_bytes else None
 
