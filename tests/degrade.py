@@ -309,7 +309,7 @@ def one_way_at_first(packets: Packets, rng: random.Random) -> Packets:
     return [packet for at, packet in enumerate(packets) if at >= middle or packet.source != own or packet.flags & SYN]
 
 
-def _first_again(packets: Packets, *, after: float) -> int:
+def first_again(packets: Packets, *, after: float) -> int:
     """The place of a retransmission in the later part of the run, or the part's begin."""
     own, top, begin = sender_of(packets), None, int(len(packets) * after)
     for index, packet in enumerate(packets):
@@ -327,7 +327,7 @@ def begins_in_avoidance(packets: Packets, rng: random.Random) -> Packets:
 
 
 def begins_in_recovery(packets: Packets, rng: random.Random) -> Packets:
-    return packets[_first_again(packets, after=0.3) :]
+    return packets[first_again(packets, after=0.3) :]
 
 
 def ends_early(packets: Packets, rng: random.Random) -> Packets:
@@ -335,7 +335,7 @@ def ends_early(packets: Packets, rng: random.Random) -> Packets:
 
 
 def ends_in_recovery(packets: Packets, rng: random.Random) -> Packets:
-    return packets[: _first_again(packets, after=0.5) + 3]
+    return packets[: first_again(packets, after=0.5) + 3]
 
 
 def idle_tail(packets: Packets, rng: random.Random) -> Packets:

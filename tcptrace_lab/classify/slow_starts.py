@@ -62,7 +62,7 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     if len(captured) < len(seen.cycles):
         reasons.append("the capture starts in the middle of the connection: the cycle it starts in is not counted")
     # The number of slow starts of a cycle that the capture's end cuts short may still grow; without a loss it is one.
-    whole = [cycle for cycle in captured if cycle.is_whole or not seen.episodes]
+    whole = [cycle for cycle in captured if cycle.is_whole or (not seen.episodes and _is_answered(seen))]
     if len(whole) < len(captured):
         reasons.append("the last cycle ends with the capture before avoidance is reached: not counted")
     begins = bool(captured) and bool(seen.stretches) and seen.stretches[0].begin == "connection"
@@ -87,6 +87,16 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
         cycles=tuple(whole),
         reasons=(*reasons, *why),
     )
+
+
+def _is_answered(seen: Reconstruction) -> bool:
+    """Whether no loss is on its way: what is unanswered at the end was sent to no more under way than what arrived."""
+    timeline = seen.timeline
+    if not len(timeline.ack_ns):
+        return False
+    under_way = timeline.snd_max - timeline.una_after(timeline.acks_before_send)
+    answered = timeline.send_end <= int(timeline.snd_una[-1])
+    return bool(under_way[~answered].max(initial=0) <= under_way[answered].max(initial=0))
 
 
 def _steady(later: tuple[int, ...]) -> int | None:

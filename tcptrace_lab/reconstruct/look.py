@@ -82,6 +82,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         tap_lost_acks=lost_acks,
         unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=_usual_longest(row, side)),
         ahead_ns=ahead,
+        disordered_share=int(row[f"out_of_order_{side}"]) / max(len(lengths), 1),
         ecn_cuts=_ecn_cuts(acks),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tcptrace_lab.reconstruct.clock import Clock
+from tcptrace_lab.reconstruct.clock import PACKETS_PER_STEP, Clock
 
 Claim = Literal["window", "initial_window", "losses", "cycles", "recovery", "limits", "control"]
 # Coarser than this a clock does not tell which ACK released which segment: at 100 Mbit/s a full one takes 0.12 ms.
@@ -63,6 +63,8 @@ class Tap:
     # How long new data left after the timer of a sender without ACKs would have stopped it.
     unanswered_ns: int
     ahead_ns: int
+    # The share of the segments that were captured behind later ones, though sent once.
+    disordered_share: float
     ecn_cuts: int
     begins: Fact
     ends: Fact
@@ -146,6 +148,15 @@ class Tap:
         return self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes
 
     @property
+    def _is_disordered(self) -> bool:
+        """Whether the order of capture is not the order in which packets passed: a path that reorders one in ten, or
+        the tap, where stamps show it too."""
+        if self.ahead_ns and self.clock.jitter_ns:
+            return True
+        is_shown = self.ahead_ns or self.clock.jitter_ns
+        return self.disordered_share > (1 / PACKETS_PER_STEP if is_shown else FLIGHT_LOST_SHARE)
+
+    @property
     def lost_acks_share(self) -> float:
         """Of the ACKs that the sender heard: those that were not captured, nor put back."""
         return 0.0 if self.has_all_acks else self.tap_lost_acks / max(self.acks + self.tap_lost_acks, 1)
@@ -187,7 +198,7 @@ class Tap:
             return "only the sender's direction was captured: no ACK, so no window"
         if not self.has_data:
             return "only the receiver's direction was captured: no data segment"
-        if self.ahead_ns and self.clock.jitter_ns and claim == "losses":
+        if claim == "losses" and self._is_disordered:
             return "packets are not in the order in which they came: what filled a hole was late, or sent again"
         if self.ahead_ns and claim in ("window", "initial_window", "cycles", "recovery"):
             return "causes are stamped after their effects: which ACK released which segment is not known"

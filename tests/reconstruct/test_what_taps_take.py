@@ -13,19 +13,23 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.clock import clock_of
 from tcptrace_lab.reconstruct.sender import senders
+from tests.claims import main_verdict
 from tests.conftest import ROOT
 from tests.degrade import (
     ACK,
     SECOND,
+    SYN,
     TIMESTAMPS,
     Packet,
     Packets,
     degrade,
+    first_again,
     options_of,
     read_packets,
     sender_of,
     write_packets,
 )
+from tests.random_runs import tapped
 
 OWN = ROOT / "captures"
 ECE = 0x40
@@ -202,3 +206,54 @@ def test_a_first_flight_of_which_the_tap_lost_a_segment(missed: list[int], said:
     lost = [data[index] for index in missed]
     found = _verdict((link, [packet for packet in packets if packet not in lost]), tmp_path)
     assert found.as_dict()["initial_window"]["segments"] == said
+
+
+@pytest.mark.parametrize("unit_ns", [1, 1_000])
+def test_who_reads_both_ways_together_stamps_nothing_finer(unit_ns: int, tmp_path: Path) -> None:
+    link, packets = _packets("reno_loss")
+    polled = degrade(link, packets, kind="stamped by polls", seed=1)[1]
+    found = _verdict((link, [_later(each, each.time_ns // unit_ns * unit_ns) for each in polled]), tmp_path)
+    base = found.path.base_rtt_s
+    assert found.who.tap.clock.resolution_ns > 1_000_000
+    assert base.high is not None
+    assert base.high > _verdict((link, packets), tmp_path).path.base_rtt_s.value
+
+
+def test_answers_at_once_are_not_polled() -> None:
+    """A sender without a delay answers with the ACK's own stamp: one order, whatever comes by chance."""
+    heard = np.cumsum(np.random.default_rng(1).integers(100_000, 2_000_000, 3_000))
+    stamps, is_sent = np.repeat(heard, 3), np.resize([False, True, True], 9_000)
+    assert clock_of(stamps, is_sent).resolution_ns == 1
+
+
+def test_segments_of_a_small_path_are_told_without_a_syn(tmp_path: Path) -> None:
+    """A sixth of the segments reaches the tap two at once: the others' size is the path's."""
+    link, packets = _packets("reno_loss")
+    own = sender_of(packets)
+    found: Packets = []
+    for number, packet in enumerate(each for each in packets if not each.flags & SYN):
+        last = found[-1] if found else packet
+        is_next = last.source == packet.source == own and packet.seq == last.seq + last.payload
+        if number % 6 == 0 and is_next and packet.payload == last.payload > 0:
+            found[-1] = replace(last, length=last.length + packet.payload)
+        else:
+            found.append(packet)
+    sizes = [packet.payload for packet in packets if packet.source == own]
+    assert _verdict((link, found), tmp_path).seen.timeline.smss == max(sizes)
+
+
+def test_a_loss_on_its_way_may_begin_another_slow_start(tmp_path: Path) -> None:
+    """A slow start that fills a buffer is cut before the first answer to what was lost."""
+    link, packets = _packets("reno_10M")
+    whole = _verdict((link, packets), tmp_path)
+    cut_ns = packets[first_again(packets, after=0)].time_ns - round(whole.path.base_rtt_s.value * SECOND)
+    cut = _verdict((link, [each for each in packets if each.time_ns < cut_ns]), tmp_path)
+    assert (cut.slow_starts.per_cycle, cut.slow_starts.regime) == ((), "undecided")
+
+
+def test_recoveries_that_adjoin_are_two_wherever_they_are_captured(tmp_path: Path) -> None:
+    """What one ACK released behind a retransmission was sent after it: its loss is another cycle's."""
+    run = tapped(783005, tmp_path)
+    assert run is not None
+    counts = [len(main_verdict(run.places[place]).slow_starts.per_cycle) for place in ("sender", "receiver")]
+    assert counts[0] == counts[1] > 50

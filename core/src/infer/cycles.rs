@@ -182,6 +182,7 @@ pub fn places(
             // RFC 8985 section 7: a probe is no loss.
             if event.detected_by.is_loss() {
                 cycles.loss(event.time_ns);
+                cycles.phase = CyclePhase::Recovery(from_first(seen, event.recover));
                 restarts = event.restarts;
             }
             of_event.push((cycles.cycles.len() - 1, cycles.slow_starts));
@@ -230,8 +231,11 @@ fn variables(seen: &Sequence, ack: usize) -> Option<(u64, u64)> {
     let una = *seen.snd_una.get(ack)?;
     let sent = seen.sends_before_next_ack[ack] as usize;
     let top = sent.checked_sub(1).map_or(una, |last| seen.snd_max[last]);
-    let from_first = |number: i64| number.max(seen.first_offset).abs_diff(seen.first_offset);
-    Some((from_first(una), from_first(top.max(una))))
+    Some((from_first(seen, una), from_first(seen, top.max(una))))
+}
+
+fn from_first(seen: &Sequence, number: i64) -> u64 {
+    number.max(seen.first_offset).abs_diff(seen.first_offset)
 }
 
 /// Whether `cwnd` is below `ssthresh` after an ACK: the one with which slow start ended has reached it.
