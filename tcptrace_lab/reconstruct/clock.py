@@ -173,7 +173,7 @@ def _is_polled(stamps: Ints, is_sent: Bools, tick: int) -> bool:
         return int(np.count_nonzero(is_one & (before == first) & (after == then)))
 
     together = min(times(True, False), times(False, True)) + min(times(True, True), times(False, False))
-    by_chance = np.count_nonzero((gaps > 0) & (gaps <= AROUND_TICKS * tick))
+    by_chance = int(np.count_nonzero((gaps > 0) & (gaps <= AROUND_TICKS * tick)))
     return together > max(by_chance, FEW_TOGETHER - 1, TOGETHER_SHARE * len(stamps))
 
 
