@@ -451,6 +451,18 @@ def tap_gap(packets: Packets, rng: random.Random) -> Packets:
     return [packet for packet in packets if not begin <= packet.time_ns < begin + 300 * MS]
 
 
+def one_of_each(packets: Packets, rng: random.Random) -> Packets:
+    """A broker that leaves out what it takes for copies: segments with numbers that it has seen."""
+    own, seen, found = sender_of(packets), set[int](), list[Packet]()
+    for packet in packets:
+        is_copy = packet.source == own and packet.payload > 0 and packet.seq in seen
+        if packet.source == own and packet.payload > 0:
+            seen.add(packet.seq)
+        if not is_copy:
+            found.append(packet)
+    return found
+
+
 def seen_twice(packets: Packets, rng: random.Random) -> Packets:
     """A mirror of both directions of a port: every packet, and again some microseconds later."""
     both = [replace(packet, time_ns=packet.time_ns + 2_000 + rng.randrange(3_000)) for packet in packets]
@@ -618,6 +630,7 @@ ONES: dict[str, Degradation] = {
     "tap lost 5 %": Degradation(change=_tap_loss(0.05, data=True, acks=True)),
     "tap lost half of the ACKs": Degradation(change=_tap_loss(0.5, data=False, acks=True)),
     "tap lost 300 ms": Degradation(change=tap_gap),
+    "no segment twice": Degradation(change=one_of_each),
     "seen twice": Degradation(change=seen_twice),
     "1 % seen twice": Degradation(change=some_twice),
     "tap reorders": Degradation(change=tap_reorders),

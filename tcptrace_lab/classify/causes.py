@@ -61,6 +61,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         "total": total if is_told else None,
         "by_cause": dict(sorted((+causes).items())) if is_told else {},
         "possible_unseen": merged
+        + who.tap.repairs[1]
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,

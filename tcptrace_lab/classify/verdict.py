@@ -225,7 +225,8 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
 def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> SlowStarts:
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
-    if refused and seen.episodes and not obstacles.hides_window:
+    has_lost = seen.episodes or who.tap.repairs[1]
+    if refused and has_lost and not obstacles.hides_window:
         return SlowStarts(
             per_cycle=(),
             initial=None,

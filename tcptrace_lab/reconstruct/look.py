@@ -84,6 +84,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         ahead_ns=ahead,
         disordered_share=int(row[f"out_of_order_{side}"]) / max(len(lengths), 1),
         ecn_cuts=_ecn_cuts(acks),
+        repairs=_repairs(segments, acks, rtt_ns=_number(row[f"rtt_median_ns_{side}"])),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
@@ -223,6 +224,29 @@ def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
     # Offset 0 is the first byte behind a SYN.
     begin = max(int(starts[0]), 0) if from_start else 0
     return begin + int(np.maximum(holes, 0, out=holes).sum())
+
+
+def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
+    """Holes of which a third duplicate told and that were filled a round trip later; and those of them that nothing
+    captured behind later data has filled."""
+    una = np.maximum.accumulate(acks["ack_offset"])
+    told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
+    over = np.searchsorted(una, una[told], side="right")
+    told, over = told[over < len(una)], over[over < len(una)]
+    late = acks["time_ns"][over] - acks["time_ns"][told] >= MAJORITY * rtt_ns
+    told, over = told[late], over[late]
+    if not len(told) or not len(segments["offset"]):
+        return 0, 0
+    ends = segments["offset"] + segments["length"]
+    top = np.maximum.accumulate(ends)
+    again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
+    begins = np.searchsorted(again, np.searchsorted(top, una[told], side="right"))
+    upto = np.searchsorted(segments["packet"][again], acks["packet"][over])
+    unseen = 0
+    for hole, begin, end in zip(una[told].tolist(), begins.tolist(), upto.tolist(), strict=True):
+        rows = again[begin:end]
+        unseen += not ((segments["offset"][rows] <= hole) & (ends[rows] > hole)).any()
+    return len(told), unseen
 
 
 def _syns(row: Any) -> Fact:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tcptrace_lab.reconstruct.clock import PACKETS_PER_STEP, Clock
+from tcptrace_lab.reconstruct.given import MAJORITY
 
 Claim = Literal["window", "initial_window", "losses", "cycles", "recovery", "limits", "control"]
 # Coarser than this a clock does not tell which ACK released which segment: at 100 Mbit/s a full one takes 0.12 ms.
@@ -66,6 +67,8 @@ class Tap:
     # The share of the segments that were captured behind later ones, though sent once.
     disordered_share: float
     ecn_cuts: int
+    # Holes that were filled a round trip after they were told of, and those of them filled by nothing captured.
+    repairs: tuple[int, int]
     begins: Fact
     ends: Fact
     bytes: int
@@ -94,6 +97,7 @@ class Tap:
             "lost_by_tap_bytes": self.tap_lost_bytes,
             "lost_by_tap_acks": self.tap_lost_acks,
             "unanswered_s": self.unanswered_ns / 1e9,
+            "repairs_not_captured": self.repairs[1],
             "options_cut_acks": self.cut_acks,
             "ecn_cuts": self.ecn_cuts,
             "begins": self.begins.as_dict(),
@@ -130,6 +134,8 @@ class Tap:
             found.append(f"{self.tap_lost_acks} ACKs or more reached the sender and were never captured")
         if self.unanswered_ns:
             found.append(f"for {self.unanswered_ns / 1e9:.3g} s new data left and no ACK was captured")
+        if self.repairs[1]:
+            found.append(f"{self.repairs[1]} of {self.repairs[0]} holes were filled by what was not captured")
         if self.ecn_cuts:
             found.append(f"the path marks packets (ECN): {self.ecn_cuts} times the window was to fall without a loss")
         if self.copies:
@@ -200,6 +206,8 @@ class Tap:
             return "only the receiver's direction was captured: no data segment"
         if claim == "losses" and self._is_disordered:
             return "packets are not in the order in which they came: what filled a hole was late, or sent again"
+        if claim in ("losses", "cycles", "recovery") and self.repairs[1] > MAJORITY * self.repairs[0]:
+            return "retransmissions were not captured: holes were filled by what is not in the capture"
         if self.ahead_ns and claim in ("window", "initial_window", "cycles", "recovery"):
             return "causes are stamped after their effects: which ACK released which segment is not known"
         if self.ecn_cuts and claim in ("control", "cycles"):
