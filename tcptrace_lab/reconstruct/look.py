@@ -227,21 +227,24 @@ def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
 
 
 def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
-    """Holes of which a third duplicate told and that were filled a round trip later; and those of them that nothing
-    captured behind later data has filled."""
+    """Holes of which a third duplicate told, a round trip after they were sent and before they were filled; and those
+    of them that nothing captured behind later data has filled."""
     una = np.maximum.accumulate(acks["ack_offset"])
-    told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
-    over = np.searchsorted(una, una[told], side="right")
-    told, over = told[over < len(una)], over[over < len(una)]
-    late = acks["time_ns"][over] - acks["time_ns"][told] >= MAJORITY * rtt_ns
-    told, over = told[late], over[late]
-    if not len(told) or not len(segments["offset"]):
-        return 0, 0
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)
+    told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
+    over, sent = np.searchsorted(una, una[told], side="right"), np.searchsorted(top, una[told], side="right")
+    # Duplicates that what was sent twice has asked for come as soon as what is next has left.
+    is_hole = (over < len(una)) & (sent < len(top))
+    told, over, sent = told[is_hole], over[is_hole], sent[is_hole]
+    wait = MAJORITY * rtt_ns
+    is_hole = acks["time_ns"][told] - segments["time_ns"][sent] >= wait
+    is_hole &= acks["time_ns"][over] - acks["time_ns"][told] >= wait
+    told, over, sent = told[is_hole], over[is_hole], sent[is_hole]
+    if not len(told):
+        return 0, 0
     again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
-    begins = np.searchsorted(again, np.searchsorted(top, una[told], side="right"))
-    upto = np.searchsorted(segments["packet"][again], acks["packet"][over])
+    begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
     unseen = 0
     for hole, begin, end in zip(una[told].tolist(), begins.tolist(), upto.tolist(), strict=True):
         rows = again[begin:end]
