@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::journal::Journal;
 use super::packet::{Label, LabelledPacket, Way};
-use crate::network::{Instant, Nanos, Path, Random};
+use crate::network::{Nanos, Path, Random};
 
 /// `network::Path` works out a packet's journey; the bytes wait here until it is due, or until one behind it is: then it
 /// was lost.
@@ -47,8 +47,7 @@ impl Lane {
 
     /// When the next packet comes out, or something is decided on the way.
     pub fn next_event(&self) -> Option<i64> {
-        let at = self.path.next().time;
-        (at < Nanos::NEVER).then_some(at.0)
+        self.path.next().map(|at| at.time.0)
     }
 
     /// The next packet out, if one is due at `now`, with the time at which it is.
@@ -60,7 +59,7 @@ impl Lane {
     ) -> Option<(i64, LabelledPacket)> {
         let mut observer = journal.observer(self.way);
         let (due, label) = loop {
-            let at = Some(self.path.next()).filter(|at| at.time.0 <= now)?;
+            let at = self.path.next().filter(|at| at.time.0 <= now)?;
             if let Some(label) = self.path.leave_at(at, random, &mut observer) {
                 break (at.time.0, label);
             }

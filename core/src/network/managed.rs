@@ -242,7 +242,7 @@ mod tests {
     fn carry(path: &mut Path<Nanos, Numbered>, entering: &[(i64, u32)]) -> Seen {
         let (mut random, mut drops, mut out) = (Random::new(1), Drops::default(), Vec::new());
         let mut run = |path: &mut Path<Nanos, Numbered>, until: i64, drops: &mut Drops| {
-            while let Some(at) = Some(path.next()).filter(|at| at.time.0 <= until) {
+            while let Some(at) = path.next().filter(|at| at.time.0 <= until) {
                 if let Some(packet) = path.leave_at(at, &mut Random::new(1), drops) {
                     out.push((at.time.0, packet.0));
                 }

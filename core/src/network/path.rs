@@ -169,11 +169,12 @@ impl<I: Instant, P: Traveller> Path<I, P> {
         self.on_the_way.len() == 1
     }
 
-    /// When the next packet comes out, or something is decided at a managed queue; `NEVER` for neither.
-    pub fn next(&self) -> Stamp<I> {
+    /// When the next packet comes out, or something is decided at a managed queue.
+    pub fn next(&self) -> Option<Stamp<I>> {
+        let out = self.on_the_way.front().map(|(at, _)| *at);
         let decided = self.standing.iter();
         let decided = decided.filter_map(|standing| standing.next(&self.nodes[standing.node]));
-        decided.fold(self.next_out(), |a, b| if b < a { b } else { a })
+        decided.chain(out).reduce(|a, b| if b < a { b } else { a })
     }
 
     /// When the next packet comes out of those whose journey is known; `NEVER` for none.
@@ -293,8 +294,7 @@ mod tests {
             path.enter(Nanos(0), Plain(number), &mut Random::new(0), &mut drops);
         }
         let mut out = Vec::new();
-        while path.inside() > 0 {
-            let at = path.next();
+        while let Some(at) = path.next() {
             out.push((path.leave().unwrap().0, at.time.0));
         }
         // One in service, two waiting; service 1 ms, propagation 5 ms.
@@ -356,8 +356,7 @@ mod tests {
                 );
             }
             let mut out = Vec::new();
-            while path.inside() > 0 {
-                let at = path.next();
+            while let Some(at) = path.next() {
                 out.push((path.leave().unwrap().0, at.time.0, at.scheduled.0));
             }
             path.finish(end);

@@ -89,7 +89,8 @@ impl<I: Instant, P: Carried> Io<I, P> {
         };
         let path = &mut self.paths[direction];
         if path.enter_at(at, &packet, &mut self.random, &mut watch) {
-            self.schedule.set_path(direction, path.next());
+            let next = path.next().unwrap_or(Stamp::NEVER);
+            self.schedule.set_path(direction, next);
         }
     }
 
@@ -112,7 +113,8 @@ impl<I: Instant, P: Carried> Io<I, P> {
             direction,
         };
         let packet = path.leave_at(at, &mut self.random, &mut watch);
-        self.schedule.set_path(direction, path.next());
+        let next = path.next().unwrap_or(Stamp::NEVER);
+        self.schedule.set_path(direction, next);
         packet
     }
 
