@@ -74,8 +74,8 @@ class Course:
 
     `loss_times_s`: when its loss events were noticed, needless timeouts apart; `stopped_s`: the longest time with a
     closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
-    (None: not known); `grows_throughout`: in slow start to the end. `new_bytes`: sent, each once; `smss`: of a full
-    segment.
+    (None: not known); `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the
+    path holds. `new_bytes`: sent, each once; `smss`: of a full segment.
     """
 
     new_bytes: int
@@ -84,9 +84,10 @@ class Course:
     stopped_s: float
     is_full: bool | None
     grows_throughout: bool
+    is_kept: bool = False
 
 
-def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
+def course(seen: Reconstruction, path: PathEstimate, tap: Tap, *, is_kept: bool = False) -> Course:
     """Of one sender."""
     timeline = seen.timeline
     lost = timeline.observed.lost()
@@ -115,6 +116,7 @@ def course(seen: Reconstruction, path: PathEstimate, tap: Tap) -> Course:
         stopped_s=longest if is_told else 0.0,
         is_full=_is_full(seen, path),
         grows_throughout=grows,
+        is_kept=is_kept,
     )
 
 
@@ -163,6 +165,8 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
         return None
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
+    if course.is_kept:
+        return "limited by its send buffer, or a window of a fixed size"
     if limits.get("application", 0.0) >= MAJORITY:
         return "limited by its application"
     if limits.get("recovery", 0.0) >= MAJORITY:

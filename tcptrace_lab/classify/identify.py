@@ -9,7 +9,7 @@ follow what was sent, it is "unknown".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,27 @@ class Identified:
     shares: tuple[float, ...] = ()
     # What a sender does that none of the table is.
     seen_instead: str | None = None
+    # The flight stood where no window does: held by a send buffer, or by a fixed window.
+    is_kept: bool = False
+
+    def kept(self) -> Identified:
+        """The same of a sender that is held by something else than its window: nobody is refuted."""
+        every = (*self.left, *self.refuted)
+        share = 1.0 / max(len(every), 1)
+        reason = (
+            "its flight stood below what the path carries, without a loss: its send buffer held it, or a fixed window"
+        )
+        return replace(
+            self,
+            control=None,
+            confidence=share,
+            left=every,
+            refuted=(),
+            reasons=(reason,),
+            shares=(share,) * len(every),
+            seen_instead=None,
+            is_kept=True,
+        )
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""

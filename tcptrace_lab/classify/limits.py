@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab.classify.causes import pauses_unseen
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -24,19 +25,31 @@ CAUGHT_UP_ROUNDS = 4
 STEADY_ROUNDS = 32
 STEADY_SHARE = 0.1
 UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
+# A window that loses nothing grows, by half a segment in a round trip at the least (delayed ACKs, RFC 5681 (2)): one
+# that has grown by a quarter of that is kept. One that fills the pipe may be kept there by its control (Vegas); what
+# stands below is a send buffer's: Linux wakes its writer when a third of it is free, so it falls by no half.
+KEPT_GROWTH_SEGMENTS = 0.125
+FULL_RATE_SHARE = 0.9
+KEPT_SHARE = 0.5
 # Nearer to the offered window it may be that.
 WITHIN_RWND = 0.7
 
 
 def limits_told(
-    seen: Reconstruction, tap: Tap, *, is_rebuilt: bool = False, is_blurred: bool = False, is_paced: bool = False
+    seen: Reconstruction,
+    tap: Tap,
+    *,
+    is_rebuilt: bool = False,
+    is_blurred: bool = False,
+    is_paced: bool = False,
+    is_kept: bool = False,
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
     `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
     seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
-    work.
+    work. `is_kept`: what stands is no window that grows (`is_kept`).
     """
     shares = dict(seen.limits)
     if not shares or tap.refuses("limits"):
@@ -50,7 +63,7 @@ def limits_told(
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
         shares[UNKNOWN] = unclocked
         shares["application"] = round(known, 4)
-    if is_rebuilt and not is_paced and shares.get("cwnd", 0.0) and _stays_below(seen):
+    if shares.get("cwnd", 0.0) and (is_kept or (is_rebuilt and not is_paced and _stays_below(seen))):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares["cwnd"], 4)
         shares["cwnd"] = 0.0
@@ -205,6 +218,30 @@ def _stays_below(seen: Reconstruction) -> bool:
         return False
     quarters = np.array_split(flight, 4)
     return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
+
+
+def is_kept(seen: Reconstruction, pps: float | None) -> bool:
+    """Whether the flight stood for long below what the path carries, without a loss: held by a send buffer, or by a
+    window of a fixed size, though ACKs release its segments at once as a congestion window's.
+
+    Errs towards "no": a buffer that the path just fills, or that a short transfer leaves.
+    """
+    timeline, flight = seen.timeline, seen.flight
+    if seen.episodes or pps is None or not len(timeline.rtt[1]) or seen.limits.get("cwnd", 0.0) < MAJORITY:
+        return False
+    half = len(timeline.ack_ns) // 2
+    spent_ns = float(timeline.ack_ns[-1] - timeline.ack_ns[half])
+    rounds = spent_ns / seen.typical_rtt_ns
+    if 2 * rounds < STEADY_ROUNDS:
+        return False
+    carried = float(timeline.snd_una[-1] - timeline.snd_una[half]) / timeline.smss / spent_ns * 1e9
+    quarters = [float(np.median(part)) for part in np.array_split(flight, 4)]
+    low, high = np.percentile(flight[half:], (10, 90))
+    return bool(
+        carried < FULL_RATE_SHARE * pps
+        and low >= KEPT_SHARE * high
+        and quarters[3] - quarters[1] <= KEPT_GROWTH_SEGMENTS * rounds * timeline.smss
+    )
 
 
 def _blurs(seen: Reconstruction, tap: Tap) -> bool:

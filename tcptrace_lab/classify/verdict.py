@@ -25,9 +25,9 @@ from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, no
 from tcptrace_lab.classify.gamma import gamma_of
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.identify import Identified
+from tcptrace_lab.classify.identify import UNKNOWN, Identified
 from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.limits import closed_only, limits_told
+from tcptrace_lab.classify.limits import closed_only, is_kept, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import (
     FEW_TICKS,
@@ -158,7 +158,9 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         found = self._found()
-        found["diagnosis"] = diagnosis(found, course(self.seen, self.path, self.who.tap))
+        found["diagnosis"] = diagnosis(
+            found, course(self.seen, self.path, self.who.tap, is_kept=self.identified.is_kept)
+        )
         return found
 
     def _found(self) -> dict[str, Any]:
@@ -287,6 +289,7 @@ def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[s
         is_rebuilt=who.view is not None or _before_tap(who, seen) != 0,
         is_blurred=who.is_blurred,
         is_paced=identified.control == "bbr",
+        is_kept=identified.is_kept,
     )
 
 
@@ -359,6 +362,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     if identified.control == "bbr" and who.view is None and _before_tap(who, seen) != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
+    if not hidden and identified.control in (None, UNKNOWN) and is_kept(seen, path.bottleneck_pps.low):
+        identified = identified.kept()
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     compound = _compound(identified, path)

@@ -44,6 +44,16 @@ def test_answers_to_requests_are_the_application_at_both_ends() -> None:
         assert found.limits["cwnd"] < 0.3, found.limits
 
 
+@pytest.mark.parametrize("window", ["reno", "cubic-linux"])
+def test_what_stands_below_the_pipe_without_a_loss_is_no_window_at_work(window: str) -> None:
+    """20 segments in a pipe of 33, each released by an ACK: a send buffer, or a fixed window, whatever the control."""
+    found, _ = verdicts(Connection(control=replace(SACK, window=window, max_window=20)), seconds=12.0)
+    assert found.limits["cwnd"] < 0.1, found.limits
+    plain = found.as_dict()
+    assert "limited by its send buffer" in plain["diagnosis"]
+    assert all(row["against"] is None for row in plain["sender_tcp"]["candidates"])
+
+
 @pytest.mark.parametrize("window", ["reno", "cubic-linux", "vegas"])
 def test_a_window_at_work_is_not_the_application(window: str) -> None:
     """Bulk data: at both ends."""
