@@ -1,4 +1,4 @@
-"""The pages show what the commands print: every block that begins with `$ tcptrace-lab` is run again.
+"""The pages and `--help` show what the commands print: each `$ tcptrace-lab ...` with its output is run again.
 
 Lines may wrap elsewhere, and a line `...` stands for any number of lines. After a change that moves what is printed:
 `python -m tests.test_docs PAGE...` runs the blocks without such a line and writes their output anew.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -19,13 +20,21 @@ from pathlib import Path
 
 import pytest
 
-from tcptrace_lab.cli import main
+from tcptrace_lab import read
+from tcptrace_lab.cli import COMMANDS, main
 from tests.conftest import ROOT
 
 # A terminal of the width in which the pages are read; where it is too narrow for a table, columns are left out.
 ENVIRONMENT = {"TZ": "UTC", "COLUMNS": "120"}
 PAGES = ("README.md", "docs/tutorial.md")
 BLOCK = re.compile(r"^```\n\$ tcptrace-lab (?P<words>[^\n]*)\n(?P<shown>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+# Of a `--help`: indented, without a shell's signs, up to the next example or the text behind.
+EXAMPLE = re.compile(
+    r"^    \$ tcptrace-lab (?P<words>(?:[^\n|>&\\]|\\\n)*)\n(?P<shown>(?: {4}(?!\$ )[^\n]*\n|\n(?= {4}(?!\$ )))+)",
+    flags=re.MULTILINE,
+)
+# What these print is an interface's, a kernel's, a screen's.
+NOT_RUN = ("live", "record", "watch")
 LINK = re.compile(r"\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -72,6 +81,24 @@ def test_a_page_shows_what_the_command_prints(page: str, words: str, shown: str,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "words", "shown"),
+    [
+        pytest.param(name, example["words"], example["shown"], id=example["words"])
+        for name in COMMANDS
+        if name not in NOT_RUN
+        for example in EXAMPLE.finditer(importlib.import_module(f"tcptrace_lab.commands.{name}").__doc__ or "")
+    ],
+)
+def test_a_help_shows_what_the_command_prints(
+    command: str, words: str, shown: str, beside_captures: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "116")
+    now = printed(words.replace("\\\n", " "))
+    assert as_pattern(shown).fullmatch(f"\n{now}\n"), f"{command} --help is behind\n{now}"
+
+
+@pytest.mark.slow
 def test_the_tutorials_python_prints_what_it_shows(beside_captures: None) -> None:
     result = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert (result.failed, result.attempted > 3) == (0, True)
@@ -81,6 +108,17 @@ def test_wrapping_and_left_out_lines_are_no_difference() -> None:
     pattern = as_pattern("one two\n    three\n...\nlast\n")
     assert pattern.fullmatch("\none\ntwo three\nfour\nfive\nlast\n\n")
     assert not pattern.fullmatch("\none two 3\nlast\n\n")
+
+
+def test_every_key_of_a_verdict_is_on_its_page() -> None:
+    """Down to the second level; what is within an estimate, a list's rows or a model's quantities is in the text."""
+    verdict = read(ROOT / "captures" / "reno_10M.pcap.gz")[0].verdict().as_dict()
+    named = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)?)`", (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")))
+    keys = {key for key, value in verdict.items() if not isinstance(value, dict)}
+    for room in set(verdict) - keys:
+        keys |= {f"{room}.{key}" for key in verdict[room]}
+    assert keys <= named
+    assert {name for name in named if "." in name and name.partition(".")[0] in verdict} <= keys
 
 
 @pytest.mark.parametrize("page", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")))

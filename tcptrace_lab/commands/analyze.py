@@ -1,17 +1,15 @@
 """Connections of captures: who, how long, how much, how fast, what was lost.
 
-examples:
-  tcptrace-lab analyze captures/two_reno.pcap.gz
+    $ tcptrace-lab analyze captures/two_reno.pcap.gz
+    captures/two_reno.pcap.gz: 18549 packets, 2 TCP connections
+    # client         server        lasted packets bytes out bytes in retr out retr in RTT min  median        rate end
+    0 10.9.1.1:55622 10.9.2.1:5001 14.3 s   11763  10813440        0       86       0 40.2 ms 62.2 ms 6.03 Mbit/s fin
+    1 10.9.1.1:33188 10.9.2.1:5002 11.3 s    6786   6160384        0       37       0 40.2 ms 63.7 ms 4.36 Mbit/s fin
 
-  captures/two_reno.pcap.gz: 18549 packets, 2 TCP connections
-  # client         server        lasted packets bytes out bytes in retr out retr in RTT min  median        rate
-  0 10.9.1.1:55622 10.9.2.1:5001 14.3 s   11763  10813440        0       86       0 40.2 ms 62.2 ms 6.03 Mbit/s
-  1 10.9.1.1:33188 10.9.2.1:5002 11.3 s    6786   6160384        0       37       0 40.2 ms 63.7 ms 4.36 Mbit/s
-
-  tcptrace-lab analyze --json --filter 'bytes > 10MB and retransmissions > 0' captures/
-  tcptrace-lab analyze --filter 'tcp.port in {80, 443} and ip.addr == 10.0.0.0/8 and duration > 1s' 'ring.pcap*'
-  tcptrace-lab analyze -o connections.parquet captures/*.pcap.gz
-  zcat trace.pcap.gz | tcptrace-lab analyze -
+    $ tcptrace-lab analyze --json --filter 'bytes > 10MB and retransmissions > 0' captures/
+    $ tcptrace-lab analyze --filter 'tcp.port in {80, 443} and ip.addr == 10.0.0.0/8 and duration > 1s' 'ring.pcap*'
+    $ tcptrace-lab analyze -o connections.parquet captures/*.pcap.gz
+    $ zcat trace.pcap.gz | tcptrace-lab analyze -
 
 "out" is what the client sent, "in" what the server sent, in unique payload bytes. RTTs are from the tap to one end and
 back plus the same to the other end. All columns are in --json and -o, times in nanoseconds, sizes in bytes:

@@ -22,8 +22,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
       theory       small_buffers_packets: triple
       theory       m_start: overflow (margin 2.1)
       agreement    agrees
-      because      - only reno (reno, counts ACKs) does what was seen; against m_start: slow start: 186.0 segments
-                   expected, 37.0 seen (4 of 4)
+      because      - only reno (reno, counts ACKs) does what was seen; against compound: growth in avoidance: 104.0
+                   segments expected, 81.0 seen (6 of 12)
                    - 5 loss events with duplicate ACKs, each followed by a restart from one segment
                    - small_buffers expects double; within the path's bounds also triple
                    - small_buffers_packets expects triple; within the path's bounds also double

@@ -1,15 +1,13 @@
 """Connections on an interface as they go: a table that updates, until --duration, --count or Ctrl-C.
 
-EXAMPLES
-  tcptrace-lab live lo --duration 6 --bpf 'tcp port 5599' | cut -c-112
+    $ tcptrace-lab live lo --duration 6 --bpf 'tcp port 5599'
+    lo: 96 packets, 3 TCP connections
+    # client          server          lasted packets bytes out bytes in retr out retr in RTT min  median        rate
+    0 127.0.0.1:60264 127.0.0.1:5599 10.2 ms      33    550000     1000        0       0 10.0 us 28.0 us  433 Mbit/s
+    1 127.0.0.1:60276 127.0.0.1:5599  880 us      30    550000     1000        0       0 11.0 us 33.0 us  5.0 Gbit/s
+    2 127.0.0.1:60282 127.0.0.1:5599  786 us      33    550000     1000        0       0  9.0 us 26.5 us 5.60 Gbit/s
 
-  lo: 91 packets, 3 TCP connections
-  #  client           server          seconds  packets  bytes out  bytes in  retr out  retr in     RTT min     med
-  0  127.0.0.1:37706  127.0.0.1:5599    0.101       29     550000      1000         -        -   0.0124 ms  0.0256
-  1  127.0.0.1:37710  127.0.0.1:5599    0.101       31     550000      1000         -        -   0.0093 ms  0.0225
-  2  127.0.0.1:37724  127.0.0.1:5599    0.101       31     550000      1000         -        -  0.00799 ms  0.0304
-
-  tcptrace-lab live eth0 --count 1000 --json
+    $ tcptrace-lab live eth0 --count 1000 --json
 
 On a terminal the connections' windows, rates and last events with keys, as `watch` has them; --lines prints a line of
 JSON for each event. Packets come from tcpdump or dumpcap: hundreds of thousands a second.

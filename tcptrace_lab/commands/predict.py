@@ -3,18 +3,18 @@
 Every model of tcptrace_lab.models is asked whether it applies to the scenario's path and first sender; those that do
 give regime or case, the margin to the next one, and their quantities; the others say why not.
 
-  $ tcptrace-lab predict captures/scenarios/several_nodes_fig2_fast.toml --model several_nodes
-  Two nodes, mu1 = 1.07 mu
+    $ tcptrace-lab predict captures/scenarios/several_nodes_fig2_fast.toml --model several_nodes
+    Two nodes, mu1 = 1.07 mu
 
-  several_nodes: single (margin 45.3%), by S_i, S, S_B = min, 2^(n_B-1) < S_B <= 2^n_B, W_th < W_B
-    Barakat & Altman 2000, Analysis of TCP with several bottleneck nodes
-  quantity                  value    unit         equation
-  buffer                       50    packets      input
-  ...
-  throughput              311.615    packets/s    not in the paper
-    note: no loss in slow start
+    several_nodes: single (margin 45.3%), by S_i, S, S_B = min, 2^(n_B-1) < S_B <= 2^n_B, W_th < W_B
+      Barakat & Altman 2000, Analysis of TCP with several bottleneck nodes
+    quantity                  value    unit         equation
+    buffer                       50    packets      input
+    ...
+    throughput              311.615    packets/s    not in the paper
+      note: no loss in slow start
 
-  $ tcptrace-lab predict captures/scenarios/small_buffers_B20.toml --set path.nodes.0.buffer=22 --json
+    $ tcptrace-lab predict captures/scenarios/small_buffers_B20.toml --set path.nodes.0.buffer=22 --json
 """
 
 from __future__ import annotations

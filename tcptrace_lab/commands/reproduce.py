@@ -1,20 +1,20 @@
 """Regenerate a paper's tables and figures beside the published numbers.
 
-Tables go to standard output and, as text and CSV, with the figures (PNG, SVG), into a folder. ns-2's columns need the
-reference data (--oracles); the simulator's are computed here.
+Tables go to standard output and, as text and CSV, with the figures (PNG, SVG), into a folder. ns-2's columns are
+from the checkout's own runs of it (tests/data/ns2), or from --oracles; the simulator's are computed here.
 
-  $ tcptrace-lab reproduce
-  000  small_buffers   Barakat & Altman 1998: one, two or three slow starts per cycle (small buffers)
-  001  initial_window  RFC 2416: four packets into three buffers
-  ...
-  $ tcptrace-lab reproduce 001 -o rfc2416
-  When ACKs come to the sender, s
+    $ tcptrace-lab reproduce
+    000  small_buffers   Barakat & Altman 1998: one, two or three slow starts per cycle (small buffers)
+    001  initial_window  RFC 2416: four packets into three buffers
+    ...
+    $ tcptrace-lab reproduce 001 -o rfc2416
+    When ACKs come to the sender, s
 
-  start  event            printed  model     ns-2      simulator  model, 1024 B  agrees  remark
-  -----  ---------------  -------  --------  --------  ---------  -------------  ------  -------------------
-      1  ACK 1            1.222    1.222297  1.222297  1.222297   1.242426          yes
-  ...
-      1  duplicate ACK 6  6.111    6.611260  6.611260  6.611260   6.751520           no  6.111 must be 6.611
+    start  event            printed  model     ns-2      simulator  model, 1024 B  agrees  remark
+    ...
+        1  duplicate ACK 6  6.111    6.611260  6.611260  6.611260   6.751520           no
+    misprint: an ACK before + 0.833 is 6.611
+    ...
 """
 
 from __future__ import annotations

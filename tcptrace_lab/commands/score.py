@@ -7,7 +7,7 @@ The truth is what `tcptrace-lab record` and `simulate` write: the sender's own w
     every ACK                           9664         0.00%       0.00%  +0.00 segments
     where cwnd is said to be the limit  9285         0.00%       0.00%  +0.00 segments
     in recovery                          297         0.00%       0.00%  +0.00 segments
-    truth within the bounds, recovery apart: 99.9%
+    truth within the bounds, recovery apart: 100.0%
     losses: 39 found, 39 dropped, precision 1.000, recall 1.000
     slow starts: 6 found, 6 in the truth
 """

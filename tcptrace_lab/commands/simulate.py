@@ -1,7 +1,7 @@
 """Run a scenario and write what its taps saw, and the truth beside it.
 
-    $ cd captures/scenarios
-    $ tcptrace-lab simulate reno_10M.toml --set path.nodes.0.buffer=20 -o reno.pcap --truth reno.truth.csv
+    $ tcptrace-lab simulate captures/scenarios/reno_10M.toml --set path.nodes.0.buffer=20 -o reno.pcap \\
+          --truth reno.truth.csv
     Reno, 10 Mbit/s
       duration s                  24
       throughput bps              9.622e+06
