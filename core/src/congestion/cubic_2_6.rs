@@ -1,17 +1,12 @@
 //! CUBIC as Linux 2.6.22 and ns-2.35 compute it: integers, a 10-bit clock, beta 819/1024 (paper 002's runs).
 
-use super::cubic_root::cubic_root;
+use super::cubic_curve::{CLOCK_BITS, Curve};
 use super::{Ack, Loss, State, Values, Window};
 
 const BETA: u64 = 819;
 const BETA_SCALE: u64 = 1024;
-/// c = 41/1024, over an assumed round trip of 100 ms.
-const BIC_SCALE: u64 = 41;
-const CUBE_RTT_SCALE: u64 = BIC_SCALE * 10;
 /// At most this many packets per round trip above the origin, per 100 ms.
 const MAX_INCREMENT: u64 = 16;
-/// 1024 units to the second.
-const CLOCK_BITS: u32 = 10;
 const ACK_RATIO_SHIFT: u32 = 4;
 const HZ: u64 = 1000;
 
@@ -23,8 +18,7 @@ pub struct Cubic26 {
     loss_cwnd: u64,
     last_cwnd: u64,
     last_time: u64,
-    origin: u64,
-    k: u64,
+    curve: Curve,
     /// Eighths of a jiffy; 0: none yet.
     delay_min: u64,
     epoch_start: u64,
@@ -50,8 +44,7 @@ impl Cubic26 {
             loss_cwnd: 0,
             last_cwnd: 0,
             last_time: 0,
-            origin: 0,
-            k: 0,
+            curve: Curve::default(),
             delay_min: 0,
             epoch_start: 0,
             ack_cnt: 0,
@@ -96,30 +89,11 @@ impl Cubic26 {
             self.epoch_start = now;
             self.ack_cnt = 1;
             self.tcp_cwnd = cwnd;
-            let factor = (1u64 << (10 + 3 * CLOCK_BITS)) / CUBE_RTT_SCALE;
-            (self.k, self.origin) = if self.last_max_cwnd <= cwnd {
-                (0, cwnd)
-            } else {
-                (
-                    cubic_root(factor * (self.last_max_cwnd - cwnd)),
-                    self.last_max_cwnd,
-                )
-            };
+            self.curve = Curve::new(cwnd, self.last_max_cwnd);
         }
         let t = ((now + (self.delay_min >> 3) - self.epoch_start) << CLOCK_BITS) / HZ;
-        let offset = t.abs_diff(self.k);
-        let delta = (CUBE_RTT_SCALE * offset * offset * offset) >> (10 + 3 * CLOCK_BITS);
-        let target = if t < self.k {
-            self.origin.saturating_sub(delta)
-        } else {
-            self.origin + delta
-        };
-        self.cnt = if target > cwnd {
-            cwnd / (target - cwnd)
-        } else {
-            100 * cwnd
-        };
-        if self.delay_min > 0 && t >= self.k {
+        self.cnt = self.curve.cnt(cwnd, t);
+        if self.delay_min > 0 && self.curve.is_past_origin(t) {
             self.cnt = self
                 .cnt
                 .max((cwnd * HZ * 8) / (10 * MAX_INCREMENT * self.delay_min));
@@ -217,7 +191,7 @@ impl Window for Cubic26 {
         values.extend([
             ("w_max", self.last_max_cwnd as f64),
             ("w_est", in_epoch(self.tcp_cwnd as f64)),
-            ("k_s", in_epoch(self.k as f64 / f64::from(1 << CLOCK_BITS))),
+            ("k_s", in_epoch(self.curve.k_s())),
             ("epoch_start_ns", in_epoch(self.epoch_start as f64 * 1e6)),
             // Eighths of a millisecond; 0: none yet.
             (

@@ -3,16 +3,12 @@
 //!
 //! Omitted: pacing's longer train (the kernel's without a pacing queue is meant).
 
-use super::cubic_root::cubic_root;
+use super::cubic_curve::{CLOCK_BITS, Curve};
 use super::module::{Kernel, Packets};
 use super::{Ack, Loss, State, Values, Window};
 
 const BETA: u64 = 717;
 const BETA_SCALE: u64 = 1024;
-/// C = 41 * 10 / 1024 over 2^30: windows in packets, times in 1024ths of a second.
-const CUBE_RTT_SCALE: u64 = 410;
-const CLOCK_BITS: u32 = 10;
-const CUBE_FACTOR: u64 = (1 << (10 + 3 * CLOCK_BITS)) / CUBE_RTT_SCALE;
 /// Packets per packet of Reno's friendly window, in eighths: 8 (1 + beta) / 3 / (1 - beta).
 const FRIENDLY_SCALE: u64 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 /// ACKs per packet at the most while no loss has shown the path.
@@ -39,8 +35,7 @@ pub struct CubicLinux {
     last_max_cwnd: u64,
     last_cwnd: u64,
     last_time: u64,
-    origin: u64,
-    k: u64,
+    curve: Curve,
     /// 0: none yet.
     delay_min_us: i64,
     epoch_start: u64,
@@ -95,8 +90,7 @@ impl CubicLinux {
             last_max_cwnd: 0,
             last_cwnd: 0,
             last_time: 0,
-            origin: 0,
-            k: 0,
+            curve: Curve::default(),
             delay_min_us: 0,
             epoch_start: 0,
             ack_cnt: 0,
@@ -192,30 +186,13 @@ impl CubicLinux {
         self.epoch_start = now;
         self.ack_cnt = acked;
         self.tcp_cwnd = cwnd;
-        (self.k, self.origin) = if self.last_max_cwnd <= cwnd {
-            (0, cwnd)
-        } else {
-            let distance = self.last_max_cwnd - cwnd;
-            (cubic_root(CUBE_FACTOR * distance), self.last_max_cwnd)
-        };
+        self.curve = Curve::new(cwnd, self.last_max_cwnd);
     }
 
     fn follow_cubic(&mut self, cwnd: u64, now: u64) {
         let delay = (self.delay_min_us as u64 * self.hz).div_ceil(1_000_000);
         let t = ((now - self.epoch_start + delay) << CLOCK_BITS) / self.hz;
-        let offset = t.abs_diff(self.k);
-        let cube = u128::from(CUBE_RTT_SCALE) * u128::from(offset).pow(3);
-        let delta = (cube >> (10 + 3 * CLOCK_BITS)) as u64;
-        let target = if t < self.k {
-            self.origin.saturating_sub(delta)
-        } else {
-            self.origin + delta
-        };
-        self.cnt = if target > cwnd {
-            cwnd / (target - cwnd)
-        } else {
-            100 * cwnd
-        };
+        self.cnt = self.curve.cnt(cwnd, t);
         if self.last_max_cwnd == 0 {
             self.cnt = self.cnt.min(FIRST_CNT);
         }
@@ -333,7 +310,7 @@ impl Window for CubicLinux {
         values.extend([
             ("w_max", self.last_max_cwnd as f64),
             ("w_est", in_epoch(self.tcp_cwnd as f64)),
-            ("k_s", in_epoch(self.k as f64 / f64::from(1 << CLOCK_BITS))),
+            ("k_s", in_epoch(self.curve.k_s())),
             (
                 "epoch_start_ns",
                 in_epoch(
