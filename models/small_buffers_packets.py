@@ -62,20 +62,17 @@ CALM = 3
 class Cycle:
     """A cycle's slow starts: the thresholds set by their losses, timeouts among these, and where avoidance begins.
 
+    A slow start counts when it is answered: where the first packet of one is lost, the timer's is the same once more.
     `rounds` mini-cycles from the loss of congestion avoidance to its next beginning acknowledge `packets` new ones.
     `first_peak` is the window when the first slow start is cut, infinite if none is.
     """
 
+    slow_starts: int
     thresholds: tuple[int, ...]
     timeouts: int
     rounds: int
     packets: int
     first_peak: float
-
-    @property
-    def slow_starts(self) -> int:
-        """The one after the loss in congestion avoidance, and one after each loss in a slow start."""
-        return 1 + len(self.thresholds)
 
 
 @dataclass
@@ -89,6 +86,8 @@ class _Tahoe:
     largest_sent: int = -1
     recover: int = -1
     duplicates: int = 0
+    is_unanswered: bool = True
+    slow_starts: int = 0
     thresholds: list[int] = field(default_factory=list)
     timeouts: int = 0
     # The receiver: packets above a hole, the next one wanted, the largest that came.
@@ -112,6 +111,8 @@ class _Tahoe:
     def on_ack(self, number: int) -> None:
         """One packet more per new ACK below ssthresh, 1/cwnd above; a cut at the third duplicate."""
         if number > self.highest_ack:
+            self.slow_starts += self.is_unanswered
+            self.is_unanswered = False
             self.duplicates = 0
             self.highest_ack = number
             self.next_packet = max(self.next_packet, number + 1)
@@ -130,7 +131,7 @@ class _Tahoe:
             self.largest_cwnd = self.cwnd
         self.ssthresh = max(SSTHRESH_MINIMUM, math.floor(self.cwnd / 2))
         self.thresholds.append(int(self.ssthresh))
-        self.cwnd, self.next_packet = 1.0, self.highest_ack + 1
+        self.cwnd, self.next_packet, self.is_unanswered = 1.0, self.highest_ack + 1, True
 
     def is_settled(self) -> bool:
         """In congestion avoidance, nothing missing at the receiver."""
@@ -205,6 +206,7 @@ def cycle(buffer: int, threshold: int, upstream: tuple[tuple[float, float], ...]
         if calm >= CALM:
             break
     return Cycle(
+        slow_starts=tcp.slow_starts,
         thresholds=tuple(tcp.thresholds),
         timeouts=tcp.timeouts,
         rounds=begun[0],

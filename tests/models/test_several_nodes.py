@@ -171,7 +171,7 @@ def test_figure_7(before: int) -> None:
 def test_counting_packets_gives_figure_7s_regimes_and_throughputs(buffer: int) -> None:
     """ns-2 over mu'/mu = 1.05 ... 1.95: the number of slow starts, third ones included, at all points with B = 50.
 
-    With B = 20 the later slow starts meet retransmissions lost again; seven of 57 points differ.
+    With B = 20 the later slow starts meet retransmissions lost again, and at five of 57 points cycles differ.
     """
     points, differ = 0, []
     for row in ns2_rows("multinode_fig7", B_pkts=str(buffer), tcpTick_s="0.1"):
@@ -183,14 +183,16 @@ def test_counting_packets_gives_figure_7s_regimes_and_throughputs(buffer: int) -
         path = Path(nodes=nodes, reverse=back, packet_bytes=512, access_rate_bps=10e6)
         found = SeveralNodesPackets().evaluate(**SeveralNodesPackets().inputs(path, Control(recovery="tahoe")))
         points += 1
-        if str(int(found["slow_starts"].value)) != row["slow_starts_per_cycle"]:
+        cycles = [one.split("/") for one in row["ssthresh_sequences_pkts"].split(";")]
+        if len({len(thresholds) for thresholds in cycles}) > 1:
             differ.append((before, ratio))
             continue
+        # A threshold of 2 is half of one packet, whose loss begins the same slow start again.
+        assert {sum(value != "2" for value in thresholds) for thresholds in cycles} == {int(found["slow_starts"].value)}
         ns2 = float(row["throughput_full_cycles_pkt_per_s"])
         # A timeout's idle time is not counted: a lost retransmission makes the model too fast.
         tolerance = 0.015 if found["timeouts"].value == 0 else 0.06
         assert found["throughput_cycle"].value == pytest.approx(ns2, rel=tolerance)
-        first = row["ssthresh_sequences_pkts"].split(";")[-1].split("/")[0]
-        assert str(int(found["W_th"].value)) == first
+        assert str(int(found["W_th"].value)) == cycles[-1][0]
     assert points == 57
-    assert len(differ) <= (0 if buffer == 50 else 7), differ
+    assert len(differ) == (0 if buffer == 50 else 5), differ
