@@ -237,7 +237,7 @@ def test_live_refuses_an_interface_that_is_not_there() -> None:
 
 def live(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tcptrace_lab", "live", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.slow

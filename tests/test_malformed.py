@@ -19,7 +19,7 @@ from tests.conftest import ROOT, SHARED, shared
 MANIFEST = SHARED / "captures" / "public" / "malformed" / "MANIFEST.csv"
 FILES = [row["file"] for row in csv.DictReader(MANIFEST.open())] if MANIFEST.exists() else ["MANIFEST.csv"]
 
-LIMIT_S = 20
+LIMIT_S = 60
 LIMIT_KB = 300 * 1024
 
 # Not captures, or of a version that nobody has defined.

@@ -25,7 +25,7 @@ PAPERS = ("000", "001", "002", "003", "004")
 # The one cell of a notebook whose figure is kept in the file, so that a reader sees it without running anything.
 FIGURE = "keep-figure"
 LARGEST = 150_000
-TIMEOUT_S = 60
+TIMEOUT_S = 600
 
 
 def kernels(folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import ROOT, terminal
 
 CAPTURES = ROOT / "captures"
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 def at_terminal(*words: str, columns: int = 80, rows: int = 50, pager: str = "cat") -> tuple[int, str]:

