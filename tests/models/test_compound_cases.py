@@ -158,7 +158,7 @@ def test_ignoring_the_oscillations_case_2_vanishes() -> None:
 
 
 def test_map_of_a_million_points_takes_seconds() -> None:
-    """Figure 12 at 1000 x 1000, from two axes (0.1 s on an idle 2-core machine) and from a mesh of a million pairs; point by point it is minutes."""
+    """Figure 12 at 1000 x 1000, from two axes (0.1 s on an idle machine) and from a mesh; point by point: minutes."""
     bdp, buffer = np.logspace(1, 4, 1000)[:, None], np.logspace(0, 4, 1000)[None, :]
     for given in ((bdp, buffer), np.broadcast_arrays(bdp, buffer)):
         start = time.process_time()
