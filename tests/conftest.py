@@ -4,6 +4,7 @@ import csv
 import gzip
 import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+
+# A shell lets what it starts in the background ignore Ctrl-C, and every program started from there does too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def needs(program: str, package: str) -> pytest.MarkDecorator:
