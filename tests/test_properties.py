@@ -285,7 +285,7 @@ def timelines(draw: st.DrawFn) -> Timeline:
 @MANY
 @given(timeline=timelines())
 def test_columns_of_any_numbers_are_refused_or_worked_through(timeline: Timeline) -> None:
-    """Nothing wraps on the way: what is outstanding is never less than nothing, nor more than was sent."""
+    """Nothing wraps on the way: what is outstanding is never less than nothing, nor more than was sent since an ACK."""
     try:
         seen = timeline.observed
     except LabError as error:
@@ -293,6 +293,7 @@ def test_columns_of_any_numbers_are_refused_or_worked_through(timeline: Timeline
         return
     flight, sent = seen.column("flight"), sum((timeline.send_end - timeline.send_offset).tolist())
     assert len(flight) == len(timeline.ack_ns)
-    span = max(timeline.send_end.tolist(), default=0) - min(timeline.send_offset.tolist(), default=0)
+    least = min([*timeline.send_offset.tolist(), *timeline.ack_offset.tolist()], default=0)
+    span = max(timeline.send_end.tolist(), default=0) - least
     assert all(0 <= each <= max(span, sent) for each in flight.tolist())
     assert (timeline.rtt[1] >= 0).all()
