@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
-from tcptrace_lab.reconstruct.vantage import HOST_NS
 
 # The tap's round trip against the handshake's whole one: below this part of it the sender is not near.
 NEAR_SHARE = 0.5
@@ -98,8 +98,8 @@ def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None, wh
     # One handshake may have waited for a host: only what no host's answer takes shows a path. Where the sender's own
     # part of it was short, the host was the other.
     to_sender_ns = None if who.where is None else who.where.to_sender_ns
-    is_near = to_sender_ns is not None and to_sender_ns < HOST_NS
-    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > HOST_NS / 1e9 and not is_near
+    is_near = to_sender_ns is not None and to_sender_ns < _core.HOST_NS
+    far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > _core.HOST_NS / 1e9 and not is_near
     if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
         return [
             f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "

@@ -17,6 +17,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.identify import HIDDEN, Identified, identify
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import Replay
@@ -31,8 +32,6 @@ from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOW
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
-# RFC 2861 and 5681 section 4.1 take an unused window back after a retransmission timeout: no stack's is shorter.
-KEPT_NS = 200_000_000
 # A window that is not used grows in no stack beyond twice what was (Linux, in slow start; not at all later), or the
 # receiver's (FreeBSD). Programs that simulate one let it.
 UNUSED_FACTOR = 2
@@ -230,12 +229,15 @@ def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
 
 
 def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
-    """Whether the sender has been idle since the last loss for so long that a stack may begin anew."""
+    """Whether the sender has been idle since the last loss for so long that a stack may begin anew.
+
+    RFC 2861 and 5681 section 4.1 take an unused window back after a retransmission timeout.
+    """
     timeline = seen.timeline
     _, sends = timeline.answered_to_the_end
     sends = np.unique(sends)
     sends = sends[sends > 0]
-    idle = sends[timeline.send_ns[sends] - timeline.send_ns[sends - 1] >= KEPT_NS]
+    idle = sends[timeline.send_ns[sends] - timeline.send_ns[sends - 1] >= _core.LEAST_RTO_NS]
     # Nanoseconds of the last of either kind, or from before everything.
     pauses = np.concatenate(([-2], timeline.send_ns[idle]))
     losses = np.concatenate(([-1], [episode.time_ns for episode in seen.episodes if episode.is_loss]))
@@ -265,7 +267,7 @@ def _low(table: dict[str, Ints], least: Floats, wanted: Bools, smss: int) -> Int
     by_window = table["limited_by"] == CWND
     # A row is in force up to the next.
     until = np.append(times[1:], times[-1:])
-    is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < KEPT_NS)
+    is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < _core.LEAST_RTO_NS)
     kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, before[last])
     found: Ints = np.where(is_kept, np.maximum(before, kept), before)
     return found

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.align import aligned
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.reconstruct.truth_file import SEQUENCE_SPACE, Truth
-from tcptrace_lab.reconstruct.vantage import HOST_NS
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY
 
 
@@ -77,7 +77,7 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
     rows = np.searchsorted(times, truth.time_ns - np.where(truth.before_ack, 0, -1), side="left") - 1
     if truth.before_ack.any():
         rows = _row_before(seen, times, truth)
-    usable = (rows >= 0) & (truth.time_ns <= seen.timeline.end_ns + HOST_NS)
+    usable = (rows >= 0) & (truth.time_ns <= seen.timeline.end_ns + _core.HOST_NS)
     rows, cwnd = rows[usable], truth.cwnd[usable]
     smss = seen.timeline.smss
     estimate = table["cwnd"].to_numpy()[rows] / smss
@@ -107,7 +107,7 @@ def _row_before(seen: Reconstruction, times: Ints, truth: Truth) -> Ints:
     """Our row in force before the ACK of each row of the truth."""
     acks = seen.timeline.ack_ns
     at = np.searchsorted(acks, truth.time_ns, side="right") - 1
-    matched = (at >= 0) & (truth.time_ns - acks[np.maximum(at, 0)] <= HOST_NS)
+    matched = (at >= 0) & (truth.time_ns - acks[np.maximum(at, 0)] <= _core.HOST_NS)
     rows = np.searchsorted(times, acks[np.maximum(at, 0)], side="left") - 1
     return np.where(matched, rows, -1)
 
@@ -160,7 +160,7 @@ def _first_sequence(seen: Reconstruction, truth: Truth) -> int | None:
     if not len(known) or not len(acks):
         return None
     at = np.searchsorted(acks, truth.time_ns[known], side="right") - 1
-    near = (at >= 0) & (truth.time_ns[known] - acks[np.maximum(at, 0)] <= HOST_NS)
+    near = (at >= 0) & (truth.time_ns[known] - acks[np.maximum(at, 0)] <= _core.HOST_NS)
     if not near.any():
         return None
     numbers = (truth.acked[known[near]] - seen.timeline.ack_offset[at[near]]) % SEQUENCE_SPACE

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, put_in, reached
 from tcptrace_lab.reconstruct.numbered import counts_packets, with_missing_numbers
 from tcptrace_lab.reconstruct.sender_clock import Ints
 
-# What comes so soon behind what left after it was overtaken, where nothing numbers the packets: paths reorder within
-# milliseconds, and no answer takes less than a part of the shortest turn, which may itself be known too long.
-SWAPPED_NS = 3_000_000
-SWAPPED_SHARE = 0.25
 # What an identification says is older may be one that came round after 65,536 packets: not within so many turns, which
 # may themselves be known too short.
 LATEST_TURNS = 4
@@ -72,8 +69,10 @@ def _order(seen: Arrivals, turn_ns: int | None) -> Ints:
             NEVER if turn_ns is None else max(turn_ns, 1) * LATEST_TURNS
         )
     else:
-        # Within one stamp nothing is answered.
-        soon_ns = SWAPPED_NS if turn_ns is None else min(max(turn_ns, 1), max(SWAPPED_NS, int(SWAPPED_SHARE * turn_ns)))
+        # Within one stamp nothing is answered, nor within a turn, which may itself be known too long.
+        soon_ns = _core.swapped_ns(turn_ns or 0)
+        if turn_ns is not None:
+            soon_ns = min(max(turn_ns, 1), soon_ns)
         overtaken = seen.time_ns[below] - seen.time_ns[above] < soon_ns
     if seen.stamp is not None:
         later = seen.stamp[below] - seen.stamp[above]

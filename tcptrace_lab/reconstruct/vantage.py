@@ -22,8 +22,6 @@ Place = Literal["sender", "receiver", "middle", "unknown"]
 
 # A host answers its own tap within this part of the round trip.
 NEAR_SHARE = 0.1
-# What a host may take to answer (a busy one, a virtual one, one that sleeps between interrupts).
-HOST_NS = 2_000_000
 # The values with which hosts begin to count down (RFC 1700 has 64; Windows 128, routers and some systems 255).
 INITIAL_TTLS = (32, 64, 128, 255)
 # Longer paths are not known: such a TTL began at another value.
@@ -93,7 +91,7 @@ def passing(timeline: Timeline, rows: Any, *, from_start: bool, resolution_ns: i
     fills = segments["cause"] == _core.CAUSES.index("lost_before_tap")
     kept = slice(0, None if fills.any() and not from_start else 0)
     return Passing(
-        echoes=_echoes(timeline, rows, HOST_NS + 2 * resolution_ns),
+        echoes=_echoes(timeline, rows, _core.HOST_NS + 2 * resolution_ns),
         fills=fills,
         time_ns=segments["time_ns"][kept],
         end=segments["offset"][kept] + segments["length"][kept],
@@ -118,7 +116,7 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
     elif {place, hop_place} == {"sender", "receiver"}:
         place, why = "unknown", f"{why}, but {hop_why}"
     lost_before = holes >= FEW_LOSSES and holes > HOLES_SHARE * repeats
-    if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < HOST_NS:
+    if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < _core.HOST_NS:
         place = "receiver"
         why = (
             f"{holes} segments were lost before the tap, none behind it, and data is answered {_ms(to_receiver)} later"
@@ -142,7 +140,7 @@ def _holes(timeline: Timeline, passed: Passing) -> int:
     if not len(passed.end):
         return int(passed.fills.sum())
     _, samples = timeline.rtt
-    begun = timeline.start_ns + (int(samples.max()) if len(samples) else HOST_NS)
+    begun = timeline.start_ns + (int(samples.max()) if len(samples) else _core.HOST_NS)
     early = passed.time_ns <= begun
     return int((passed.fills & (passed.end > passed.end[early].max(initial=0))).sum())
 
@@ -152,11 +150,11 @@ def _by_time(to_sender: int | None, to_receiver: int | None) -> tuple[Place, str
         return "unknown", "how the round trip falls into two parts at the tap is not seen"
     whole = to_sender + to_receiver
     why = f"from the tap to the sender and back {_ms(to_sender)}, to the receiver and back {_ms(to_receiver)}"
-    if to_sender <= NEAR_SHARE * whole and to_sender < HOST_NS:
+    if to_sender <= NEAR_SHARE * whole and to_sender < _core.HOST_NS:
         return "sender", why
-    if to_receiver <= NEAR_SHARE * whole and to_receiver < HOST_NS:
+    if to_receiver <= NEAR_SHARE * whole and to_receiver < _core.HOST_NS:
         return "receiver", why
-    if min(to_sender, to_receiver) >= HOST_NS:
+    if min(to_sender, to_receiver) >= _core.HOST_NS:
         return "middle", why
     return "unknown", f"{why}: either may be a host's own time"
 

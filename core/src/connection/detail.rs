@@ -11,6 +11,11 @@ use crate::threshold::threshold;
 threshold!(SWAPPED_NS: i64 = 3_000_000, Nanoseconds);
 threshold!(SWAPPED_PARTS: i64 = 4, Count);
 
+/// What comes so soon behind what left after it was overtaken, where nothing numbers the packets.
+pub fn swapped_ns(turn_ns: i64) -> i64 {
+    SWAPPED_NS.get().max(turn_ns / SWAPPED_PARTS.get())
+}
+
 #[derive(Clone, Debug)]
 pub struct Detail {
     pub keep: Keep,
@@ -117,7 +122,7 @@ impl Detail {
             && self.gap_ip_id != 0
             && (packet.ip_id.wrapping_sub(self.gap_ip_id) as i16) < 0;
         let turn = self.srtt.max(self.handshake_rtt);
-        let soon = SWAPPED_NS.get().max(turn / SWAPPED_PARTS.get());
+        let soon = swapped_ns(turn);
         if start < snd_una {
             // Acknowledged although the tap had not seen it: it took another way, or the tap dropped the first copy.
             return (Cause::OutOfOrder, 0.6);

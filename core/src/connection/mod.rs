@@ -27,6 +27,7 @@ mod traced;
 pub use columns::{AckColumns, Keep, SegmentColumns};
 pub use connection::{Connection, End, Vantage};
 pub use counts::FlowCounts;
+pub use detail::swapped_ns;
 pub use flow::Flow;
 pub use follow::{Followed, follow, follow_by_row};
 pub use intervals::IntervalSet;

@@ -9,8 +9,9 @@ use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.
 threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
-// A host's own delay between an ACK and what it releases: later, and the ACK did not release it.
-threshold!(HOST_NS: i64 = 2_000_000, Nanoseconds);
+// What a host may take to answer (a busy one, a virtual one, one that sleeps between interrupts): what leaves later was not
+// released by the ACK before it.
+threshold!(pub HOST_NS: i64 = 2_000_000, Nanoseconds);
 // Segments that one ACK releases leave one behind the other: so many times the closest two ever left may lie between.
 // A host that is interrupted within a burst goes on within this.
 threshold!(BURST_GAPS: i64 = 4, Count);

@@ -16,7 +16,7 @@ use crate::threshold::threshold;
 threshold!(OWN_ANSWER: f64 = 0.95, Share);
 
 // Two queues of a card hand over packets of one burst in either order.
-threshold!(SWAPPED_NS: i64 = 500_000, Nanoseconds);
+threshold!(QUEUES_NS: i64 = 500_000, Nanoseconds);
 
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,7 +301,7 @@ fn answered_before(
     // A tap with several queues may write what left together in another order.
     holder < send
         && trace.send_offset[holder] <= missing
-        && trace.send_ns[send] - trace.send_ns[holder] > SWAPPED_NS.get()
+        && trace.send_ns[send] - trace.send_ns[holder] > QUEUES_NS.get()
 }
 
 /// Ranges in order of their left edges, with the farthest right edge up to each.

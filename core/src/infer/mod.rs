@@ -38,7 +38,7 @@ pub use before::{Before, Begin};
 pub use cause::{Cause, causes};
 pub use cycles::{Cycle, Cycles, InCycle, Moment};
 pub use duplicate::{Answer, above, received_twice};
-pub use limits::Limit;
+pub use limits::{HOST_NS, Limit};
 pub use lost::{Losses, Lost};
 pub use observer::{Observed, observe};
 pub use rolling::{Heard, Known, Now, Rolling, SendRow};

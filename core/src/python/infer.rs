@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::connection;
 use crate::infer;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -16,6 +17,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slow_starts_per_cycle, module)?)?;
     module.add_function(wrap_pyfunction!(places_of, module)?)?;
     module.add_function(wrap_pyfunction!(least_within, module)?)?;
+    module.add_function(wrap_pyfunction!(swapped_ns, module)?)?;
+    module.add("HOST_NS", infer::HOST_NS.get())?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
     module.add("FATES", infer::FATES.to_vec())?;
     module.add("BEGINS", infer::Begin::ALL.map(|(_, name)| name).to_vec())
@@ -23,6 +26,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 type Ints<'py> = Bound<'py, PyArray1<i64>>;
 type Triple<'py> = (Ints<'py>, Ints<'py>, Ints<'py>);
+
+#[pyfunction]
+fn swapped_ns(turn_ns: i64) -> i64 {
+    connection::swapped_ns(turn_ns)
+}
 
 /// Columns by name.
 macro_rules! table {
