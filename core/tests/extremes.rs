@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use tcptrace_core::congestion::{
     self, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use tcptrace_core::infer::replay::{Room, TapeEvent, Unseen, play};
+use tcptrace_core::infer::heard::{Room, TapeEvent};
+use tcptrace_core::infer::replay::{Unseen, play};
 use tcptrace_core::infer::tape::{Heard, Mark, Tape};
 use tcptrace_core::infer::{FATES, Scoreboard, Trace, causes, observe};
 

@@ -2,6 +2,7 @@
 
 mod acking;
 mod brief;
+mod cells;
 mod columns;
 #[expect(
     clippy::module_inception,
@@ -20,6 +21,7 @@ mod packet;
 mod pipeline;
 mod sending;
 mod sequence;
+mod sides;
 pub mod summary;
 mod table;
 mod traced;

@@ -6,7 +6,8 @@
 use rayon::prelude::*;
 
 use super::evidence::Evidence;
-use super::replay::{Player, TapeRow, smoothed};
+use super::heard::TapeRow;
+use super::replay::{Player, smoothed};
 use super::tape::{Cursor, Tape};
 use crate::congestion::{Control, State};
 use crate::recovery::Rto;
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
     use crate::congestion::{Pair, Reno, Standard};
     use crate::infer::evidence::{Pieces, Reduction};
-    use crate::infer::replay::{Room, TapeEvent};
+    use crate::infer::heard::{Room, TapeEvent};
     use crate::infer::tape::{Heard, Mark};
 
     const SMSS: f64 = 1000.0;

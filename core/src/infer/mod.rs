@@ -14,6 +14,7 @@ mod events;
 pub mod evidence;
 mod finder;
 mod flight;
+pub mod heard;
 mod held_back;
 mod limits;
 mod lost;

@@ -1,6 +1,6 @@
 //! A tape's rows, from columns that every reading of a capture shares and the marks of one: nothing is copied per tape.
 
-use super::replay::{Room, TapeEvent, TapeRow};
+use super::heard::{Room, TapeEvent, TapeRow};
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
 macro_rules! heard_columns {

@@ -11,7 +11,8 @@ use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
 use crate::infer::evidence::{self, Reduction};
-use crate::infer::replay::{self, Room, TapeEvent, Unseen};
+use crate::infer::heard::{Room, TapeEvent};
+use crate::infer::replay::{self, Unseen};
 use crate::infer::tape::{self, Mark, heard_columns};
 
 pub(super) type Column<'py> = Bound<'py, PyArray1<f64>>;
