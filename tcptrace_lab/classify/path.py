@@ -85,13 +85,14 @@ def infer_path(
     by_reader: bool = False,
     before_ns: int | None = 0,
     has_flight: bool = True,
+    has_losses: bool = True,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
-    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known). `has_flight`: what was
-    sent when is known; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`: the receiver's
-    window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other flows. Those whose
-    round trips rise and fall with this one's share its queue.
+    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known). `has_flight`: what
+    was sent when is known; `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip
+    bounds the path's. `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'.
+    `beside` gives the capture's other flows. Those whose round trips rise and fall with this one's share its queue.
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
@@ -122,11 +123,14 @@ def infer_path(
         standing_ns = 0
     at_loss, free, queue = queues(seen, pps.value, standing_ns)
     managed = losses_of_codel(seen, pps.value)
-    if any(managed.is_codel):
+    if not has_losses:
+        buffer = unknown("what was sent again is not in the capture: nor which queue was full")
+    elif any(managed.is_codel):
         met = [length for length in at_loss if not np.isnan(length)]
         words = "CoDel's losses, 100 ms after waits rose above 5 ms, met"
         words += f" queues of {min(met):.0f} to {max(met):.0f} packets" if met else " unknown queues"
-        buffer = unknown(f"{words}: it holds at least that", low=float(np.floor(max(met, default=0.0))))
+        # One late ACK makes one of them long.
+        buffer = unknown(f"{words}: it holds what half of them met", low=float(np.floor(np.median(met or [0.0]))))
     else:
         own = outstanding(seen) if len(queue) else queue
         buffer = buffer_of(free, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)

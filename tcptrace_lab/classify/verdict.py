@@ -354,6 +354,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         by_rhythm=who.view is not None and who.view.is_inferred,
         before_ns=_before_tap(who, seen) if place == "sender" and who.view is None else 0,
         has_flight=not who.tap.hides_flight,
+        has_losses=not who.tap.misses_repairs,
         by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
     )
     hidden = obstacles.hides_window

@@ -154,6 +154,11 @@ class Tap:
         return self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes
 
     @property
+    def misses_repairs(self) -> bool:
+        """Whether most holes were filled by what was not captured: then losses leave no trace."""
+        return self.repairs[1] > MAJORITY * self.repairs[0]
+
+    @property
     def _is_disordered(self) -> bool:
         """Whether the order of capture is not the order in which packets passed: a path that reorders one in ten, or
         the tap, where stamps show it too."""
@@ -206,7 +211,7 @@ class Tap:
             return "only the receiver's direction was captured: no data segment"
         if claim == "losses" and self._is_disordered:
             return "packets are not in the order in which they came: what filled a hole was late, or sent again"
-        if claim in ("losses", "cycles", "recovery") and self.repairs[1] > MAJORITY * self.repairs[0]:
+        if claim != "initial_window" and self.misses_repairs:
             return "retransmissions were not captured: holes were filled by what is not in the capture"
         if self.ahead_ns and claim in ("window", "initial_window", "cycles", "recovery"):
             return "causes are stamped after their effects: which ACK released which segment is not known"

@@ -266,3 +266,4 @@ def test_holes_that_nothing_captured_has_filled_leave_losses_open(tmp_path: Path
     assert whole.who.tap.repairs[0] > 0 == whole.who.tap.repairs[1]
     assert found.who.tap.repairs[1] == found.who.tap.repairs[0] > 0
     assert (found.losses["total"], found.slow_starts.per_cycle, found.slow_starts.regime) == (None, (), "undecided")
+    assert (found.limits, found.path.buffer_packets.low, found.identified.control) == ({}, None, None)
