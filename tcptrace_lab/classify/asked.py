@@ -7,12 +7,14 @@ against loss takes p and the round trip as they were seen, whatever caused the l
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from tcptrace_lab.classify.candidates import Candidate
+from tcptrace_lab.classify.gamma import LEAST
 from tcptrace_lab.classify.growth import Growth
 from tcptrace_lab.classify.identify import UNKNOWN, Identified
 from tcptrace_lab.classify.measured import Steady
@@ -112,6 +114,20 @@ def law_paths(path: PathEstimate, steady: Steady | None) -> list[Path]:
         )
         for loss, rtt_s in asked
     ]
+
+
+def gammas_asked(control: Control, gamma: Estimate, paths: Sequence[Path]) -> list[float]:
+    """What else Compound's queue threshold may be, as far as the capture tells: the ends of its bounds.
+
+    Without a lower one down to the least that is replayed; without an upper one up to all that the queue holds: one
+    that is never met is one like another.
+    """
+    if control.window not in ("compound", "compound-draft"):
+        return []
+    most = max((path.waiting_places(path.bottleneck) + 1 for path in paths), default=control.gamma)
+    low = LEAST if gamma.low is None else max(gamma.low, LEAST)
+    high = max(most, control.gamma) if gamma.high is None else gamma.high
+    return [each for each in (low, high) if each != control.gamma]
 
 
 def law_control(control: Control) -> Control:

@@ -72,12 +72,15 @@ def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
 
 def with_gamma(candidate: Candidate, gamma: float) -> Candidate:
     """The same Compound with another queue threshold."""
-    before = f"gamma {candidate.parameters['gamma']:.3g}"
     return replace(
-        candidate,
-        variant=candidate.variant.replace(before, f"gamma {gamma:.3g}"),
-        parameters={**candidate.parameters, "gamma": gamma},
+        with_gamma_told(candidate, f"gamma {gamma:.3g}"), parameters={**candidate.parameters, "gamma": gamma}
     )
+
+
+def with_gamma_told(candidate: Candidate, words: str) -> Candidate:
+    """The same Compound; `words`: what its variant says of the queue threshold."""
+    before = f"gamma {candidate.parameters['gamma']:.3g}"
+    return replace(candidate, variant=candidate.variant.replace(before, words))
 
 
 def _windows(row: Window) -> Iterator[Candidate]:

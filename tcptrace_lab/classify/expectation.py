@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tcptrace_lab.classify.asked import law_control, law_paths, queue_paths, sender_asked
+from tcptrace_lab.classify.asked import gammas_asked, law_control, law_paths, queue_paths, sender_asked
 from tcptrace_lab.classify.compound_regime import CompoundRegime
 from tcptrace_lab.classify.growth import Growth
 from tcptrace_lab.classify.identify import Identified
@@ -81,6 +81,7 @@ def expect(
     if not queues and not laws:
         return not_asked("the path is not known well enough to ask a model about it")
     found = observed(means, starts.steady, compound)
+    gammas = gammas_asked(control, identified.gamma, queues)
     held = sum(limits.get(name, 0.0) for name in ("rwnd", "application"))
     predictions: list[dict[str, Any]] = []
     reasons, verdicts = [why] if why else [], list[str]()
@@ -91,11 +92,13 @@ def expect(
             try:
                 if not model.applies_to(paths[0], asked):
                     continue
-                answers = _answers(model, paths, asked)
+                answers = _answers(model, paths, asked, gammas if _has_gamma(model) else ())
             except (ScenarioError, ValueError, ArithmeticError) as error:
                 reasons.append(f"{model.name} has no answer: {error}")
                 continue
             row = _row(answers, found)
+            if _has_gamma(model):
+                row["inputs"]["gamma"] = identified.gamma.value
             predictions.append(row)
             judged = (_by_regime(row, starts.regime), _by_case(row, compound), _by_number(row, means, held))
             verdicts.extend(verdict for verdict, _ in judged if verdict is not None)
@@ -112,12 +115,17 @@ def expect(
     return Expectation(predictions=tuple(predictions), agreement=agreement, reasons=tuple(reasons))
 
 
-def _answers(model: Model, paths: Sequence[Path], control: Control) -> list[Prediction]:
-    """At the path's values first; then wherever within its bounds the model still applies."""
+def _has_gamma(model: Model) -> bool:
+    return any(parameter.name == "gamma" for parameter in model.parameters)
+
+
+def _answers(model: Model, paths: Sequence[Path], control: Control, gammas: Sequence[float]) -> list[Prediction]:
+    """At the values of path and sender first; then wherever within their bounds the model still applies."""
     asked = [paths[0], *(path for path in paths[1:] if model.applies_to(path, control))]
     if isinstance(model, TogetherModel):
         return model.predict_all(asked, control)
-    return [model.predict(path, control) for path in asked]
+    controls = [control, *(replace(control, gamma=gamma) for gamma in gammas)]
+    return [model.predict(path, each) for each in controls for path in asked]
 
 
 def _row(answers: Sequence[Prediction], seen: Mapping[str, float | None]) -> dict[str, Any]:
@@ -166,7 +174,7 @@ def _by_case(row: Mapping[str, Any], compound: CompoundRegime | None) -> tuple[s
         return None, ""
     others = [other for other in row["compatible"] if other != expected]
     words = f"{row['model']} expects case {expected}"
-    words += f"; within the path's bounds also {', '.join(map(str, others))}" if others else ""
+    words += f"; within the bounds also {', '.join(map(str, others))}" if others else ""
     seen = None if compound is None else compound.case
     if seen is None:
         return UNDECIDED, words

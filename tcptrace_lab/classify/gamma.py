@@ -30,8 +30,10 @@ HALVINGS = 4
 PARTED = 2.0
 # A sender's round trips are not quite the tap's: the queue is known to within a packet.
 QUEUE_SLACK = 1.0
-# Its bounds are looked for by these factors to either side.
+# Its bounds are looked for by these factors to either side, and then between the last that is not refuted and the
+# first that is: of a factor of two to within a twentieth.
 BOUNDS = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 8.0)
+BISECTIONS = 4
 
 
 def replays_of_gammas(asked: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int) -> list[Replay]:
@@ -80,21 +82,42 @@ def gamma_of(best: Replay) -> Estimate:
     )
 
 
+def in_words(gamma: Estimate) -> str:
+    """What is known of it: no value of several that would all have sent what was seen."""
+    low, high = (None if each is None else f"{each:.3g}" for each in (gamma.low, gamma.high))
+    if low is None or high is None:
+        return "any gamma" if low == high else f"gamma >= {low}" if high is None else f"gamma <= {high}"
+    return f"gamma {low} to {high}"
+
+
 def _bound(best: Replay, gammas: Sequence[float]) -> float | None:
-    """The first that is refuted."""
+    """The nearest that is refuted."""
     judged = {each.candidate.parameters["gamma"]: each for each in _with(gammas, best, [best])}
     noise = noise_of([best, *judged.values()])
-    likely = log_likelihood(best.sizes, noise)
+    kept = best.candidate.parameters["gamma"]
     for gamma in gammas:
-        other = judged.get(gamma)
-        # One that is hopeless was not heard to the end.
-        if (
-            other is None
-            or likely - log_likelihood(other.sizes, noise) > REFUTED
-            or bool((other.sizes > best.sizes + PARTED).any())
-        ):
-            return gamma
-    return None
+        if _is_refuted(judged.get(gamma), best, noise):
+            break
+        kept = gamma
+    else:
+        return None
+    for _ in range(BISECTIONS):
+        between = round(math.sqrt(kept * gamma), 2)
+        (other,) = _with([between], best, [best]) or (None,)
+        if _is_refuted(other, best, noise):
+            gamma = between
+        else:
+            kept = between
+    return gamma
+
+
+def _is_refuted(other: Replay | None, best: Replay, noise: float) -> bool:
+    # One that is hopeless was not heard to the end.
+    return (
+        other is None
+        or log_likelihood(best.sizes, noise) - log_likelihood(other.sizes, noise) > REFUTED
+        or bool((other.sizes > best.sizes + PARTED).any())
+    )
 
 
 def begins_as_seen(each: Replay) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
-from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts
-from tcptrace_lab.classify.gamma import begins_as_seen, replays_of_gammas
+from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, with_gamma_told
+from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, replays_of_gammas
 from tcptrace_lab.classify.likelihood import (
     FITS_SHARES,
     REFUTED,
@@ -28,6 +28,7 @@ from tcptrace_lab.classify.likelihood import (
 )
 from tcptrace_lab.classify.tape import Tape, Tapes
 from tcptrace_lab.classify.traits import traits
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
@@ -68,6 +69,9 @@ STARTS_WITHIN = 0.3
 PER_BLUR = 2.0
 
 
+NOT_TOLD = unknown("no Compound was followed to the ACK")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Identified:
     """`control`: the only family left, "unknown", or None. `left` and `refuted`: each family's best variant."""
@@ -83,6 +87,8 @@ class Identified:
     seen_instead: str | None = None
     # The flight stood where no window does: held by a send buffer, or by a fixed window.
     is_kept: bool = False
+    # Of the Compound of `left`, if there is one: what is known of its queue threshold.
+    gamma: Estimate = NOT_TOLD
 
     def kept(self) -> Identified:
         """The same of a sender that is held by something else than its window: nobody is refuted."""
@@ -101,6 +107,7 @@ class Identified:
             shares=(share,) * len(every),
             seen_instead=None,
             is_kept=True,
+            gamma=NOT_TOLD,
         )
 
     def as_dicts(self) -> list[dict[str, Any]]:
@@ -419,6 +426,9 @@ def _unknown(families: Sequence[Replay], traits_seen: str) -> Identified:
 
 
 def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:
+    gamma = next((gamma_of(each) for each in left if _tells_gamma(each, out)), NOT_TOLD)
+    if gamma is not NOT_TOLD:
+        left = [_with_bounds(each, gamma) for each in left]
     best = left[0]
     name = best.candidate.name
     control = None
@@ -438,4 +448,16 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         refuted=tuple(out),
         reasons=(words,),
         shares=shares,
+        gamma=gamma,
     )
+
+
+def _tells_gamma(each: Replay, out: Sequence[Replay]) -> bool:
+    return "gamma" in each.candidate.parameters and (is_followed(each) or _grows_alone(each, out))
+
+
+def _with_bounds(each: Replay, gamma: Estimate) -> Replay:
+    """A Compound says what is known of its gamma, not which of those that tie was replayed."""
+    if "gamma" not in each.candidate.parameters:
+        return each
+    return replace(each, candidate=with_gamma_told(each.candidate, in_words(gamma)))

@@ -22,7 +22,6 @@ from tcptrace_lab.classify.compound_regime import (
 )
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, not_asked
-from tcptrace_lab.classify.gamma import gamma_of
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import UNKNOWN, Identified
@@ -40,7 +39,6 @@ from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
-from tcptrace_lab.reconstruct.estimate import unknown
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -310,7 +308,7 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
         return None
     found = compound_regime(
         best,
-        gamma_of(best) if identified.control == "compound" else unknown("no Compound was followed to the ACK"),
+        identified.gamma,
         # With others on the path the rate found is this flow's share, which changes.
         pipe=None if path.bottleneck_pps.high is None else path.bdp_packets.value,
     )
