@@ -82,6 +82,15 @@ def gamma_of(best: Replay) -> Estimate:
     )
 
 
+def largest_unseen(compound: Replay) -> Estimate | None:
+    """Of a refuted Compound: the gammas with which it would have followed all that was seen; None: not the least.
+
+    Over a queue that never falls to it the delay window stays shut, and Compound sends what Reno sends.
+    """
+    found = _with([LEAST], compound)
+    return gamma_of(found[0]) if found and not found[0].unfit and found[0].starts_as_seen else None
+
+
 def in_words(gamma: Estimate) -> str:
     """What is known of it: no value of several that would all have sent what was seen."""
     low, high = (None if each is None else f"{each:.3g}" for each in (gamma.low, gamma.high))

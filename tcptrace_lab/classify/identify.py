@@ -16,7 +16,7 @@ import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, with_gamma_told
-from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, replays_of_gammas
+from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
 from tcptrace_lab.classify.likelihood import (
     FITS_SHARES,
     REFUTED,
@@ -34,7 +34,7 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 UNKNOWN = "unknown"
-# RFC 6928, where the beginning is not in the capture: the first window seen is taken over anyway.
+# RFC 6928, where no first window is seen.
 INITIAL_WINDOW = 10
 # Refuted is who the best is far likelier than, if it is clearly off where the best is not. More than once, where the
 # best itself is off anywhere: then a single disturbed cycle refutes nobody.
@@ -150,9 +150,10 @@ def identify(
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     written = Tapes(seen, handshake_rtt_ns, recovery)
-    asked, begins_with = tuple(chosen) or candidates(recovery), initial_window or INITIAL_WINDOW
-    read = written.read()
-    found = replays(asked, read, begins_with)
+    asked, read = tuple(chosen) or candidates(recovery), written.read()
+    begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
+    # A first window that the table's slow starts do not begin with was not it.
+    found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
     return decide(
         seen,
         [*found, *replays_of_others(found, asked, written)],
@@ -160,6 +161,18 @@ def identify(
         is_rough=is_rough,
         is_untimed=is_untimed,
     )
+
+
+def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
+    """With what a sender may have begun: where that is not told, as most do, or with what was outstanding."""
+    timeline = seen.timeline
+    if known is not None or not timeline.has_start:
+        # Where the beginning is not in the capture the first window seen is taken over.
+        return [known or INITIAL_WINDOW]
+    answered = timeline.acks_before_send > int(np.argmax(timeline.newly_acked > 0))
+    upto = int(np.argmax(answered)) if answered.any() else len(answered)
+    sent = int(timeline.snd_max[max(upto - 1, 0)]) - min(timeline.first_offset, 0)
+    return list(dict.fromkeys((INITIAL_WINDOW, max(-(-sent // timeline.smss), 1))))
 
 
 def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
@@ -431,7 +444,7 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         left = [_with_bounds(each, gamma) for each in left]
     best = left[0]
     name = best.candidate.name
-    control = None
+    control, more = None, tuple[str, ...]()
     if len(left) > 1:
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
     elif (reason := departs(best)) and not _grows_alone(best, out):
@@ -441,15 +454,25 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         rival = out[0] if out else None
         against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
         words = f"only {name} ({best.candidate.variant}) does what was seen{against}"
+        more = _of_a_shut_window(best, out)
     return Identified(
         control=control,
         confidence=shares[0],
         left=tuple(left),
         refuted=tuple(out),
-        reasons=(words,),
+        reasons=(words, *more),
         shares=shares,
         gamma=gamma,
     )
+
+
+def _of_a_shut_window(best: Replay, out: Sequence[Replay]) -> tuple[str, ...]:
+    """What a Reno's name leaves open: a Compound of another gamma than the document's."""
+    compound = next((each for each in out if "gamma" in each.candidate.parameters), None)
+    gamma = largest_unseen(compound) if best.candidate.name == "reno" and compound is not None else None
+    if gamma is None:
+        return ()
+    return (f"a Compound of {in_words(gamma)} would have sent the same: its delay window never opens over this queue",)
 
 
 def _tells_gamma(each: Replay, out: Sequence[Replay]) -> bool:

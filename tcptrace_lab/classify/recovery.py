@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 
@@ -67,32 +68,32 @@ def identify_recovery(
         reasons.append(f"the recovery is not named: {refused}")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
+    fast = [episode for episode in told if not episode.restarts]
     name = "sack" if tap.sack.value == "used" else None
     if name is None and not by_rhythm:
-        name = _without_sack(seen, blur_ns, is_holed=tap.is_holed)
+        name = _without_sack(seen, fast, blur_ns)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
         return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
-    fast = [episode for episode in told if not episode.restarts]
     decrease = _decrease(seen)
-    if decrease is not None:
+    if fast and decrease is not None:
         reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
     sure = sum(episode.sure for episode in fast)
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
 
 
-def _without_sack(seen: Reconstruction, blur_ns: int, *, is_holed: bool) -> str | None:
+def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int) -> str | None:
     """What a sender did about the second hole of a window; None: no event shows it.
 
     NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
-    again (RFC 5681), or for its timer. `blur_ns`: within it ACKs are not told apart. `is_holed`: only an event that the
-    tap did not touch tells.
+    again (RFC 5681), or for its timer. `fast`: the recoveries that duplicate ACKs began. What began otherwise may be
+    another sender's restart of which the tap lost a part. `blur_ns`: within it ACKs are not told apart.
     """
     timeline = seen.timeline
     again = np.flatnonzero(timeline.is_retransmission)
     partial, anew = 0, 0
-    for episode in seen.episodes:
-        if episode.restarts or not episode.is_loss or (is_holed and not episode.sure):
+    for episode in fast:
+        if not episode.is_loss:
             continue
         first, behind = np.searchsorted(again, [episode.first_send + 1, len(timeline.send_ns)])
         for send in again[first:behind]:

@@ -18,7 +18,7 @@ from tcptrace_lab.classify.likelihood import replays
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.conftest import shared
 
@@ -180,6 +180,25 @@ def test_what_an_unknown_sender_does_is_told_in_numbers() -> None:
     assert "segments per round trip" in first["against"]
     assert "never falls without a loss" in first["against"]
     assert "as ACKs arrive" in first["against"]
+
+
+def test_a_first_window_that_was_not_seen_speaks_against_nobody() -> None:
+    """One segment at first, and only a slow start up to the receiver's window: it is everybody's, from one segment."""
+    path = Path(nodes=(Node(rate_bps=75e6, buffer=150, delay_s=0.0075),), return_delay_s=0.0075)
+    connection = Connection(control=Control(recovery="sack", initial_window=1), receiver=Receiver(rwnd=80_000))
+    done = simulate(Scenario(path=path, connections=(connection,), duration_s=2.0, profile="rfc"))
+    found = identify(Reconstruction(sender(done.capture(tap="sender")[0]).timeline), initial_window=None)
+    assert found.control is None
+    assert {"reno", "cubic", "hybla"} <= {each.candidate.name for each in found.left}
+
+
+def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
+    """Over a queue that halving does not empty down to gamma the delay window stays shut."""
+    path = Path(nodes=(Node(rate_bps=12e6, buffer=90, delay_s=0.03),), return_delay_s=0.03)
+    for sent in ({"window": "compound-packets", "gamma": 8.0}, {"window": "reno", "byte_counting": True}):
+        found = named(Control(recovery="sack", initial_window=10, **sent), path=path, duration_s=60.0)
+        assert found.control == "reno"
+        assert any("a Compound of gamma <=" in reason for reason in found.reasons)
 
 
 @cache

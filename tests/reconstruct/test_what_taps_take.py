@@ -134,6 +134,16 @@ def test_losses_answered_out_of_sight_are_none_of_a_timer(tmp_path: Path) -> Non
     assert found["slow_starts"]["per_cycle"] == []
 
 
+@pytest.mark.parametrize("kind", ["tap lost half of the ACKs", "timestamps stripped + tap lost half of the ACKs"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_restarts_whose_duplicates_the_tap_lost_are_no_fast_recovery(kind: str, seed: int, tmp_path: Path) -> None:
+    link, packets = read_packets(OWN / "tahoe_small_buffer.pcap.gz")
+    path = tmp_path / "half.pcap"
+    write_packets(path, *degrade(link, packets, kind=kind, seed=seed))
+    (verdict,) = classify(read(path))
+    assert verdict.sender_tcp.recovery in (None, "tahoe")
+
+
 def test_more_than_two_flights_behind_the_last_ack_were_answered(tmp_path: Path) -> None:
     """The same in half a second, which no timer tells."""
     link, packets = _packets("cubic_20M")
