@@ -270,7 +270,9 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.resolution_ns > COARSE_NS and any(
-        after.time_ns - before.end_ns <= clock.resolution_ns for before, after in pairwise(seen.episodes)
+        # One segment behind a silence is a timer's, whatever the clock.
+        after.detected_by != "rto" and after.time_ns - before.end_ns <= clock.resolution_ns
+        for before, after in pairwise(seen.episodes)
     ):
         why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
