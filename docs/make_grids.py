@@ -1,6 +1,6 @@
 """Writes docs/grids.md: grids of simulated Tahoe and Compound senders, and what `classify` says of the capture.
 
-    $ python docs/make_grids.py        # some ten minutes
+    $ python docs/make_grids.py        # some twenty minutes
 
 Each run is tapped at the sender, classified in memory, and compared with what the simulator knows of its sender.
 """
@@ -47,6 +47,16 @@ SETTLED_S = 15.0
 # Of each case's range of buffers: one tenth from either end, and its middle.
 PLACES = (0.1, 0.5, 0.9)
 LARGEST_BUFFER = 2.5
+# Off the grid: pipe, round trip, gamma and the buffer within its case's range are drawn, the case itself evenly.
+DRAWN_POINTS = 30
+DRAWN_SEED = 20281208
+DRAWN_BDPS, DRAWN_ROUND_TRIPS_S, DRAWN_GAMMAS = (60.0, 400.0), (0.02, 0.12), (8.0, 130.0)
+PAPER_GAMMA_SHARE = 0.4
+DRAWN_COMPOUNDS = ("compound", "compound-packets", "compound-draft")
+# So many cycles each, within what a capture in memory may hold.
+COMPOUND_CYCLES = 5
+DRAWN_LASTS_S = (40.0, 400.0)
+MOST_PACKETS = 600_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +85,18 @@ class Answer:
 def main() -> None:
     """Runs, compares, writes."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    tahoe, compound = list(tahoe_grid()), sorted(compound_grid(), key=lambda answer: answer.group)
-    text = page(tahoe, compound)
+    tahoe, nodes = list(tahoe_grid()), sorted(nodes_draws(), key=lambda answer: answer.group)
+    compound, drawn = (sorted(each, key=lambda answer: answer.group) for each in (compound_grid(), compound_draws()))
+    text = page(tahoe, nodes, compound, drawn)
     (HERE / "grids.md").write_text(text, encoding="utf-8")
     sys.stdout.write(text)
 
 
-def page(tahoe: list[Answer], compound: list[Answer]) -> str:
+def page(tahoe: list[Answer], nodes: list[Answer], compound: list[Answer], drawn: list[Answer]) -> str:
     """The whole page."""
-    return "\n".join([HEAD, *_section(TAHOE, tahoe), _cycles(tahoe), *_section(COMPOUND, compound)]).rstrip() + "\n"
+    starts = [*_section(TAHOE, tahoe), _cycles(tahoe), *_section(NODES, nodes), _cycles(nodes)]
+    grids = [*starts, *_section(COMPOUND, compound), *_section(DRAWN, drawn)]
+    return "\n".join([HEAD, *grids]).rstrip() + "\n"
 
 
 HEAD = """# Grids
@@ -103,6 +116,18 @@ draft's. Right: the case that the simulator's cycles have for most of the time, 
 If it is Compound: the same, where the capture leaves open whether it is Compound at all: in case 6 the delay window
 stays shut, and what is sent is Reno's. Within bounds: another, and the verdict names this one as possible with a packet
 or a round trip more or less. Open: no case is named.
+"""
+
+DRAWN = f"""## Compound off the grid
+
+The same of {DRAWN_POINTS} points drawn (seed {DRAWN_SEED}): any of the three Compounds, gamma often the paper's and
+else 8 to 130, mu tau 60 to 400 packets, 20 to 120 ms, each of the model's cases as likely, the buffer anywhere in its
+range: also a packet from its ends.
+"""
+NODES = f"""## Tahoe over several nodes: slow starts per cycle
+
+{DRAWN_POINTS} paths drawn (seed {DRAWN_SEED}) of two or three nodes, each with a rate of 0.5 to 10 Mb/s and 3 to 70
+packets of buffer, 50 to 500 ms in all: the slowest need not be the first to overflow. Right: as above.
 """
 
 
@@ -151,25 +176,42 @@ def _classified(run: Run) -> Verdict:
 def tahoe_grid() -> Iterator[Answer]:
     """A run per point and profile."""
     for rate, rtt, buffer, profile in product(RATES, ROUND_TRIPS, BUFFERS, PROFILES):
-        run = simulate(_tahoe(rate, rtt, buffer, profile), truth=False)
-        counts = run.cycles["slow_starts"].tolist()
-        verdict = _classified(run)
-        said = list(verdict.slow_starts.per_cycle)
-        # The last cycle may end with the run.
-        truth = counts[: max(len(said), len(counts) - 1)]
-        yield Answer(
-            point=f"{profile}, {rate / 1e6:g} Mb/s, {rtt * 1e3:g} ms, B = {buffer}",
-            group=f"{rate / 1e6:g} Mb/s",
-            truth=" ".join(map(str, truth)),
-            said=" ".join(map(str, said)) if said else None,
-        )
+        node = Node(rate_bps=rate, buffer=buffer, delay_s=rtt / 2)
+        point = f"{profile}, {rate / 1e6:g} Mb/s, {rtt * 1e3:g} ms, B = {buffer}"
+        yield _counted(_tahoe((node,), rtt, profile), point, f"{rate / 1e6:g} Mb/s")
 
 
-def _tahoe(rate: float, rtt: float, buffer: int, profile: str) -> Scenario:
-    packets = rate * rtt / PACKET_BITS + buffer
-    node = Node(rate_bps=rate, buffer=buffer, delay_s=rtt / 2)
+def nodes_draws() -> Iterator[Answer]:
+    """As many paths as are drawn, the profiles in turn."""
+    for number in range(DRAWN_POINTS):
+        rng, profile = np.random.default_rng([DRAWN_SEED, number, 4]), PROFILES[number % 2]
+        count, rtt_s = int(rng.integers(2, 4)), _between(rng, 0.05, 0.5)
+        each = [
+            (_between(rng, RATES[0], RATES[-1]), int(rng.integers(BUFFERS[0], BUFFERS[-1] + 1))) for _ in range(count)
+        ]
+        nodes = tuple(Node(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2 / count) for rate, buffer in each)
+        words = " then ".join(f"{rate / 1e6:.2f} Mb/s with B = {buffer}" for rate, buffer in each)
+        yield _counted(_tahoe(nodes, rtt_s, profile), f"{profile}, {rtt_s * 1e3:.0f} ms, {words}", f"{count} nodes")
+
+
+def _counted(scenario: Scenario, point: str, group: str) -> Answer:
+    run = simulate(scenario, truth=False)
+    counts = run.cycles["slow_starts"].tolist()
+    said = list(_classified(run).slow_starts.per_cycle)
+    # The last cycle may end with the run.
+    truth = counts[: max(len(said), len(counts) - 1)]
+    return Answer(
+        point=point,
+        group=group,
+        truth=" ".join(map(str, truth)),
+        said=" ".join(map(str, said)) if said else None,
+    )
+
+
+def _tahoe(nodes: tuple[Node, ...], rtt: float, profile: str) -> Scenario:
+    packets = min(node.rate_bps for node in nodes) * rtt / PACKET_BITS + sum(int(node.buffer) for node in nodes)
     return Scenario(
-        path=Path(nodes=(node,), return_delay_s=rtt / 2),
+        path=Path(nodes=nodes, return_delay_s=rtt / 2),
         connections=(Connection(control=Control(recovery="tahoe", initial_window=1)),),
         duration_s=float(np.clip(TAHOE_CYCLES * packets * rtt, 40.0, LONGEST_S)),
         profile=profile,
@@ -180,33 +222,69 @@ def _tahoe(rate: float, rtt: float, buffer: int, profile: str) -> Scenario:
 
 
 def compound_grid() -> Iterator[Answer]:
-    """A run per point and Compound; a range of buffers that is no packet wide has no point."""
+    """A point per place in a range and Compound; a range of buffers that is no packet wide has none."""
     for bdp, gamma in product(BDPS, GAMMAS):
-        mu = bdp / ROUND_TRIP_S
-        edges = _edges(mu, bdp, gamma)
+        edges = _edges(bdp, ROUND_TRIP_S, gamma)
         # With the larger gamma only what the smaller does not have.
         wanted = [edge for edge in edges if gamma == GAMMAS[0] or edge[0] == 3]
         for (number, low, high), place, name in product(wanted, PLACES, COMPOUNDS):
+            control = Control(window=name, recovery="sack", initial_window=3, gamma=gamma)
             buffer = round(low + place * (high - low))
-            run = simulate(_compound(mu, buffer, gamma, name))
-            truth = true_case(run, bdp, gamma)
-            verdict = _classified(run)
-            case = None if verdict.compound is None else verdict.compound.case
-            if truth is not None:
-                yield Answer(
-                    point=f"{name}, gamma {gamma:g}, mu tau = {bdp}, b = {buffer} (case {number} by the model)",
-                    group=f"case {truth}",
-                    truth=str(truth),
-                    said=None if case is None else str(case),
-                    compatible=() if verdict.compound is None else tuple(map(str, verdict.compound.compatible)),
-                    is_conditional=len(verdict.identified.left) > 1,
-                )
+            scenario = _compound(bdp, ROUND_TRIP_S, buffer, control, COMPOUND_S)
+            yield from _answered(scenario, f"(case {number} by the model)")
 
 
-def _edges(mu: float, bdp: float, gamma: float) -> list[tuple[int, float, float]]:
+def compound_draws() -> Iterator[Answer]:
+    """As many points as are drawn."""
+    for number in range(DRAWN_POINTS):
+        rng = np.random.default_rng([DRAWN_SEED, number])
+        gamma = GAMMAS[0] if rng.random() < PAPER_GAMMA_SHARE else round(_between(rng, *DRAWN_GAMMAS))
+        bdp, rtt_s = _between(rng, *DRAWN_BDPS), _between(rng, *DRAWN_ROUND_TRIPS_S)
+        edges = _edges(bdp, rtt_s, gamma)
+        case, low, high = edges[int(rng.integers(len(edges)))]
+        buffer = int(rng.integers(int(low), int(high) + 1))
+        control = Control(
+            window=DRAWN_COMPOUNDS[int(rng.integers(len(DRAWN_COMPOUNDS)))],
+            recovery="sack",
+            initial_window=3,
+            gamma=float(gamma),
+        )
+        # A cycle lasts half of its largest window in round trips, at most.
+        largest = bdp + buffer
+        lasts_s = float(np.clip(COMPOUND_CYCLES * largest**2 / 2 * rtt_s / bdp + SETTLED_S, *DRAWN_LASTS_S))
+        scenario = _compound(bdp, rtt_s, buffer, control, min(lasts_s, MOST_PACKETS * rtt_s / bdp))
+        yield from _answered(scenario, f"over {rtt_s * 1e3:.0f} ms (case {case} by the model)")
+
+
+def _between(rng: np.random.Generator, low: float, high: float) -> float:
+    """Log-uniform."""
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def _answered(scenario: Scenario, words: str) -> Iterator[Answer]:
+    """The point's answer; none where the simulator's own cycles have no case."""
+    control, path = scenario.connections[0].control, scenario.path
+    bdp, rtt_s = path.mu_pps * path.propagation_rtt_s, path.propagation_rtt_s
+    run = simulate(scenario)
+    truth = true_case(run, bdp, rtt_s, control.gamma)
+    if truth is None:
+        return
+    verdict = _classified(run)
+    compound = verdict.compound
+    yield Answer(
+        point=f"{control.window}, gamma {control.gamma:g}, mu tau = {bdp:.0f}, b = {path.bottleneck.buffer:g} {words}",
+        group=f"case {truth}",
+        truth=str(truth),
+        said=None if compound is None or compound.case is None else str(compound.case),
+        compatible=() if compound is None else tuple(map(str, compound.compatible)),
+        is_conditional=len(verdict.identified.left) > 1,
+    )
+
+
+def _edges(bdp: float, rtt_s: float, gamma: float) -> list[tuple[int, float, float]]:
     """The model's cases that exist on this pipe, each with its range of buffers."""
     buffers = np.arange(3, int(LARGEST_BUFFER * max(bdp, gamma * 2)))
-    model = Compound().evaluate(buffer=buffers, mu=mu, tau=ROUND_TRIP_S, gamma=gamma, beta=0.5, per_ack=1)
+    model = Compound().evaluate(buffer=buffers, mu=bdp / rtt_s, tau=rtt_s, gamma=gamma, beta=0.5, per_ack=1)
     cases = np.asarray(model["case"].value)
     found = []
     for number in range(1, 7):
@@ -216,17 +294,17 @@ def _edges(mu: float, bdp: float, gamma: float) -> list[tuple[int, float, float]
     return found
 
 
-def _compound(mu: float, buffer: int, gamma: float, name: str) -> Scenario:
-    node = Node(rate_bps=mu * PACKET_BITS, buffer=buffer, delay_s=ROUND_TRIP_S / 2, counts_in_service=True)
-    control = Control(window=name, recovery="sack", initial_window=3, gamma=gamma)
+def _compound(bdp: float, rtt_s: float, buffer: int, control: Control, duration_s: float) -> Scenario:
+    rate = bdp / rtt_s * PACKET_BITS
+    node = Node(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2, counts_in_service=True)
     return Scenario(
-        path=Path(nodes=(node,), return_delay_s=ROUND_TRIP_S / 2),
+        path=Path(nodes=(node,), return_delay_s=rtt_s / 2),
         connections=(Connection(control=control),),
-        duration_s=COMPOUND_S,
+        duration_s=duration_s,
     )
 
 
-def true_case(run: Run, bdp: float, gamma: float) -> int | None:
+def true_case(run: Run, bdp: float, rtt_s: float, gamma: float) -> int | None:
     """The case of most cycles, by the simulator's own delay window and queue; None: they have none."""
     rows = run.windows
     rows = rows[(rows["state"] == 0) & (rows["cwnd"] >= rows["ssthresh"])]
@@ -240,7 +318,7 @@ def true_case(run: Run, bdp: float, gamma: float) -> int | None:
         for row in moved.tolist()
     ]
     # Round trips end where each ends, the queue included.
-    rounds = np.cumsum(np.diff(times, prepend=0) / (ROUND_TRIP_S * 1e9 * np.maximum(cwnd / bdp, 1.0)))
+    rounds = np.cumsum(np.diff(times, prepend=0) / (rtt_s * 1e9 * np.maximum(cwnd / bdp, 1.0)))
     losses = run.losses["time_ns"].to_numpy()
     losses = losses[losses > SETTLED_S * 1e9]
     found, lengths = [], []
