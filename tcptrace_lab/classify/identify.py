@@ -220,8 +220,10 @@ def decide(
     noise = noise_of(replays)
     best = max(replays, key=lambda each: log_likelihood(each.sizes, noise), default=None)
     disturbed = 0 if best is None else int(is_holed) + int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
-    most = 0.0 if best is None else most_per_piece(disturbed, len(best.sizes))
-    likely = {id(each): log_likelihood(each.sizes, noise, most) for each in replays}
+    # A piece beyond what is open is a rarer disturbance than one within: it says more where the best has few.
+    odd = 0 if best is None else min(int(is_holed) + best.unfit, disturbed)
+    bounds = [0.0 if best is None else most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
+    likely = {id(each): log_likelihood(each.sizes, noise, *bounds) for each in replays}
     families = _best_of_families(sorted(replays, key=lambda each: -likely[id(each)]))
     rate = probes_of(seen)
     if rate.is_bbr:
@@ -350,6 +352,10 @@ def _grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
     if not (_starts_closely(each) and bool((_cuts(each) <= 1.0).all())):
         return False
     if each.candidate.is_by_delay and _is_led_astray(each, own):
+        return True
+    # Each stack rounds in its own way: within what is open throughout, and alone so for most of the growth.
+    alone = MAJORITY * np.count_nonzero(each.places_of("growth"))
+    if not each.unfit and own.sum() >= max(alone, FEWEST_OWN_PIECES):
         return True
     return int(own.sum()) >= FEWEST_OWN_PIECES and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
 

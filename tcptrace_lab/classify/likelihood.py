@@ -243,9 +243,12 @@ def _noise(sizes: Floats) -> float:
     return min(max(float(np.quantile(sizes, NOISE_SHARE, axis=1).min()), LEAST_NOISE_SEGMENTS), 1.0)
 
 
-def log_likelihood(sizes: Floats, noise: Floats | float, most: float = MOST_PER_PIECE) -> float:
-    """Of errors of these sizes."""
-    return -float(np.minimum(TAIL * np.log1p((sizes / noise) ** 2), most).sum())
+def log_likelihood(
+    sizes: Floats, noise: Floats | float, most: float = MOST_PER_PIECE, most_beyond: float = 0.0
+) -> float:
+    """Of errors of these sizes; `most` that one within what is open says, and `most_beyond` one beyond it."""
+    bounds = np.where(sizes > 1.0, max(most, most_beyond), most)
+    return -float(np.minimum(TAIL * np.log1p((sizes / noise) ** 2), bounds).sum())
 
 
 def most_per_piece(disturbed: int, pieces: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
-from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.identify import Identified, _grows_alone, identify
 from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.likelihood import replays
+from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
@@ -199,6 +200,38 @@ def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
         found = named(Control(recovery="sack", initial_window=10, **sent), path=path, duration_s=60.0)
         assert found.control == "reno"
         assert any("a Compound of gamma <=" in reason for reason in found.reasons)
+
+
+def replay_of(growth: list[float]) -> Any:
+    """Of a law with cuts of its own; errors of its growth in units of what is open."""
+    pieces = SimpleNamespace(parts=np.array(["growth"] * len(growth) + ["reduction"] * 3))
+    tape: Any = SimpleNamespace(compared=SimpleNamespace(pieces=pieces, blur=0.0))
+    sizes = np.array([*growth, 0.0, 0.0, 0.0])
+    misfits: Any = None
+    (candidate,) = (each for each in candidates() if each.variant == "highspeed")
+    return Replay(candidate=candidate, tape=tape, initial_window=10, later_ns=0, misfits=misfits, sizes=sizes)
+
+
+def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> None:
+    """Never to the ACK, but within what is open throughout, and alone so for most of the growth."""
+    own = replay_of([0.2, 0.6, 0.3, 0.7, 0.3, 0.4])
+    assert _grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 7.0, 9.0])])
+    assert not _grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 0.4, 0.9])])
+    assert not _grows_alone(replay_of([0.2, 0.6, 1.3, 0.7, 0.3, 0.4]), [replay_of([9.0] * 6)])
+
+
+def test_a_piece_beyond_what_is_open_says_more_than_one_within() -> None:
+    """Who is a quarter of it off in eight of 36 pieces, and nowhere beyond it, is before who is far beyond it in nine.
+
+    One in ten of the disturbed looks like another's own: (36 + 1) / (9 x 0.1) and (36 + 1) / (1 x 0.1) to 1 a piece.
+    """
+    near, far = np.array([0.25] * 8 + [0.0] * 28), np.array([6.6] * 9 + [0.0] * 27)
+    within, beyond = most_per_piece(8, 36), most_per_piece(0, 36)
+    assert log_likelihood(near, 0.02, within) - log_likelihood(far, 0.02, within) == pytest.approx(within)
+    assert within < REFUTED
+    told = log_likelihood(near, 0.02, within, beyond) - log_likelihood(far, 0.02, within, beyond)
+    assert told == pytest.approx(9 * beyond - 8 * within)
+    assert told > REFUTED
 
 
 @cache
