@@ -20,6 +20,7 @@ from tcptrace_lab.classify.likelihood import (
 )
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.timeline import Floats
 
 # From fewer packets than a burst queues to more than most buffers hold. A step between two is less than what the best
 # value's neighbours still follow in part; from the best on in halves of it, to within 1 %.
@@ -120,7 +121,7 @@ def _bound(best: Replay, gammas: Sequence[float]) -> float | None:
     return gamma
 
 
-def _is_refuted(other: Replay | None, best: Replay, noise: float) -> bool:
+def _is_refuted(other: Replay | None, best: Replay, noise: Floats | float) -> bool:
     # One that is hopeless was not heard to the end.
     return (
         other is None
