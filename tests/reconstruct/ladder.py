@@ -20,34 +20,39 @@ def ladder(
     dsacks: tuple[tuple[int, int], ...] = (),
     blocks: dict[int, list[tuple[int, int]]] | None = None,
     lengths: dict[int, int] | None = None,
+    short: Sequence[int] = (),
     has_start: bool = True,
 ) -> Reconstruction:
     """`sent`: (ms, segment number from 0); `acks`: (ms, next segment expected).
 
     `sacked`: ACK's index -> highest; `blocks`: ACK's index -> its SACK blocks, from which `sacked` follows. `lengths`:
-    send's index -> segments, where they are more than one (offload).
+    send's index -> segments, where they are more than one (offload). `short`: the segments of half the length.
     """
+
+    def at(number: int) -> int:
+        return number * SMSS - SMSS // 2 * sum(each < number for each in short)
+
     sizes = [(lengths or {}).get(index, 1) for index in range(len(sent))]
     told = blocks or {}
     top = sacked or {index: max(right for _, right in found) for index, found in told.items()}
-    edges = [[(left * SMSS, right * SMSS) for left, right in told.get(index, [])] for index in range(len(acks))]
+    edges = [[(at(left), at(right)) for left, right in told.get(index, [])] for index in range(len(acks))]
     return Reconstruction(
         build(
             {
                 "send_ns": [round(time * MS) for time, _ in sent],
-                "send_offset": [number * SMSS for _, number in sent],
-                "send_end": [(number + size) * SMSS for (_, number), size in zip(sent, sizes, strict=True)],
+                "send_offset": [at(number) for _, number in sent],
+                "send_end": [at(number + size) for (_, number), size in zip(sent, sizes, strict=True)],
                 "ack_ns": [round(time * MS) for time, _ in acks],
-                "ack_offset": [number * SMSS for _, number in acks],
+                "ack_offset": [at(number) for _, number in acks],
                 "rwnd": [rwnd] * len(acks),
-                "sack_high": [top.get(index, 0) * SMSS for index in range(len(acks))],
+                "sack_high": [at(top.get(index, 0)) for index in range(len(acks))],
                 "sacked": [SMSS if index in top else 0 for index in range(len(acks))],
             },
             smss=SMSS,
             has_start=has_start,
             has_sack=bool(top),
             blocks=edges if told else (),
-            dsacks=tuple((left * SMSS, right * SMSS) for left, right in dsacks),
+            dsacks=tuple((at(left), at(right)) for left, right in dsacks),
         )
     )
 

@@ -282,3 +282,14 @@ def test_data_that_ends_before_a_loss_bounds_no_window() -> None:
     assert set(drained["limited_by"].iloc[:-1]) == {"application"}
     assert drained["cwnd_high"].isna().all()
     assert (drained["cwnd"].iloc[:-1] >= 7 * 1000).all()
+
+
+def test_a_short_segment_is_one_of_a_window_that_counts_packets() -> None:
+    """Its bytes are fewer, which is all that a window in bytes may hold; one in packets holds as many as before."""
+    sent, acks = rounds([10, 10, 10])
+    full, seen = ladder(sent, acks).windows, ladder(sent, acks, short=[4]).windows
+    is_under_way = full["time_ns"] < acks[4][0] * 1e6
+    lacks = full["cwnd_low"] - seen["cwnd_low"]
+    assert lacks.tolist() == [SMSS // 2 if each else 0 for each in is_under_way]
+    assert 0 < is_under_way.sum() < len(full)
+    assert seen["cwnd_high"].equals(full["cwnd_high"])

@@ -5,6 +5,7 @@ use super::events::silence;
 use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
+use super::short::Lacking;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::threshold::threshold;
@@ -45,6 +46,8 @@ pub struct HeldBack {
     pub slack: i64,
     /// How much a sender at its limit may leave unused: less than a segment; with offload it waits for a few.
     pub room: i64,
+    /// What a window of so many packets holds beyond its bytes.
+    pub lacking: Lacking,
     pub silence: f64,
 }
 
@@ -89,6 +92,7 @@ impl HeldBack {
             held,
             slack,
             room,
+            lacking: Lacking::new(trace, seen),
             silence: silence(rtt.base_ns),
         }
     }

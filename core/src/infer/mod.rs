@@ -29,6 +29,7 @@ mod samples;
 mod scoreboard;
 mod sequence;
 mod shares;
+mod short;
 mod stretches;
 pub mod tape;
 mod trace;
