@@ -202,7 +202,9 @@ def _base_rtt(
         return Estimate(value=usual, method=words)
     least = float(samples.min()) / 1e9
     if least <= 0:
-        return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=blur)
+        # Nor its own tick, where too few stamps differ to show one.
+        high = blur if clock.resolution_ns > FINE.resolution_ns else None
+        return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
     above = clock.doubt_ns / 1e9
     if _was_empty(seen, others, pps):

@@ -179,6 +179,16 @@ def test_round_trips_shorter_than_the_clock_tells_show_no_window(tmp_path: Path)
     assert "no round is told from the next" in " ".join(found["reasons"])
 
 
+def test_stamps_that_are_all_one_bound_no_round_trip(tmp_path: Path) -> None:
+    """A clock of a second shows no tick in a transfer of half of one."""
+    link, packets = _packets("reno_10M")
+    begin = packets[0].time_ns // SECOND * SECOND
+    found = _verdict((link, [replace(packet, time_ns=begin) for packet in packets[:200]]), tmp_path).as_dict()
+    base = found["path"]["base_rtt_s"]
+    assert (base["value"], base["low"], base["high"]) == (None, None, None)
+    assert "does not tell a round trip" in base["method"]
+
+
 def test_marks_of_the_path_are_told_and_their_cuts_are_no_riddle(tmp_path: Path) -> None:
     """Bits set in a capture: twenty ACKs echo a mark, twice."""
     link, packets = _packets("reno_10M")
