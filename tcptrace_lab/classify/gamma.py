@@ -11,13 +11,7 @@ import math
 from collections.abc import Sequence
 
 from tcptrace_lab.classify.candidates import Candidate, with_gamma
-from tcptrace_lab.classify.likelihood import (
-    REFUTED,
-    Replay,
-    log_likelihood,
-    noise_of,
-    replays,
-)
+from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, noise_of, replays
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.timeline import Floats
@@ -70,16 +64,9 @@ def gamma_of(best: Replay) -> Estimate:
     low = None if low is None else max(low - QUEUE_SLACK, 0.0)
     high = None if high is None else high + QUEUE_SLACK
     if low is None or high is None:
-        return unknown(
-            "the queue never came so near to it that its delay window told",
-            low=low,
-            high=high,
-        )
+        return unknown("the queue never came so near to it that its delay window told", low=low, high=high)
     return Estimate(
-        value=gamma,
-        low=low,
-        high=high,
-        method="replayed: values beyond the bounds do not send what was seen",
+        value=gamma, low=low, high=high, method="replayed: values beyond the bounds do not send what was seen"
     )
 
 

@@ -93,10 +93,10 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
     unmet = table["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
         return table
-    written = tape(seen, follows=True)
-    reached = _reached(seen, table) if is_stack else np.full(count, np.inf)
-    had = _had(seen, identified, written, _rows(seen, written, table), reached)
-    most = np.minimum(np.maximum(had.most, _opened(seen, table)), np.maximum(reached, had.most))
+    written, acks = tape(seen, follows=True), _acks(seen, table)
+    reached = _reached(seen, table, acks) if is_stack else np.full(count, np.inf)
+    had = _had(seen, identified, written, _rows(written, acks), reached)
+    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks)), np.maximum(reached, had.most))
     wanted = hidden & _is_anchored(seen, table)
     high = _high(table, most, wanted, seen.timeline.smss)
     low = _low(table, had.least, wanted, seen.timeline.smss)
@@ -118,10 +118,10 @@ def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     return found
 
 
-def _rows(seen: Reconstruction, written: Tape, table: dict[str, Ints]) -> Ints:
-    """The last row of the tape at the time of each row of the table."""
+def _rows(written: Tape, acks: Ints) -> Ints:
+    """The last row of the tape at each of these ACKs."""
     # A tape has no row for what came before any data.
-    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, _acks(seen, table), side="right") - 1, 0)
+    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
     return found
 
 
@@ -185,24 +185,24 @@ def _backs_off(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     return found
 
 
-def _reached(seen: Reconstruction, table: dict[str, Ints]) -> Floats:
+def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Ints) -> Floats:
     """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
     # A short segment counts as one; and the last ACK to open the window covers what a delayed one does.
     used = np.maximum(UNUSED_FACTOR * (seen.flight + smss) + DELAYED_ACK_SEGMENTS * smss, timeline.rwnd + smss)
     shown = np.maximum(table["cwnd_high"], 0)
-    found: Floats = np.maximum(np.maximum.accumulate(used)[_acks(seen, table)], np.maximum.accumulate(shown))
+    found: Floats = np.maximum(np.maximum.accumulate(used)[acks], np.maximum.accumulate(shown))
     return found
 
 
-def _opened(seen: Reconstruction, table: dict[str, Ints]) -> Floats:
+def _opened(seen: Reconstruction, table: dict[str, Ints], acks: Ints) -> Floats:
     """Where the threshold that a replay goes by may not be the sender's, each ACK may have opened the window by what it
     acknowledged since that was last seen. Elsewhere 0.
 
     After a pause a stack may have begun anew, up to another threshold (RFC 2861). Where the application held the sender
     back, a slow start may only seem to have ended.
     """
-    before, una = table["cwnd_high"], seen.timeline.snd_una[_acks(seen, table)]
+    before, una = table["cwnd_high"], seen.timeline.snd_una[acks]
     last = np.maximum.accumulate(np.where(before >= 0, np.arange(len(before)), -1))
     opened = np.where(last >= 0, before[last] + una - una[last], np.inf)
     found: Floats = np.where(_has_paused(seen, table["time_ns"]) | _may_double(seen, table), opened, 0.0)

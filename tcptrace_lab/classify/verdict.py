@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.causes import (
-    first_flight_lost,
-    losses_by_cause,
-    timeouts_unseen,
-)
-from tcptrace_lab.classify.compound_regime import (
-    NOT_COMPOUND,
-    CompoundRegime,
-    compound_regime,
-)
+from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
+from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
@@ -28,13 +20,7 @@ from tcptrace_lab.classify.identify import UNKNOWN, Identified
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, is_kept, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
-from tcptrace_lab.classify.obstacles import (
-    FEW_TICKS,
-    TICKS_PER_ROUND,
-    Obstacles,
-    find_obstacles,
-    least_rtt_ns,
-)
+from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.path import PathEstimate, infer_path
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
@@ -73,6 +59,7 @@ class Verdict:
     growth: Growth | None
     slow_starts: SlowStarts
     losses: dict[str, Any]
+    limits: dict[str, float]
     expectation: Expectation
 
     def __repr__(self) -> str:
@@ -96,13 +83,6 @@ class Verdict:
             *self._path(),
             *self.expectation.reasons,
         )
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """The verdict's `limits`: of a sender whose flight does not show, closed windows alone."""
-        if self.obstacles.hides_flight:
-            return closed_only(self.seen, self.who.tap)
-        return _limits(self.seen, self.who, self.identified)
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)
@@ -129,10 +109,7 @@ class Verdict:
         if self.who.tap.refuses("initial_window") or (hidden and self.who.place != "sender"):
             return None
         receiver = SIDES[1 - self.who.direction]
-        if self.who.tap.shift.value is None and self.who.tap.syns.value not in (
-            "both",
-            receiver,
-        ):
+        if self.who.tap.shift.value is None and self.who.tap.syns.value not in ("both", receiver):
             # The window offered in the receiver's SYN may have been all that was sent.
             return None
         tap = self.who.tap
@@ -141,12 +118,7 @@ class Verdict:
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
-        ask = partial(
-            initial_window,
-            self.seen,
-            self.who.handshake_rtt_s,
-            is_bbr=self.identified.control == "bbr",
-        )
+        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=self.identified.control == "bbr")
         found = ask()
         if tap.is_holed:
             early = ask(is_holed=True)
@@ -227,14 +199,7 @@ def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> Slo
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     has_lost = seen.episodes or who.tap.repairs[1]
     if refused and has_lost and not obstacles.hides_window:
-        return SlowStarts(
-            per_cycle=(),
-            initial=None,
-            steady=None,
-            regime=UNDECIDED,
-            cycles=(),
-            reasons=(refused,),
-        )
+        return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
     return _without_counts(count_slow_starts(seen, obstacles), seen, who)
 
 
@@ -256,10 +221,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
         return starts
     # A sender that restarts after each loss shows its cycles even where its times were inferred; without SACK a hole
     # more or less makes two recoveries of one.
-    view, goes_on = (
-        who.view,
-        2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes),
-    )
+    view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
     has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
     is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
     clock = who.tap.clock
@@ -280,17 +242,6 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     else:
         return starts
     return replace(starts, per_cycle=(), initial=None, cycles=(), reasons=(*starts.reasons, why))
-
-
-def _limits(seen: Reconstruction, who: Sender, identified: Identified) -> dict[str, float]:
-    return limits_told(
-        seen,
-        who.tap,
-        is_rebuilt=who.view is not None or _before_tap(who, seen) != 0,
-        is_blurred=who.is_blurred,
-        is_paced=identified.control == "bbr",
-        is_kept=identified.is_kept,
-    )
 
 
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:
@@ -343,7 +294,7 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
-    place = who.place
+    place, before_ns = who.place, _before_tap(who, seen)
     obstacles = find_obstacles(seen, who)
     path = infer_path(
         seen,
@@ -352,7 +303,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         clock=who.tap.clock,
         beside=beside,
         by_rhythm=who.view is not None and who.view.is_inferred,
-        before_ns=_before_tap(who, seen) if place == "sender" and who.view is None else 0,
+        before_ns=before_ns if place == "sender" and who.view is None else 0,
         has_flight=not who.tap.hides_flight,
         has_losses=not who.tap.misses_repairs,
         by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
@@ -360,11 +311,22 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
     identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery)
-    if identified.control == "bbr" and who.view is None and _before_tap(who, seen) != 0:
+    if identified.control == "bbr" and who.view is None and before_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
     if not hidden and identified.control in (None, UNKNOWN) and is_kept(seen, path.bottleneck_pps.low):
         identified = identified.kept()
+    if obstacles.hides_flight:
+        limits = closed_only(seen, who.tap)
+    else:
+        limits = limits_told(
+            seen,
+            who.tap,
+            is_rebuilt=who.view is not None or before_ns != 0,
+            is_blurred=who.is_blurred,
+            is_paced=identified.control == "bbr",
+            is_kept=identified.is_kept,
+        )
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     compound = _compound(identified, path)
@@ -379,7 +341,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
             grown=growth,
             starts=starts,
             compound=compound,
-            limits=_limits(seen, who, identified),
+            limits=limits,
         )
     return Verdict(
         file=file,
@@ -393,5 +355,6 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         growth=growth,
         slow_starts=starts,
         losses=losses_by_cause(seen, path, who),
+        limits=limits,
         expectation=expectation,
     )
