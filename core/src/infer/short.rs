@@ -13,31 +13,32 @@ pub struct Lacking {
 
 impl Lacking {
     pub fn new(trace: &Trace, seen: &Sequence) -> Self {
-        let mut again = seen.again.iter().copied().peekable();
-        let (mut sum, mut so_far) = (0, vec![0]);
-        for (index, (end, offset)) in trace.send_end.iter().zip(trace.send_offset).enumerate() {
-            let is_fresh = again.next_if_eq(&(index as u32)).is_none();
-            if is_fresh {
-                sum += (offset - end).rem_euclid(trace.smss);
-            }
-            so_far.push(sum);
-        }
-        if sum == 0 {
+        let full = |(end, offset): (&i64, &i64)| (end - offset) % trace.smss == 0;
+        if trace.send_end.iter().zip(trace.send_offset).all(full) {
             return Self::default();
         }
-        let mut found = Self::default();
-        let (mut first, mut before) = (0, 0);
-        for (&una, &sent) in seen.snd_una.iter().zip(&seen.sends_before_next_ack) {
-            while trace.send_end.get(first).is_some_and(|&end| end <= una) {
-                first += 1;
-            }
-            found
-                .under_way
-                .push((so_far[sent as usize] - so_far[first]).max(0));
-            found.acked.push(so_far[first] - before);
-            before = so_far[first];
-        }
-        found
+        let (mut sent, mut answered) = (Sum::default(), Sum::default());
+        let each = seen.snd_una.iter().zip(&seen.sends_before_next_ack);
+        let (under_way, acked) = each
+            .map(|(&una, &left)| {
+                let before = answered.lacks;
+                while trace
+                    .send_end
+                    .get(answered.sends)
+                    .is_some_and(|&end| end <= una)
+                {
+                    answered.add(trace, seen);
+                }
+                while sent.sends < left as usize {
+                    sent.add(trace, seen);
+                }
+                (
+                    (sent.lacks - answered.lacks).max(0),
+                    answered.lacks - before,
+                )
+            })
+            .unzip();
+        Self { under_way, acked }
     }
 
     /// Of all that was outstanding after this ACK, and what it released.
@@ -48,5 +49,25 @@ impl Lacking {
     /// Of what this ACK acknowledged.
     pub fn acked(&self, ack: usize) -> i64 {
         self.acked.get(ack).copied().unwrap_or(0)
+    }
+}
+
+/// What the first so many sends lack; what was sent again is counted once.
+#[derive(Default)]
+struct Sum {
+    sends: usize,
+    again: usize,
+    lacks: i64,
+}
+
+impl Sum {
+    fn add(&mut self, trace: &Trace, seen: &Sequence) {
+        if seen.again.get(self.again) == Some(&(self.sends as u32)) {
+            self.again += 1;
+        } else {
+            let length = trace.send_end[self.sends] - trace.send_offset[self.sends];
+            self.lacks += (-length).rem_euclid(trace.smss);
+        }
+        self.sends += 1;
     }
 }
