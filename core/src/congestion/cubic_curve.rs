@@ -1,7 +1,8 @@
 //! The curve of Linux's CUBIC in integers: origin and K of an epoch, and how many ACKs a packet more takes.
 //!
-//! Its cube root is a first guess from the six leading bits, then one Newton step. Linux's guesses are a table, "precomputed, then refined by hand". Here each is the one whose step errs least at its
-//! worst over the range of its six bits, which gives 36 of the 56; where the hand went another way stands below.
+//! Its cube root is a first guess from the six leading bits, then one Newton step. Linux's guesses are a table,
+//! "precomputed, then refined by hand". Here each is the one whose step errs least at its worst over the range of its six
+//! bits, which gives 36 of the 56; where the hand went another way stands below.
 
 use std::sync::LazyLock;
 
