@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.report.connection_figure import connection_figure
 from tests.conftest import ROOT
+from tests.degrade import degrade, read_packets, write_packets
 
 CAPTURES = sorted((ROOT / "captures").glob("*.pcap.gz"))
 
@@ -47,6 +49,7 @@ def test_every_view_counts_the_same(file: Path, capsys: pytest.CaptureFixture[st
             assert told["total"] >= len(lost)
             if all(loss["length"] <= who.timeline.smss for loss in lost):
                 assert told["total"] == len(lost)
+                assert told["by_cause"] == Counter(loss["cause"] for loss in lost)
 
         seen = Reconstruction(who.timeline)
         starts = verdict["slow_starts"]
@@ -61,3 +64,31 @@ def test_every_view_counts_the_same(file: Path, capsys: pytest.CaptureFixture[st
         assert drawn == len(events)
         shaded = sum(phase["kind"] == "slow_start" for phase in tables["phases"])
         assert len(window.patches) == shaded
+
+
+@pytest.mark.parametrize(
+    ("run", "kind", "is_told"),
+    [
+        ("tahoe_small_buffer", "clock of 1 ms", True),
+        ("tahoe_small_buffer", "clock of 1 s", False),
+        ("tahoe_small_buffer", "one way at first", False),
+        ("cubic_v6_two_nodes.receiver", "timestamps stripped", True),
+    ],
+)
+def test_where_a_tap_hides_losses_the_table_and_the_verdict_agree(
+    run: str, kind: str, is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same causes of the same losses, or neither tells of any."""
+    file = tmp_path / "worse.pcap"
+    link, packets = read_packets(ROOT / "captures" / f"{run}.pcap.gz")
+    write_packets(file, *degrade(link, packets, kind=kind, seed=1))
+    (verdict,) = answer(capsys, "classify", "--json", str(file))
+    tables = answer(capsys, "reconstruct", "--json", str(file))
+    if is_told:
+        lost = [loss["cause"] for loss in tables["losses"] if not loss["spurious"]]
+        assert verdict["losses"]["by_cause"] == Counter(lost)
+        assert lost
+    else:
+        assert verdict["losses"]["total"] is None
+        assert tables["losses"] is None
+        assert tables["refused"]["losses"]

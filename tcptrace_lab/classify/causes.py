@@ -28,7 +28,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     lost = seen.timeline.observed.lost()
     is_lost = ~lost["spurious"]
     events, lengths = lost["event"][is_lost], lost["length"][is_lost]
-    by_event = _by_event(path)
+    by_event = causes(seen, path, who)
     # Packets on the wire: a super-segment sent again is as many as it was cut into.
     packets = np.maximum(np.round(lengths / seen.timeline.smss).astype(np.int64), 1)
     restarts = np.array([seen.episodes[event].restarts for event in events.tolist()], dtype=bool)
@@ -39,27 +39,22 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         offsets = lost["offset"][is_lost]
         rows = np.column_stack((events, offsets, offsets + lengths))[~restarts]
         twice = _counted_twice(rows, seen.timeline.smss)
-    if who.view is not None and who.view.unsure > MAJORITY:
-        # A queue that was not measured may have been longer.
-        by_event = ["unknown" if cause == "random" else cause for cause in by_event]
-    if who.put_back is not None:
-        by_event = _without_unseen(by_event, seen)
-    causes: Counter[str] = Counter()
+    found: Counter[str] = Counter()
     for event, count in zip(events.tolist(), packets, strict=True):
-        causes[by_event[event]] += int(count)
+        found[by_event[event]] += int(count)
     for event, count in twice.items():
-        causes[by_event[event]] -= count
+        found[by_event[event]] -= count
     merged += sum(twice.values())
-    merged += _without_surplus(causes, seen)
-    total = causes.total()
+    merged += _without_surplus(found, seen)
+    total = found.total()
     if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
         largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
         merged += timeouts_unseen(seen) * max(largest, 1)
-    is_told = not (who.tap.refuses("losses") or (total and _is_too_coarse(seen, who)))
+    is_told = not losses_refused(seen, who)
     return {
         "total": total if is_told else None,
-        "by_cause": dict(sorted((+causes).items())) if is_told else {},
+        "by_cause": dict(sorted((+found).items())) if is_told else {},
         "possible_unseen": merged
         + who.tap.repairs[1]
         + who.lost_before_tap
@@ -91,10 +86,14 @@ def _without_surplus(causes: Counter[str], seen: Reconstruction) -> int:
     return surplus
 
 
-def _is_too_coarse(seen: Reconstruction, who: Sender) -> bool:
-    """Whether stamps do not tell what was answered too soon to have been lost from what was."""
+def losses_refused(seen: Reconstruction, who: Sender) -> str | None:
+    """Why neither the number of losses nor the table of them is told; None: it is."""
     clock = who.tap.clock
-    return clock.resolution_ns > COARSE_NS and not clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS)
+    refused = who.tap.refuses("losses")
+    is_fine = clock.resolution_ns <= COARSE_NS or clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS)
+    if refused or is_fine or not seen.episodes:
+        return refused
+    return "stamps do not tell what was answered too soon to have been lost from what was"
 
 
 def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:
@@ -172,16 +171,19 @@ def first_flight_lost(seen: Reconstruction) -> bool:
     return lost or bool(is_late)
 
 
-def with_causes(seen: Reconstruction, path: PathEstimate) -> pd.DataFrame:
-    """The table `losses` with each segment's cause filled in."""
+def with_causes(seen: Reconstruction, by_event: list[str]) -> pd.DataFrame:
+    """The table `losses` with the cause of each segment's event filled in."""
     table = seen.losses
-    return table.assign(cause=causes(path, table["event"].tolist())).drop(columns="event")
+    return table.assign(cause=[by_event[event] for event in table["event"].tolist()]).drop(columns="event")
 
 
-def causes(path: PathEstimate, events: list[int]) -> list[str]:
-    """The cause of each of some loss events, by their numbers."""
+def causes(seen: Reconstruction, path: PathEstimate, who: Sender) -> list[str]:
+    """The cause of each loss event, in their order: the same for verdicts, tables and replays."""
     by_event = _by_event(path)
-    return [by_event[event] for event in events]
+    if who.view is not None and who.view.unsure > MAJORITY:
+        # A queue that was not measured may have been longer.
+        by_event = ["unknown" if cause == "random" else cause for cause in by_event]
+    return by_event if who.put_back is None else _without_unseen(by_event, seen)
 
 
 def _by_event(path: PathEstimate) -> list[str]:

@@ -56,7 +56,6 @@ def least_rtt_ns(seen: Reconstruction) -> int:
 def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     """What the tap rules out, and what the run itself hides."""
     timeline, handshake_rtt_s = seen.timeline, who.handshake_rtt_s
-    vantage = who.vantage if who.view is None else "sender"
     refused = who.tap.refuses("window")
     if refused:
         return Obstacles(hides_window=(refused,), hides_cycles=(), hides_flight=True)
@@ -74,8 +73,8 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
             words = f"stamps are {tick_ns / 1e6:.4g} ms apart, round trips about {seen.typical_rtt_ns / 1e6:.4g} ms"
         return Obstacles(hides_window=(f"{words}: no round is told from the next",), hides_cycles=(), hides_flight=True)
     away = [
-        *_vantage(vantage, float(samples.min()) / 1e9, handshake_rtt_s, who),
-        *(_nearer_receiver(seen) if vantage == "unknown" else ()),
+        *_vantage(float(samples.min()) / 1e9, handshake_rtt_s, who),
+        *(_nearer_receiver(seen) if who.place == "unknown" else ()),
     ]
     # Away from the sender the pace of what passes is the tap's position, not the application's: not looked into.
     hides_window = away or [*_too_few(seen), *_not_clocked(seen), *_coarse(seen)]
@@ -86,21 +85,21 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     )
 
 
-def _vantage(vantage: str, least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> list[str]:
-    if vantage == "receiver":
+def _vantage(least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> list[str]:
+    if who.place == "receiver":
         return [
             "captured at the receiver: neither what the sender had outstanding nor what was lost on the way is seen"
         ]
-    if vantage == "middle":
-        return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
-    if who.view is None and who.where is not None and not who.where.is_at_sender:
+    if who.place == "middle":
+        if who.vantage == "middle":
+            return ["captured midway: part of the flight and of the losses lies between the sender and the tap"]
         return ["captured behind a queue that stands between the sender and the tap: what left when is not seen"]
     # One handshake may have waited for a host: only what no host's answer takes shows a path. Where the sender's own
     # part of it was short, the host was the other.
     to_sender_ns = None if who.where is None else who.where.to_sender_ns
     is_near = to_sender_ns is not None and to_sender_ns < _core.HOST_NS
     far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > _core.HOST_NS / 1e9 and not is_near
-    if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and vantage != "sender":
+    if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and who.place != "sender":
         return [
             f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "
             "the sender is not near the tap"

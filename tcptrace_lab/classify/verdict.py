@@ -21,7 +21,8 @@ from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, is_kept, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
-from tcptrace_lab.classify.path import PathEstimate, infer_path
+from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.classify.path_of import before_tap, path_of
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
@@ -35,13 +36,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
 
 
-# From an ACK to the segment that it releases a host takes less, at least once; longer each time, it was on a slow line.
-SLOW_LINE_NS = 300_000
-PROMPT_PERCENTILE = 10
 # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
 LATE_DUPACKS = 9
-# With the scale unknown, a flight that fits the least windows for so much of the time may be the receiver's.
-MAY_BE_READER = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,23 +265,6 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
     return found if len(identified.left) == 1 else found.if_it_is()
 
 
-def _before_tap(who: Sender, seen: Reconstruction) -> int | None:
-    """What a full segment takes from the sender to the tap beyond a host's own time; None: how long is not known.
-
-    Without timestamps by what passes after an ACK: at a sender much follows at once, behind a slow line as it comes.
-    """
-    if who.where is None:
-        return 0
-    taken = who.where.segment_turn_ns
-    if taken is not None:
-        return taken if taken > SLOW_LINE_NS else 0
-    timeline = seen.timeline
-    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
-    waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
-    return None if len(waits) and np.percentile(waits, PROMPT_PERCENTILE) > SLOW_LINE_NS else 0
-
-
 def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
     by_rhythm = who.view is not None and who.view.is_inferred
     return identify_recovery(seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=who.view is not None)
@@ -294,20 +273,9 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
-    place, before_ns = who.place, _before_tap(who, seen)
+    before_ns = before_tap(seen, who)
     obstacles = find_obstacles(seen, who)
-    path = infer_path(
-        seen,
-        handshake_rtt_s=who.handshake_rtt_s,
-        vantage="receiver" if who.is_blurred else place,
-        clock=who.tap.clock,
-        beside=beside,
-        by_rhythm=who.view is not None and who.view.is_inferred,
-        before_ns=before_ns if place == "sender" and who.view is None else 0,
-        has_flight=not who.tap.hides_flight,
-        has_losses=not who.tap.misses_repairs,
-        by_reader=who.tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAY_BE_READER,
-    )
+    path = path_of(seen, who, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
     identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery)

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcptrace_lab.capture import Capture
-    from tcptrace_lab.classify.path import PathEstimate
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
     from tcptrace_lab.reconstruct.sender import Sender
-    from tcptrace_lab.reconstruct.tap import Claim
 
 TABLES = ("windows", "phases", "losses", "cycles")
 SHOWN = 40
@@ -61,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
     from functools import cache, partial
 
-    from tcptrace_lab.classify.causes import with_causes
+    from tcptrace_lab.classify.causes import causes, with_causes
     from tcptrace_lab.classify.neighbours import neighbours
-    from tcptrace_lab.classify.path import infer_path
+    from tcptrace_lab.classify.path_of import path_of
     from tcptrace_lab.classify.replayed import replayed
     from tcptrace_lab.tables import check_table, write_table
 
@@ -78,24 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
         return 1
     # Only what was lost asks for the path.
-    path_of = cache(
-        partial(
-            infer_path,
-            seen,
-            handshake_rtt_s=who.handshake_rtt_s,
-            vantage=who.vantage if who.view is None else "sender",
-            clock=who.tap.clock,
-            beside=partial(neighbours, capture, who),
-        )
-    )
+    causes_of = cache(lambda: causes(seen, path_of(seen, who, beside=partial(neighbours, capture, who)), who))
     if not arguments.output and not arguments.json:
-        _print(arguments.capture, who, seen, path_of, table)
+        _print(arguments.capture, who, seen, causes_of, table)
         return 0
     if arguments.output:
-        frame = with_causes(seen, path_of()) if table == "losses" else seen.tables([table])[table]
+        frame = with_causes(seen, causes_of()) if table == "losses" else seen.tables([table])[table]
         write_table(frame, arguments.output)
     if arguments.json:
-        tables = {name: _columns(seen, path_of, name) for name in TABLES if name not in refused}
+        tables = {name: _columns(seen, causes_of, name) for name in TABLES if name not in refused}
         _print_json(arguments.capture, who, tables, refused)
     return 0
 
@@ -118,25 +107,24 @@ def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
 
 def refusals(seen: Reconstruction, who: Sender) -> dict[str, str]:
     """The tables that this capture cannot carry, and why."""
+    from tcptrace_lab.classify.causes import losses_refused
     from tcptrace_lab.classify.obstacles import find_obstacles
 
     hidden = find_obstacles(seen, who).hides_window
     found = {name: hidden[0] for name in ("windows", "phases", "cycles") if hidden}
-    claims: tuple[Claim, ...] = ("cycles", "losses")
-    for claim in claims:
-        refused = who.tap.refuses(claim)
-        if refused and (seen.episodes or claim == "losses"):
-            found.setdefault(claim, refused)
+    if (refused := who.tap.refuses("cycles")) and seen.episodes:
+        found.setdefault("cycles", refused)
+    if refused := losses_refused(seen, who):
+        found["losses"] = refused
     return found
 
 
-def _columns(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> dict[str, Any]:
+def _columns(seen: Reconstruction, causes_of: Callable[[], list[str]], table: str) -> dict[str, Any]:
     """A table's columns as a reader gets them; pandas (75 MB) is not needed for it."""
-    from tcptrace_lab.classify.causes import causes
-
     columns = dict(seen.columns(table))
     if table == "losses":
-        columns["cause"] = causes(path_of(), columns.pop("event").tolist())
+        by_event = causes_of()
+        columns["cause"] = [by_event[event] for event in columns.pop("event").tolist()]
     return columns
 
 
@@ -173,14 +161,14 @@ def _print_json(file: str, who: Sender, tables: dict[str, dict[str, Any]], refus
     write("\n}\n")
 
 
-def _head(seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> tuple[dict[str, list[Any]], int]:
+def _head(seen: Reconstruction, causes_of: Callable[[], list[str]], table: str) -> tuple[dict[str, list[Any]], int]:
     """The rows of a table that are shown, as columns, and how many it has."""
-    columns = _columns(seen, path_of, table)
+    columns = _columns(seen, causes_of, table)
     head = {name: _values(name, column[:SHOWN]) for name, column in columns.items()}
     return head, len(next(iter(columns.values())))
 
 
-def _print(file: str, who: Sender, seen: Reconstruction, path_of: Callable[[], PathEstimate], table: str) -> None:
+def _print(file: str, who: Sender, seen: Reconstruction, causes_of: Callable[[], list[str]], table: str) -> None:
     """Times in seconds from the first packet, windows in segments: what a person reads."""
     from rich.table import Table
 
@@ -195,7 +183,7 @@ def _print(file: str, who: Sender, seen: Reconstruction, path_of: Callable[[], P
         if note != who.tap.truncated:
             console.print(f"note: {note}")
     shown = Table(box=None, pad_edge=False)
-    head, rows = _head(seen, path_of, table)
+    head, rows = _head(seen, causes_of, table)
     for name in head:
         shown.add_column(_heading(name), justify="left" if name in ("kind", "limited_by", "detected_by") else "right")
     for row in zip(*head.values(), strict=True):

@@ -74,8 +74,8 @@ class Sender:
         """Where the timeline is taken from: "sender" also where it was rebuilt, "middle" behind a queue near it."""
         if self.view is not None:
             return "sender"
-        is_behind = self.vantage == "sender" and self.where is not None and not self.where.is_at_sender
-        return "middle" if is_behind else self.vantage
+        is_at_end = self.vantage == "receiver" or self.where is None or self.where.is_at_sender
+        return self.vantage if is_at_end else "middle"
 
     @property
     def is_blurred(self) -> bool:

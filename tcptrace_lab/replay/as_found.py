@@ -304,13 +304,14 @@ def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[s
 
 def _losses_by_number(found: Sequence[Found], has_buffer: bool) -> tuple[int, ...]:
     """Lost data packets that met no full buffer, by number among those that the node served."""
-    from tcptrace_lab.classify.causes import with_causes
+    from tcptrace_lab.classify.causes import causes, with_causes
 
     sent = np.sort(np.concatenate([one.verdict.seen.timeline.send_ns for one in found]))
     lost: list[int] = []
     overflowed: list[int] = []
     for one in found:
-        table = with_causes(one.verdict.seen, one.verdict.path)
+        verdict = one.verdict
+        table = with_causes(verdict.seen, causes(verdict.seen, verdict.path, verdict.who))
         table = table[~table["spurious"].astype(bool)]
         # Where the queue is known, what speaks for nothing else will overflow it, or be CoDel's, again.
         full = (table["cause"] != "random") if has_buffer else np.zeros(len(table), dtype=bool)

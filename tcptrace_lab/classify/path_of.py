@@ -1,0 +1,53 @@
+"""The path of one sender, with what its tap tells and hides: the one way to it for verdicts, tables and replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tcptrace_lab.classify.path import PathEstimate, infer_path
+from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+
+# From an ACK to the segment that it releases a host takes less, at least once; longer each time, it was on a slow line.
+SLOW_LINE_NS = 300_000
+PROMPT_PERCENTILE = 10
+
+
+def path_of(
+    seen: Reconstruction, who: Sender, *, beside: Callable[[], Sequence[Reconstruction]] = tuple
+) -> PathEstimate:
+    """`seen`: what was reconstructed of `who`; `beside` gives the other flows of its capture."""
+    tap, rebuilt = who.tap, who.view
+    return infer_path(
+        seen,
+        handshake_rtt_s=who.handshake_rtt_s,
+        vantage="receiver" if who.is_blurred else who.place,
+        clock=tap.clock,
+        beside=beside,
+        by_rhythm=rebuilt is not None and rebuilt.is_inferred,
+        before_ns=before_tap(seen, who) if who.place == "sender" and rebuilt is None else 0,
+        has_flight=not tap.hides_flight,
+        has_losses=not tap.misses_repairs,
+        # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
+        by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
+    )
+
+
+def before_tap(seen: Reconstruction, who: Sender) -> int | None:
+    """What a full segment takes from the sender to the tap beyond a host's own time; None: how long is not known.
+
+    Without timestamps by what passes after an ACK: at a sender much follows at once, behind a slow line as it comes.
+    """
+    if who.where is None:
+        return 0
+    taken = who.where.segment_turn_ns
+    if taken is not None:
+        return taken if taken > SLOW_LINE_NS else 0
+    timeline = seen.timeline
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+    waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+    return None if len(waits) and np.percentile(waits, PROMPT_PERCENTILE) > SLOW_LINE_NS else 0
