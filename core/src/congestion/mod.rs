@@ -25,6 +25,7 @@ mod module;
 mod parameters;
 mod reno;
 mod reno_linux;
+mod row;
 mod scalable;
 mod slow_start;
 mod table;
@@ -54,12 +55,10 @@ pub use module::Kernel;
 pub use parameters::{Parameter, Parameters, Profile};
 pub use reno::Reno;
 pub use reno_linux::RenoLinux;
+pub use row::{Counting, Setting, SlowStartRow, WindowRow};
 pub use scalable::Scalable;
 pub use slow_start::{LimitedSlowStart, MStart, SlowStart, Standard};
-pub use table::{
-    Counting, SLOW_STARTS, Setting, SlowStartRow, WINDOWS, WindowRow, controls, parameters,
-    slow_start, window,
-};
+pub use table::{SLOW_STARTS, WINDOWS, controls, parameters, slow_start, window};
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;

@@ -2,7 +2,8 @@
 
 use super::connection::Connection;
 use super::pipeline;
-use super::table::{Patience, Table, Wanted};
+use super::table::Table;
+use super::wanted::{Patience, Wanted};
 use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::DecodeCounts;
 

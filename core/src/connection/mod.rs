@@ -21,10 +21,13 @@ mod packet;
 mod pipeline;
 mod sending;
 mod sequence;
+mod shortcuts;
 mod sides;
+mod slots;
 pub mod summary;
 mod table;
 mod traced;
+mod wanted;
 
 pub use columns::{AckColumns, Keep, SegmentColumns};
 pub use connection::{Connection, End, Vantage};
@@ -35,8 +38,9 @@ pub use follow::{Followed, follow, follow_by_row};
 pub use intervals::IntervalSet;
 pub use packet::Packet;
 pub use sequence::{is_later, unwrap, wrap};
-pub use table::{Patience, Table, Wanted};
+pub use table::Table;
 pub use traced::Shown;
+pub use wanted::{Patience, Wanted};
 
 #[cfg(test)]
 mod tests;

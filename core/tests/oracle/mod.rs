@@ -1,6 +1,7 @@
 //! Reading the oracles, running a scenario, comparing row by row.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod kernel;
 pub mod lab_ctcp;
 pub mod rounds;
 pub mod told;

@@ -1,0 +1,100 @@
+//! Short ways from a pair of IPv4 endpoints to its connection: what most packets need, in few cache lines.
+
+use std::net::IpAddr;
+
+use crate::wire::Endpoint;
+
+/// Where a pair of IPv4 endpoints was last found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub addresses: u64,
+    pub ports: u32,
+    pub begun: u32,
+}
+
+/// Places in the shortcut at first, and at the most (16 MB), each for two pairs. It grows with the connections.
+const SHORTCUTS: usize = 1 << 11;
+const MOST_SHORTCUTS: usize = 1 << 19;
+
+/// By a hash of the pair, the same for both directions; addresses and ports of 0: empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shortcuts {
+    places: Vec<[Found; 2]>,
+}
+
+impl Shortcuts {
+    /// Where a pair was last found, as either direction has it.
+    #[inline]
+    pub fn known(&self, there: (u64, u32), back: (u64, u32)) -> Option<Found> {
+        let two = self.places.get(place(self.places.len(), there, back))?;
+        two.iter()
+            .find(|found| [there, back].contains(&(found.addresses, found.ports)))
+            .copied()
+    }
+
+    /// `begun`: how many connections there are, with whom it grows.
+    pub fn note(&mut self, found: Found, begun: usize) {
+        if self.places.len() < begun.clamp(SHORTCUTS, MOST_SHORTCUTS) {
+            let places = (2 * begun).next_power_of_two();
+            let places = vec![<[Found; 2]>::default(); places.clamp(SHORTCUTS, MOST_SHORTCUTS)];
+            let before = std::mem::replace(&mut self.places, places);
+            for found in before.into_iter().flatten() {
+                if found != Found::default() {
+                    self.put_first(found);
+                }
+            }
+        }
+        self.put_first(found);
+    }
+
+    /// The one that was found last stands first.
+    fn put_first(&mut self, found: Found) {
+        let pair = (found.addresses, found.ports);
+        let place = place(self.places.len(), pair, reversed(pair));
+        let [first, second] = &mut self.places[place];
+        if (first.addresses, first.ports) != pair {
+            *second = *first;
+        }
+        *first = found;
+    }
+
+    /// It would lead to a connection that is not the pair's any more.
+    pub fn forget(&mut self, [src, dst]: [Endpoint; 2]) {
+        let Some(there) = plain_pair(src, dst) else {
+            return;
+        };
+        let back = reversed(there);
+        let place = place(self.places.len(), there, back);
+        for found in self.places.get_mut(place).into_iter().flatten() {
+            if [there, back].contains(&(found.addresses, found.ports)) {
+                *found = Found::default();
+            }
+        }
+    }
+}
+
+/// The pair as the other direction has it.
+#[inline]
+pub(super) fn reversed((addresses, ports): (u64, u32)) -> (u64, u32) {
+    (addresses.rotate_left(32), ports.rotate_left(16))
+}
+
+/// A place among so many (a power of two) that both directions of a pair share.
+#[inline]
+fn place(places: usize, there: (u64, u32), back: (u64, u32)) -> usize {
+    // The halves of each are the same: what differs between the two ends, twice.
+    let differs = (there.0 ^ back.0) >> 32 << 32 | u64::from(there.1 ^ back.1);
+    let bits = places.max(2).trailing_zeros();
+    (differs.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize
+}
+
+/// IPv4 endpoints as the shortcuts have them.
+pub(super) fn plain_pair(src: Endpoint, dst: Endpoint) -> Option<(u64, u32)> {
+    match (src.addr, dst.addr) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let addresses = u64::from(from.to_bits()) << 32 | u64::from(to.to_bits());
+            Some((addresses, u32::from(src.port) << 16 | u32::from(dst.port)))
+        }
+        _ => None,
+    }
+}
