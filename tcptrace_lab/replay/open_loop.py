@@ -277,21 +277,24 @@ def file_of(capture: Capture) -> tuple[str, str]:
 
 
 def _row(summary: dict[str, Any], nodes: list[dict[str, Any]], scenario: Scenario) -> dict[str, Any]:
-    """The core's totals with what a person asks for first."""
-    span_s = summary["span_ns"] / 1e9
+    """The core's totals, times in seconds, with what a person asks for first."""
+    seconds = {
+        f"{name}{way}_s": math.nan if summary[key] is None else summary[key] / 1e9
+        for key in summary
+        for name, is_time, way in [key.partition("_ns")]
+        if is_time
+    }
     there = [node for node in nodes if not node["is_reverse"]][-len(scenario.path.nodes) :]
     row = {
-        "duration_s": span_s,
+        "duration_s": seconds["duration_s"],
         "packets": summary["packets"],
         "drops": summary["drops"],
         "drop_share": summary["drops"] / summary["packets"] if summary["packets"] else math.nan,
         "drops_per_node": "/".join(str(node["packets_dropped"]) for node in there),
-        "offered_bps": 8 * summary["bytes"] / span_s if span_s > 0 else math.nan,
+        "offered_bps": 8 * summary["bytes"] / seconds["duration_s"] if seconds["duration_s"] > 0 else math.nan,
     }
-    for name in ("mean", "p50", "p95", "p99", "max"):
-        ns = summary[f"delay_{name}_ns"]
-        row[f"delay_{name}_s"] = math.nan if ns is None else ns / 1e9
-    return row | {name: value for name, value in summary.items() if name not in row}
+    counted = {name: value for name, value in summary.items() if "_ns" not in name}
+    return row | seconds | counted
 
 
 def _refuse_endless(row: Mapping[str, Any], scenario: Scenario, name: str) -> None:

@@ -31,7 +31,7 @@ def open_loop_lines(run: OpenLoop, through: str) -> Iterator[str]:
         where = f"{'reverse' if node.is_reverse else 'node'} {node.node}"
         longest = int(bins["waiting_max"].max()) if len(bins) else 0
         # Little: the time that packets waited, over that until the last is out, is the mean queue.
-        mean = float(bins["wait_ns"].sum()) / max(row["span_ns"] + row["late_ns"], 1)
+        mean = float(bins["wait_ns"].sum()) / 1e9 / max(row["duration_s"] + row["late_s"], 1e-9)
         drops = f"{node.packets_dropped} of {node.packets_in} dropped"
         yield f"  {where:10}  {drops}, {mean:.1f} packets waiting on average, {longest} at most"
     cut = run.cut
@@ -55,15 +55,15 @@ def _way(row: dict[str, Any], suffix: str) -> str:
         return "no packets"
     causes = [(name, row[f"drops_{name}{suffix}"]) for name in ("overflow", "codel", "random")]
     told = ", ".join(f"{count} {name}" for name, count in causes if count)
-    p50, p95, most = (row[f"delay_{name}_ns{suffix}"] for name in ("p50", "p95", "max"))
-    if p50 is None:
+    p50, p95, most = (row[f"delay_{name}{suffix}_s"] for name in ("p50", "p95", "max"))
+    if math.isnan(p50):
         return f"{packets} packets, all dropped"
     delays = f"{_ms(p50)} (half), {_ms(p95)} (95 %), {_ms(most)} (most)"
     return f"{packets} packets, {row[f'drops{suffix}']} dropped{f' ({told})' if told else ''}; delay {delays}"
 
 
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.3g} ms"
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"
 
 
 def closed_loop_lines(run: ClosedLoop, through: str | None) -> Iterator[str]:

@@ -300,8 +300,8 @@ fn put_way(row: &Bound<'_, PyDict>, way: &Way, suffix: &str) -> PyResult<()> {
     put("drops_overflow", overflow)?;
     put("drops_random", random + scheduled + ack_loss)?;
     put("data_drops", way.data_dropped)?;
-    let span_ns = way.first_ns.map_or(0, |first_ns| way.last_ns - first_ns);
-    put("span_ns", span_ns as u64)?;
+    let duration_ns = way.first_ns.map_or(0, |first_ns| way.last_ns - first_ns);
+    put("duration_ns", duration_ns as u64)?;
     put("late_ns", (way.last_out_ns - way.last_ns).max(0) as u64)?;
     for (name, share) in [
         ("delay_p50_ns", 0.5),

@@ -12,7 +12,7 @@ const BATCHES: usize = 4;
 
 /// A record; what is no TCP keeps its time, so that the clock goes on.
 #[derive(Clone, Copy, Debug)]
-pub enum Packet {
+pub enum Decoded {
     Plain(Plain),
     Other(Segment),
     Foreign,
@@ -21,7 +21,7 @@ pub enum Packet {
 /// Packets as they came, and what is known after them.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub packets: Vec<(i64, Packet)>,
+    pub packets: Vec<(i64, Decoded)>,
     pub counts: DecodeCounts,
     pub position: u64,
     pub truncated: Option<Truncated>,
@@ -84,12 +84,12 @@ fn pass(
     }
 }
 
-fn decoded(decoder: &mut Decoder, record: &Record<'_>) -> (i64, Packet) {
+fn decoded(decoder: &mut Decoder, record: &Record<'_>) -> (i64, Decoded) {
     let packet = match decoder.decode_plain(record.link_type, record.data) {
-        Some(plain) => Packet::Plain(plain),
+        Some(plain) => Decoded::Plain(plain),
         None => match decoder.decode(record.link_type, record.data, record.orig_len) {
-            Ok(segment) => Packet::Other(segment),
-            Err(_) => Packet::Foreign,
+            Ok(segment) => Decoded::Other(segment),
+            Err(_) => Decoded::Foreign,
         },
     };
     (record.time_ns, packet)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::glance::{Glance, News, NewsKind, State};
 use super::source::{Sources, Stop};
-use super::stream::{Packet, Stream, stream};
+use super::stream::{Decoded, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
 use crate::connection::{self, Followed, Shown, Table, Wanted};
 use crate::infer::{Now, Rolling};
@@ -35,12 +35,12 @@ pub struct Live {
     /// What the observer knows of each end as sender, and how many of its rows it has been shown.
     rolling: [(Rolling, Shown); 2],
     /// Where the tap is at neither, the last packets with their numbers in the stream: some windows' worth.
-    recent: VecDeque<(i64, u64, Packet)>,
+    recent: VecDeque<(i64, u64, Decoded)>,
 }
 
 impl Live {
     /// Packets of recent windows, both directions: what is outstanding, the last loss, and what led there.
-    fn keep(&mut self, time_ns: i64, index: u64, packet: Packet) {
+    fn keep(&mut self, time_ns: i64, index: u64, packet: Decoded) {
         let window = |glance: &Glance| glance.window.max(glance.flight()) / glance.mss.max(1);
         let packets = self.glances.iter().map(window).max().unwrap_or(0) as usize;
         let most = LEAST_RECENT.max(RECENT_WINDOWS * packets);
@@ -69,7 +69,7 @@ pub struct Watcher {
     table: Table,
     keeps_rows: bool,
     live: Vec<Option<Box<Live>>>,
-    pending: VecDeque<(i64, Packet)>,
+    pending: VecDeque<(i64, Decoded)>,
     pub events: Vec<News>,
     pub events_lost: u64,
     counts: DecodeCounts,
@@ -120,9 +120,9 @@ impl Watcher {
         let mut table = Table::new(Wanted::All);
         for (time_ns, index, packet) in &live.recent {
             match packet {
-                Packet::Plain(plain) => table.push_plain(*time_ns, *index, plain),
-                Packet::Other(segment) => table.push_record(*time_ns, *index, segment),
-                Packet::Foreign => continue,
+                Decoded::Plain(plain) => table.push_plain(*time_ns, *index, plain),
+                Decoded::Other(segment) => table.push_record(*time_ns, *index, segment),
+                Decoded::Foreign => continue,
             };
         }
         Some(Followed {
@@ -257,27 +257,27 @@ impl Watcher {
     }
 
     #[inline]
-    fn follow(&mut self, time_ns: i64, packet: &Packet) {
+    fn follow(&mut self, time_ns: i64, packet: &Decoded) {
         let index = self.records;
         self.records += 1;
         self.first_ns.get_or_insert(time_ns);
         self.now_ns = self.now_ns.max(time_ns);
         let told = self.events.len();
         match packet {
-            Packet::Plain(plain) => {
+            Decoded::Plain(plain) => {
                 let id = self.table.push_plain(time_ns, index, plain);
                 let packet = connection::Packet::plain(time_ns, index, plain);
                 self.look(id, [plain.src(), plain.dst()], &packet, None);
-                self.keep(id, time_ns, index, Packet::Plain(*plain));
+                self.keep(id, time_ns, index, Decoded::Plain(*plain));
             }
-            Packet::Other(segment) => {
+            Decoded::Other(segment) => {
                 let id = self.table.push_record(time_ns, index, segment);
                 let packet = connection::Packet::new(time_ns, index, segment);
                 let wscale = segment.options.wscale;
                 self.look(id, [segment.src, segment.dst], &packet, wscale);
-                self.keep(id, time_ns, index, Packet::Other(*segment));
+                self.keep(id, time_ns, index, Decoded::Other(*segment));
             }
-            Packet::Foreign => (),
+            Decoded::Foreign => (),
         }
         if self.observes && self.events.len() > told {
             self.describe(told);
@@ -302,7 +302,7 @@ impl Watcher {
     }
 
     #[inline]
-    fn keep(&mut self, id: u32, time_ns: i64, index: u64, packet: Packet) {
+    fn keep(&mut self, id: u32, time_ns: i64, index: u64, packet: Decoded) {
         if !self.observes {
             return;
         }
