@@ -105,6 +105,11 @@ class Threshold:
     read_by: tuple[str, ...] = ()
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """What it was measured as."""
+        return (self.where, self.name, f"{self.value:g}")
+
+    @property
     def is_core(self) -> bool:
         return self.where.endswith(".rs")
 
@@ -293,6 +298,18 @@ against captures worse than these, or a limit of work.
 """
 
 
+def write(found: list[Threshold], measured: dict[tuple[str, str, str], tuple[str, str, str]]) -> None:
+    """The page."""
+    lines, halves = [], []
+    for one in found:
+        cells = measured.get(one.place, ("", "", ""))
+        halves += [cells[:2]] if cells[0] else []
+        lines.append(f"| {' | '.join((*one.place, one.unit, ', '.join(one.read_by), *cells, one.why))} |")
+    idle = sum(all(cell.startswith("0/") for cell in pair) for pair in halves)
+    told = f"{idle} of the {len(halves)} measured move nothing here; {len(found) - len(halves)} are not measured yet."
+    PAGE.write_text(HEAD + "\n".join([*lines, "", told]) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="measure nothing")
@@ -304,26 +321,17 @@ def main() -> int:
     if not arguments.list:
         core = load_varying_core()
         standing = claims()
-    lines = []
-    for one in found:
-        place = (one.where, one.name, f"{one.value:g}")
-        cells = before.get(place, ("", "", ""))
+    write(found, before)
+    for one in found if core is not None else ():
         is_asked = arguments.only is None or arguments.only in f"{one.where} {one.name}"
-        if core is not None and is_asked and not (arguments.missing and cells[0]):
+        if is_asked and not (arguments.missing and one.place in before):
             changes = [effect(one, factor, standing, core) for factor in (0.5, 2.0)]
             first = list(dict.fromkeys(name for change in changes for name in change))[:3]
-            counts = (f"{len(change)}/{len(standing)}" for change in changes)
-            cells = (*counts, "; ".join(first))
-            print(*place, *cells, sep="  ", flush=True)
-        lines.append(f"| {' | '.join((*place, one.unit, ', '.join(one.read_by), *cells, one.why))} |")
-    counts = [line.split("|")[6:8] for line in lines]
-    measured = [pair for pair in counts if all(cell.strip() for cell in pair)]
-    idle = sum(all(cell.strip().startswith("0/") for cell in pair) for pair in measured)
-    lines += [
-        "",
-        f"{idle} of the {len(measured)} measured move nothing here; {len(found) - len(measured)} are not measured yet.",
-    ]
-    PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+            halved, doubled = (f"{len(change)}/{len(standing)}" for change in changes)
+            before[one.place] = (halved, doubled, "; ".join(first))
+            print(*one.place, *before[one.place], sep="  ", flush=True)
+            # A run takes long: what it has measured stays when it is stopped.
+            write(found, before)
     print(f"{len(found)} thresholds; without a reason {sum(not one.why for one in found)}, without a unit "
           f"{sum(not one.unit for one in found)}")  # fmt: skip
     return 0
