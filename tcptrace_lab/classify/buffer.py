@@ -10,7 +10,14 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
+from tcptrace_lab.reconstruct.given import (
+    BLUR_SEGMENTS,
+    DELAYED_ACK_SEGMENTS,
+    FULL_SHARE,
+    MAJORITY,
+    MINORITY,
+    WITHIN_SEGMENTS,
+)
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 from tcptrace_lab.reconstruct.windows import RWND
@@ -19,22 +26,15 @@ from tcptrace_lab.reconstruct.windows import RWND
 SAME_PACKETS = 1.5
 # Queue lengths met at losses that lie this close together are one buffer's: packets, or share of it. Half of a queue of
 # few packets: any two lengths of such a queue lie within three packets.
-SPREAD_PACKETS = 3.0
 SPREAD_SHARE = 0.2
-MOST_SPREAD_SHARE = 0.5
 # A buffer overflows at one length: so many of the losses met it, but for those of a lossy link beside it.
 TOGETHER_SHARE = 0.7
-# A loss that met a longer queue speaks for another buffer; one in ten may have met a stall of the path besides.
-LONGER_SHARE = 0.1
-# One of few as well, where all the others agree within a packet: no lossy link's losses do.
-AGREED_PACKETS = 1.0
 # Longest: met by the top 2 % of the segments. A stall delays a round trip's segments, more than that of a short run:
 # where several losses agree, the top tenth may be longer than they say.
 LONGEST_PERCENTILE = 98
 LONGEST_BUT_STALLS_PERCENTILE = 90
 AGREEING_LOSSES = 4
-# With less of the pipe in the network than this no queue stands; fewer such samples show no jitter.
-IDLE_PIPE = 0.9
+# Fewer samples of an empty queue show no jitter: the longest of them is their 98th percentile.
 FEWEST_CALM = 50
 
 
@@ -84,7 +84,7 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     """
     timeline = seen.timeline
     rows, samples = timeline.rtt
-    calm = outstanding(seen) < IDLE_PIPE * float(samples.min()) / 1e9 * pps
+    calm = outstanding(seen) < FULL_SHARE * float(samples.min()) / 1e9 * pps
     for part in seen.stretches:
         if part.peak is not None:
             calm[np.searchsorted(rows, part.first) : np.searchsorted(rows, part.peak, side="right")] = False
@@ -184,9 +184,10 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
     is_stall = (
         np.count_nonzero(longer) == 1
         and len(others) >= AGREEING_LOSSES
-        and bool(np.all(np.abs(others - middle) <= AGREED_PACKETS))
+        and bool(np.all(np.abs(others - middle) <= WITHIN_SEGMENTS))
     )
-    if np.mean(longer) > LONGER_SHARE and not is_stall:
+    # It speaks for another buffer; a few may have met a stall of the path besides.
+    if np.mean(longer) > MINORITY and not is_stall:
         return False
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
     return (
@@ -197,4 +198,4 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
 
 
 def _spread(middle: float) -> float:
-    return min(max(SPREAD_PACKETS, SPREAD_SHARE * middle), MOST_SPREAD_SHARE * middle)
+    return min(max(BLUR_SEGMENTS, SPREAD_SHARE * middle), MAJORITY * middle)

@@ -13,24 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Timeline
 
-# Section 4.3.5: BBRMinPipeCwnd, ProbeRTTDuration, MinRTTFilterLen.
-MIN_PIPE_SEGMENTS = 4
-PROBE_NS = 200_000_000
-FILTER_NS = 10_000_000_000
-# A segment more while an ACK is on its way to the tap; a delayed ACK and a round trip more until it ends.
-SLACK_SEGMENTS = 1
+# A delayed ACK, and a round trip, more until a probe ends.
 SLACK_NS = 45_000_000
-# The ACK of the last of the four releases the next: a network empty for this part of a round trip is an application's.
-PAUSE_SHARE = 0.25
 # A flight of less than this much more is no flight to come down from.
 LEAST_SHARE = 2.0
 # The pace is taken in halves of the least round trip; what is usual is the median of two cycles around: so many on
 # either side.
 PER_ROUND = 2
-USUAL_HALVES = 16
+USUAL_HALVES = _core.BBR_CYCLE_ROUNDS * PER_ROUND
 # A quarter more of fewer segments than this in a half is lost in their size.
 FEWEST_SEGMENTS = 6
 # What a probe adds, and what the drain behind it takes back: a quarter of a round trip's worth, seen through halves.
@@ -39,8 +33,6 @@ GAIN = (0.15, 0.4)
 EVEN = (0.08, 0.12)
 # Six even round trips, one up, one down: eight, and up to two more until what was sent has been drained.
 CYCLE_HALVES = (15, 20)
-# Two probes eight round trips apart may be chance; three, or more, are a cycle.
-FEWEST_CYCLED = 3
 # A sender that has not shown it by then will not.
 MOST_HALVES = 100_000
 # Segments, and halves, looked at in one go: what is held of each meanwhile stays small.
@@ -87,7 +79,7 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     flight = (top - timeline.snd_una) / timeline.smss
     usual = float(np.median(flight))
     # Where the flight was not captured but inferred, only as far as it is certain.
-    low = flight <= MIN_PIPE_SEGMENTS + SLACK_SEGMENTS
+    low = flight <= _core.BBR_MIN_CWND_SEGMENTS + WITHIN_SEGMENTS
     if len(timeline.slack):
         low &= timeline.slack < timeline.smss
     edges = np.flatnonzero(np.diff(np.concatenate(([False], low, [False])).astype(np.int8)))
@@ -103,11 +95,11 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
         lasted = end_ns - begin_ns
         sends = np.searchsorted(timeline.send_ns, [begin_ns, end_ns])
         is_probe = (
-            PROBE_NS - SLACK_NS <= lasted <= PROBE_NS + 2 * seen.typical_rtt_ns + SLACK_NS
-            and usual > LEAST_SHARE * MIN_PIPE_SEGMENTS
-            and begin_ns - least_ns >= FILTER_NS - SLACK_NS
+            _core.BBR_PROBE_RTT_NS - SLACK_NS <= lasted <= _core.BBR_PROBE_RTT_NS + 2 * seen.typical_rtt_ns + SLACK_NS
+            and usual > LEAST_SHARE * _core.BBR_MIN_CWND_SEGMENTS
+            and begin_ns - least_ns >= _core.BBR_MIN_RTT_WINDOW_NS - SLACK_NS
             # It goes on sending four at a time, and at its rate afterwards: no pause, no timeout, not the end.
-            and sends[1] - sends[0] >= MIN_PIPE_SEGMENTS
+            and sends[1] - sends[0] >= _core.BBR_MIN_CWND_SEGMENTS
             and not ((pauses > begin_ns) & (pauses <= end_ns)).any()
             and end_ns < last_send
             and not any(episode.time_ns <= end_ns and episode.end_ns >= begin_ns for episode in seen.episodes)
@@ -143,9 +135,9 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     for place in at:
         is_next = bool(chain) and CYCLE_HALVES[0] <= place - chain[-1] <= CYCLE_HALVES[1]
         chain = [*chain, place] if is_next else [place]
-        if len(chain) == FEWEST_CYCLED:
+        if len(chain) == FEWEST_ALIKE:
             found += chain
-        elif len(chain) > FEWEST_CYCLED:
+        elif len(chain) > FEWEST_ALIKE:
             found.append(place)
     return tuple(begin_ns + place * half_ns for place in found)
 

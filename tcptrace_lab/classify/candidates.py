@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tcptrace_lab import _core
-from tcptrace_lab.controls import WINDOWS, Window
+from tcptrace_lab.controls import PARAMETERS, WINDOWS, Window
 
 # Compound's queue threshold in packets: the papers'. Stacks and experiments have used others (classify.gamma).
-GAMMA = 30.0
+GAMMA = float(PARAMETERS["gamma"].default)
 # Readings of a document that stacks differ in.
 FLAGS = ("htcp_from_recovery",)
 # Controls whose law hangs on a kernel's clock of 4 ms, and the milliseconds of a tick at which a capture may begin.

@@ -13,13 +13,13 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.epoch import Epoch, epochs
-from tcptrace_lab.classify.heard import FEWEST_ACKS, Heard
+from tcptrace_lab.classify.heard import Heard
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.timeline import Ints
 
 Part = Literal["slow_start", "growth", "reduction"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
 SLOW_START_PIECES = 4
-FEWEST_ACKS_EACH = 3
 # Growth is followed over many ACKs, a cut is read at one: what is open at half of them, or at one in ten, is open.
 MANY_PERCENTILE, ONE_PERCENTILE = 50, 90
 
@@ -76,7 +76,7 @@ class Compared:
             if epoch.is_slow_start:
                 continue
             chosen = epoch.released
-            if len(chosen) < FEWEST_ACKS:
+            if len(chosen) < FEWEST_SAMPLES:
                 continue
             flight = epoch.flight[chosen] / self.smss
             around = np.stack((flight[:-2], flight[1:-1], flight[2:]))
@@ -165,7 +165,7 @@ def _pieces(epoch: Epoch) -> list[Ints]:
         # After a restart the receiver still holds data from before: an ACK may cover any amount.
         return []
     acks = epoch.acks[epoch.released]
-    if len(acks) < FEWEST_ACKS:
+    if len(acks) < FEWEST_SAMPLES:
         return []
-    parts = min(SLOW_START_PIECES, len(acks) // FEWEST_ACKS_EACH) if epoch.is_slow_start else 1
+    parts = min(SLOW_START_PIECES, len(acks) // FEWEST_ALIKE) if epoch.is_slow_start else 1
     return list(np.array_split(acks, parts))

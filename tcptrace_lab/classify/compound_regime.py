@@ -23,7 +23,7 @@ from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.estimate import Estimate
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # What is read of a Compound's mind.
@@ -39,15 +39,8 @@ DRAINED_STEPS = 1
 # A loss is noticed a round trip after the overflow: a delay window that closes then has prevented nothing. Round trips
 # of the cycle that must follow; where in its round trip the overflow fell is not seen.
 NOTICED_ROUNDS = 0.5
-# One oscillation must be the most frequent of at least so many, to be named.
-FEWEST_OSCILLATIONS = 3
-# The queue that a step met is known to within a packet: one is in service, and an ACK may stand for two; and when a
-# phase begins, to within a round trip.
-QUEUE_SLACK = 1.0
 # For so much of the time, if not most of it, the cycles have the phases of a case: it is possible.
 OFTEN_SHARE = 0.25
-# A delay window that closes over less than this share of gamma was cut by a loss, not by delay.
-CLOSES_SHARE = 0.5
 # Counts of oscillations scatter by their square roots: what lies within two of them is tied.
 TIED = 2.0
 KEYS = ("case", "phases_per_cycle", "oscillation", "theta_max", "theta_min")
@@ -127,8 +120,8 @@ class Reading:
 AS_SEEN = Reading()
 # A packet or a round trip more or less.
 OTHER_READINGS = (
-    Reading(empty=DELAYED_ACK_SEGMENTS - QUEUE_SLACK),
-    Reading(empty=DELAYED_ACK_SEGMENTS + QUEUE_SLACK),
+    Reading(empty=DELAYED_ACK_SEGMENTS - WITHIN_SEGMENTS),
+    Reading(empty=DELAYED_ACK_SEGMENTS + WITHIN_SEGMENTS),
     Reading(drained=DRAINED_STEPS - 1),
     Reading(drained=DRAINED_STEPS + 1),
     Reading(noticed=0.0),
@@ -150,7 +143,7 @@ def compound_regime(best: Replay, gamma: Estimate, *, pipe: float | None = None)
     window = _window(tape, cwnd)
     steps = [step for step in _steps(memory, window, pipe) if is_avoidance[step.row]]
     cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
-    floor = CLOSES_SHARE * best.candidate.parameters["gamma"]
+    floor = MAJORITY * best.candidate.parameters["gamma"]
     readings = [
         [phases_of(own, steps, memory["dwnd"], rounds, floor=floor, reading=each) for own, _ in cycles]
         for each in (AS_SEEN, *OTHER_READINGS)
@@ -318,7 +311,7 @@ def _oscillation(steps: Sequence[Step], floor: float) -> tuple[str | None, tuple
             tops.setdefault(name, []).append(down[0].window)
             # What is outstanding takes a round trip to fall to the window left.
             lows.setdefault(name, []).append(down[0].window + sum(step.size for step in down))
-    if not found or found.most_common(1)[0][1] < FEWEST_OSCILLATIONS:
+    if not found or found.most_common(1)[0][1] < FEWEST_ALIKE:
         return None, (), None, None
     (name, most), *rest = found.most_common()
     tied = tuple(other for other, count in rest if most - count <= TIED * math.sqrt(most + count))

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab.classify.asked import MOST_NAMES
 from tcptrace_lab.classify.identify import UNKNOWN as UNKNOWN_CONTROL
 from tcptrace_lab.classify.identify import open_names
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS
 from tcptrace_lab.classify.path import PathEstimate
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.windows import CWND
@@ -38,8 +39,6 @@ SPELT = {
     "lp": "TCP-LP",
     "unknown": "a control that is none of the known ones",
 }
-# More names than this are no sentence.
-NAMED = 3
 # Whose throughput a sender's is said to be a share of, the first that has one.
 LAWS = {
     "cubic_response": "CUBIC's law",
@@ -50,13 +49,9 @@ LAWS = {
 LAW_KNOWN = 0.1
 # A part of the time that is told beside another.
 PARTLY = 0.2
-# With this much of what the pipe holds in the network the bottleneck is busy, but for a sawtooth's low ends.
-FULL_SHARE = 0.9
 # A closed window that lasted so many round trips, and this long, is told.
 STOPPED_ROUNDS = 3.0
 STOPPED_S = 0.2
-# Two losses are at one distance, whatever it is.
-FEWEST_LOSSES = 3
 # Losses further apart than so many times the median come in bunches: a distance would say little of them.
 SCATTERED = 5.0
 FEW_TIMES = {1: "once", 2: "twice"}
@@ -149,7 +144,7 @@ def _who(verdict: Mapping[str, Any], course: Course) -> str:
     if name is not None:
         return SPELT.get(str(name), str(name))
     left = [each for each in open_names(tcp["candidates"]) if each != UNKNOWN_CONTROL]
-    if 1 < len(left) <= NAMED:
+    if 1 < len(left) <= MOST_NAMES:
         return " or ".join(SPELT.get(each, each) for each in left)
     if course.new_bytes < FEW_SEGMENTS * course.smss:
         return f"{_bytes(course.new_bytes)} sent, too few to show a congestion control"
@@ -226,7 +221,7 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
     if causes.get("codel", 0) > MAJORITY * total:
         verb = "loses packets to CoDel"
-    if len(loss_times_s) < FEWEST_LOSSES:
+    if len(loss_times_s) < FEWEST_ALIKE:
         times = FEW_TIMES.get(len(loss_times_s))
         return f"{verb} {times}" if times else None
     apart = np.diff(np.asarray(loss_times_s))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab.classify.marks import ACK
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
@@ -28,7 +28,6 @@ MOST_PIECES = 6
 # Within an epoch, so many ACKs in a row (or a tenth of those before) may find the sender not held back by its window;
 # after more than that its window is not what was replayed.
 UNLIMITED_ACKS = 8
-UNLIMITED_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,7 @@ class Epoch:
             flight + DELAYED_ACK_SEGMENTS * self.heard.timeline.smss < np.maximum.accumulate(flight)
         )
         idle = np.cumsum(~is_limited | dry)
-        over = np.flatnonzero(idle > UNLIMITED_ACKS + UNLIMITED_SHARE * np.arange(len(idle)))
+        over = np.flatnonzero(idle > UNLIMITED_ACKS + MINORITY * np.arange(len(idle)))
         found = np.flatnonzero(is_limited)
         return found[found < over[0]] if len(over) else found
 

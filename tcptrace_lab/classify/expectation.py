@@ -17,7 +17,7 @@ from tcptrace_lab.classify.recovery import SenderTcp
 from tcptrace_lab.classify.slow_starts import REGIMES, UNDECIDED, SlowStarts
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.models import ALL, Model, Prediction, TogetherModel
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.scenario import Control, Path
 
@@ -38,8 +38,6 @@ ACCURACY: Mapping[str, tuple[float, float]] = {
 }
 # Above this p Mathis, which has no timeouts, is more than 24 % too high.
 MATHIS_LOSS = 0.02
-# Held back otherwise for longer than this, a sender's throughput is not its control's.
-HELD_BACK = 0.1
 DECISIVE = ("throughput", "throughput_cycle")
 NOT_APPLICABLE = "not_applicable"
 
@@ -202,7 +200,8 @@ def _by_number(row: Mapping[str, Any], means: Steady | None, held: float) -> tup
     words = f"{row['model']}: " + "; ".join(sentence for _, sentence in off)
     if not off:
         return "agrees", f"{row['model']}: what was seen lies within its bounds and its accuracy"
-    if held > HELD_BACK:
+    if held > MINORITY:
+        # A sender's throughput is not its control's then.
         return UNDECIDED, f"{words}: but the receiver or the application held the sender {held:.0%} of the time"
     if row["model"] == "mathis" and row["inputs"]["loss"] > MATHIS_LOSS:
         return UNDECIDED, f"{words}: but p is too large for a law without timeouts"

@@ -14,6 +14,7 @@ from tcptrace_lab.classify.candidates import Candidate, with_gamma
 from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, noise_of, replays
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Floats
 
 # From fewer packets than a burst queues to more than most buffers hold. A step between two is less than what the best
@@ -23,8 +24,6 @@ HALVINGS = 4
 # A value is refuted by odds against it, or by one piece in which it is off by so much more than the best (in units of
 # what is open): what a single round trip read otherwise does is less.
 PARTED = 2.0
-# A sender's round trips are not quite the tap's: the queue is known to within a packet.
-QUEUE_SLACK = 1.0
 # Its bounds are looked for by these factors to either side, and then between the last that is not refuted and the
 # first that is: of a factor of two to within a twentieth.
 BOUNDS = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 8.0)
@@ -61,8 +60,8 @@ def gamma_of(best: Replay) -> Estimate:
     """The value of a sender identified as Compound, and the nearest on either side that the capture refutes."""
     gamma = best.candidate.parameters["gamma"]
     low, high = (_bound(best, [round(gamma * each**sign, 2) for each in BOUNDS]) for sign in (-1, 1))
-    low = None if low is None else max(low - QUEUE_SLACK, 0.0)
-    high = None if high is None else high + QUEUE_SLACK
+    low = None if low is None else max(low - WITHIN_SEGMENTS, 0.0)
+    high = None if high is None else high + WITHIN_SEGMENTS
     if low is None or high is None:
         return unknown("the queue never came so near to it that its delay window told", low=low, high=high)
     return Estimate(

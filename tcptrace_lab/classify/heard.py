@@ -38,8 +38,6 @@ from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
 
 # The first ACKs behind a recovery by which its window is told: an ACK or two may release a burst, or nothing.
 SETTLES_ACKS = 6
-# Fewer ACKs than this are no growth.
-FEWEST_ACKS = 8
 
 
 class Heard:

@@ -19,6 +19,7 @@ from tcptrace_lab.classify.candidates import Candidate
 from tcptrace_lab.classify.compared import Part
 from tcptrace_lab.classify.evidence import Misfit, Misfits
 from tcptrace_lab.classify.tape import Tape
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Student's t with two degrees of freedom: (1 + z^2)^-1.5. Large errors count by their logarithm.
@@ -26,7 +27,6 @@ TAIL = 1.5
 # One loss cycle, one reduction: at most e^4 = 55 to 1 for or against anybody, until it is known how many the best has
 # that are disturbed. Of a disturbed piece one in ten looks like another candidate's own.
 MOST_PER_PIECE = 4.0
-COINCIDENCE = 0.1
 # The noise is what three quarters of the best candidate's errors stay below. Least in segments: one ACK of a hundred at
 # which a fifth of a segment is missing.
 NOISE_SHARE = 0.75
@@ -47,9 +47,6 @@ UNFIT_SHARE = 0.75
 UNFIT_PIECES = 32
 # Odds of 100 to 1 against one that is behind the best: refuted.
 REFUTED = math.log(100.0)
-# Half of the slow start's quarters are its own: another may have had the same first ACKs.
-STARTS_SHARE = 0.5
-FEWEST_STARTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +101,8 @@ class Replay:
     def starts_as_seen(self) -> bool:
         """Whether the slow start is its own."""
         own = self.sizes_of("slow_start") <= 1.0
-        return len(own) < FEWEST_STARTS or bool(own.sum() >= STARTS_SHARE * len(own))
+        # Of the slow start's quarters: another may have had the same first ACKs.
+        return len(own) < FEWEST_ALIKE or bool(own.sum() >= MAJORITY * len(own))
 
     @property
     def against(self) -> str | None:
@@ -253,4 +251,4 @@ def log_likelihood(
 
 def most_per_piece(disturbed: int, pieces: int) -> float:
     """What a single piece may say against a candidate: the odds that it is no disturbed one (Laplace's rule)."""
-    return math.log((pieces + 1) / ((disturbed + 1) * COINCIDENCE))
+    return math.log((pieces + 1) / ((disturbed + 1) * MINORITY))

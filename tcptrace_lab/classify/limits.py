@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either
 
 UNKNOWN = "unknown"
-# Prompt is within an eighth of the time to the next ACK (core/src/infer/limits.rs); a clock must tell half of that.
-PROMPT_PARTS = 4
+# A clock as fine as this blurs nothing.
 FINE_NS = 1_000
-PAUSE_FACTOR = 8
 # A short segment is the end of what there was to send where the next leaves this much later (as part of a round trip),
 # and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
 LATER_SHARE = 0.05
@@ -29,8 +28,6 @@ UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
 # that has grown by a quarter of that is kept. One that fills the pipe may be kept there by its control (Vegas); what
 # stands below is a send buffer's: Linux wakes its writer when a third of it is free, so it falls by no half.
 KEPT_GROWTH_SEGMENTS = 0.125
-FULL_RATE_SHARE = 0.9
-KEPT_SHARE = 0.5
 # Nearer to the offered window it may be that.
 WITHIN_RWND = 0.7
 
@@ -98,7 +95,7 @@ def limits_told(
         shares["cwnd"] = 0.0
         if not (_stays_below(seen) or _catches_up(seen)):
             # Nor is a pause told from an answer at once, unless it is many ticks long.
-            paused = min(round(_paused(seen, PAUSE_FACTOR * tap.clock.resolution_ns), 4), shares["application"])
+            paused = min(round(_paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns), 4), shares["application"])
             shares[UNKNOWN] = round(shares[UNKNOWN] + shares["application"] - paused, 4)
             shares["application"] = paused
     return shares
@@ -238,8 +235,8 @@ def is_kept(seen: Reconstruction, pps: float | None) -> bool:
     quarters = [float(np.median(part)) for part in np.array_split(flight, 4)]
     low, high = np.percentile(flight[half:], (10, 90))
     return bool(
-        carried < FULL_RATE_SHARE * pps
-        and low >= KEPT_SHARE * high
+        carried < FULL_SHARE * pps
+        and low >= MAJORITY * high
         and quarters[3] - quarters[1] <= KEPT_GROWTH_SEGMENTS * rounds * timeline.smss
     )
 
@@ -249,4 +246,4 @@ def _blurs(seen: Reconstruction, tap: Tap) -> bool:
     times = seen.timeline.ack_ns
     if len(times) < 2 or tap.clock.resolution_ns <= FINE_NS:
         return False
-    return tap.clock.resolution_ns > float(times[-1] - times[0]) / len(times) / PROMPT_PARTS
+    return bool(tap.clock.resolution_ns > float(times[-1] - times[0]) / len(times) / (_core.PROMPT_PARTS / 2))

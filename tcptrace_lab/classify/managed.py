@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
+from tcptrace_lab.scenario import Node
 
-# RFC 8289 sections 4.2 and 4.3, and what CoDel and FQ-CoDel ship with.
-TARGET_NS = 5_000_000
-INTERVAL_NS = 100_000_000
+# RFC 8289 sections 4.2 and 4.3, and what CoDel and FQ-CoDel ship with: a scenario's defaults.
+TARGET_NS = round(Node.target_s * 1e9)
+INTERVAL_NS = round(Node.interval_s * 1e9)
 # Waits are known where a segment was answered, of delayed ACKs every second one: so many packets' service after the
 # interval the first loss comes at the latest.
 NOTICED_PACKETS = 5.0
@@ -27,15 +28,12 @@ NOTICED_NS = 3_000_000
 # A stall or a host's delay moves a wait across the target: so much earlier than an interval a loss may seem to come; by
 # some packets' service where that is longer, for a wait is known to a packet at its beginning and at its end.
 EARLY_NS = 5_000_000
-EARLY_PACKETS = 2.0
 # The first loss met a queue so much longer than the usual one did: a drop-tail buffer of the usual length carries none.
 LONGER = 1.5
 # A queue that stands above the target for ever loses nothing by CoDel's law: it drains within some intervals.
 MOST_INTERVALS = 10.0
 # A segment sent within this part of the least round trip before a lost one met the same queue.
 NEAR_SHARE = 0.25
-# Fewer agree by chance.
-LEAST_LOSSES = 3
 # A wait of so many packets' service: one that is being sent, and half of the next for the blur of an ACK.
 SHORT_PACKETS = 1.5
 # Where a packet's service is longer than the target only a queue of one packet is short, and the second that a delayed
@@ -67,11 +65,11 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
     waits, least, most, is_first = _at_losses(seen, pps)
     known = ~np.isnan(waits)
     service_ns = 1e9 / pps
-    own = known & (most >= INTERVAL_NS - max(EARLY_NS, EARLY_PACKETS * service_ns))
+    own = known & (most >= INTERVAL_NS - max(EARLY_NS, DELAYED_ACK_SEGMENTS * service_ns))
     prompt = own & (least <= INTERVAL_NS + NOTICED_NS + NOTICED_PACKETS * service_ns)
     if not known.any() or np.mean(own[known]) < OWN_SHARE:
         return Managed(is_codel=nothing, may_be=nothing)
-    is_enough = np.count_nonzero(known) >= LEAST_LOSSES
+    is_enough = np.count_nonzero(known) >= FEWEST_ALIKE
     is_codel = is_enough and (
         _carries_slow_start(waits, most, prompt, pps) or _at_any_length(waits, prompt, known & is_first, pps)
     )
@@ -116,7 +114,7 @@ def _at_any_length(waits: Floats, prompt: Bools, first: Bools, pps: float) -> bo
     """Most of the first losses came when the interval was over, in queues of different lengths: what follows one in the
     same standing queue comes sooner or later."""
     met = waits[prompt & first]
-    if len(met) < LEAST_LOSSES or len(met) < MAJORITY * np.count_nonzero(first):
+    if len(met) < FEWEST_ALIKE or len(met) < MAJORITY * np.count_nonzero(first):
         return False
     return _is_longer(float(met.max()), float(met.min()), pps)
 

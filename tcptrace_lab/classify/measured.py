@@ -10,9 +10,6 @@ from tcptrace_lab.classify.compound_regime import CompoundRegime
 from tcptrace_lab.reconstruct.cycles import acked_between
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
-# Fewer cycles than this have no mean and no scatter.
-FEWEST_CYCLES = 2
-
 
 @dataclass(frozen=True, kw_only=True)
 class Steady:
@@ -39,7 +36,8 @@ def steady(seen: Reconstruction) -> Steady | None:
     begins = bool(seen.stretches) and seen.stretches[0].begin == "connection"
     # The connection's first cycle has no threshold; the last ends with the capture, not with a loss.
     whole = captured[1:-1] if begins else captured[:-1]
-    if len(whole) < FEWEST_CYCLES:
+    if len(whole) < 2:
+        # One has no scatter.
         return None
     start, end = whole[0].start_ns, whole[-1].end_ns
     edges = np.asarray([whole[0].start_ns, *(cycle.end_ns for cycle in whole)])

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 
-# The tap's round trip against the handshake's whole one: below this part of it the sender is not near.
-NEAR_SHARE = 0.5
 # An own window shows itself when, most of the time, something is outstanding and ACKs release segments.
 APPLICATION_SHARE = 0.3
-# Pauses for this part of the time make an application of what holds the sender back, not a pacer.
-PAUSES_SHARE = 0.1
 # Fewer segments than this cannot show growth over two round trips.
 FEW_SEGMENTS = 12
 # ACKs looked at in one go: what is held of each meanwhile stays small.
@@ -27,8 +23,6 @@ FEW_SUPER_SEGMENTS = 4
 FEW_TICKS = 2
 # A slow start doubles in a round trip: a clock with fewer ticks than this in one does not show by how much.
 TICKS_PER_ROUND = 8
-# Of the round trips one in a hundred may be read otherwise: an answer captured with what it answers.
-LEAST_PERCENTILE = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +44,8 @@ class Obstacles:
 def least_rtt_ns(seen: Reconstruction) -> int:
     """What nearly all round trips take at least; 0: none was measured."""
     _, samples = seen.timeline.rtt
-    return int(np.percentile(samples, LEAST_PERCENTILE)) if len(samples) else 0
+    # An odd one is read otherwise: an answer captured with what it answers.
+    return int(np.percentile(samples, 100 * ODD_SHARE)) if len(samples) else 0
 
 
 def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
@@ -99,7 +94,7 @@ def _vantage(least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> 
     to_sender_ns = None if who.where is None else who.where.to_sender_ns
     is_near = to_sender_ns is not None and to_sender_ns < _core.HOST_NS
     far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > _core.HOST_NS / 1e9 and not is_near
-    if handshake_rtt_s and far and least_rtt_s < NEAR_SHARE * handshake_rtt_s and who.place != "sender":
+    if handshake_rtt_s and far and least_rtt_s < MAJORITY * handshake_rtt_s and who.place != "sender":
         return [
             f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "
             "the sender is not near the tap"
@@ -201,7 +196,7 @@ def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
     if share < APPLICATION_SHARE:
         return []
     empty = empty_share(seen)
-    if empty >= PAUSES_SHARE:
+    if empty >= MINORITY:
         return [
             f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"
         ]

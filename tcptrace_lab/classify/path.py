@@ -26,7 +26,7 @@ from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
@@ -37,8 +37,6 @@ ENOUGH_SAMPLES = 32
 IDLE_LOAD = 0.95
 # Round trips that are the least, to what a host's own delay adds to them.
 LEAST_FACTOR = 1.02
-# One early answer may be a host's: so many of the least round trips must have been met at an idle load.
-IDLE_SAMPLES = 3
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
 STEPPED_PERCENTILE = 5
 
@@ -241,7 +239,7 @@ def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Esti
     packets = outstanding(seen)[least]
     packets += sum(_under_way(other, sent_ns) for other in others if not other.timeline.has_start)
     load = np.maximum(packets, 1) / (np.maximum(samples[least], 1) / 1e9)
-    return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(IDLE_SAMPLES, len(load)))
+    return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(FEWEST_ALIKE, len(load)))
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

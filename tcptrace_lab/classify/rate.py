@@ -16,7 +16,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.self_clocking import delivered
@@ -24,7 +24,7 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
-RUN_SEGMENTS = 6
+RUN_SEGMENTS = FEWEST_ALIKE * DELAYED_ACK_SEGMENTS
 # Longer ones where the clock is coarse: a run must last so many times what two stamps can tell apart, for 2.5 %.
 SPAN_RESOLUTIONS = 40
 # ... and never more than this part of the run: a rate needs several runs.
@@ -35,8 +35,6 @@ TOGETHER_SEGMENTS = 32
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
 # 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
 BATCH_NS = 5_000
-# Batches in a run: two tell of the interrupt, not of the path.
-BATCHES = 3
 # A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
 MODE_SHARE = 0.04
 # ... and so many: neighbouring runs share most of their segments, one odd ACK is in three of them.
@@ -44,7 +42,6 @@ MODE_RUNS = 4
 BIN = 0.02
 # What belongs to a mode lies so many bins around its middle: half of one for the middle's place, two for the runs' own.
 MODE_BINS = 2.5
-ENOUGH_RUNS = 8
 # One ACK in a hundred stamped early (out of order, held back on its way) makes three runs too fast, by up to the third
 # that one ACK of a run is. Beside a mode so many times as frequent they are its strays.
 STRAY_FACTOR = 10
@@ -52,14 +49,11 @@ STRAY_SHARE = 0.3
 # Pressed: acknowledged at least this much slower than sent (an ACK clock alone keeps the pace).
 SLOWED = 1.25
 # ... or met a queue, and was not pushed together on the way back (ACK compression).
-COMPRESSED = 0.8
+COMPRESSED = 1 / SLOWED
 # A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
 BUSY_PACKETS = 4.0
 # Then most of the runs have its rate: with a smaller share of them others took turns there.
 STEADY_SHARE = 0.6
-# A run that takes longer than this part of the least round trip may hold a whole flight and the pause behind it: it has
-# the bottleneck's pace only where the queue stood all along.
-WITHIN_SHARE = 0.5
 # The ACKs of a run that one queue sets the pace of come evenly, also where others' packets stand between the runs: one
 # that takes half as long again for its packets was held up on the way (a radio's turns, jitter, data in front of it).
 UNEVEN = 1.5
@@ -188,8 +182,8 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
 
     `own`: packets outstanding at the most.
     """
-    if len(runs.rates) < ENOUGH_RUNS:
-        return unknown(f"fewer than {ENOUGH_RUNS} {words} acknowledged without a loss")
+    if len(runs.rates) < FEWEST_SAMPLES:
+        return unknown(f"fewer than {FEWEST_SAMPLES} {words} acknowledged without a loss")
     blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
     peak = _highest_mode(runs.rates, blur)
     if peak is None:
@@ -197,8 +191,8 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
     # A queue of more shows that the path, not the sender, sets the pace.
     queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9) & ~runs.compressed
     stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, clock.doubt_ns)
-    pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < WITHIN_SHARE * runs.base_ns))
-    if np.count_nonzero(pressed) < ENOUGH_RUNS:
+    pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < MAJORITY * runs.base_ns))
+    if np.count_nonzero(pressed) < FEWEST_SAMPLES:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
     uneven = runs.uneven[pressed]
@@ -211,7 +205,7 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
     share = clock.resolution_ns / float(np.median(spans[near]))
     low, high = low / (1 + share), high * (1 + share)
     busy = delay > BUSY_PACKETS / value * 1e9
-    steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= ENOUGH_RUNS else None
+    steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= FEWEST_SAMPLES else None
     method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
     if steady is not None and steady < STEADY_SHARE:
         implied = float(np.percentile(delay, 95)) / 1e9 * value
@@ -276,7 +270,7 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     slowest = _slowest(times[ends], acked[ends], opens, closes)
     begin, end = ends[opens], ends[closes]
     spans = (times[end] - times[begin]).astype(np.float64)
-    calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= BATCHES)
+    calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= FEWEST_ALIKE)
     for flow in (seen, *others):
         calm &= ~touches(times[begin], times[end], flow.episodes)
     begin, end, spans = begin[calm], end[calm], spans[calm]

@@ -24,9 +24,10 @@ from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender
+from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
@@ -35,10 +36,6 @@ LARGEST = 1 << 30
 # A window that is not used grows in no stack beyond twice what was (Linux, in slow start; not at all later), or the
 # receiver's (FreeBSD). Programs that simulate one let it.
 UNUSED_FACTOR = 2
-# Bounds that are no farther apart are those of a window at work (core/src/infer/windows.rs), which is seen.
-SEEN_SEGMENTS = 3.0
-# Thresholds that controls agree on: to within a segment, as the window itself is seen.
-AGREED_SEGMENTS = 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +62,7 @@ def replayed(who: Sender) -> Replayed:
 def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> Identified:
     """The controls left standing, with what the tap tells of the beginning."""
     refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
-    is_open = view is not None and view.unsure > BLURRED_SHARE
+    is_open = view is not None and view.unsure > MOST_OPEN
     if refused:
         return replace(HIDDEN, reasons=(refused,))
     return identify(
@@ -113,7 +110,7 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     """Outside recoveries, where the bounds are not those of a window at work."""
     high = table["cwnd_high"]
-    is_apart = (high == UNKNOWN) | (high - table["cwnd_low"] > SEEN_SEGMENTS * seen.timeline.smss)
+    is_apart = (high == UNKNOWN) | (high - table["cwnd_low"] > BLUR_SEGMENTS * seen.timeline.smss)
     found: Bools = is_apart & (table["limited_by"] != RECOVERY)
     return found
 
@@ -144,7 +141,7 @@ def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints
     thresholds = np.stack([ssthresh[rows] for both in found for _, ssthresh in both])
     least, most = thresholds.min(axis=0), thresholds.max(axis=0)
     agreed = np.isfinite(most) & (
-        np.where(np.isfinite(most), most, 0.0) - least <= AGREED_SEGMENTS * seen.timeline.smss
+        np.where(np.isfinite(most), most, 0.0) - least <= WITHIN_SEGMENTS * seen.timeline.smss
     )
     return Had(
         value=kept[0],

@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
-
-# Less than this share of the least round trip of a segment sent once is none.
-SHORTEST_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,7 @@ def round_trips(timeline: Timeline, known: Covered, handshake_rtt_ns: int | None
     found = known.rtt_ns.copy()
     # In order of time: the last copy stands, unless no round trip is that short: then an earlier one was answered. One
     # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
-    least = SHORTEST_SHARE * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
+    least = MAJORITY * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
     clock = timeline.stamp_clock if by_stamps else None
     for send, ack in zip(known.again.tolist(), known.ack.tolist(), strict=True):
         rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])

@@ -11,12 +11,11 @@ import numpy as np
 
 from tcptrace_lab.classify.epoch import Epoch
 from tcptrace_lab.classify.tape import Tape
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 
 # Fewer round trips, or less growth, have no shape.
 FEWEST_ROUNDS = 6
 LEAST_GROWTH_SEGMENTS = 4.0
-# A window read off the flight is in whole segments: two down, without a loss, is a step down.
-STEP_DOWN_SEGMENTS = 2.0
 
 
 def traits(tape: Tape, *, is_clocked: bool) -> str:
@@ -70,7 +69,7 @@ def _delay_response(tape: Tape, epochs: list[Epoch]) -> str | None:
     told = [windows for epoch in epochs if len(windows := _windows(tape, epoch)[1]) >= FEWEST_ROUNDS]
     if not told:
         return None
-    down = sum(min(np.diff(windows)) <= -STEP_DOWN_SEGMENTS for windows in told)
+    down = sum(min(np.diff(windows)) <= -DELAYED_ACK_SEGMENTS for windows in told)
     if not down:
         return "the window never falls without a loss"
     return f"the window falls without a loss in {down} of {len(told)} stretches, as if delay moved it"

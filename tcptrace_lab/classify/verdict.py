@@ -13,7 +13,7 @@ import numpy as np
 from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
-from tcptrace_lab.classify.expectation import HELD_BACK, Expectation, expect, not_asked
+from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identify import UNKNOWN, Identified
@@ -26,18 +26,16 @@ from tcptrace_lab.classify.path_of import before_tap, path_of
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.sender import BLURRED_SHARE, Sender, senders
-from tcptrace_lab.reconstruct.tap import COARSE_NS, FLIGHT_LOST_SHARE
+from tcptrace_lab.reconstruct.sender import Sender, senders
+from tcptrace_lab.reconstruct.sender_view import MOST_OPEN
+from tcptrace_lab.reconstruct.tap import COARSE_NS
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
-
-
-# RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
-LATE_DUPACKS = 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +80,7 @@ class Verdict:
 
     def _limited(self) -> Iterator[str]:
         rwnd = self.limits.get("rwnd", 0.0)
-        if rwnd > HELD_BACK:
+        if rwnd > MINORITY:
             yield f"the receiver's window was the limit {rwnd:.0%} of the time: the congestion window is not seen then"
         yield from self.who.tap.notes
         yield from self.seen.timeline.notes
@@ -178,7 +176,8 @@ def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
 
 def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     """Where what followed a loss was inferred, not captured, and not well enough to tell a restart."""
-    if who.is_blurred and any(each.dupacks > LATE_DUPACKS for each in seen.episodes):
+    # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
+    if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
     if told and 2 * sum(each.sure for each in told) <= len(told):
@@ -224,7 +223,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's.
     has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
-    is_missing &= who.tap.lost_acks_share > FLIGHT_LOST_SHARE or not (seen.episodes and _is_untouched(seen))
+    is_missing &= who.tap.lost_acks_share > MINORITY or not (seen.episodes and _is_untouched(seen))
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.resolution_ns > COARSE_NS and any(
@@ -246,8 +245,8 @@ def _is_vague(seen: Reconstruction, who: Sender) -> bool:
         # Round trips have no beginning and no end while the queue is short: growth by a round trip is chance.
         return True
     view = who.view
-    is_open = view is not None and (view.is_inferred or view.unsure > BLURRED_SHARE)
-    return is_open and seen.limits.get("application", 0.0) > HELD_BACK
+    is_open = view is not None and (view.is_inferred or view.unsure > MOST_OPEN)
+    return is_open and seen.limits.get("application", 0.0) > MINORITY
 
 
 def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | None:

@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 # Decimal ticks, as the formats have them: what is told by the last digits alone, however few stamps there are.
 TICKS_NS = tuple(10**digits for digits in range(9, -1, -1))
-# A few stamps may come from elsewhere (a merged file); all the others are multiples of the tick.
-ON_TICK_SHARE = 0.99
 # A format of microseconds rounds a tick to one of them.
 ROUNDING_NS = 1_000
 # More steps back than one in so many packets are not a clock set back now and then, but stamps that jitter.
 PACKETS_PER_STEP = 500
-# Of the stamps, so many in a hundred equal the one before: packets were stamped together, by tick or by interrupt.
-EQUAL_SHARE = 0.1
+# Fewer stamps show no tick: of so few some lie on one by chance.
 ENOUGH_STAMPS = 16
 # What answers at once has its cause's stamp, in one order; whoever reads both ways together also stamps what leaves
 # with what came after it, and two of each way as one. Two may be within a tick by chance: then as many are within each
@@ -34,7 +33,6 @@ AROUND_TICKS = 16
 # An answer leaves so soon after what prompted it, and so large a share of what leaves is answers: what arrives comes at
 # the path's times, a round trip or a bottleneck's spacing after what it answers.
 AT_ONCE_NS = 20_000
-AT_ONCE_SHARE = 0.5
 # After a pause of so many ticks a clock goes on at one of them, a path's packets anywhere between: a path is idle for a
 # part of each round trip of a slow start. A clock that is slewed runs by so much faster or slower (NTP's most).
 PAUSE_TICKS = 16
@@ -115,7 +113,7 @@ def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     ways = [stamps] if is_sent is None else [stamps[is_sent], stamps[~is_sent]]
     own = 0 if any(map(_is_even, ways)) else _least_apart(stamps[:TICK_SAMPLE])
     for tick in TICKS_NS:
-        if np.mean(since % tick == 0) >= ON_TICK_SHARE and since.max() > 2 * tick:
+        if np.mean(since % tick == 0) >= 1 - ODD_SHARE and since.max() > 2 * tick:
             return int(max(tick, own))
     return max(1, own)
 
@@ -127,7 +125,7 @@ def _is_even(way: Ints) -> bool:
     if len(gaps) < ENOUGH_STAMPS:
         return False
     usual = np.median(gaps)
-    return bool(usual > 0 and np.mean(np.abs(gaps - usual) <= ROUNDING_NS) >= ON_TICK_SHARE)
+    return bool(usual > 0 and np.mean(np.abs(gaps - usual) <= ROUNDING_NS) >= 1 - ODD_SHARE)
 
 
 def _least_apart(stamps: Ints) -> int:
@@ -146,7 +144,7 @@ def _least_apart(stamps: Ints) -> int:
         parts = np.round(gaps / least)
         least = float(gaps.sum() / parts.sum())
     off = np.abs(gaps - np.round(gaps / least) * least)
-    if np.mean(off <= ROUNDING_NS) < ON_TICK_SHARE:
+    if np.mean(off <= ROUNDING_NS) < 1 - ODD_SHARE:
         return 0
     doubt = ROUNDING_NS + SLEWED_SHARE * gaps
     pauses = (gaps >= PAUSE_TICKS * least) & (doubt < least / 8)
@@ -191,13 +189,13 @@ def _is_prompt(way: Ints, answers: Bools, other: Ints) -> bool:
     heard = np.sort(other)
     before = np.searchsorted(heard, times, side="left") - 1
     is_soon = (before >= 0) & (times - heard[np.maximum(before, 0)] <= AT_ONCE_NS)
-    return bool(np.mean(is_soon | answers[::every][at]) > AT_ONCE_SHARE)
+    return bool(np.mean(is_soon | answers[::every][at]) > MAJORITY)
 
 
 def _batch(unprompted: Ints, way: Ints) -> int:
     """How far apart stamps are at least where many are equal: an interrupt stamps what has come since the last one."""
     gaps = np.diff(unprompted)
-    if len(gaps) < ENOUGH_STAMPS or np.count_nonzero(gaps == 0) < EQUAL_SHARE * (len(way) - 1):
+    if len(gaps) < ENOUGH_STAMPS or np.count_nonzero(gaps == 0) < MINORITY * (len(way) - 1):
         return 0
     return _apart(way)
 

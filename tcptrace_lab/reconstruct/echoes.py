@@ -9,16 +9,14 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import Sends
+from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Timeline
 
-# Probes lie above an edge as well: rarely.
-STALE_SHARE = 0.01
 # Fewer groups than this show no habit.
 FEW_GROUPS = 16
-# An ACK that the tap lost is echoed before the next of its tick is captured. More than so many of those that are echoed
-# before they pass, and the tap's stamps are not in the order in which its host saw them.
-AHEAD_SHARE = 0.1
+# An ACK that the tap lost is echoed before the next of its tick is captured. Where more than a few are echoed before
+# they pass, the tap's stamps are not in the order in which its host saw them; by how much, but for the odd one.
 AHEAD_PERCENTILE = 95
 
 
@@ -59,7 +57,7 @@ def are_stale(timeline: Timeline, echoed: Bounds, ends: Ints) -> bool:
     if not (timeline.has_scale and known.any()):
         return False
     offered = np.maximum.accumulate(timeline.ack_offset + timeline.rwnd)[echoed.high[known]]
-    return bool(np.mean(ends[known] > offered + timeline.smss) > STALE_SHARE)
+    return bool(np.mean(ends[known] > offered + timeline.smss) > ODD_SHARE)
 
 
 def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
@@ -89,7 +87,7 @@ def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints) -> int:
     is_known = (last >= 0) & (clock[np.maximum(last, 0)] == echo)
     heard, first = np.searchsorted(clock, echo[is_known], side="left"), first[is_known]
     is_ahead = acks["packet"][heard] > segments["packet"][has_data][first]
-    if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < AHEAD_SHARE * len(first):
+    if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(first):
         return 0
     apart = np.abs(heard_ns[heard] - sent_ns[has_data][first])[is_ahead]
     return max(int(np.percentile(apart, AHEAD_PERCENTILE)), 1)

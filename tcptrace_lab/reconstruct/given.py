@@ -1,7 +1,25 @@
 """Numbers that several rules share, each once: what a word or a document gives, not a choice of theirs."""
 
-# Most: more than half.
+from tcptrace_lab import _core
+
+# Most, the better part: more than half.
 MAJORITY = 0.5
-# RFC 9293 section 3.8.6.3: every second full segment is acknowledged at once, so that one ACK may tell of two. What is
-# read off ACKs, a flight in segments or a queue in packets, is not known closer.
-DELAYED_ACK_SEGMENTS = 2
+# A few: one in ten. What so few of many do (a stall, a late ACK, a neighbour's packets) is not what the run does; with
+# more, it is.
+MINORITY = 0.1
+# Odd ones: one in a hundred packets of any capture may be a probe, another file's, or stamped at another time.
+ODD_SHARE = 0.01
+# Two alike may be one disturbance and its echo; three are a rule.
+FEWEST_ALIKE = 3
+# Fewer samples show no habit: by chance eight fall on one side once in 128 times.
+FEWEST_SAMPLES = 8
+# What is counted in segments (a window, a threshold, a queue) is known to within one: it is on its way, or in service.
+WITHIN_SEGMENTS = 1.0
+# With this much of what the pipe holds in the network, or of its rate used, the bottleneck is busy: what a host's own
+# delay and a sawtooth's low ends leave.
+FULL_SHARE = 0.9
+# The core's: what one ACK may tell of; a pause as part of a round trip (core/src/infer/given.rs, limits.rs).
+DELAYED_ACK_SEGMENTS: int = _core.DELAYED_ACK_SEGMENTS
+PAUSE_SHARE = 1 / _core.PAUSE_PARTS
+# Of two ACKs that are taken for each other one releases a delayed ACK's segments more.
+BLUR_SEGMENTS = DELAYED_ACK_SEGMENTS + WITHIN_SEGMENTS

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.set_forward import set_forward
-from tcptrace_lab.reconstruct.tap import COARSE_NS, CUT_SHARE, UNANSWERED_SHARE, Fact, Tap
+from tcptrace_lab.reconstruct.tap import COARSE_NS, Fact, Tap
 from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
@@ -138,7 +138,7 @@ def few_merged(lengths: Ints) -> int | None:
         return None
     usual = int(values[np.argmax(counts)])
     large = lengths[lengths > usual]
-    is_path = len(large) >= DUP_THRESH and np.mean(large % usual == 0) >= 1 - CUT_SHARE
+    is_path = len(large) >= DUP_THRESH and np.mean(large % usual == 0) >= 1 - ODD_SHARE
     return usual if is_path else None
 
 
@@ -153,7 +153,7 @@ def _one_packet(lengths: Ints) -> int:
     values, counts = np.unique(small, return_counts=True)
     usual = int(values[np.argmax(counts)])
     is_whole = np.mean(large % usual == 0) > MAJORITY
-    return usual if is_whole and counts.max() > CUT_SHARE * len(lengths) else ONE_PACKET_BYTES
+    return usual if is_whole and counts.max() > ODD_SHARE * len(lengths) else ONE_PACKET_BYTES
 
 
 def _usual_longest(row: Any, side: str) -> int:
@@ -199,7 +199,7 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
 def _behind_last_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, Ints]) -> int:
     """How long data left behind the last ACK captured, where so much did that it was answered."""
     heard = len(acks["ack_offset"])
-    if np.count_nonzero(passed == heard) <= UNANSWERED_SHARE * len(passed):
+    if np.count_nonzero(passed == heard) <= ODD_SHARE * len(passed):
         return 0
     top = np.maximum.accumulate(segments["offset"] + segments["length"])
     una = np.maximum.accumulate(acks["ack_offset"])
@@ -314,7 +314,7 @@ def _sack(row: Any, acks: Any, cut: int) -> Fact:
     if bool(row["sack"]) or len(acks["sack_edges"]):
         return Fact(value="used")
     count = len(acks["time_ns"])
-    if cut > CUT_SHARE * count:
+    if cut > ODD_SHARE * count:
         return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {count} ACKs")
     if count and int(acks["dup_count"].max()) >= DUP_THRESH:
         # RFC 2018 section 4: a receiver that may tells of every segment above a hole.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # RFC 5681 section 3.2: the third duplicate ACK tells of a loss.
-DUP_THRESH = 3
+DUP_THRESH: int = _core.DUP_THRESH
 DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering", "undone"]
 # Retransmissions by which no window falls: a probe of the tail, and a timeout that was taken back.
 NO_LOSS = ("tlp", "undone")

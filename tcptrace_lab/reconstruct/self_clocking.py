@@ -15,7 +15,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, PAUSE_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -29,13 +29,11 @@ NEAR_SHARE = 0.1
 # Among so many segments so many must be such: while nothing waits, every burst that an ACK releases begins with one.
 AMONG = 32
 FEW_TOGETHER = 4
-PAUSE_SHARE = 0.25
-# So many show the turn; more are not looked at; the turn is at most this long where no handshake tells.
-FEW_ANCHORS = 8
+# More segments are not looked at; the turn is at most this long where no handshake tells.
 MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
-# A cubic from its beginning to its inflection lies at the most 2 / (3 sqrt 3) of its rise beside its chord.
-MOST_BEND = 0.385
+# A cubic from its beginning to its inflection lies at the most so much of its rise beside its chord.
+MOST_BEND = 2 / (3 * 3**0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +55,13 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     gaps = np.diff(seen.time_ns)
     behind = gaps[full[full > 0] - 1]
     behind = behind[behind > 0]
-    if len(behind) < FEW_ANCHORS:
+    if len(behind) < FEWEST_SAMPLES:
         return None
     spacing = int(np.percentile(behind, SPACING_PERCENTILE))
     near = _near(spacing)
     leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
     leads = leads[np.isin(leads, full)]
-    if len(leads) < FEW_ANCHORS:
+    if len(leads) < FEWEST_SAMPLES:
         # The queue never ran empty: only the order of what was sent, and the losses, can be told.
         return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True)
     times = seen.time_ns[leads[:: -(-len(leads) // MOST_LOOKED_AT)]]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
     ETHERNET_MSS,
     LEAST_MSS,
@@ -22,7 +23,7 @@ from tcptrace_lab.reconstruct.look import (
     windows,
 )
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
-from tcptrace_lab.reconstruct.sender_view import SenderView, away_from_sender
+from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.unheard import unheard_by_window, with_unheard
@@ -34,18 +35,10 @@ if TYPE_CHECKING:
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
 NOT_SENT_CODES = np.append(COPY_CODES, np.uint8(_core.CAUSES.index("out_of_order")))
-# Where the rhythm alone tells (no timestamps), so many of the flights may be open before nothing rests on them.
-BLURRED_SHARE = 0.25
-# Of the ACKs captured: with so many more that were not, flights hang on those (captures stripped of bare ACKs).
-LOST_ACKS_SHARE = 0.1
 # A clock is read off so many of its stamps.
 CLOCK_STAMPS = 1 << 16
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
-# Of the packets of others that its host sent meanwhile: with fewer numbers skipped they had numbers of their own.
-SKIPPED_SHARE = 0.5
-# Of a connection's own bytes: with so many of others beside them the time between its segments is theirs too.
-BESIDE_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +73,7 @@ class Sender:
     @property
     def is_blurred(self) -> bool:
         """Rebuilt, and the flight is open so often that neither windows nor queues nor restarts are certain."""
-        return self.view is not None and self.view.is_inferred and self.view.unsure > BLURRED_SHARE
+        return self.view is not None and self.view.is_inferred and self.view.unsure > MOST_OPEN
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -115,7 +108,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         has_start = bool(row["from_start"])
         segments, acks = connection.flows[direction].columns
         segments, stamps = {**segments, "time_ns": sent_ns}, acks["ts_val"]
-        if where.place == "receiver" and tap.tap_lost_acks > LOST_ACKS_SHARE * tap.acks:
+        if where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks:
             timeline, stamps = with_unheard(timeline, segments, stamps)
             tap = replace(tap, has_all_acks=True)
         is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
@@ -193,7 +186,7 @@ def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:
         return True
     steps = np.diff(ip_id) % IP_ID_SPACE
     skipped = (steps - 1)[(steps > 1) & (steps < IP_ID_SPACE // 2)].sum()
-    return bool(skipped < SKIPPED_SHARE * others)
+    return bool(skipped < MAJORITY * others)
 
 
 def _shares_path(connection: Connection) -> bool:
@@ -205,7 +198,7 @@ def _shares_path(connection: Connection) -> bool:
     table, row = connection.capture.columns, connection.row
     ends = table["start_ns"] + table["duration_ns"]
     meanwhile = (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
-    return bool(table["bytes"][meanwhile].sum() > (1 + BESIDE_SHARE) * row["bytes"])
+    return bool(table["bytes"][meanwhile].sum() > (1 + MINORITY) * row["bytes"])
 
 
 def _truncated(connection: Connection) -> str | None:

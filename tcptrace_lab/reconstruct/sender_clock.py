@@ -12,6 +12,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -20,7 +22,6 @@ WRAP = 1 << 32
 SLOWEST_TICK_NS = 50_000_000
 # The line through the ends of the ticks is found from the highest point of each of so many parts of the capture.
 PARTS = 24
-FEW_STAMPS = 8
 # Clocks run apart by up to 0.1 % (a quartz drifts by 100 ppm at the most); what fits no line so well is no clock.
 RATES_HZ = (1e9, 1e6, 1e5, 1e4, 1000.0, 500.0, 250.0, 200.0, 128.0, 100.0, 64.0, 60.0, 50.0, 20.0, 10.0, 2.0, 1.0)
 RATE_TOLERANCE = 0.02
@@ -63,7 +64,7 @@ def signed(difference: Ints) -> Ints:
 
 def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     """From unwrapped TSvals and, for each, a time not after that of sending and often equal to it; None: no clock."""
-    if len(stamps) < FEW_STAMPS or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
+    if len(stamps) < FEWEST_SAMPLES or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return None
     rough = float(times[-1] - times[0]) / float(stamps[-1] - stamps[0])
     usual = min(RATES_HZ, key=lambda rate: abs(np.log(rate * rough / 1e9)))

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import NOTHING, Arrivals, Beside, Sends, arrivals, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, turns
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.sent_order import sends
@@ -28,11 +29,6 @@ from tcptrace_lab.reconstruct.vantage import Place, Vantage
 
 # A view in which half of the flights are open by more than this share shows losses, and no window.
 MOST_OPEN = 0.25
-# Behind a pause the application releases what it writes, all at once, and the queue alone spaces it: with more of the
-# segments there than this share, ACKs that would have released them tell nothing of the window.
-WRITTEN_SHARE = 0.1
-# Fewer segments with an echo than this show no pattern.
-FEW_ECHOES = 8
 # Of the segments around one, the share that left at once when ACKs release them (the times of a pacer or an application
 # meet an ACK's tick by chance only), and how many are looked at to each side.
 PROMPT_SHARE = 0.75
@@ -42,8 +38,6 @@ TOGETHER = 16
 # How much later than its ACK a segment may leave and still be its answer: a busy host, an ACK held up on its way.
 LATE_NS = 500_000
 LATE_SHARE = 0.25
-# A clock coarser than this part of the time between ACKs cannot tell.
-COARSE_SHARE = 0.5
 # ACKs that release less than they report, recoveries apart: at most 0.011 of those of windows at work (10 kernel runs),
 # 0.065 to 0.31 of those of pacers and applications.
 GIVES_BACK_SHARE = 0.03
@@ -127,7 +121,7 @@ def sender_view(
     if not len(seen.offset) or not len(stamps):
         return None
     view = None
-    if len(seen.offset) >= FEW_ECHOES:
+    if len(seen.offset) >= FEWEST_SAMPLES:
         has_stamps = seen.echo is not None and bool((stamps >= 0).all()) and not _is_stale(timeline, seen, stamps)
         view = (
             _by_timestamps(timeline, seen, stamps, place) if has_stamps else _by_rhythm(timeline, seen, place, hint_ns)
@@ -158,7 +152,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     echoed = named(seen.echo, stamps)
     taken = turns(seen.time_ns, timeline.ack_ns, echoed)
     known = taken >= 0
-    if np.count_nonzero(known) < FEW_ECHOES:
+    if np.count_nonzero(known) < FEWEST_SAMPLES:
         return None
     turn_ns = int(taken[known].min())
     # A short segment is on its way for less time than a full one.
@@ -234,7 +228,7 @@ def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Ki
         unsure=unsure,
         turn_ns=kind.turn_ns,
         how=kind.how,
-        shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= WRITTEN_SHARE,
+        shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
     )
 
 
@@ -307,7 +301,7 @@ def _times(
     found = begins.copy()
     # A tick that holds several ACKs does not tell which segments left at once: then the window's own habit has to.
     tick_ns = np.inf if clock is None else clock.tick_ns
-    is_coarse = tick_ns > COARSE_SHARE * np.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
+    is_coarse = tick_ns > MAJORITY * np.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
     if is_coarse and pace.gives_back > GIVES_BACK_SHARE:
         found[is_seen] = np.maximum(begins[is_seen], latest)
     elif clock is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tcptrace_lab.reconstruct.clock import PACKETS_PER_STEP, Clock
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 
 Claim = Literal["window", "initial_window", "losses", "cycles", "recovery", "limits", "control"]
 # Coarser than this a clock does not tell which ACK released which segment: at 100 Mbit/s a full one takes 0.12 ms.
@@ -18,14 +18,6 @@ COARSE_NS = 100_000
 # Of the data that the tap lost: with more than this a loss event has one of its packets missing, and one in ten tells
 # another story (events of some ten retransmissions; a few in a thousand leave nine of ten whole).
 LOST_SHARE = 0.003
-# With more than one in ten missing, the flight itself is not known: neither window nor pauses.
-FLIGHT_LOST_SHARE = 0.1
-# With more than half of the ACKs missing, what released what is not known either.
-ACKS_LOST_SHARE = 0.5
-# New data that no captured ACK explains for more of the time than this, and cycles and limits are not what they seem.
-UNANSWERED_SHARE = 0.01
-# Fewer ACKs with cut options are odd packets, not what the tap does; a retransmitted segment's report is in several.
-CUT_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +143,7 @@ class Tap:
     @property
     def hides_flight(self) -> bool:
         """Whether so much of the data was not captured that what was outstanding is not known."""
-        return self.tap_lost_bytes > FLIGHT_LOST_SHARE * self.bytes
+        return self.tap_lost_bytes > MINORITY * self.bytes
 
     @property
     def misses_repairs(self) -> bool:
@@ -165,7 +157,7 @@ class Tap:
         if self.ahead_ns and self.clock.jitter_ns:
             return True
         is_shown = self.ahead_ns or self.clock.jitter_ns
-        return self.disordered_share > (1 / PACKETS_PER_STEP if is_shown else FLIGHT_LOST_SHARE)
+        return self.disordered_share > (1 / PACKETS_PER_STEP if is_shown else MINORITY)
 
     @property
     def lost_acks_share(self) -> float:
@@ -175,12 +167,12 @@ class Tap:
     @property
     def misses_dupacks(self) -> bool:
         """Whether so many ACKs are missing that duplicates do not tell what was lost, and no block does."""
-        return self.sack.value != "used" and self.lost_acks_share > FLIGHT_LOST_SHARE
+        return self.sack.value != "used" and self.lost_acks_share > MINORITY
 
     @property
     def hides_blocks(self) -> bool:
         """Whether it is not told what arrived out of order: options cut, or nothing that says whether SACK was used."""
-        return bool(self.sack.value == "unknown" or self.cut_acks > CUT_SHARE * self.acks)
+        return bool(self.sack.value == "unknown" or self.cut_acks > ODD_SHARE * self.acks)
 
     @property
     def is_holed(self) -> bool:
@@ -219,12 +211,12 @@ class Tap:
             return "the window answers ECN marks as well as losses, and which of them is not looked into"
         if self.hides_flight and claim in ("window", "limits"):
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.0%} of the data: what was outstanding is not known"
-        most = {"limits": FLIGHT_LOST_SHARE, "initial_window": FLIGHT_LOST_SHARE, "window": ACKS_LOST_SHARE}
+        most = {"limits": MINORITY, "initial_window": MINORITY, "window": MAJORITY}
         if self.lost_acks_share > most.get(claim, 1.0):
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: what was outstanding is not known"
         if claim in ("recovery", "losses") and self.misses_dupacks:
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: duplicates are not counted"
-        if self.unanswered_ns > UNANSWERED_SHARE * self.lasts_ns and claim in (
+        if self.unanswered_ns > ODD_SHARE * self.lasts_ns and claim in (
             "losses",
             "cycles",
             "recovery",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tcptrace_lab.reconstruct.sender_clock import RATES_HZ, WRAP, signed, unwrapped
+from tcptrace_lab.reconstruct.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 # A window's marks stand out from so many ACKs on each side; a sender that sends at its own times makes them all along.
@@ -24,7 +24,6 @@ AROUND = 6
 RARE_SHARE = 0.05
 # Ticks that captured ACKs must span for the length of one, and how well it must fit a clock that hosts have.
 FEWEST_TICKS = 100
-CLOCK_TOLERANCE = 0.02
 
 
 def unheard_by_echo(segments: Any, acks: Any) -> int | None:
@@ -112,7 +111,7 @@ def _receivers_clock(stamps: Ints, times: Ints) -> tuple[Ints, float] | None:
         return None
     rough = float(times[-1] - times[0]) / float(known[-1] - known[0])
     usual = min(RATES_HZ, key=lambda rate: abs(np.log(rate * rough / 1e9)))
-    if abs(usual * rough / 1e9 - 1) > CLOCK_TOLERANCE:
+    if abs(usual * rough / 1e9 - 1) > RATE_TOLERANCE:
         return None
     return known, 1e9 / usual
 

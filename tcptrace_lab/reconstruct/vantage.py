@@ -16,6 +16,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.echoes import among, are_stale, turns, unwrapped_both
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
@@ -28,15 +29,8 @@ INITIAL_TTLS = (32, 64, 128, 255)
 MOST_HOPS = 31
 # A bridge, a virtual switch or an emulator between a host and a tap may count as one or two.
 FAR_HOPS = 3
-# One or two holes may be the tap's own losses, one or two repeats needless.
-FEW_LOSSES = 3
 # Segments looked at in one go: what is held of each meanwhile stays small.
 AT_ONCE = 1 << 16
-# A sender that goes back over everything repeats far more than was lost.
-HOLES_SHARE = 0.1
-# A segment that echoes an older ACK than the last that passed the tap had left before that one came: it waited between
-# the sender and the tap. At a sender none does (36 captures); behind a queue that stands, most do.
-WAITED_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +109,7 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
         place, why = "receiver", f"{why}, but {hop_why}"
     elif {place, hop_place} == {"sender", "receiver"}:
         place, why = "unknown", f"{why}, but {hop_why}"
-    lost_before = holes >= FEW_LOSSES and holes > HOLES_SHARE * repeats
+    lost_before = holes >= FEWEST_ALIKE and holes > MINORITY * repeats
     if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < _core.HOST_NS:
         place = "receiver"
         why = (
@@ -126,7 +120,7 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
         to_sender_ns=to_sender,
         to_receiver_ns=to_receiver,
         lost_before=lost_before,
-        queued_before=place == "sender" and echoes is not None and echoes.waited_share > WAITED_SHARE,
+        queued_before=place == "sender" and echoes is not None and echoes.waited_share > MINORITY,
         segment_turn_ns=None if echoes is None else echoes.segment_turn_ns,
         why=why,
     )

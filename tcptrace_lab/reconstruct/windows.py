@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 LIMITS = tuple(_core.LIMITS)
 CWND, RWND, APPLICATION, RECOVERY = range(len(LIMITS))
 UNKNOWN = -1
-# Less than a segment is left unused, and of two ACKs that are taken for each other one releases two more.
-NEAR_SEGMENTS = 3
 
 
 def window_columns(timeline: Timeline) -> dict[str, Ints]:
@@ -66,7 +65,7 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
 def fills_rwnd(timeline: Timeline) -> Bools:
     """After each ACK, whether a rebuilt flight may fill the offered window: it may hang on an ACK before or behind."""
     flight: Ints = timeline.observed.column("flight")
-    found: Bools = flight + timeline.slack + NEAR_SEGMENTS * timeline.smss > timeline.rwnd
+    found: Bools = flight + timeline.slack + BLUR_SEGMENTS * timeline.smss > timeline.rwnd
     return found
 
 

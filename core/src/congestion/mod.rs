@@ -36,7 +36,11 @@ mod westwood;
 mod worked;
 mod yeah;
 
-pub use bbr::{Bbr, MaxFilter, Mode as BbrMode};
+pub use bbr::{
+    Bbr, CYCLE as BBR_CYCLE, MIN_CWND_SEGMENTS as BBR_MIN_CWND_SEGMENTS,
+    MIN_RTT_WINDOW_NS as BBR_MIN_RTT_WINDOW_NS, MaxFilter, Mode as BbrMode,
+    PROBE_RTT_NS as BBR_PROBE_RTT_NS,
+};
 pub use bic::Bic;
 pub use compound::Compound;
 pub use compound_draft::CompoundDraft;

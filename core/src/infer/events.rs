@@ -9,22 +9,21 @@ use std::collections::BTreeSet;
 use super::before::Votes;
 use super::begins::Start;
 use super::finder::Finder;
+use super::given::HOST_NS;
 use super::restarts::restarts_by_count;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
-use crate::recovery::DetectedBy;
+use crate::recovery::{DUP_THRESH, DetectedBy};
 use crate::threshold::threshold;
 
-// RFC 5681 section 3.2: the third duplicate ACK.
-threshold!(DUP_THRESH: usize = 3, Acks);
 // A retransmission this long after the last ACK (as a part of the base round trip) was not released by that ACK.
 // A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
 threshold!(SILENT_SHARE: f64 = 0.1, Share);
-threshold!(SILENT_FLOOR_NS: i64 = 2_000_000, Nanoseconds);
+
 /// What leaves so many nanoseconds after an ACK was not released by it.
 pub(super) fn silence(base_ns: i64) -> f64 {
-    (SILENT_SHARE.get() * base_ns as f64).max(SILENT_FLOOR_NS.get() as f64)
+    (SILENT_SHARE.get() * base_ns as f64).max(HOST_NS.get() as f64)
 }
 
 /// Every loss event in order of time. `repeats`: for each retransmission the earlier send that it repeats.
@@ -247,7 +246,7 @@ impl Finder<'_> {
 
     /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.
     fn is_long_since(&self, send: usize, since: usize) -> bool {
-        let third = self.seen.dupack(since, DUP_THRESH.get());
+        let third = self.seen.dupack(since, DUP_THRESH as usize);
         third.is_some_and(|ack| {
             (self.trace.send_ns[send] - self.trace.ack_ns[ack]) as f64 > self.silence
         })
@@ -259,7 +258,7 @@ fn detected_by(is_silent: bool, dupacks: usize, has_sack: bool, is_last: bool) -
         (true, true) => DetectedBy::Tlp,
         (true, false) => DetectedBy::Rto,
         (false, _) if has_sack => DetectedBy::Sack,
-        (false, _) if dupacks >= DUP_THRESH.get() => DetectedBy::DupAck,
+        (false, _) if dupacks >= DUP_THRESH as usize => DetectedBy::DupAck,
         (false, _) if dupacks > 0 => DetectedBy::Reordering,
         (false, _) => DetectedBy::Rto,
     }

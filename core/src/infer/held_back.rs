@@ -2,6 +2,7 @@
 //! application, a loss that it repairs, a network that drains.
 
 use super::events::silence;
+use super::given::DELAYED_ACK_SEGMENTS;
 use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
@@ -10,9 +11,8 @@ use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::threshold::threshold;
 
-// So much below what it had outstanding before, in segments, and no loss: the sender had nothing (or chose not) to
-// send. Two: a delayed ACK's worth that was read late.
-threshold!(SLACK_SEGMENTS: i64 = 2, Segments);
+// More below what it had outstanding before than a delayed ACK's worth that was read late, and no loss: the sender had
+// nothing (or chose not) to send. With offload it waits until a few may leave together.
 threshold!(OFFLOAD_ROOM_SEGMENTS: i64 = 3, Segments);
 // RFC 6937 spreads a reduction: at half the window it sends for every second segment that left, at a quarter every
 // fourth. A sender silent for longer has its reduced window at once (RFC 5681) and waits until the network has drained.
@@ -65,7 +65,7 @@ impl HeldBack {
         let largest = largest_send(trace);
         let is_merged = largest > trace.smss;
         let slack =
-            (SLACK_SEGMENTS.get() * trace.smss).max(if is_merged { 2 * largest } else { 0 });
+            (DELAYED_ACK_SEGMENTS.get() * trace.smss).max(if is_merged { 2 * largest } else { 0 });
         let room = if is_merged {
             OFFLOAD_ROOM_SEGMENTS.get() * trace.smss
         } else {

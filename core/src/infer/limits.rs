@@ -1,6 +1,7 @@
 //! What held a sender back: its congestion window, the receiver's window, its application, or a loss.
 
 use super::before::{Starving, Told};
+use super::given::{DELAYED_ACK_SEGMENTS, HOST_NS};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
@@ -9,19 +10,15 @@ use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.
 threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
-// What a host may take to answer (a busy one, a virtual one, one that sleeps between interrupts): what leaves later was not
-// released by the ACK before it.
-threshold!(pub HOST_NS: i64 = 2_000_000, Nanoseconds);
 // Segments that one ACK releases leave one behind the other: so many times the closest two ever left may lie between.
 // A host that is interrupted within a burst goes on within this.
 threshold!(BURST_GAPS: i64 = 4, Count);
 threshold!(BURST_NS: i64 = 500_000, Nanoseconds);
 // At once: within this part of the time to the next ACK.
-threshold!(PROMPT_PARTS: i64 = 8, Count);
+threshold!(pub PROMPT_PARTS: i64 = 8, Count);
 // A pause: longer than this part of a round trip, and than a host's own delay.
-threshold!(PAUSE_PARTS: i64 = 4, Count);
-// What a delayed ACK leaves outstanding (RFC 9293 section 3.8.6.3), and a window that has more than that to empty.
-threshold!(EMPTY_SEGMENTS: i64 = 2, Segments);
+threshold!(pub PAUSE_PARTS: i64 = 4, Count);
+// A window that has more to empty than what a delayed ACK leaves outstanding.
 threshold!(FULL_SEGMENTS: i64 = 6, Segments);
 // The closest two: so many pairs in a thousand may have been stamped closer by chance.
 threshold!(CLOSEST_PER_MILLE: i64 = 10, Count);
@@ -193,9 +190,9 @@ impl Starving {
             self.released = ack as isize;
         }
         let mut since = None;
-        if now + EMPTY_SEGMENTS.get() * trace.smss >= self.held {
+        if now + DELAYED_ACK_SEGMENTS.get() * trace.smss >= self.held {
             self.is_short = false;
-        } else if now <= EMPTY_SEGMENTS.get() * trace.smss
+        } else if now <= DELAYED_ACK_SEGMENTS.get() * trace.smss
             && self.held >= FULL_SEGMENTS.get() * trace.smss
             && self.released < ack as isize
             && self.closed < self.released

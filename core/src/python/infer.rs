@@ -6,8 +6,9 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::connection;
 use crate::infer;
+use crate::recovery::DUP_THRESH;
+use crate::{congestion, connection};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Observed>()?;
@@ -19,6 +20,14 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(least_within, module)?)?;
     module.add_function(wrap_pyfunction!(swapped_ns, module)?)?;
     module.add("HOST_NS", infer::HOST_NS.get())?;
+    module.add("DELAYED_ACK_SEGMENTS", infer::DELAYED_ACK_SEGMENTS.get())?;
+    module.add("PROMPT_PARTS", infer::PROMPT_PARTS.get())?;
+    module.add("PAUSE_PARTS", infer::PAUSE_PARTS.get())?;
+    module.add("DUP_THRESH", DUP_THRESH)?;
+    module.add("BBR_MIN_CWND_SEGMENTS", congestion::BBR_MIN_CWND_SEGMENTS)?;
+    module.add("BBR_PROBE_RTT_NS", congestion::BBR_PROBE_RTT_NS)?;
+    module.add("BBR_MIN_RTT_WINDOW_NS", congestion::BBR_MIN_RTT_WINDOW_NS)?;
+    module.add("BBR_CYCLE_ROUNDS", congestion::BBR_CYCLE.len())?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
     module.add("FATES", infer::FATES.to_vec())?;
     module.add("BEGINS", infer::Begin::ALL.map(|(_, name)| name).to_vec())

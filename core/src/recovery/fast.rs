@@ -1,12 +1,10 @@
 //! Fast retransmit and fast recovery: Tahoe, Reno (RFC 5681 section 3.2), NewReno (RFC 6582), SACK (RFC 6675), FACK.
 
+use super::DUP_THRESH;
 use super::DetectedBy;
 use super::Prr;
 use super::sender::{Phase, Recovery, Sender};
 use crate::congestion::Ack;
-
-/// RFC 5681 section 3.2; RFC 6675's DupThresh.
-const DUP_THRESH: u32 = 3;
 
 impl Sender {
     /// An ACK of new data; `snd_una` has moved.

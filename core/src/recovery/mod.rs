@@ -10,6 +10,9 @@ mod rto;
 mod scoreboard;
 mod sender;
 
+/// RFC 5681 section 3.2, RFC 6675 section 2: the third duplicate ACK, or so many segments SACKed, tell a loss.
+pub const DUP_THRESH: u32 = 3;
+
 pub use delivery_rate::{DeliveryRate, DeliveryStamp};
 pub use detected_by::DetectedBy;
 pub use intervals::Intervals;

@@ -3,10 +3,7 @@
 //! What is SACKed, lost and sent again are three sets of ranges. Each ACK touches only what it changes, so its cost does
 //! not grow with the window.
 
-use super::Intervals;
-
-/// RFC 6675 section 2.
-const DUP_THRESH: usize = 3;
+use super::{DUP_THRESH, Intervals};
 
 /// Bytes on the scoreboard, as Linux counts segments: flight = outstanding - SACKed - lost + retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +91,8 @@ impl Scoreboard {
                 return start;
             }
             bytes += end - start;
-            if ranges + 1 >= DUP_THRESH || bytes > (DUP_THRESH as u64 - 1) * self.smss {
+            if ranges + 1 >= DUP_THRESH as usize || bytes > (u64::from(DUP_THRESH) - 1) * self.smss
+            {
                 return start;
             }
         }

@@ -3,6 +3,7 @@
 
 use crate::connection::{Packet, is_later};
 use crate::infer::Now;
+use crate::recovery::DUP_THRESH;
 
 /// What the sender seems to be doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,8 +80,6 @@ pub struct State {
     pub now: Option<Now>,
 }
 
-/// RFC 5681 section 3.2: the third duplicate ACK.
-const DUP_THRESH: u32 = 3;
 /// Rates are over bins of this length.
 const RATE_BIN_NS: i64 = 200_000_000;
 

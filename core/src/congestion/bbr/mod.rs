@@ -24,13 +24,13 @@ const HIGH_GAIN: f64 = 739.0 / 256.0;
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const CWND_GAIN: f64 = 2.0;
 /// One round trip each, in units of the smallest (section 4.3.4.1).
-const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+pub const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Round trips over which the largest delivery rate is the bandwidth: a cycle and two.
 const BANDWIDTH_ROUNDS: u64 = CYCLE.len() as u64 + 2;
 /// The smallest round trip is measured again after this long (section 4.3.5), at a window of four segments, for 200 ms.
-const MIN_RTT_WINDOW_NS: i64 = 10_000_000_000;
-const PROBE_RTT_NS: i64 = 200_000_000;
-const MIN_CWND: f64 = 4.0;
+pub const MIN_RTT_WINDOW_NS: i64 = 10_000_000_000;
+pub const PROBE_RTT_NS: i64 = 200_000_000;
+pub const MIN_CWND_SEGMENTS: f64 = 4.0;
 /// Startup ends when three round trips bring less than a quarter more (section 4.3.2.1).
 const FULL_BANDWIDTH_GROWTH: f64 = 1.25;
 const FULL_BANDWIDTH_ROUNDS: u32 = 3;
@@ -267,7 +267,7 @@ impl Bbr {
         self.limits_itself = self.mode == Mode::ProbeRtt;
         if self.limits_itself {
             match self.probe_rtt_done_ns {
-                None if ack.in_flight as f64 <= MIN_CWND * state.smss => {
+                None if ack.in_flight as f64 <= MIN_CWND_SEGMENTS * state.smss => {
                     self.probe_rtt_done_ns = Some(ack.now_ns + PROBE_RTT_NS);
                     self.has_probed_rtt_round = false;
                     self.next_round_delivered = ack.delivered;

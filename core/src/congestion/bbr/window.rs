@@ -1,6 +1,6 @@
 //! BBR's window and pace: bandwidth-delay products in whole quanta, and what a recovery makes of them (section 4.2).
 
-use super::{Bbr, HIGH_GAIN, INITIAL_SEGMENTS, MIN_CWND, Mode};
+use super::{Bbr, HIGH_GAIN, INITIAL_SEGMENTS, MIN_CWND_SEGMENTS, Mode};
 use crate::congestion::{Delivery, State};
 
 /// Linux: a percent less than the bandwidth, so that the queue does not grow by rounding.
@@ -95,7 +95,7 @@ impl Bbr {
     /// Section 4.2.3.
     pub(super) fn set_cwnd(&mut self, state: &mut State, ack: &Delivery) {
         let newly_delivered = ack.newly_delivered as f64;
-        let least = MIN_CWND * state.smss;
+        let least = MIN_CWND_SEGMENTS * state.smss;
         if newly_delivered > 0.0 && !self.recovers_or_restores(state, ack) {
             let bandwidth = self.bandwidth();
             let mut target = self.product(state, bandwidth, self.cwnd_gain);

@@ -1,10 +1,8 @@
 //! RACK in the sender (RFC 8985 section 6), and tail loss probes (section 7): losses that no third duplicate ACK tells of.
 
 use super::{Arrived, Phase, Sender};
-use crate::recovery::DetectedBy;
+use crate::recovery::{DUP_THRESH, DetectedBy};
 
-/// Segments SACKed after which reordering that was never seen is not waited for (RFC 8985 section 6.2 step 4).
-const DUP_THRESH: u64 = 3;
 /// TLP.max_ack_delay: a receiver may keep the ACK of a lone segment for so long.
 const MAX_ACK_DELAY_NS: i64 = 200_000_000;
 /// Section 7.2: without a round trip.
@@ -65,7 +63,8 @@ impl Sender {
     fn reo_wnd_ns(&self) -> i64 {
         let in_recovery = matches!(self.phase, Phase::Recovery | Phase::Loss);
         let sacked = self.board.sacked_bytes().div_ceil(self.options.smss);
-        let is_certain = in_recovery || sacked >= DUP_THRESH;
+        // RFC 8985 section 6.2 step 4: then reordering that was never seen is not waited for.
+        let is_certain = in_recovery || sacked >= u64::from(DUP_THRESH);
         let rack = self.rack.as_ref();
         rack.map_or(0, |rack| rack.reo_wnd_ns(self.rto.srtt_ns(), is_certain))
     }
