@@ -65,6 +65,12 @@ class Packet:
         return self.data[at : at + size] + self.data[self.tcp : self.tcp + 2]
 
     @property
+    def target(self) -> bytes:
+        """Address and port."""
+        at, size = (self.ip + 24, 16) if self.data[self.ip] >> 4 == 6 else (self.ip + 16, 4)
+        return self.data[at : at + size] + self.data[self.tcp + 2 : self.tcp + 4]
+
+    @property
     def is_bare(self) -> bool:
         """An ACK and nothing else."""
         return self.payload == 0 and self.flags & (SYN | FIN | RST) == 0
@@ -470,8 +476,12 @@ def seen_twice(packets: Packets, rng: random.Random) -> Packets:
 
 
 def some_twice(packets: Packets, rng: random.Random) -> Packets:
-    copies = [replace(packet, time_ns=packet.time_ns + 3_000) for packet in packets if rng.random() < 0.01]
-    return sorted([*packets, *copies], key=lambda packet: packet.time_ns)
+    found: Packets = []
+    for packet in packets:
+        found.append(packet)
+        if rng.random() < 0.01:
+            found.append(replace(packet, time_ns=packet.time_ns + 3_000))
+    return found
 
 
 def tap_reorders(packets: Packets, rng: random.Random) -> Packets:
@@ -503,6 +513,9 @@ def nat(packets: Packets, rng: random.Random) -> Packets:
 
     def translated(packet: Packet) -> Packet:
         is_six, is_own = packet.data[packet.ip] >> 4 == 6, packet.source == own
+        if not is_own and packet.target != own:
+            # Another connection's.
+            return packet
         at = packet.ip + (8 if is_six else 12) + (0 if is_own else 16 if is_six else 4)
         moved = packet.with_bytes(at + (12 if is_six else 0), bytes([192, 0, 2, 7]))
         return moved.with_bytes(moved.tcp + (0 if is_own else 2), port)

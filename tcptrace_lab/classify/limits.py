@@ -7,6 +7,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY
+from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -71,9 +72,11 @@ def limits_told(
         shares["cwnd"], shares["rwnd"] = 0.0, closed
     # Nor, of a recovery, when the window was at work again.
     opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)
-    if tap.tap_lost_bytes:
-        # What the tap lost hides whether the sender recovered with a window at work or began anew with one segment.
-        opened["recovery"] = _recovering_unsure(seen)
+    if not is_blurred:
+        opened["recovery"] = _recovering_unsure(seen, tap)
+    if _has_no_block(seen, tap):
+        # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
+        opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
     for name, most in opened.items():
         share = round(min(most, shares[name]), 4)
         if share > 0:
@@ -142,10 +145,29 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
     }
 
 
-def _recovering_unsure(seen: Reconstruction) -> float:
-    """Share of the time in recoveries of which it is not sure that they were none of a restarted sender."""
-    spans = [each.end_ns - each.time_ns for each in seen.episodes if not (each.sure or each.restarts)]
-    return _share(seen.timeline, sum(spans))
+def _recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
+    """Share of the time in recoveries of which it is not sure that they were none of a restarted sender.
+
+    A sender has one habit: where most of its recoveries show it, the others follow it. What the tap lost, or SACK
+    blocks that it did not take, hide whether a window was at work; under a coarse clock a third duplicate comes late.
+    """
+    going_on = [each for each in seen.episodes if not each.restarts]
+    has_none = _has_no_block(seen, tap)
+    if not (has_none or tap.tap_lost_bytes) and 2 * sum(each.sure for each in going_on) > len(going_on):
+        going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
+    elif not has_none:
+        going_on = [each for each in going_on if not each.sure]
+    return _spent(seen, going_on)
+
+
+def _has_no_block(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether not one of the SACK blocks that there may have been was captured."""
+    return tap.hides_blocks and not len(seen.timeline.sack_edges)
+
+
+def _spent(seen: Reconstruction, episodes: list[Episode]) -> float:
+    """Share of the time in some loss events."""
+    return _share(seen.timeline, sum(each.end_ns - each.time_ns for each in episodes))
 
 
 def _recovering_longer(seen: Reconstruction) -> float:

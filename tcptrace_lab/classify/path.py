@@ -28,7 +28,7 @@ from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 
 # Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
 SAME_QUEUE_SHARE = 0.25
@@ -82,15 +82,17 @@ def infer_path(
     by_rhythm: bool = False,
     by_reader: bool = False,
     before_ns: int | None = 0,
+    near_ns: int = 0,
     has_flight: bool = True,
     has_losses: bool = True,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
-    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known). `has_flight`: what
-    was sent when is known; `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip
-    bounds the path's. `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'.
-    `beside` gives the capture's other flows. Those whose round trips rise and fall with this one's share its queue.
+    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
+    from there to the sender and back takes, its host included, at the most. `has_flight`: what was sent when is known;
+    `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`:
+    the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other
+    flows. Those whose round trips rise and fall with this one's share its queue.
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
@@ -105,7 +107,10 @@ def infer_path(
     others = [other for other in beside() if _shares_queue(seen, other)] if is_told else []
     if pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
-    base = _later(_base_rtt(seen, others, handshake_rtt_s, pps, clock), before_ns)
+    if has_flight or timeline.has_start:
+        base = _later(_base_rtt(seen, others, handshake_rtt_s, pps, clock), before_ns, near_ns)
+    else:
+        base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
     if by_rhythm and base.value is not None:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
@@ -186,10 +191,10 @@ def _base_rtt(
     pps: Estimate,
     clock: Clock,
 ) -> Estimate:
-    _, samples = seen.timeline.rtt
+    samples = _not_across(seen.timeline, clock.set_forward_at)
     blur = clock.resolution_ns / 1e9
     if not len(samples):
-        high = None if handshake_rtt_s is None else handshake_rtt_s + blur
+        high = handshake_rtt_s + blur if handshake_rtt_s else None
         return unknown("no ACK can be matched with the segment it answers", high=high)
     if clock.steps_back:
         # How long the clock really took at a step back is not known: round trips across one come out short.
@@ -212,10 +217,23 @@ def _base_rtt(
     return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
 
 
-def _later(base: Estimate, before_ns: int | None) -> Estimate:
+def _not_across(timeline: Timeline, steps_ns: tuple[int, ...]) -> Ints:
+    """The round trips, those apart in which the clock was set."""
+    rows, samples = timeline.rtt
+    heard_ns = timeline.ack_ns[rows]
+    for at in steps_ns:
+        outside = (heard_ns < at) | (heard_ns - samples >= at)
+        heard_ns, samples = heard_ns[outside], samples[outside]
+    return samples
+
+
+def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
     """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
-    if before_ns == 0 or base.value is None:
+    if base.value is None:
         return base
+    if before_ns == 0:
+        high = None if base.high is None else base.high + near_ns / 1e9
+        return Estimate(value=base.value, low=base.low, high=high, method=base.method)
     if before_ns is None:
         method = f"{base.method}; and what a full segment takes to a tap that is behind a line of the sender's"
         return Estimate(value=base.value, low=base.low, high=None, method=method)

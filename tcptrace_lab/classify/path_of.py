@@ -29,6 +29,7 @@ def path_of(
         beside=beside,
         by_rhythm=rebuilt is not None and rebuilt.is_inferred,
         before_ns=before_tap(seen, who) if who.place == "sender" and rebuilt is None else 0,
+        near_ns=0 if rebuilt is not None or who.where is None else who.where.to_sender_ns or 0,
         has_flight=not tap.hides_flight,
         has_losses=not tap.misses_repairs,
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.

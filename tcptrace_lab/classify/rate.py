@@ -132,7 +132,7 @@ def goodput_pps(seen: Reconstruction) -> float | None:
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
     timeline = seen.timeline
-    moving = np.flatnonzero(timeline.newly_acked > 0)
+    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > _sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], delivered(timeline)[moving]
     after = _core.places(times, times + SECOND_NS, or_equal=True) - 1
@@ -356,7 +356,18 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     # One that was overtaken by its successor leaves that one too early.
     follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
     jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
+    jumped = jumped | (timeline.snd_una[moving] <= _sent_unseen(flow)) if len(newly) else jumped
     return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
+
+
+def _sent_unseen(seen: Reconstruction) -> int:
+    """The end of what may have been sent, or sent again, before the capture began: which ACK of it fills a hole is not
+    known. It is acknowledged a round trip later at the latest."""
+    timeline = seen.timeline
+    if timeline.has_start or not len(timeline.send_ns):
+        return timeline.first_offset
+    begun = np.searchsorted(timeline.send_ns, timeline.send_ns[0] + seen.base_rtt_ns, side="right")
+    return int(timeline.snd_max[begun - 1])
 
 
 def _jump(seen: Reconstruction) -> int:

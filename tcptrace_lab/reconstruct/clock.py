@@ -54,8 +54,9 @@ class Clock:
     steps_back: int
     # The largest step back.
     stepped_ns: int
-    # The largest step forward: undone.
+    # The largest step forward: undone; and when each was.
     set_forward_ns: int = 0
+    set_forward_at: tuple[int, ...] = ()
 
     @property
     def is_coarse(self) -> bool:

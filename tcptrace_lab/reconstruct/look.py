@@ -113,9 +113,9 @@ def _times(segments: Any, acks: Any, passed: Ints, *, rtt_ns: int) -> tuple[Ints
     stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
     clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
-    times, step = set_forward((segments, acks), times, is_sent, rtt_ns=rtt_ns)
+    times, step, at = set_forward((segments, acks), times, is_sent, rtt_ns=rtt_ns)
     if step:
-        clock = replace(clock, set_forward_ns=step)
+        clock = replace(clock, set_forward_ns=step, set_forward_at=at)
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
 
 

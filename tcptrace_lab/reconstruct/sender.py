@@ -26,7 +26,7 @@ from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unw
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.unheard import unheard_by_window, with_unheard
+from tcptrace_lab.reconstruct.unheard import unheard_by_release, unheard_by_window, with_unheard
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
 if TYPE_CHECKING:
@@ -102,8 +102,14 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
-    if where.place == "sender" and where.is_at_sender and not tap.timestamps.value:
-        tap = replace(tap, tap_lost_acks=unheard_by_window(timeline))
+    if where.place == "sender" and where.is_at_sender:
+        unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
+        tap = replace(
+            tap,
+            tap_lost_acks=max(tap.tap_lost_acks, unheard, unheard_by_release(timeline)),
+            # Nothing is lost before a tap at the sender: what is not acknowledged yet was not captured either.
+            tap_lost_bytes=max(tap.tap_lost_bytes, int(row[f"missing_bytes_{side}"])),
+        )
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
         segments, acks = connection.flows[direction].columns

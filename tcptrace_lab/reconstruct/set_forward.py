@@ -33,8 +33,12 @@ JUMP_SHARE = 0.8
 TIMER_ROUNDS = 4
 
 
-def set_forward(rows: tuple[Any, Any], times: Ints, is_sent: Bools, *, rtt_ns: int) -> tuple[Ints, int]:
-    """The times without what the clock was set forward by, and the largest of these steps.
+def set_forward(
+    rows: tuple[Any, Any], times: Ints, is_sent: Bools, *, rtt_ns: int
+) -> tuple[Ints, int, tuple[int, ...]]:
+    """The times without what the clock was set forward by, the largest of these steps, and when each was.
+
+    What passed meanwhile is known to some gaps between packets: so is a time across a step.
 
     `rows`: segments and ACKs; `times`: of both, in the order of capture; `is_sent`: which of them are segments.
     `rtt_ns`: the usual round trip.
@@ -43,7 +47,7 @@ def set_forward(rows: tuple[Any, Any], times: Ints, is_sent: Bools, *, rtt_ns: i
     gaps = np.diff(times)
     long = np.flatnonzero(gaps > LEAST_NS)
     if not len(long) or len(acks["ts_val"]) < FEW:
-        return times, 0
+        return times, 0, ()
     has_stamps = not (acks["ts_val"] < 0).any()
     heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]) if has_stamps else times[:0], []
     for at in np.sort(long[np.argsort(-gaps[long])][:MOST_GAPS]):
@@ -58,11 +62,12 @@ def set_forward(rows: tuple[Any, Any], times: Ints, is_sent: Bools, *, rtt_ns: i
             if step > JUMP_SHARE * gaps[at]:
                 found.append((int(at) + 1, min(step, int(gaps[at]))))
     if not found:
-        return times, 0
+        return times, 0, ()
     moved = np.zeros(len(times), dtype=np.int64)
     for at, step in found:
         moved[at:] += step
-    return times - moved, max(step for _, step in found)
+    moved = times - moved
+    return moved, max(step for _, step in found), tuple(int(moved[at]) for at, _ in found)
 
 
 def _is_calm(segments: Any, acks: Any, sent: int, heard: int, *, is_sent: bool) -> bool:

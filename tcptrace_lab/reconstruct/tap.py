@@ -35,7 +35,7 @@ class Fact:
 class Tap:
     """Of one direction. `shift`: by which the receiver's windows are scaled (None: unknown), `least_shift` at least.
 
-    `sack`: used, not offered, or unknown. `tap_lost_bytes`: acknowledged, never captured. `offload_bytes`: the largest
+    `sack`: used, not offered, or unknown. `tap_lost_bytes`: sent, never captured. `offload_bytes`: the largest
     segment where it was no single packet, else 0. `tap_lost_acks`: heard by the sender, never captured; at the least.
     `ahead_ns`: by how much segments precede, on the tap's clock, what they answer (0: they follow).
     `ecn_cuts`: how often the receiver asked for a smaller window because the path had marked packets (RFC 3168).
@@ -121,7 +121,7 @@ class Tap:
         elif self.clock.is_coarse:
             found.append(_clock_words(self.clock))
         if self.tap_lost_bytes:
-            found.append(f"{self.tap_lost_bytes} bytes were acknowledged and never captured: the tap lost packets")
+            found.append(f"{self.tap_lost_bytes} bytes were sent and never captured: the tap lost packets")
         if self.tap_lost_acks:
             found.append(f"{self.tap_lost_acks} ACKs or more reached the sender and were never captured")
         if self.unanswered_ns:

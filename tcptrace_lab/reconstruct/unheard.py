@@ -2,7 +2,8 @@
 
 With timestamps a segment echoes the newest TSval its sender had (RFC 7323 section 4.3): one that no captured ACK
 carries was in an ACK that the tap lost. Without, at the sender's tap, a window at work tells: it has for once more
-outstanding than it had before and has afterwards, until one ACK reports what two of the others do. An ACK lost on its
+outstanding than it had before and has afterwards, until one ACK reports what two of the others do; and of segments that
+no captured ACK released at once the next ACK reports more than others do. An ACK lost on its
 way releases nothing and leaves no such mark. Errs low: an ACK followed by another within a tick, or before the sender
 sent anything, is not missed.
 """
@@ -16,12 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tcptrace_lab.reconstruct.clock import AT_ONCE_NS
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 # A window's marks stand out from so many ACKs on each side; a sender that sends at its own times makes them all along.
 AROUND = 6
 RARE_SHARE = 0.05
+# What leaves within an eighth of the time to the next ACK was released by the one before (core/src/infer/limits.rs),
+# and so was what leaves as soon as a host answers at all.
+PROMPT_PART = 8
 # Ticks that captured ACKs must span for the length of one, and how well it must fit a clock that hosts have.
 FEWEST_TICKS = 100
 
@@ -62,6 +68,38 @@ def unheard_by_window(timeline: Timeline) -> int:
     found = int(np.count_nonzero(stands_out & is_double & calm))
     others = int(np.count_nonzero(stands_out & calm)) - found
     return found if others <= RARE_SHARE * count and found <= RARE_SHARE * count else 0
+
+
+def unheard_by_release(timeline: Timeline) -> int:
+    """ACKs that report several times what most do, behind segments that none released; at the sender's tap only.
+
+    What a sender sends at its own times (a pacer, an application) lies before ACKs of any size; and what a receiver, or
+    the path, put into one ACK leaves with that ACK.
+    """
+    heard = np.flatnonzero(timeline.newly_acked > 0)
+    if len(heard) < 4 * AROUND:
+        return 0
+    times, reports = timeline.ack_ns[heard], np.rint(timeline.newly_acked[heard] / timeline.smss).astype(np.int64)
+    sizes = np.bincount(np.maximum(reports, 0))
+    usual = int(np.argmax(sizes[1:])) + 1 if len(sizes) > 1 else 0
+    if not usual:
+        return 0
+    fresh_ns = timeline.send_ns[~timeline.is_retransmission]
+    # Of each ACK but the first: what left after the one before had had its time, and before this one.
+    waits = np.diff(times)
+    begin = np.searchsorted(fresh_ns, times[:-1] + np.maximum(waits // PROMPT_PART, AT_ONCE_NS), side="right")
+    is_unasked = np.searchsorted(fresh_ns, times[1:], side="left") > begin
+    is_calm = np.diff(np.cumsum(timeline.is_dupack)[heard]) == 0
+    more = reports[1:] // usual - 1
+    # The smallest that are not rare are of one ACK each: what most report may be that of two.
+    least = min(int(np.argmax(sizes[1:] >= MINORITY * len(heard))) + 1, usual)
+    several, single = is_calm & (more > 0), is_calm & (reports[1:] == least)
+    unasked = int(np.count_nonzero(several & is_unasked))
+    if unasked <= MAJORITY * np.count_nonzero(several) or unasked < AROUND:
+        return 0
+    if np.count_nonzero(single & is_unasked) > MINORITY * np.count_nonzero(single):
+        return 0
+    return int(more[several & is_unasked].sum())
 
 
 def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timeline, Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,22 @@ def test_an_ack_that_the_tap_lost_shows_in_what_the_sender_did(timestamps: bool,
     dropped = set(bare[2000::400])
     left = [packet for index, packet in enumerate(packets) if index not in dropped]
     assert 0 < lost_acks(tmp_path, link, left) <= len(dropped)
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_a_third_of_the_acks_lost_by_the_tap_shows_in_what_left_unasked(timestamps: bool, tmp_path: Path) -> None:
+    """No mark stands out where so many are missing: ACKs report several of what most do, behind what none released."""
+    link, packets = run(tmp_path, timestamps=timestamps)
+    own = sender_of(packets)
+    bare = [index for index, packet in enumerate(packets) if packet.source != own and packet.is_bare]
+    dropped = set(random.Random(1).sample(bare, len(bare) // 3))
+    left = [packet for index, packet in enumerate(packets) if index not in dropped]
+    assert 0.8 * len(dropped) < lost_acks(tmp_path, link, left) <= len(dropped)
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_half_of_the_acks_lost_on_their_way_are_not_the_taps(timestamps: bool, tmp_path: Path) -> None:
+    assert lost_acks(tmp_path, *run(tmp_path, timestamps=timestamps, ack_loss=0.4)) == 0
 
 
 @pytest.mark.parametrize("timestamps", [True, False])

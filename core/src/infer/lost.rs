@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
@@ -58,7 +59,7 @@ pub fn lost(
     repeats: &[Option<u32>],
     events: &[LossEvent],
     board: &Scoreboard,
-    base_rtt_ns: i64,
+    rtt: &RoundTrips,
 ) -> Losses {
     let mut found = Losses::default();
     if events.is_empty() {
@@ -82,7 +83,8 @@ pub fn lost(
         twice,
         again,
         board,
-        base_rtt_ns,
+        base_rtt_ns: rtt.base_ns,
+        longest_rtt_ns: rtt.rtt_ns.iter().copied().max().unwrap_or(0),
         last_una: seen.snd_una.last().copied().unwrap_or(0),
     };
     let needless = lost_needlessly(trace, repeats, judge.last_una);
@@ -103,7 +105,7 @@ pub fn lost(
             let copy = repeats[rank].map_or(send, |copy| copy as usize);
             for packet in packets_of(trace, send) {
                 let state = told_by_tap(trace, event, copy)
-                    .unwrap_or_else(|| judge.packet(event, send, &packet, first, stood));
+                    .unwrap_or_else(|| judge.packet(event, (send, copy), &packet, first, stood));
                 let (is_spurious, is_answered) = match state {
                     State::Lost { is_answered } => (false, is_answered),
                     State::Spurious => (true, true),
@@ -214,16 +216,17 @@ struct Judge<'a> {
     again: Covered,
     board: &'a Scoreboard,
     base_rtt_ns: i64,
+    longest_rtt_ns: i64,
     last_una: i64,
 }
 
 impl Judge<'_> {
-    /// What became of a packet that was sent again. `first`: the ACK known when its event began; `stood`: what was
-    /// acknowledged from then on.
+    /// What became of a packet that was sent again. `sends`: of this copy, and of the one before; `first`: the ACK known
+    /// when its event began; `stood`: what was acknowledged from then on.
     fn packet(
         &self,
         event: &LossEvent,
-        send: usize,
+        (send, copy): (usize, usize),
         packet: &Range<i64>,
         first: usize,
         stood: &[i64],
@@ -274,9 +277,27 @@ impl Judge<'_> {
             || self.twice.by_one(offset, end);
         if is_spurious {
             State::Spurious
+        } else if offset != event.una && self.is_untold(answer, (offset, end), copy) {
+            State::Possible
         } else {
             State::Lost { is_answered }
         }
+    }
+
+    /// Whether nothing tells which of two copies an ACK answers: no duplicate ACK and no SACK block ever told of a hole
+    /// there (RFC 2018 section 4), and the first copy's answer may have come as late as that (a rescue retransmission, RFC
+    /// 6675 section 4; a timer that went back over what was on its way).
+    fn is_untold(&self, answer: usize, (offset, end): (i64, i64), copy: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let (Some(before), Some(&heard_ns)) = (answer.checked_sub(1), trace.ack_ns.get(answer))
+        else {
+            return false;
+        };
+        trace.has_sack
+            && !trace.hides_blocks
+            && trace.sack_high.get(before).is_none_or(|&high| high <= end)
+            && seen.dupacks(seen.acked_at(0, offset), answer) == 0
+            && heard_ns - trace.send_ns[copy] <= self.longest_rtt_ns
     }
 }
 

@@ -47,7 +47,7 @@ pub fn observe(trace: &Trace) -> Observed {
         Scoreboard::new(trace)
     };
     let flight = outstanding(trace, &sequence, &repeats, &events, &board);
-    let lost = lost(trace, &sequence, &repeats, &events, &board, rtt.base_ns);
+    let lost = lost(trace, &sequence, &repeats, &events, &board, &rtt);
     drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight);
     let places = places(&sequence, &events, &stretches, &flight);

@@ -1,0 +1,80 @@
+"""Segments sent again: which copy was answered, and which left no trace at the tap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab.classify.verdict import Verdict
+from tests.claims import main_verdict
+from tests.degrade import degrade, read_packets, write_packets
+from tests.random_degraded import against_truth
+from tests.random_runs import Tapped, tapped
+
+Runs = Callable[[int], Tapped]
+
+
+@pytest.fixture
+def run_of(tmp_path: Path) -> Runs:
+    def make(seed: int) -> Tapped:
+        found = tapped(seed, tmp_path)
+        assert found is not None
+        return found
+
+    return make
+
+
+def judged(found: Tapped, place: str = "sender") -> Verdict:
+    verdict = main_verdict(found.places[place], without=found.others)
+    assert verdict is not None
+    return verdict
+
+
+@pytest.mark.parametrize("seed", [830074, 830078, 830082])
+def test_a_segment_sent_again_without_a_hole_may_not_have_been_lost(seed: int, run_of: Runs) -> None:
+    """No duplicate ACK and no SACK block told of a hole: a rescue retransmission (RFC 6675 section 4 (4)), or a timer
+    that went back over what was on its way. The answer is either copy's."""
+    found = run_of(seed)
+    verdict = judged(found)
+    noticed, dropped = found.losses
+    assert noticed <= verdict.losses["total"] <= dropped
+    assert verdict.losses["possible_unseen"] > 0
+    assert not against_truth(found, verdict)
+
+
+@pytest.mark.parametrize("seed", [830052, 830097, 830137])
+def test_a_copy_lost_before_the_tap_is_not_ruled_out(seed: int, run_of: Runs) -> None:
+    """At the receiver the first copy of what filled a hole is never seen; that it left shows in what left behind it."""
+    found = run_of(seed)
+    whole, verdict = judged(found), judged(found, "receiver")
+    least, told = found.losses[0], verdict.losses
+    assert told["total"] <= whole.losses["total"]
+    assert told["total"] + told["possible_unseen"] >= least
+    assert not verdict.slow_starts.per_cycle
+
+
+def test_what_was_acknowledged_of_what_was_not_captured_is_no_rate(run_of: Runs, tmp_path: Path) -> None:
+    """Every second segment fills a hole: the ACKs move at twice the path's rate, and no captured block tells why."""
+    found, path = run_of(830046), tmp_path / "middle.pcap"
+    link, packets = read_packets(found.run.path)
+    write_packets(path, *degrade(link, packets, kind="begins in avoidance", seed=found.scenario.seed))
+    verdict = main_verdict(path)
+    assert verdict is not None
+    rate = verdict.path.bottleneck_bps
+    assert rate.value == pytest.approx(found.run.bottleneck_bps, rel=0.02)
+
+
+def test_round_trips_across_a_step_of_the_clock_bound_nothing(run_of: Runs, tmp_path: Path) -> None:
+    """How long the step took of the hosts' time is known to some gaps between packets."""
+    found, path = run_of(830119), tmp_path / "forward.pcap"
+    link, packets = read_packets(found.run.path)
+    kind = "clock set forward + IP identification 0"
+    write_packets(path, *degrade(link, packets, kind=kind, seed=found.scenario.seed))
+    verdict = main_verdict(path)
+    assert verdict is not None
+    assert verdict.who.tap.clock.set_forward_ns
+    base = verdict.path.base_rtt_s
+    assert base.high is not None
+    assert base.high == pytest.approx(found.run.base_rtt_s, rel=0.01)
