@@ -476,11 +476,16 @@ def seen_twice(packets: Packets, rng: random.Random) -> Packets:
 
 
 def some_twice(packets: Packets, rng: random.Random) -> Packets:
+    """In the order of capture, also across a step of the clock."""
     found: Packets = []
+    copy: Packet | None = None
     for packet in packets:
+        if copy is not None and not 0 <= copy.time_ns - packet.time_ns <= 3_000:
+            found.append(copy)
+            copy = None
         found.append(packet)
-        if rng.random() < 0.01:
-            found.append(replace(packet, time_ns=packet.time_ns + 3_000))
+        if copy is None and rng.random() < 0.01:
+            copy = replace(packet, time_ns=packet.time_ns + 3_000)
     return found
 
 
