@@ -220,7 +220,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
     is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
     if view is not None and goes_on:
-        is_inferred |= view.unsure > MINORITY or lost_again(seen) > MINORITY * (who.put_back or 0)
+        is_inferred |= view.unsure > MOST_OPEN or lost_again(seen) > MINORITY * (who.put_back or 0)
     clock = who.tap.clock
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's.
