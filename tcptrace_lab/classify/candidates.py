@@ -15,7 +15,7 @@ from tcptrace_lab.controls import PARAMETERS, WINDOWS, Window
 # Compound's queue threshold in packets: the papers'. Stacks and experiments have used others (classify.gamma).
 GAMMA = float(PARAMETERS["gamma"].default)
 # Readings of a document that stacks differ in.
-FLAGS = ("htcp_from_recovery",)
+FLAGS = ("htcp_from_recovery", "dwnd_by_cwnd")
 # Controls whose law hangs on a kernel's clock of 4 ms, and the milliseconds of a tick at which a capture may begin.
 BY_TICKS = ("cubic-linux",)
 TICK_PHASES_MS = (0, 1, 2, 3)

@@ -17,10 +17,13 @@ from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Floats
 
-# From fewer packets than a burst queues to more than most buffers hold. A step between two is less than what the best
-# value's neighbours still follow in part; from the best on in halves of it, to within 1 %.
-LEAST, STEP, VALUES = 4.0, 1.12, 36
+# From fewer packets than a burst queues to more than most buffers hold. Senders have whole numbers: each of them, as
+# long as the next is further off than what a value's neighbours still follow; from the best on, where that is off, in
+# halves of it, to within 1 %: what the tap hears of a queue is not quite what the sender did.
+LEAST, MOST, STEP = 4, 230, 1.06
 HALVINGS = 4
+# So many of them are heard to the end: a dozen steps are a factor of two, more than the first pieces leave open.
+NEAREST = 12
 # A value is refuted by odds against it, or by one piece in which it is off by so much more than the best (in units of
 # what is open): what a single round trip read otherwise does is less.
 PARTED = 2.0
@@ -33,27 +36,48 @@ BISECTIONS = 4
 def replays_of_gammas(asked: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int) -> list[Replay]:
     """The Compounds asked that begin as was seen, with the gamma of each that comes nearest."""
     found: list[Replay] = []
-    for window in sorted({each.window for each in asked}):
-        variants = [each for each in asked if each.window == window]
+    for reading in dict.fromkeys(map(_reading, asked)):
+        variants = [each for each in asked if _reading(each) == reading]
         begun = [each for each in replays(variants, tapes, initial_window) if begins_as_seen(each)]
-        if begun:
-            gamma = _nearest(min(begun, key=_apart_from_growth))
+        nearest = _nearest(_heard_otherwise(begun))
+        if nearest is not None:
+            gamma = nearest.candidate.parameters["gamma"]
             found += replays([with_gamma(each, gamma) for each in variants], tapes, initial_window)
     return found
 
 
-def _nearest(like: Replay) -> float:
+def _reading(each: Candidate) -> tuple[str, float]:
+    """Which law it is, however its slow start counts."""
+    return each.window, each.parameters.get("dwnd_by_cwnd", 0.0)
+
+
+def _heard_otherwise(begun: Sequence[Replay]) -> list[Replay]:
+    """Of those that begin as was seen the nearest, and of the other tapes that tell of other round trips theirs."""
+    found: dict[bool, Replay] = {}
+    for each in sorted(begun, key=_apart_from_growth):
+        found.setdefault(each.tape.opens, each)
+    return list(found.values())
+
+
+def _nearest(like: Sequence[Replay]) -> Replay | None:
     """Of the whole range, and then around the best."""
-    found = _with([LEAST * STEP**each for each in range(VALUES)], like)
-    for halving in range(1, HALVINGS + 1):
-        gamma, step = _best(found).candidate.parameters["gamma"], STEP ** (0.5**halving)
-        found += _with([gamma / step, gamma * step], like, found)
-    return _best(found).candidate.parameters["gamma"]
+    steps = range(math.ceil(math.log(MOST / LEAST, STEP)))
+    every = sorted({round(LEAST * STEP**each) for each in steps})
+    found = [each for one in like for each in _with(every, one, nearest=NEAREST)]
+    if not found:
+        return None
+    for halving in range(HALVINGS if _best(found).unfit else 0):
+        best, step = _best(found), STEP ** (0.5**halving)
+        gamma = best.candidate.parameters["gamma"]
+        found += _with([gamma / step, gamma * step], best, found)
+    return _best(found)
 
 
-def _with(gammas: Sequence[float], like: Replay, known: Sequence[Replay] = ()) -> list[Replay]:
-    asked = [with_gamma(like.candidate, round(each, 2)) for each in gammas]
-    return replays(asked, [like.tape], like.initial_window, known)
+def _with(
+    gammas: Sequence[float], like: Replay, known: Sequence[Replay] = (), *, nearest: int | None = None
+) -> list[Replay]:
+    asked = [with_gamma(like.candidate, round(float(each), 2)) for each in gammas]
+    return replays(asked, [like.tape], like.initial_window, known, nearest=nearest)
 
 
 def gamma_of(best: Replay) -> Estimate:

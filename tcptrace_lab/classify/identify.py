@@ -8,6 +8,7 @@ follow what was sent, it is "unknown".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, with_gamma_told
+from tcptrace_lab.classify.followed import ODD_CUTS_SHARE, ODD_PLACES_SHARE, departs, grows_alone, is_followed
 from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
 from tcptrace_lab.classify.likelihood import (
     FITS_SHARES,
@@ -31,7 +33,7 @@ from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats
+from tcptrace_lab.reconstruct.timeline import Floats
 
 UNKNOWN = "unknown"
 # RFC 6928, where no first window is seen.
@@ -43,30 +45,6 @@ FEWEST_CLEAR = 2
 # Of the loss cycles (and of the reductions) the true law explains at least this share.
 EXPLAINED = 0.5
 FEWEST_UNFIT = 3
-# A law that was followed is followed to the ACK. Of its errors (in units of what is open) at most these shares are
-# beyond each bound: growth that hangs on a clock or on round trips is read at the tap, not where the control reads it.
-# A reduction that is off by half of what is open and more is another's: one of twenty may be disturbed.
-CLOSELY: Mapping[bool, Mapping[str, tuple[tuple[float, float], ...]]] = {
-    False: {"growth": ((0.02, 0.8), (0.1, 0.3), (0.2, 0.1)), "reduction": ((0.1, 0.1), (0.5, 0.05))},
-    True: {"growth": ((0.02, 0.8), (0.1, 0.5), (0.3, 0.2)), "reduction": ((0.1, 0.25), (0.5, 0.05))},
-}
-# A law that grows as no other does needs less: half of its growth to the ACK, most of it and every cut within what is
-# open. It grows so where it alone is within, three times at least: two may be one disturbance and its echo.
-OWN_GROWTH = ((0.05, 0.5), (1.0, 0.2))
-FEWEST_OWN_PIECES = 3
-# Where delay moves a window a single round trip read otherwise leads it astray until the next loss. Until then it is
-# followed to the ACK; where no other is, over a whole piece and once more, that is its signature.
-SIGNED_SHARE = 0.05
-FEWEST_SIGNED_PIECES = 2
-# Of the reductions, the first included, this share may be beyond what is open, or one beside three that are within: a
-# law that was seen to cut otherwise as often as not is another.
-ODD_CUTS_SHARE = 0.05
-# It is beyond what is open at one place, a cut and what grows around it, or at so many of its pieces.
-ODD_PLACES_SHARE = 0.02
-# The same of the quarters of a slow start, which burst: half of them.
-STARTS_WITHIN = 0.3
-# Where the flight itself jumps to and fro, so much more.
-PER_BLUR = 2.0
 
 
 NOT_TOLD = unknown("no Compound was followed to the ACK")
@@ -89,6 +67,8 @@ class Identified:
     is_kept: bool = False
     # Of the Compound of `left`, if there is one: what is known of its queue threshold.
     gamma: Estimate = NOT_TOLD
+    # Named is Reno, and a Compound of other thresholds than its document's would have been Reno here: in words, which.
+    same_with: str | None = None
 
     def kept(self) -> Identified:
         """The same of a sender that is held by something else than its window: nobody is refuted."""
@@ -112,7 +92,7 @@ class Identified:
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
-        out = [_row(each, 0.0, against=each.against or ALL_ALONG) for each in self.refuted]
+        out = [_row(each, 0.0, against=self._against(each)) for each in self.refuted]
         if self.control == "bbr":
             row: dict[str, Any] = {"name": "bbr", "variant": "probes", "confidence": self.confidence}
             return [{**row, "residual": None, "against": None}] + [{**each, "against": BY_RATE_AGAINST} for each in out]
@@ -121,6 +101,12 @@ class Identified:
             return [{**row, "against": self.seen_instead}, *out]
         left = [_row(each, share, against=None) for each, share in zip(self.left, self.shares, strict=True)]
         return left + out
+
+    def _against(self, each: Replay) -> str:
+        words = each.against or ALL_ALONG
+        if self.same_with and "gamma" in each.candidate.parameters:
+            return f"{words}; with {self.same_with} it is reno here: its delay window never opens"
+        return words
 
 
 def open_names(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -192,7 +178,9 @@ def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Seque
     """Other gammas, where no Compound of the document's is followed."""
     compounds = [each for each in known if "gamma" in each.candidate.parameters]
     rivals = [each for each in known if "gamma" not in each.candidate.parameters]
-    is_found = any(is_followed(each) or _grows_alone(each, rivals) for each in compounds)
+    is_found = any(
+        is_followed(each) or (each.explained >= EXPLAINED and grows_alone(each, rivals)) for each in compounds
+    )
     if is_found or not any(map(begins_as_seen, compounds)):
         return []
     with_one = [each for each in asked if "gamma" in each.parameters]
@@ -218,7 +206,7 @@ def decide(
     less than what is open refutes nobody; `is_untimed`: nobody who goes by delay.
     """
     noise = noise_of(replays)
-    best = max(replays, key=lambda each: log_likelihood(each.sizes, noise), default=None)
+    best = _least_off(replays, noise)
     disturbed = 0 if best is None else int(is_holed) + int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
     # A piece beyond what is open is a rarer disturbance than one within: it says more where the best has few.
     odd = 0 if best is None else min(int(is_holed) + best.unfit, disturbed)
@@ -259,6 +247,16 @@ def decide(
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())
     return _answer(left, [each for each in families if each not in left], shares)
+
+
+def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:
+    """Of the likeliest, between whom the odds are open, the one that is least off where it is.
+
+    Beyond the noise every piece says the same at first, and one that is within what is open what one far beyond does.
+    """
+    likely = [log_likelihood(each.sizes, noise) for each in replays]
+    near = [each for each, own in zip(replays, likely, strict=True) if own >= max(likely) - REFUTED]
+    return max(near, key=lambda each: log_likelihood(each.sizes, noise, math.inf), default=None)
 
 
 def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
@@ -323,80 +321,6 @@ def _is_partly_followed(best: Replay) -> bool:
     )
 
 
-def departs(each: Replay) -> str | None:
-    """How a candidate departs from what was sent more often than a law that was followed; None: it does not."""
-    if not _starts_closely(each):
-        return "but its slow start is another"
-    if is_followed(each):
-        return None
-    return each.against or "but it is off by a little all along: it may be another that is like it"
-
-
-def is_followed(each: Replay) -> bool:
-    """Whether a candidate departs from what was sent no more often than a law that was followed."""
-    bounds = CLOSELY[each.candidate.is_by_delay]
-    return (
-        _starts_closely(each)
-        and _cuts_by_itself(each)
-        and _is_odd_once(each)
-        and _stays_within(each, each.sizes_of("growth"), bounds["growth"])
-        and _stays_within(each, _cuts(each), bounds["reduction"])
-    )
-
-
-def _grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
-    """Whether it is followed if not to the ACK, and no other grows like it: nothing near it can be meant."""
-    own = each.places_of("growth") & (each.sizes <= 1.0)
-    for rival in rivals:
-        own &= rival.sizes > 1.0
-    if not (_starts_closely(each) and bool((_cuts(each) <= 1.0).all())):
-        return False
-    if each.candidate.is_by_delay and _is_led_astray(each, own):
-        return True
-    # Each stack rounds in its own way: within what is open throughout, and alone so for most of the growth.
-    alone = MAJORITY * np.count_nonzero(each.places_of("growth"))
-    if not each.unfit and own.sum() >= max(alone, FEWEST_OWN_PIECES):
-        return True
-    return int(own.sum()) >= FEWEST_OWN_PIECES and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
-
-
-def _is_led_astray(each: Replay, own: Bools) -> bool:
-    """Whether it was followed to the ACK from every loss on, again and again where it is `own`, until it was not."""
-    growth = np.flatnonzero(each.places_of("growth"))
-    _, first = np.unique(each.tape.compared.pieces.stretch[growth], return_index=True)
-    closely = each.sizes <= SIGNED_SHARE
-    return bool(closely[growth[first]].all()) and bool(np.count_nonzero(closely & own) >= FEWEST_SIGNED_PIECES)
-
-
-def _starts_closely(each: Replay) -> bool:
-    starts = each.sizes_of("slow_start") > STARTS_WITHIN
-    return each.starts_as_seen and bool(np.count_nonzero(starts) <= max(len(starts) / 2, 1))
-
-
-def _cuts_by_itself(each: Replay) -> bool:
-    own = each.sizes_of("reduction") <= 1.0
-    odd = len(own) - int(own.sum())
-    return odd == 0 or (own.sum() >= FEWEST_OWN_PIECES and odd <= max(ODD_CUTS_SHARE * len(own), 1))
-
-
-def _is_odd_once(each: Replay) -> bool:
-    """A disturbance has an echo next to it; another law is another time and again."""
-    odd = np.flatnonzero(each.sizes > 1.0)
-    places = np.count_nonzero(np.diff(odd) > 2) + min(len(odd), 1)
-    return bool(places <= max(ODD_PLACES_SHARE * len(each.sizes), 1))
-
-
-def _cuts(each: Replay) -> Floats:
-    """The reductions but the first: that follows a slow start that overshot, at which some reduce more than once."""
-    return each.sizes_of("reduction")[1:]
-
-
-def _stays_within(each: Replay, sizes: Floats, bounds: Sequence[tuple[float, float]]) -> bool:
-    """Whether no more than each share of the errors, or one odd piece, is beyond each bound."""
-    slack = PER_BLUR * each.tape.compared.blur
-    return all(np.count_nonzero(sizes > bound + slack) <= max(share * len(sizes), 1) for bound, share in bounds)
-
-
 def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> Identified:
     """BBR: what the windows would have been speaks of nothing."""
     told = []
@@ -450,17 +374,19 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         left = [_with_bounds(each, gamma) for each in left]
     best = left[0]
     name = best.candidate.name
-    control, more = None, tuple[str, ...]()
+    control, same_with, more = None, None, tuple[str, ...]()
     if len(left) > 1:
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
-    elif (reason := departs(best)) and not _grows_alone(best, out):
+    elif (reason := departs(best)) and not grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
     else:
-        control = name
+        control, same_with = name, _of_a_shut_window(best, out)
         rival = out[0] if out else None
         against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
         words = f"only {name} ({best.candidate.variant}) does what was seen{against}"
-        more = _of_a_shut_window(best, out)
+        if same_with:
+            words = f"{words}; a Compound with its document's gamma does not"
+            more = (f"a Compound of {same_with} would be reno over this queue: its delay window never opens",)
     return Identified(
         control=control,
         confidence=shares[0],
@@ -469,20 +395,23 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         reasons=(words, *more),
         shares=shares,
         gamma=gamma,
+        same_with=same_with,
     )
 
 
-def _of_a_shut_window(best: Replay, out: Sequence[Replay]) -> tuple[str, ...]:
-    """What a Reno's name leaves open: a Compound of another gamma than the document's."""
+def _of_a_shut_window(best: Replay, out: Sequence[Replay]) -> str | None:
+    """What a Reno's name leaves open: a Compound of other gammas than the document's.
+
+    Named is the law that was followed. A parameter with which another does nothing of its own makes it that law; no
+    packet could tell the two apart, nor would any differ.
+    """
     compound = next((each for each in out if "gamma" in each.candidate.parameters), None)
     gamma = largest_unseen(compound) if best.candidate.name == "reno" and compound is not None else None
-    if gamma is None:
-        return ()
-    return (f"a Compound of {in_words(gamma)} would have sent the same: its delay window never opens over this queue",)
+    return None if gamma is None else in_words(gamma)
 
 
 def _tells_gamma(each: Replay, out: Sequence[Replay]) -> bool:
-    return "gamma" in each.candidate.parameters and (is_followed(each) or _grows_alone(each, out))
+    return "gamma" in each.candidate.parameters and (is_followed(each) or grows_alone(each, out))
 
 
 def _with_bounds(each: Replay, gamma: Estimate) -> Replay:

@@ -41,6 +41,8 @@ FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
 # come back, nor does a family that is so far behind another: laws are the same all along.
 HOPELESS = 10 * MOST_PER_PIECE
 FEWEST_JUDGED = 16
+# Values of a parameter are told apart by the first pieces that hang on it: the true one's are all but nothing.
+FEWEST_SCREENED = 6
 # Nor does who was beyond what is open at so many of them, once those of the slow start are few: a law explains half
 # (EXPLAINED).
 UNFIT_SHARE = 0.75
@@ -135,11 +137,17 @@ class Replay:
 
 
 def replays(
-    candidates: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int, known: Sequence[Replay] = ()
+    candidates: Sequence[Candidate],
+    tapes: Sequence[Tape],
+    initial_window: int,
+    known: Sequence[Replay] = (),
+    *,
+    nearest: int | None = None,
 ) -> list[Replay]:
     """Every candidate over every reading of the capture under which its law may differ, but the hopeless ones.
 
-    Of each family one at least is there, or is `known`: the best, and all that are not far behind it.
+    Of each family one at least is there, or is `known`: the best, and all that are not far behind it. `nearest`: of
+    values of one parameter, all but so many are hopeless after a few pieces.
     """
     if not tapes:
         return []
@@ -160,9 +168,15 @@ def replays(
             for candidate, number, later_ns in entries
         ],
     )
-    for judged in _stages(len(pieces)):
+    for judged in _stages(len(pieces), FEWEST_JUDGED if nearest is None else FEWEST_SCREENED):
         contest.advance(max(int(pieces.ack[:judged].max()), 0))
         told = contest.judged()
+        if nearest is not None and len(told) > nearest:
+            apart = np.array([np.nansum(np.log1p(np.abs(error[:judged]))) for _, error, _ in told])
+            # With as many as tie with the last of them.
+            is_near = apart <= np.sort(apart)[nearest - 1]
+            contest.keep([told[place][0] for place in np.flatnonzero(is_near).tolist()])
+            continue
         names = [entries[number][0].name for number, *_ in told] + [each.candidate.name for each in known]
         first = [np.abs(error[:judged]) / opened[: min(judged, len(error))] for _, error, _ in told]
         is_left = _not_hopeless(names, first + [each.sizes[:judged] for each in known])
@@ -181,9 +195,8 @@ def replays(
     ]
 
 
-def _stages(pieces: int) -> Iterator[int]:
+def _stages(pieces: int, judged: int) -> Iterator[int]:
     """After how many pieces the hopeless ones are dropped: twice as many each time."""
-    judged = FEWEST_JUDGED
     while judged < pieces:
         yield judged
         judged *= 2

@@ -36,8 +36,10 @@ class Tape:
     compared: Compared
     mark_ack: Ints
     row_of_mark: Ints
-    # Whether it tells the handshake's round trip.
+    # Whether it tells the handshake's round trip; and that of what is SACKed, as a stack that opens its window on the
+    # ACK that ends a recovery hears it.
     has_handshake: bool = False
+    opens: bool = False
 
     @property
     def smss(self) -> int:
@@ -153,11 +155,17 @@ def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
     row_of_mark[order] = np.maximum(mark_ack + 1 - compared.heard.first, 0) + np.arange(len(order))
     chosen_columns = {name: column[order] for name, column in every.items()}
-    if not {"new", "all"} & set(when):
+    opens = bool({"new", "all"} & set(when))
+    if not opens:
         # RFC 5681 section 3.2: what limited transmit sent is not part of FlightSize. Who opens its window on the last
         # ACK of a recovery goes by cwnd at a loss.
         chosen_columns["more_flight"] = np.zeros(len(order))
     core = _core.Tape(columns, chosen_columns)
     return Tape(
-        core=core, compared=compared, mark_ack=mark_ack, row_of_mark=row_of_mark, has_handshake="handshake" in when
+        core=core,
+        compared=compared,
+        mark_ack=mark_ack,
+        row_of_mark=row_of_mark,
+        has_handshake="handshake" in when,
+        opens=opens,
     )

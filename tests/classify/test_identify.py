@@ -13,7 +13,8 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
-from tcptrace_lab.classify.identify import Identified, _grows_alone, identify
+from tcptrace_lab.classify.followed import grows_alone
+from tcptrace_lab.classify.identify import Identified, identify
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
 from tcptrace_lab.classify.tape import Tapes
@@ -193,6 +194,28 @@ def test_a_first_window_that_was_not_seen_speaks_against_nobody() -> None:
     assert {"reno", "cubic", "hybla"} <= {each.candidate.name for each in found.left}
 
 
+@pytest.mark.parametrize("by_cwnd", [0.0, 1.0])
+@pytest.mark.parametrize("gamma", [15.0, 45.0])
+def test_a_compound_of_any_threshold_is_named_with_its_bounds(gamma: float, by_cwnd: float) -> None:
+    """Section 3.2 of the draft, in both readings: round trips of what is SACKed are among those that it hears."""
+    control = Control(
+        window="compound-packets",
+        recovery="sack",
+        initial_window=10,
+        timestamps=True,
+        stack="linux",
+        gamma=gamma,
+        parameters=(("dwnd_by_cwnd", by_cwnd),),
+    )
+    path = Path(nodes=(Node(rate_bps=32e6, buffer=120, delay_s=0.048),), return_delay_s=0.048)
+    found = named(control, path=path, duration_s=40.0)
+    assert found.control == "compound", found.reasons
+    assert ("dwnd_by_cwnd" in found.left[0].candidate.variant) == bool(by_cwnd)
+    assert found.gamma.low is not None
+    assert found.gamma.high is not None
+    assert found.gamma.low <= gamma <= found.gamma.high
+
+
 def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
     """Over a queue that halving does not empty down to gamma the delay window stays shut."""
     path = Path(nodes=(Node(rate_bps=12e6, buffer=90, delay_s=0.03),), return_delay_s=0.03)
@@ -200,6 +223,8 @@ def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
         found = named(Control(recovery="sack", initial_window=10, **sent), path=path, duration_s=60.0)
         assert found.control == "reno"
         assert any("a Compound of gamma <=" in reason for reason in found.reasons)
+        (compound,) = (row for row in found.as_dicts() if row["name"] == "compound")
+        assert "it is reno here" in compound["against"]
 
 
 def replay_of(growth: list[float]) -> Any:
@@ -215,9 +240,9 @@ def replay_of(growth: list[float]) -> Any:
 def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> None:
     """Never to the ACK, but within what is open throughout, and alone so for most of the growth."""
     own = replay_of([0.2, 0.6, 0.3, 0.7, 0.3, 0.4])
-    assert _grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 7.0, 9.0])])
-    assert not _grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 0.4, 0.9])])
-    assert not _grows_alone(replay_of([0.2, 0.6, 1.3, 0.7, 0.3, 0.4]), [replay_of([9.0] * 6)])
+    assert grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 7.0, 9.0])])
+    assert not grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 0.4, 0.9])])
+    assert not grows_alone(replay_of([0.2, 0.6, 1.3, 0.7, 0.3, 0.4]), [replay_of([9.0] * 6)])
 
 
 def test_a_piece_beyond_what_is_open_says_more_than_one_within() -> None:

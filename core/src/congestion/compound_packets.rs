@@ -1,7 +1,8 @@
 //! Compound TCP's draft in whole packets, as a kernel computes it (draft-sridharan-tcpm-ctcp-02; paper 003 section 2).
 //!
 //! Differs from `compound_draft` by its integers, and by the window that Delta is measured with: what was outstanding
-//! when the round began. Slow start leaves the delay window alone.
+//! when the round began. Slow start leaves the delay window alone. Section 3.2 leaves open which window the delay window
+//! opens by, that of the round measured or that of now, and whether a round that a recovery began in tells anything.
 
 use super::{Ack, Loss, State, Values, Window};
 
@@ -15,6 +16,8 @@ const ALPHA_DIVISOR: i64 = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct CompoundPackets {
     gamma: f64,
+    /// Opens by the window of now, and not by the round in which a recovery ended.
+    is_by_cwnd: bool,
     dwnd: i64,
     /// Acknowledged and not yet part of an increase of wc.
     acked: f64,
@@ -26,7 +29,7 @@ pub struct CompoundPackets {
 struct Round {
     /// It is over when more than this is acknowledged.
     end: u64,
-    /// Outstanding at its beginning.
+    /// Outstanding at its beginning; 0: it tells nothing.
     packets: i64,
     min_rtt_ns: Option<i64>,
 }
@@ -35,11 +38,17 @@ impl CompoundPackets {
     pub fn new(gamma: f64) -> Self {
         Self {
             gamma,
+            is_by_cwnd: false,
             dwnd: 0,
             acked: 0.0,
             base_rtt_ns: None,
             round: Round::default(),
         }
+    }
+
+    pub fn with_dwnd_by_cwnd(mut self, is_by_cwnd: bool) -> Self {
+        self.is_by_cwnd = is_by_cwnd;
+        self
     }
 
     fn begin_round(&mut self, state: &State, ack: &Ack) {
@@ -51,16 +60,20 @@ impl CompoundPackets {
         };
     }
 
-    /// Section 3.2, once per round trip.
-    fn update_dwnd(&mut self) {
+    /// Section 3.2, once per round trip, at a window of `w`.
+    fn update_dwnd(&mut self, w: i64) {
         let (Some(base), Some(rtt)) = (self.base_rtt_ns, self.round.min_rtt_ns) else {
             return;
         };
         let packets = self.round.packets;
+        if packets == 0 {
+            return;
+        }
         let delta = i128::from(packets << DELTA_SHIFT) * i128::from(rtt - base) / i128::from(rtt);
         let delta = delta as i64;
         if (delta as f64) < self.gamma * f64::from(1 << DELTA_SHIFT) {
-            let root = (packets as f64).powf(K).floor() as i64;
+            let opens_by = if self.is_by_cwnd { w } else { packets };
+            let root = (opens_by as f64).powf(K).floor() as i64;
             self.dwnd += (root / ALPHA_DIVISOR - 1).max(0);
         } else {
             self.dwnd = (self.dwnd - (delta >> DELTA_SHIFT)).max(0);
@@ -96,7 +109,7 @@ impl Window for CompoundPackets {
             wc += 1;
         }
         if ack.snd_una > self.round.end {
-            self.update_dwnd();
+            self.update_dwnd(w);
             self.begin_round(state, ack);
         }
         state.cwnd = (wc + self.dwnd) as f64 * state.smss;
@@ -117,9 +130,10 @@ impl Window for CompoundPackets {
     }
 
     fn on_recovered(&mut self, state: &mut State, _now_ns: i64, snd_nxt: u64) {
+        let packets = (state.cwnd / state.smss) as i64;
         self.round = Round {
             end: snd_nxt,
-            packets: (state.cwnd / state.smss) as i64,
+            packets: if self.is_by_cwnd { 0 } else { packets },
             min_rtt_ns: None,
         };
     }
@@ -149,7 +163,7 @@ mod tests {
             },
             ..CompoundPackets::new(30.0)
         };
-        compound.update_dwnd();
+        compound.update_dwnd(packets);
         compound.dwnd
     }
 
@@ -160,5 +174,28 @@ mod tests {
         assert_eq!(after_a_round(40, 50_000_000, 0), 0);
         // 400 packets (1 - 50/60) = 66.7 packets queued.
         assert_eq!(after_a_round(400, 60_000_000, 100), 34);
+    }
+
+    #[test]
+    fn by_cwnd_a_round_that_a_recovery_began_in_opens_nothing_and_the_next_by_the_window_of_now() {
+        let opened = |is_by_cwnd, begun| {
+            let mut compound = CompoundPackets::new(30.0).with_dwnd_by_cwnd(is_by_cwnd);
+            let mut state = State {
+                cwnd: 256.0,
+                ssthresh: 256.0,
+                smss: 1.0,
+            };
+            compound.on_recovered(&mut state, 0, 100);
+            if let Some(packets) = begun {
+                compound.round.packets = packets;
+            }
+            compound.on_rtt(0, 50_000_000);
+            compound.update_dwnd(600);
+            compound.dwnd
+        };
+        // 256^0.75 = 64, an eighth less one; 600^0.75 = 121.
+        assert_eq!(opened(false, None), 7);
+        assert_eq!(opened(true, None), 0);
+        assert_eq!(opened(true, Some(256)), 14);
     }
 }

@@ -119,6 +119,13 @@ pub(super) const GAMMA: Parameter = Parameter {
     what: "packets in the queue at which the delay window gives way",
 };
 
+pub(super) const DWND_BY_CWND: Parameter = Parameter::flag(
+    "dwnd_by_cwnd",
+    RFC,
+    false,
+    "the delay window opens by the window of now, and not by the round in which a recovery ended",
+);
+
 pub(super) const MAX_SSTHRESH: Parameter = Parameter {
     name: "max_ssthresh",
     unit: "segments",

@@ -7,8 +7,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::parameters::{
-    BBR_SEED, BOTH, BYTE_COUNTING, FAST_CONVERGENCE, GAMMA, HTCP_FROM_RECOVERY, KERNEL_HYSTART,
-    KERNEL_HZ, MAX_SSTHRESH, NS2, Parameter, Parameters, RFC, ZERO_STEP,
+    BBR_SEED, BOTH, BYTE_COUNTING, DWND_BY_CWND, FAST_CONVERGENCE, GAMMA, HTCP_FROM_RECOVERY,
+    KERNEL_HYSTART, KERNEL_HZ, MAX_SSTHRESH, NS2, Parameter, Parameters, RFC, ZERO_STEP,
 };
 use super::row::{BuildWindow, Counting, STANDARD, Setting, SlowStartRow, WindowRow};
 use super::{
@@ -211,12 +211,16 @@ pub static WINDOWS: &[WindowRow] = &[
     },
     WindowRow {
         family: "compound",
-        parameters: &[GAMMA],
+        parameters: &[GAMMA, DWND_BY_CWND],
         profiles: RFC,
         ..ours(
             "compound-packets",
             "draft-sridharan-tcpm-ctcp-02 in whole packets, as a kernel module counts",
-            |slow_start, p, _| over(slow_start, p, CompoundPackets::new(p.value(&GAMMA))),
+            |slow_start, p, _| {
+                let window = CompoundPackets::new(p.value(&GAMMA))
+                    .with_dwnd_by_cwnd(p.is_set(&DWND_BY_CWND));
+                over(slow_start, p, window)
+            },
         )
     },
     WindowRow {
