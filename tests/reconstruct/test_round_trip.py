@@ -72,6 +72,16 @@ def test_windows_kept_small_by_loss_are_told_as_well(control: str, loss: float, 
     assert abs(found.slow_starts - found.slow_starts_truth) <= 1
 
 
+@pytest.mark.parametrize("window", ["compound", "compound-packets"])
+def test_a_window_cut_without_a_loss_is_below_what_is_outstanding(window: str, tmp_path: Path) -> None:
+    """A delay window gives way to a queue at once (paper 003, section 3): the sender waits until that has left."""
+    path = ("path.nodes.0.rate_bps=32e6", "path.nodes.0.buffer=120", "path.nodes.0.delay_s=0.048")
+    found = round_trip("compound_20M", tmp_path, ".parquet", f"control.name='{window}'", *path)
+    assert found.within is not None
+    assert found.within > 0.999
+    assert found.window.median == 0.0
+
+
 def test_csv_and_parquet_score_alike(tmp_path: Path) -> None:
     """Sequence numbers and nanoseconds survive text."""
     assert round_trip("newreno_8M", tmp_path, ".csv") == round_trip("newreno_8M", tmp_path, ".parquet")

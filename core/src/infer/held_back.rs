@@ -190,19 +190,40 @@ pub fn largest_send(trace: &Trace) -> i64 {
     sizes.max().unwrap_or(0).max(before)
 }
 
-/// For each ACK: what was outstanding when a sender silent in recovery went on; huge where it was not silent.
+/// For each ACK: what was outstanding when a sender that had fallen silent went on; huge where it was not silent.
 ///
-/// The window does not grow in recovery. A silent sender's is at most what is outstanding, and at least what will be when
-/// it sends again. No claim where the window was not its limit before, or no data was left to send.
+/// The window does not grow in recovery, and a control that goes by delay takes some back without a loss. A silent
+/// sender's is at most what is outstanding, and at least what will be when it sends again. No claim where the window was
+/// not its limit before, or no data was left to send.
 fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i64> {
     let SoFar {
         trace,
         seen,
         events,
+        parts,
         flight,
         ..
     } = known;
     let mut found = vec![i64::MAX; flight.len()];
+    let mut drain = |first: usize, over: usize, is_free: bool| {
+        let mut begin = first;
+        for end in first + 1..over {
+            if !sends_at(trace, seen, end) {
+                continue;
+            }
+            // Outside of a recovery the last ACK that released something found the window as it was.
+            let silent = begin + usize::from(is_free)..end;
+            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS.get() * trace.smss;
+            let is_held = is_free && limited[silent.clone()].iter().any(|&by| by != Limit::Cwnd);
+            if falls && !is_held && !exhausted[silent.clone()].contains(&true) {
+                found[silent].fill(flight[end]);
+            }
+            begin = end;
+        }
+    };
+    for part in parts {
+        drain(part.first, part.last + 1, true);
+    }
     for event in events {
         let heard = seen.acks_before_send[event.first_send] as usize;
         let Some(first) = heard.checked_sub(1) else {
@@ -213,17 +234,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
             continue;
         }
         let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);
-        let mut begin = first;
-        for end in first + 1..over {
-            if !sends_at(trace, seen, end) {
-                continue;
-            }
-            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS.get() * trace.smss;
-            if falls && !exhausted[begin..end].contains(&true) {
-                found[begin..end].fill(flight[end]);
-            }
-            begin = end;
-        }
+        drain(first, over, false);
     }
     found
 }
