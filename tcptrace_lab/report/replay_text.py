@@ -127,7 +127,7 @@ def _path(path: Path) -> str:
         buffer = "unlimited" if node.buffer == math.inf else f"{node.buffer:.0f} {node.buffer_unit}"
         lost = f", loses {len(node.drop_packets)} packets by number" if node.drop_packets else ""
         words.append(f"{rate}, buffer {buffer}{lost}")
-    return f"{'; '.join(words)}; round trip {_ms(path.base_rtt_s * 1e9)}, packets of {path.packet_bytes} bytes"
+    return f"{'; '.join(words)}; round trip {_ms(path.base_rtt_s)}, packets of {path.packet_bytes} bytes"
 
 
 def _number(value: float, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:
