@@ -89,7 +89,7 @@ class Timeline:
 
 @dataclass
 class _Sender:
-    """Windows, and when each packet is sent, for all parameters at once."""
+    """Windows, and when each packet is sent (a row per packet), for all parameters at once; changed in place."""
 
     sent: FloatArray
     cwnd: FloatArray
@@ -105,23 +105,26 @@ class _Sender:
     ) -> NDArray[np.bool_]:
         """An ACK for all up to `number`, caused by packet `cause`, arrives where `happens`; True where a duplicate."""
         is_new = happens & (number > self.highest_ack)
-        is_duplicate = happens & ~is_new
-        self.highest_ack = np.where(is_new, number, self.highest_ack)
-        # Slow start: one packet more per new ACK, however many packets it covers.
-        self.cwnd = np.where(is_new, self.cwnd + 1, self.cwnd)
-        allowed = np.where(is_new, self.highest_ack + self.cwnd, self.allowed)
         if is_new.any():
+            np.copyto(self.highest_ack, number, where=is_new)
+            # Slow start: one packet more per new ACK, however many packets it covers.
+            self.cwnd += is_new
+            allowed = np.where(is_new, self.highest_ack + self.cwnd, self.allowed)
             # Only the packets that are allowed anew anywhere.
-            part = slice(int(np.min(self.allowed[is_new])), int(np.max(allowed[is_new])))
-            packet = np.arange(1, self.sent.shape[-1] + 1)[part]
-            fresh = (packet > self.allowed[..., None]) & (packet <= allowed[..., None])
-            self.sent[..., part] = np.where(fresh, now[..., None], self.sent[..., part])
-        self.allowed = allowed
-        self.duplicates = np.where(is_duplicate, self.duplicates + 1, self.duplicates)
-        # FACK (Mathis & Mahdavi 1996): more than three packets from the hole to the highest SACK, however many arrived.
-        passed = np.where(self.is_forward, cause - self.highest_ack - 1, self.duplicates)
-        asks = is_duplicate & (passed >= DUPLICATE_ACKS) & np.isnan(self.retransmitted)
-        self.retransmitted = np.where(asks, now, self.retransmitted)
+            first, end = int(self.allowed[is_new].min()), int(allowed[is_new].max())
+            packet = np.arange(first + 1, end + 1)[:, None]
+            fresh = (packet > self.allowed) & (packet <= allowed)
+            part = self.sent[first:end]
+            np.copyto(part, now, where=fresh[: len(part)])
+            self.allowed = allowed
+        is_duplicate = happens & ~is_new
+        if is_duplicate.any():
+            self.duplicates += is_duplicate
+            # FACK (Mathis & Mahdavi 1996): more than three packets from the hole to the highest SACK, however many
+            # arrived.
+            passed = np.where(self.is_forward, cause - self.highest_ack - 1, self.duplicates)
+            asks = is_duplicate & (passed >= DUPLICATE_ACKS) & np.isnan(self.retransmitted)
+            np.copyto(self.retransmitted, now, where=asks)
         return is_duplicate
 
 
@@ -149,7 +152,8 @@ def timeline(
         BLOCK_TIME.check(block_time),
         FORWARD.check(forward),
     )
-    # One row per combination; they get the parameters' shape at the end.
+    # One entry per combination; they get the parameters' shape at the end. A row per packet: what a step touches lies
+    # together.
     k, b, mu, feed, there, back, timer, block, forward = (array.ravel() for array in given)
     needed = _packets_needed(
         {"initial_window": k, "places": b, "last_rate": mu, "feed_time": there, "return_time": back, "ack_timer": timer}
@@ -157,79 +161,91 @@ def timeline(
     count = int(np.max(needed, initial=1))
     shape = (k.size,)
     nan = np.full(shape, np.nan)
-    packet = np.arange(1, count + 1)
     sender = _Sender(
-        sent=np.where(packet <= k[..., None], 0.0, np.nan),
-        cwnd=k.copy(),
+        sent=np.where(np.arange(1, count + 1)[:, None] <= k, 0.0, np.nan),
+        cwnd=k.astype(np.float64),
         highest_ack=np.zeros(shape),
         duplicates=np.zeros(shape),
         retransmitted=nan.copy(),
         is_forward=forward == 1,
-        allowed=k.copy(),
+        allowed=k.astype(np.float64),
     )
-    delivered = np.full((*shape, count), np.nan)
+    delivered = np.full((count, *shape), np.nan)
     ack_at, ack_number = delivered.copy(), delivered.copy()
     is_lost, is_duplicate = np.zeros(delivered.shape, dtype=np.bool_), np.zeros(delivered.shape, dtype=np.bool_)
     fed, idle_at = np.full(shape, -np.inf), np.full(shape, -np.inf)
     in_order, pending, deadline = np.zeros(shape), np.full(shape, -1), nan.copy()
     # What has arrived above the first hole, in blocks without a hole.
     blocks, last_arrived = np.zeros(shape), np.full(shape, -1)
+    has_timer, feed_gap, service = timer > 0, 1 / feed, 1 / mu
+    is_delayed, has_blocks = bool(has_timer.any()), bool(block.any())
 
-    def acknowledge(happens: NDArray[np.bool_], index: NDArray[np.int64], number: FloatArray, at: FloatArray) -> None:
+    def acknowledge(happens: NDArray[np.bool_], index: NDArray[np.int64], at: FloatArray) -> None:
         """The receiver's ACK, caused by the packet at `index`, and what the sender does with it."""
-        if not happens.any():
-            return
-        now = at + back + np.minimum(blocks, BLOCKS) * block
-        duplicate = sender.on_ack(happens, number, now, index + 1)
-        where = np.flatnonzero(happens), index[happens]
-        ack_at[where], ack_number[where], is_duplicate[where] = now[happens], number[happens], duplicate[happens]
+        now = at + back
+        if has_blocks:
+            now += np.minimum(blocks, BLOCKS) * block
+        duplicate = sender.on_ack(happens, in_order, now, index + 1)
+        own = np.flatnonzero(happens)
+        where = index[own], own
+        ack_at[where], ack_number[where], is_duplicate[where] = now[own], in_order[own], duplicate[own]
 
     for p in range(count):
-        # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
-        held = (pending >= 0) & np.isnan(sender.sent[..., p])
-        acknowledge(held, pending, in_order, deadline)
-        pending = np.where(held, -1, pending)
-        sent = sender.sent[..., p]
+        sent = sender.sent[p]
         goes = ~np.isnan(sent)
-        if not goes.any():
-            break
+        if not goes.all():
+            # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
+            held = (pending >= 0) & ~goes
+            if held.any():
+                acknowledge(held, pending, deadline)
+                pending[held] = -1
+                goes = ~np.isnan(sent)
+            if not goes.any():
+                break
         # The slowest link before the last queue spaces the packets; the rest of the way is a constant.
-        fed = np.where(goes, np.maximum(sent, fed + 1 / feed), fed)
+        np.maximum(sent, fed + feed_gap, out=fed, where=goes)
         arrival = fed + there
         # The link is busy until `idle_at`, so this many departures are still to come. One at the very time of the
         # arrival frees its place first; a billionth of a service time is rounding.
         present = np.maximum(np.ceil((idle_at - arrival) * mu - 1e-9), 0)
-        lost = goes & (present >= b)
+        is_lost[p] = lost = goes & (present >= b)
         passes = goes & ~lost
-        is_lost[..., p] = lost
-        idle_at = np.where(passes, np.maximum(arrival, idle_at) + 1 / mu, idle_at)
-        at = np.where(passes, idle_at, np.nan)
-        # The timer of the packet before, if it runs out before this one comes.
-        early = (pending >= 0) & passes & (deadline < at)
-        acknowledge(early, pending, in_order, deadline)
-        pending = np.where(early, -1, pending)
+        np.add(np.maximum(arrival, idle_at), service, out=idle_at, where=passes)
+        at = delivered[p]
+        np.copyto(at, idle_at, where=passes)
+        if is_delayed:
+            # The timer of the packet before, if it runs out before this one comes.
+            early = (pending >= 0) & (deadline < at)
+            if early.any():
+                acknowledge(early, pending, deadline)
+                pending[early] = -1
         expected = passes & (in_order == p)
-        in_order = np.where(expected, p + 1, in_order)
-        blocks = np.where(passes & ~expected & ((blocks == 0) | (last_arrived < p - 1)), blocks + 1, blocks)
-        last_arrived = np.where(passes, p, last_arrived)
-        # RFC 1122: an ACK for every second packet, at once for one out of order, else when the timer runs out.
-        waits = expected & (timer > 0) & (pending < 0)
-        answers = passes & ~waits
-        acknowledge(answers, np.full(shape, p), in_order, np.where(answers, at, 0.0))
-        pending = np.where(waits, p, np.where(answers, -1, pending))
-        deadline = np.where(waits, at + timer, deadline)
-        delivered[..., p] = at
+        np.copyto(in_order, p + 1, where=expected)
+        beyond = passes & ~expected
+        if beyond.any():
+            blocks += beyond & ((blocks == 0) | (last_arrived < p - 1))
+        np.copyto(last_arrived, p, where=passes)
+        answers = passes
+        if is_delayed:
+            # RFC 1122: an ACK for every second packet, at once for one out of order, else when the timer runs out.
+            waits = expected & has_timer & (pending < 0)
+            answers = passes & ~waits
+            np.copyto(pending, -1, where=answers)
+            np.copyto(pending, p, where=waits)
+            np.add(at, timer, out=deadline, where=waits)
+        if answers.any():
+            acknowledge(answers, np.full(shape, p), at)
 
-    any_lost = is_lost.any(axis=-1)
+    any_lost = is_lost.any(axis=0)
     many, one = (*given[0].shape, count), given[0].shape
     return Timeline(
-        sent=sender.sent.reshape(many),
-        delivered=delivered.reshape(many),
-        ack_at=ack_at.reshape(many),
-        ack_number=ack_number.reshape(many),
-        is_lost=is_lost.reshape(many),
-        is_duplicate=is_duplicate.reshape(many),
-        first_lost=np.where(any_lost, np.argmax(is_lost, axis=-1) + 1.0, np.nan).reshape(one),
+        sent=sender.sent.T.reshape(many),
+        delivered=delivered.T.reshape(many),
+        ack_at=ack_at.T.reshape(many),
+        ack_number=ack_number.T.reshape(many),
+        is_lost=is_lost.T.reshape(many),
+        is_duplicate=is_duplicate.T.reshape(many),
+        first_lost=np.where(any_lost, np.argmax(is_lost, axis=0) + 1.0, np.nan).reshape(one),
         duplicates=sender.duplicates.reshape(one),
         retransmitted=sender.retransmitted.reshape(one),
     )
