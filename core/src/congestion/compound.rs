@@ -76,10 +76,15 @@ impl Compound {
     }
 
     /// A round trip is over where the ACK passes what was sent when it began.
+    #[inline]
     fn count_round(&mut self, state: &State, ack: &Ack) {
-        if ack.snd_una <= self.beg_snd_nxt {
-            return;
+        if ack.snd_una > self.beg_snd_nxt {
+            self.end_round(state, ack);
         }
+    }
+
+    #[inline(never)]
+    fn end_round(&mut self, state: &State, ack: &Ack) {
         let old = (self.beg_snd_nxt - self.beg_snd_una) / state.smss as u64;
         self.beg_snd_una = self.beg_snd_nxt;
         self.beg_snd_nxt = ack.snd_nxt;
@@ -104,9 +109,14 @@ impl Compound {
     }
 }
 
-/// The window in whole packets.
+/// The window in whole packets. A processor converts signed numbers in one step, unsigned ones in ten.
 fn packets(state: &State) -> u64 {
-    (state.cwnd / state.smss) as u64
+    (state.cwnd / state.smss) as i64 as u64
+}
+
+/// The other way, as fast.
+fn real(packets: u64) -> f64 {
+    packets as i64 as f64
 }
 
 /// Newton's iteration for the fourth root; it stops as soon as a step is at most one, as the module's does.
@@ -162,7 +172,7 @@ impl Window for Compound {
         } else {
             1
         };
-        if self.has_own_slow_start && self.wc as f64 <= state.ssthresh / state.smss {
+        if self.has_own_slow_start && real(self.wc) <= state.ssthresh / state.smss {
             self.wc += segments;
         } else {
             self.acks += if self.acks < cwnd { segments } else { 0 };
@@ -172,7 +182,7 @@ impl Window for Compound {
             }
         }
         self.count_round(state, ack);
-        state.cwnd = (self.wc + self.dwnd) as f64 * state.smss;
+        state.cwnd = real(self.wc + self.dwnd) * state.smss;
     }
 
     fn on_ack_unused(&mut self, state: &mut State, _ack: &Ack) {

@@ -170,8 +170,10 @@ impl Agent for Linux {
         if newly_acked > 0 && base.phase != SenderState::Recovery {
             let before = base.state.cwnd;
             base.control.on_ack(&mut base.state, &ack);
-            // `snd_cwnd_clamp`: no module grows beyond.
-            base.state.cwnd = base.state.cwnd.min(before.max(base.max_window));
+            // `snd_cwnd_clamp`: no module grows beyond. Plain comparisons: no window is NaN.
+            if base.state.cwnd > base.max_window && base.state.cwnd > before {
+                base.state.cwnd = before.max(base.max_window);
+            }
         }
         if is_dubious {
             self.follow_recovery(base, io, news);
