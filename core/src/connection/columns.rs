@@ -66,6 +66,41 @@ impl SegmentColumns {
         self.ip_id.push(packet.ip_id.into());
     }
 
+    pub fn clear(&mut self) {
+        let Self {
+            time_ns,
+            offset,
+            length,
+            flags,
+            is_retransmission,
+            cause,
+            confidence,
+            flight_size,
+            pipe,
+            ts_val,
+            ts_ecr,
+            ip_id,
+            packet,
+        } = self;
+        for column in [
+            time_ns,
+            offset,
+            length,
+            flight_size,
+            pipe,
+            ts_val,
+            ts_ecr,
+            ip_id,
+            packet,
+        ] {
+            column.clear();
+        }
+        flags.clear();
+        is_retransmission.clear();
+        cause.clear();
+        confidence.clear();
+    }
+
     /// The rows that are sends of the sender's window: no copies, no probes, nothing that the tap put out of order.
     pub fn sent(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.cause.len()).filter(|&row| self.is_sent(row))
@@ -148,6 +183,48 @@ pub struct AckRow {
 }
 
 impl AckColumns {
+    pub fn clear(&mut self) {
+        let Self {
+            time_ns,
+            ack_offset,
+            rwnd,
+            dup_count,
+            sack_first,
+            sack_edges,
+            rtt_ns,
+            ts_rtt_ns,
+            newly_acked,
+            ts_val,
+            ts_ecr,
+            length,
+            flags,
+            packet,
+            sack_high,
+            sacked,
+        } = self;
+        for column in [
+            time_ns,
+            ack_offset,
+            rwnd,
+            dup_count,
+            sack_edges,
+            rtt_ns,
+            ts_rtt_ns,
+            newly_acked,
+            ts_val,
+            ts_ecr,
+            length,
+            packet,
+            sack_high,
+            sacked,
+        ] {
+            column.clear();
+        }
+        flags.clear();
+        // The first row's blocks begin at the beginning.
+        sack_first.truncate(1);
+    }
+
     pub fn push(&mut self, packet: &Packet<'_>, row: &AckRow, blocks: &[(i64, i64)], keep: Keep) {
         let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
         let (ts_val, ts_ecr) = timestamps.unzip();

@@ -45,10 +45,10 @@ impl Detail {
         })
     }
 
-    /// The rows so far are not needed any more.
+    /// The rows so far are not needed any more; their places are for the next.
     pub fn forget_rows(&mut self) {
-        self.segments = SegmentColumns::default();
-        self.acks = no_acks();
+        self.segments.clear();
+        self.acks.clear();
     }
 
     pub fn on_new(

@@ -10,11 +10,12 @@ use crate::wire::{DecodeCounts, Decoder, Plain, Segment};
 /// Batches under way: a reader that is far ahead waits.
 const BATCHES: usize = 4;
 
-/// A record; what is no TCP keeps its time, so that the clock goes on.
-#[derive(Clone, Copy, Debug)]
+/// A record; what is no TCP keeps its time, so that the clock goes on. A segment of the unusual form is several times as
+/// large as one of the usual: apart, it does not make all of them as large.
+#[derive(Clone, Debug)]
 pub enum Decoded {
     Plain(Plain),
-    Other(Segment),
+    Other(Box<Segment>),
     Foreign,
 }
 
@@ -88,7 +89,7 @@ fn decoded(decoder: &mut Decoder, record: &Record<'_>) -> (i64, Decoded) {
     let packet = match decoder.decode_plain(record.link_type, record.data) {
         Some(plain) => Decoded::Plain(plain),
         None => match decoder.decode(record.link_type, record.data, record.orig_len) {
-            Ok(segment) => Decoded::Other(segment),
+            Ok(segment) => Decoded::Other(Box::new(segment)),
             Err(_) => Decoded::Foreign,
         },
     };

@@ -201,16 +201,16 @@ impl Watcher {
         let mut left = most;
         loop {
             let mut since_look = 0;
-            while let Some(&(time_ns, packet)) = self.pending.front() {
+            while let Some((time_ns, packet)) = self.pending.pop_front() {
                 // A clock that went back does not hold up what follows.
                 if time_ns > until_ns || left == 0 {
+                    self.pending.push_front((time_ns, packet));
                     return Ok(Progress::Reached);
                 }
-                self.pending.pop_front();
                 left -= 1;
                 since_look += 1;
                 let events = self.events.len();
-                self.follow(time_ns, &packet);
+                self.follow(time_ns, packet);
                 if to_event && self.events.len() > events {
                     return Ok(Progress::Reached);
                 }
@@ -242,7 +242,8 @@ impl Watcher {
         match received {
             Ok(batch) => {
                 let batch = batch.inspect_err(|_| self.is_ended = true)?;
-                self.pending.extend(batch.packets);
+                // All before are followed.
+                self.pending = batch.packets.into();
                 self.counts = batch.counts;
                 self.position = batch.position;
                 self.truncated = batch.truncated.or(self.truncated.take());
@@ -257,28 +258,29 @@ impl Watcher {
     }
 
     #[inline]
-    fn follow(&mut self, time_ns: i64, packet: &Decoded) {
+    fn follow(&mut self, time_ns: i64, packet: Decoded) {
         let index = self.records;
         self.records += 1;
         self.first_ns.get_or_insert(time_ns);
         self.now_ns = self.now_ns.max(time_ns);
         let told = self.events.len();
-        match packet {
+        let id = match &packet {
             Decoded::Plain(plain) => {
                 let id = self.table.push_plain(time_ns, index, plain);
                 let packet = connection::Packet::plain(time_ns, index, plain);
                 self.look(id, [plain.src(), plain.dst()], &packet, None);
-                self.keep(id, time_ns, index, Decoded::Plain(*plain));
+                id
             }
             Decoded::Other(segment) => {
                 let id = self.table.push_record(time_ns, index, segment);
                 let packet = connection::Packet::new(time_ns, index, segment);
                 let wscale = segment.options.wscale;
                 self.look(id, [segment.src, segment.dst], &packet, wscale);
-                self.keep(id, time_ns, index, Decoded::Other(*segment));
+                id
             }
-            Decoded::Foreign => (),
-        }
+            Decoded::Foreign => return,
+        };
+        self.keep(id, time_ns, index, packet);
         if self.observes && self.events.len() > told {
             self.describe(told);
         }
