@@ -40,6 +40,8 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # Nothing here multiplies matrices: numpy's threads for that would only start and spin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         parser = _parser(words)
         if not words:
