@@ -120,7 +120,8 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
         # After a long silence the queue was empty, whatever follows.
         paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
-        lead, heard = lead[together | paused], heard[together | paused]
+        chosen = (together & _tells_apart(timeline, heard, near)) | paused
+        lead, heard = lead[chosen], heard[chosen]
     again, asked = _asked_for(timeline, left, free)
     kept = asked <= latest[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
@@ -133,6 +134,17 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
     kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
     return places[kept], acks[kept]
+
+
+def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:
+    """Whether the ACKs around these stand so far apart that most times lie near none of them.
+
+    On a fast path they do not: what a queue spaces follows one ACK or another by a turn, whichever released it.
+    """
+    times = timeline.ack_ns
+    around = (np.diff(times, prepend=times[:1]) + np.diff(times, append=times[-1:])) / 2
+    found: Bools = MAJORITY * around[heard] > 2 * near
+    return found
 
 
 def _met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from tcptrace_lab.reconstruct.arrivals import Beside, arrivals
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.score import Score, score
+from tcptrace_lab.reconstruct.self_clocking import NEAR_NS, _tells_apart
 from tcptrace_lab.reconstruct.sender import Sender, sender
 from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import sender_view
@@ -288,3 +291,12 @@ def test_missing_numbers_above_all_that_came_are_the_tail_of_a_flight() -> None:
     assert np.flatnonzero(lost.is_put_back).tolist() == [3]
     beside = Beside(bare_ns=np.array([50 * MS]), asked_ns=np.array([], dtype=np.int64))
     assert not sends(arrivals(table([*rows, *more]), SMSS, beside), SMSS, 30 * MS).is_put_back.any()
+
+
+def test_an_arrival_among_close_acks_is_no_anchor() -> None:
+    """Where ACKs come every 0.3 ms, most times lie within a path's jitter (0.2 ms) of a turn after one of them."""
+    for spacing_ns, is_told in ((300_000, False), (3_000_000, True)):
+        timeline: Any = SimpleNamespace(ack_ns=spacing_ns * np.arange(10))
+        assert _tells_apart(timeline, np.array([4, 5]), NEAR_NS).tolist() == [is_told] * 2
+    lone: Any = SimpleNamespace(ack_ns=np.array([7]))
+    assert not _tells_apart(lone, np.array([0]), NEAR_NS).any()
