@@ -33,6 +33,9 @@ def initial_window(
     begin = _first_flight(timeline, answers)
     if begin is None or (begin and is_bbr):
         return None
+    if not begin and int(timeline.send_offset[0]) > timeline.smss:
+        # One segment that the tap lost is counted; of more, what was captured first may be a later flight's.
+        return None
     begin_ns = int(timeline.send_ns[begin])
     answers = answers[answers >= timeline.acks_before_send[begin]] if begin else answers
     answer_ns = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max

@@ -78,3 +78,15 @@ def test_round_trips_across_a_step_of_the_clock_bound_nothing(run_of: Runs, tmp_
     base = verdict.path.base_rtt_s
     assert base.high is not None
     assert base.high == pytest.approx(found.run.base_rtt_s, rel=0.01)
+
+
+def test_a_first_flight_that_was_not_captured_tells_no_initial_window(run_of: Runs, tmp_path: Path) -> None:
+    """The handshake was captured: what was captured first of the data is a later flight's."""
+    found, path = run_of(830046), tmp_path / "late.pcap"
+    link, packets = read_packets(found.run.path)
+    first = next(place for place, packet in enumerate(packets) if packet.payload > 0)
+    write_packets(path, link, [*packets[:first], *packets[first + 40 :]])
+    verdict = main_verdict(path)
+    assert verdict is not None
+    assert verdict.who.tap.begins_whole
+    assert verdict.as_dict()["initial_window"]["segments"] is None

@@ -148,6 +148,37 @@ fn packet_captured_twice_is_no_retransmission() {
 }
 
 #[test]
+fn packet_captured_twice_as_the_counter_passes_zero_is_no_retransmission() {
+    let mut wire = Wire::open();
+    let mut segments = Vec::new();
+    for (index, id) in [u16::MAX, 0, 1].into_iter().enumerate() {
+        let offset = 1 + 1000 * index as u32;
+        let mut segment = wire.segment(
+            true,
+            ACK,
+            CLIENT_ISN.wrapping_add(offset),
+            SERVER_ISN + 1,
+            1000,
+        );
+        segment.ip_id = id;
+        wire.table.push(60 * MS, &segment);
+        segments.push(segment);
+    }
+    // Later than any copy of a sender without numbers would come, sooner than an answer.
+    for segment in &segments {
+        wire.table.push(80 * MS, segment);
+    }
+    let [client, _] = wire.only().client_and_server();
+    assert_eq!(
+        (
+            client.counts.retransmissions,
+            client.counts.duplicate_packets
+        ),
+        (0, 3)
+    );
+}
+
+#[test]
 fn packets_swapped_at_the_tap_are_out_of_order_not_retransmitted() {
     let mut wire = Wire::open();
     let first = wire.segment(true, ACK, CLIENT_ISN.wrapping_add(1), SERVER_ISN + 1, 1000);
