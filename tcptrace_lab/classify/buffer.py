@@ -32,7 +32,7 @@ TOGETHER_SHARE = 0.7
 # Longest: met by the top 2 % of the segments. A stall delays a round trip's segments, more than that of a short run:
 # where several losses agree, the top tenth may be longer than they say.
 LONGEST_PERCENTILE = 98
-LONGEST_BUT_STALLS_PERCENTILE = 90
+LONGEST_BUT_STALLS_PERCENTILE = 100 * (1 - MINORITY)
 AGREEING_LOSSES = 4
 # Fewer samples of an empty queue show no jitter: the longest of them is their 98th percentile.
 FEWEST_CALM = 50

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.asked import MOST_NAMES
 from tcptrace_lab.classify.identify import UNKNOWN as UNKNOWN_CONTROL
 from tcptrace_lab.classify.identify import open_names
@@ -49,9 +50,8 @@ LAWS = {
 LAW_KNOWN = 0.1
 # A part of the time that is told beside another.
 PARTLY = 0.2
-# A closed window that lasted so many round trips, and this long, is told.
+# A closed window is told that lasted so many round trips, and until a sender probes it.
 STOPPED_ROUNDS = 3.0
-STOPPED_S = 0.2
 # Losses further apart than so many times the median come in bunches: a distance would say little of them.
 SCATTERED = 5.0
 FEW_TIMES = {1: "once", 2: "twice"}
@@ -93,7 +93,7 @@ def course(seen: Reconstruction, path: PathEstimate, tap: Tap, *, is_kept: bool 
         if episode.is_loss and number not in needless
     ]
     longest = float(stalls_ns(timeline, tap).max(initial=0)) / 1e9
-    is_told = longest >= max(STOPPED_S, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)
+    is_told = longest >= max(_core.LEAST_RTO_NS / 1e9, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)
     parts = seen.stretches
     only = parts[0] if len(parts) == 1 else None
     end_ns = int(timeline.send_ns[-1]) if len(timeline.send_ns) else 0

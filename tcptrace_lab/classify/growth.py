@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
 
-# Steps per ACK must repeat at this share of the ACKs, over this many whole cycles, before they are called a cycle.
-REPEATS = 0.9
+# Steps per ACK must repeat, at all but a few of the ACKs, over this many whole cycles before they are called a cycle.
 WHOLE_CYCLES = 2
 LONGEST_CYCLE = 64
 # M-Start's steps run from P down to 1, on average 1.5 packets an ACK and more; slow start's are one.
@@ -78,7 +78,7 @@ def _cycle(steps: Floats) -> tuple[int, ...] | None:
         return None
     for period in range(2, min(LONGEST_CYCLE, len(whole) // WHOLE_CYCLES) + 1):
         same = whole[period:] == whole[:-period]
-        if np.mean(same) >= REPEATS:
+        if np.mean(same) >= 1 - MINORITY:
             tail = whole[len(whole) - len(whole) // period * period :]
             cycle = np.median(tail.reshape(-1, period), axis=0).astype(np.int64)
             if len(set(cycle.tolist())) < 2:

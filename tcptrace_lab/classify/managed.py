@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
@@ -24,10 +25,6 @@ INTERVAL_NS = round(Node.interval_s * 1e9)
 # Waits are known where a segment was answered, of delayed ACKs every second one: so many packets' service after the
 # interval the first loss comes at the latest.
 NOTICED_PACKETS = 5.0
-NOTICED_NS = 3_000_000
-# A stall or a host's delay moves a wait across the target: so much earlier than an interval a loss may seem to come; by
-# some packets' service where that is longer, for a wait is known to a packet at its beginning and at its end.
-EARLY_NS = 5_000_000
 # The first loss met a queue so much longer than the usual one did: a drop-tail buffer of the usual length carries none.
 LONGER = 1.5
 # A queue that stands above the target for ever loses nothing by CoDel's law: it drains within some intervals.
@@ -65,8 +62,10 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
     waits, least, most, is_first = _at_losses(seen, pps)
     known = ~np.isnan(waits)
     service_ns = 1e9 / pps
-    own = known & (most >= INTERVAL_NS - max(EARLY_NS, DELAYED_ACK_SEGMENTS * service_ns))
-    prompt = own & (least <= INTERVAL_NS + NOTICED_NS + NOTICED_PACKETS * service_ns)
+    # A stall moves a wait across the target: by that much earlier than an interval a loss may seem to come; by two
+    # packets' service where that is longer, for a wait is known to a packet at its beginning and at its end.
+    own = known & (most >= INTERVAL_NS - max(TARGET_NS, DELAYED_ACK_SEGMENTS * service_ns))
+    prompt = own & (least <= INTERVAL_NS + _core.HOST_NS + NOTICED_PACKETS * service_ns)
     if not known.any() or np.mean(own[known]) < OWN_SHARE:
         return Managed(is_codel=nothing, may_be=nothing)
     is_enough = np.count_nonzero(known) >= FEWEST_ALIKE

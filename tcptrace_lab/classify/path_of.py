@@ -7,13 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tcptrace_lab.classify.path import PathEstimate, infer_path
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
-
-# From an ACK to the segment that it releases a host takes less, at least once; longer each time, it was on a slow line.
-SLOW_LINE_NS = 300_000
-PROMPT_PERCENTILE = 10
 
 
 def path_of(
@@ -46,9 +42,9 @@ def before_tap(seen: Reconstruction, who: Sender) -> int | None:
         return 0
     taken = who.where.segment_turn_ns
     if taken is not None:
-        return taken if taken > SLOW_LINE_NS else 0
+        return taken if taken > BURST_NS else 0
     timeline = seen.timeline
     following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
     waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
-    return None if len(waits) and np.percentile(waits, PROMPT_PERCENTILE) > SLOW_LINE_NS else 0
+    return None if len(waits) and np.percentile(waits, 100 * MINORITY) > BURST_NS else 0

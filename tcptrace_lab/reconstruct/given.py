@@ -11,14 +11,15 @@ MINORITY = 0.1
 ODD_SHARE = 0.01
 # Two alike may be one disturbance and its echo; three are a rule.
 FEWEST_ALIKE = 3
-# Fewer samples show no habit: by chance eight fall on one side once in 128 times.
-FEWEST_SAMPLES = 8
 # What is counted in segments (a window, a threshold, a queue) is known to within one: it is on its way, or in service.
 WITHIN_SEGMENTS = 1.0
 # With this much of what the pipe holds in the network, or of its rate used, the bottleneck is busy: what a host's own
 # delay and a sawtooth's low ends leave.
 FULL_SHARE = 0.9
-# The core's: what one ACK may tell of; a pause as part of a round trip (core/src/infer/given.rs, limits.rs).
+# The core's (core/src/infer/given.rs, limits.rs): how soon a host goes on with what it began; fewer samples show no
+# habit; what one ACK may tell of; a pause as part of a round trip.
+BURST_NS: int = _core.BURST_NS
+FEWEST_SAMPLES: int = _core.FEWEST_SAMPLES
 DELAYED_ACK_SEGMENTS: int = _core.DELAYED_ACK_SEGMENTS
 PAUSE_SHARE = 1 / _core.PAUSE_PARTS
 # Of two ACKs that are taken for each other one releases a delayed ACK's segments more.

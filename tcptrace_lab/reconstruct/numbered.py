@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.sender_clock import Ints
 
 # A host that counts its packets gives nearly every segment a little more than the one before.
-COUNTS_SHARE = 0.9
 COUNTS_STEP = 16
 # With this share of the steps explained by what was captured and put back, one that is not is a packet of this flow (a
 # retransmission that was lost: one in thirty where a lossy path drops one in fifteen).
@@ -21,7 +21,7 @@ MOST_HOLES = 4096
 def counts_packets(ip_id: Ints) -> bool:
     """Whether the IP identification grows from packet to packet."""
     steps = np.diff(ip_id) % IP_ID_SPACE
-    return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > COUNTS_SHARE
+    return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > 1 - MINORITY
 
 
 def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) -> Sends | None:

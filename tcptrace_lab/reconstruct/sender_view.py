@@ -20,7 +20,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import NOTHING, Arrivals, Beside, Sends, arrivals, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, turns
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.sent_order import sends
@@ -36,7 +36,6 @@ AROUND = 64
 # So many in a row show whether they are late by the same: of a pacer's, at random within a gap, few would be.
 TOGETHER = 16
 # How much later than its ACK a segment may leave and still be its answer: a busy host, an ACK held up on its way.
-LATE_NS = 500_000
 LATE_SHARE = 0.25
 # ACKs that release less than they report, recoveries apart: at most 0.011 of those of windows at work (10 kernel runs),
 # 0.065 to 0.31 of those of pacers and applications.
@@ -318,8 +317,8 @@ def _times(
 def _own_times(clock: SenderClock, stamps: Ints, begins: Ints, freed: Bools, latest: Ints) -> Ints:
     over = clock.ends(stamps)
     late = (over - int(clock.tick_ns)) - begins
-    prompt = (late <= LATE_NS) | _held_up(late, clock.tick_ns)
-    answers = (_around(prompt) >= PROMPT_SHARE) & (late <= np.maximum(LATE_NS, LATE_SHARE * (latest - begins))) & freed
+    prompt = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
+    answers = (_around(prompt) >= PROMPT_SHARE) & (late <= np.maximum(BURST_NS, LATE_SHARE * (latest - begins))) & freed
     # It left within its tick, and no later than what arrived without meeting a queue.
     own = np.minimum(over, latest)
     return np.where(answers, begins, np.where(freed, np.maximum(own, begins), own))
@@ -329,7 +328,7 @@ def _held_up(late: Ints, tick_ns: float) -> Bools:
     """Segments that are all late by the same, to the tick: their ACKs were held up on the way back (a stalled path)."""
     groups = -(-len(late) // TOGETHER)
     padded = np.append(late, np.repeat(late[-1:], groups * TOGETHER - len(late))).reshape(groups, TOGETHER)
-    near = np.abs(padded - np.median(padded, axis=1, keepdims=True)) <= tick_ns / 2 + LATE_NS / 2
+    near = np.abs(padded - np.median(padded, axis=1, keepdims=True)) <= tick_ns / 2 + BURST_NS / 2
     found: Bools = np.repeat(near.mean(axis=1) >= PROMPT_SHARE, TOGETHER)[: len(late)]
     return found
 

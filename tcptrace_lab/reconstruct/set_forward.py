@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tcptrace_lab.reconstruct.sender_clock import PARTS, RATES_HZ, Floats, Ints, unwrapped
+from tcptrace_lab.reconstruct.sender_clock import PARTS, RATE_TOLERANCE, RATES_HZ, Floats, Ints, unwrapped
 
 Bools = NDArray[np.bool_]
 
@@ -26,7 +26,6 @@ MOST_GAPS = 16
 BESIDE, FEW = 16, 32
 # So many ACKs, taken evenly, tell the tick, and that the clock stayed where it was set.
 TICK_SAMPLE = 4_096
-RATE_TOLERANCE = 0.05
 # Of the gap: passed on no host's clock. Less, and most of it was a pause.
 JUMP_SHARE = 0.8
 # A timer waits for some round trips besides (RFC 6298 section 2.3: one, and four times what they vary by).

@@ -25,9 +25,6 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 # A window's marks stand out from so many ACKs on each side; a sender that sends at its own times makes them all along.
 AROUND = 6
 RARE_SHARE = 0.05
-# What leaves within an eighth of the time to the next ACK was released by the one before (core/src/infer/limits.rs),
-# and so was what leaves as soon as a host answers at all.
-PROMPT_PART = 8
 # Ticks that captured ACKs must span for the length of one, and how well it must fit a clock that hosts have.
 FEWEST_TICKS = 100
 
@@ -87,7 +84,7 @@ def unheard_by_release(timeline: Timeline) -> int:
     fresh_ns = timeline.send_ns[~timeline.is_retransmission]
     # Of each ACK but the first: what left after the one before had had its time, and before this one.
     waits = np.diff(times)
-    begin = np.searchsorted(fresh_ns, times[:-1] + np.maximum(waits // PROMPT_PART, AT_ONCE_NS), side="right")
+    begin = np.searchsorted(fresh_ns, times[:-1] + np.maximum(waits // _core.PROMPT_PARTS, AT_ONCE_NS), side="right")
     is_unasked = np.searchsorted(fresh_ns, times[1:], side="left") > begin
     is_calm = np.diff(np.cumsum(timeline.is_dupack)[heard]) == 0
     more = reports[1:] // usual - 1

@@ -1,14 +1,9 @@
 //! What is asked again and again of a sender's sends while loss events are looked for.
 
+use super::given::AT_LEAST;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::recovery::LEAST_RTO_NS;
-use crate::threshold::threshold;
-
-// RFC 6298 section 2: a timer is never set to less than the smoothed round trip, which is no shorter than the least one
-// seen, and starts anew with new data acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a quarter of
-// the least round trip). A tenth less: what a tap and a host's clock leave open.
-threshold!(EXPIRES_SHARE: f64 = 0.9, Share);
 
 pub(super) struct Finder<'a> {
     pub trace: &'a Trace<'a>,
@@ -80,7 +75,10 @@ impl Finder<'_> {
         let Some(moved) = self.seen.last_moved(known) else {
             return true;
         };
-        (now_ns - self.trace.ack_ns[moved]) as f64 > EXPIRES_SHARE.get() * self.base as f64
+        // RFC 6298 section 2: a timer is never set to less than the smoothed round trip, which is no shorter than the least
+        // one seen, and starts anew with new data acknowledged; sooner it is a reordering timer (RFC 8985 section 6.2: a
+        // quarter of the least round trip).
+        (now_ns - self.trace.ack_ns[moved]) as f64 > AT_LEAST.get() * self.base as f64
             || (!self.answers(send, moved) && now_ns - self.sent_before(send) > LEAST_RTO_NS.get())
     }
 

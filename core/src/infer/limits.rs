@@ -13,7 +13,7 @@ threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
 // Segments that one ACK releases leave one behind the other: so many times the closest two ever left may lie between.
 // A host that is interrupted within a burst goes on within this.
 threshold!(BURST_GAPS: i64 = 4, Count);
-threshold!(BURST_NS: i64 = 500_000, Nanoseconds);
+threshold!(pub BURST_NS: i64 = 500_000, Nanoseconds);
 // At once: within this part of the time to the next ACK.
 threshold!(pub PROMPT_PARTS: i64 = 8, Count);
 // A pause: longer than this part of a round trip, and than a host's own delay.

@@ -7,14 +7,12 @@
 
 use std::ops::Range;
 
+use super::given::AT_LEAST;
 use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::threshold::threshold;
-
-// What is answered later than this part of the least round trip answers itself: stamps and small ACKs leave a little.
-threshold!(OWN_ANSWER: f64 = 0.95, Share);
 
 // Two queues of a card hand over packets of one burst in either order.
 threshold!(QUEUES_NS: i64 = 500_000, Nanoseconds);
@@ -253,7 +251,7 @@ impl Judge<'_> {
         let is_early = |ack: usize| took(ack).is_some_and(|ns| ns < self.base_rtt_ns / 2);
         // Sooner than any round trip that was measured, not than any that there may be: either copy's.
         let is_sooner = |ack: usize| {
-            took(ack).is_some_and(|ns| (ns as f64) < OWN_ANSWER.get() * self.base_rtt_ns as f64)
+            took(ack).is_some_and(|ns| (ns as f64) < AT_LEAST.get() * self.base_rtt_ns as f64)
         };
         let is_open = event.restarts && !trace.has_sack && offset != event.una;
         if is_open && !is_early(answer) && is_sooner(answer) {

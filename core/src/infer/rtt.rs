@@ -1,12 +1,9 @@
 //! Round-trip times from sequence numbers (Karn and Partridge 1987; RFC 6298 section 3).
 
 use super::before::Sampled;
+use super::given::FEWEST_SAMPLES;
 use super::sequence::Sequence;
 use super::trace::Trace;
-use crate::threshold::threshold;
-
-// So many round trips of full segments make those of shorter ones unnecessary.
-threshold!(ENOUGH_FULL: usize = 8, Count);
 
 /// The samples of one trace, in the order of the ACKs that gave them.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +59,7 @@ impl RoundTrips {
             + trace
                 .before
                 .map_or(0, |before| before.rtt.full.count() as usize);
-        if full >= ENOUGH_FULL.get() {
+        if full >= FEWEST_SAMPLES.get() {
             found.retain(|sample| sample.2);
         }
         let mut samples = Self {
@@ -97,7 +94,7 @@ impl Sampled {
     }
 
     fn least_and_median(&self) -> (i64, i64) {
-        let samples = if self.full.count() as usize >= ENOUGH_FULL.get() {
+        let samples = if self.full.count() as usize >= FEWEST_SAMPLES.get() {
             &self.full
         } else {
             &self.all

@@ -6,17 +6,14 @@
 
 use super::before::{Begin, Shown, Work};
 use super::columns::{ColumnTable, columns};
+use super::given::FEWEST_SAMPLES;
 use super::held_back::{HeldBack, SoFar};
 use super::limits::Limit;
 use super::stretches::Stretch;
 use super::trace::Trace;
-use crate::threshold::threshold;
 
 /// Not known; in `cwnd_high`: nothing bounds it.
 pub const UNKNOWN: i64 = -1;
-
-// An application that writes answers the ACK that it happens to write behind; a window at work answers ACK after ACK.
-threshold!(ANSWERS: i64 = 8, Acks);
 
 columns! {
     /// A row per ACK and per restart; bytes.
@@ -149,7 +146,8 @@ impl Shown {
                 return UNKNOWN;
             }
             self.answers += 1;
-            self.is_at_work |= is_filled || self.answers >= ANSWERS.get();
+            // An application that writes answers the ACK that it happens to write behind; a window at work ACK after ACK.
+            self.is_at_work |= is_filled || self.answers >= FEWEST_SAMPLES.get() as i64;
         } else if newly_acked > 0 {
             (self.is_at_work, self.answers) = (false, 0);
         }

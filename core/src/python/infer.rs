@@ -22,6 +22,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HOST_NS", infer::HOST_NS.get())?;
     module.add("DELAYED_ACK_SEGMENTS", infer::DELAYED_ACK_SEGMENTS.get())?;
     module.add("PROMPT_PARTS", infer::PROMPT_PARTS.get())?;
+    module.add("BURST_NS", infer::BURST_NS.get())?;
+    module.add("FEWEST_SAMPLES", infer::FEWEST_SAMPLES.get())?;
     module.add("PAUSE_PARTS", infer::PAUSE_PARTS.get())?;
     module.add("DUP_THRESH", DUP_THRESH)?;
     module.add("BBR_MIN_CWND_SEGMENTS", congestion::BBR_MIN_CWND_SEGMENTS)?;
