@@ -149,6 +149,6 @@ def _conclude(arguments: argparse.Namespace, watch: Watch, again: str | None, *,
         for verdict in classify(judged, file=watch.name):
             sys.stdout.write(json.dumps({"event": "verdict", **verdict.as_dict()}, allow_nan=False) + "\n")
     else:
-        from tcptrace_lab.commands.classify import print_verdicts
+        from tcptrace_lab.report.verdict_text import print_verdicts
 
         print_verdicts([(verdict, {}) for verdict in classify(judged, file=watch.name)])
