@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.set_forward import set_forward
 from tcptrace_lab.reconstruct.tap import COARSE_NS, Fact, Tap
@@ -28,6 +28,9 @@ TIMESTAMP_BYTES = 12
 SYN = 0x2
 # RFC 3168 section 6.1.3: a receiver echoes a mark in every ACK until the sender says that it has reduced its window.
 ECE = 0x40
+# A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's
+# segments, and the window was not what it seemed: an ACK that the tap lost explains a few.
+BEYOND_SHARE = 0.05
 # Offload: a segment of two of the MSS was no single packet; without an MSS, one beyond jumbo frames (9000 bytes).
 ONE_PACKET_BYTES = 9_000
 # Without an MSS: many segments of one length that Ethernet carries (RFC 9293's default of 536 and more), and the larger
@@ -291,7 +294,7 @@ def _least_shift(segments: Any, acks: Any, passed: Ints) -> int:
     for shift in range(LARGEST_SHIFT):
         offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
         offered += slack
-        if np.mean(ends > offered[before]) <= MINORITY:
+        if np.mean(ends > offered[before]) <= BEYOND_SHARE:
             return shift
     return LARGEST_SHIFT
 

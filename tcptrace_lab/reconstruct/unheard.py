@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import AT_ONCE_NS
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
