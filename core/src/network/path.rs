@@ -189,10 +189,20 @@ impl<I: Instant, P: Traveller> Path<I, P> {
     /// Takes the next packet out; `None`: none is on its way.
     #[inline]
     pub fn leave(&mut self) -> Option<P> {
-        // Copied once: the queue's own answer would carry it through two more places.
-        let packet = self.on_the_way.front()?.1;
-        self.on_the_way.pop_front();
+        let packet = *self.first()?;
+        self.drop_first();
         Some(packet)
+    }
+
+    /// The next packet to come out. Copied from here it is copied once: an answer by value goes through two more places.
+    #[inline(always)]
+    pub fn first(&self) -> Option<&P> {
+        self.on_the_way.front().map(|(_, packet)| packet)
+    }
+
+    #[inline(always)]
+    pub fn drop_first(&mut self) {
+        self.on_the_way.pop_front();
     }
 
     /// Takes out the packet that is due at `at`, the time of `next`; `None`: it was a turn at a managed queue.

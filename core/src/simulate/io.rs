@@ -98,7 +98,8 @@ impl<I: Instant, P: Carried> Io<I, P> {
     #[inline]
     pub fn leave(&mut self, direction: usize) -> P {
         let path = &mut self.paths[direction];
-        let packet = path.leave().expect("the schedule says one is there");
+        let packet = *path.first().expect("the schedule says one is there");
+        path.drop_first();
         self.schedule.set_path(direction, path.next_out());
         packet
     }

@@ -54,6 +54,7 @@ impl Sink {
     }
 
     /// Takes a data packet in. `is_waiting`: an ACK is already being delayed.
+    #[inline(always)]
     pub fn receive(&mut self, packet: &Ns2Packet) -> Answer {
         let number = packet.number() as u64;
         self.last_received = packet.number();
@@ -99,7 +100,9 @@ impl Sink {
         self.next as i64 - 1
     }
 
-    /// The ACK that the last packet received calls for.
+    /// The ACK that the last packet received calls for. Inlined: one that is handed over in memory is read before all of
+    /// it is written, for which a processor waits.
+    #[inline(always)]
     pub fn ack(&mut self, connection: u32) -> Ns2Packet {
         let (number, received) = (self.in_order(), self.last_received);
         let blocks = if self.has_sack {
