@@ -45,8 +45,8 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     lost, filled = holes(whole)
     if not len(gaps):
         return whole
-    top_of_all = int(whole.end.max())
     arrived = np.flatnonzero(whole.row >= 0)
+    ends = np.unique(whole.end[arrived])
     below = reached(whole.offset, whole.end)
     again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
     goes_back = np.isin(np.arange(len(whole.row)), np.setdiff1d(again, filled))
@@ -85,15 +85,16 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, seen.time_ns[whole.row[place]]])
             # What answers the other side's data may have been an ACK of it.
             is_tail = is_first and asked[0] == asked[1] and _comes_later(whole, seen, int(arrived[gap]), top, turn_ns)
-            if is_tail and top + wanted * smss <= top_of_all:
+            pieces = _following(ends, top, wanted, smss) if is_tail else []
+            if pieces:
                 places += [place] * wanted
-                tail = top + wanted * smss
-                found += [(left, left + smss) for left in range(top, tail, smss)]
+                found += pieces
+                tail = pieces[-1][1]
             continue
         before = int(np.searchsorted(again, place, side="left"))
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
-            pieces = [(left, left + smss) for left in range(top, top + wanted * smss, smss)]
+            pieces = _following(ends, top, wanted, smss)
         else:
             unfilled.sort(key=lambda hole: tried.get(hole, 0))
             pieces = [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in unfilled[:wanted]]
@@ -106,6 +107,17 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         offset=np.insert(whole.offset, places, table[:, 0]),
         end=np.insert(whole.end, places, table[:, 1]),
     )
+
+
+def _following(ends: Ints, top: int, wanted: int, smss: int) -> list[tuple[int, int]]:
+    """So many segments from `top` on, cut where those that came later end; empty: not as much came."""
+    found: list[tuple[int, int]] = []
+    at = int(np.searchsorted(ends, top, side="right"))
+    while at < len(ends) and len(found) < wanted:
+        found.append((top, min(top + smss, int(ends[at]))))
+        top = found[-1][1]
+        at += int(top == ends[at])
+    return found if len(found) == wanted else []
 
 
 def _comes_later(whole: Sends, seen: Arrivals, place: int, top: int, turn_ns: int) -> bool:

@@ -144,7 +144,7 @@ def test_the_tap_is_placed_without_a_handshake(place: str, tmp_path: Path) -> No
     assert not who.timeline.has_start or place == "sender"
 
 
-def table(rows: list[tuple[int, int, int, int, int]]) -> dict[str, Ints]:
+def table(rows: list[tuple[float, float, float, int, int]]) -> dict[str, Ints]:
     """Segments: time in ms, offset and length in segments, TSval, IP-ID."""
     columns = {
         "time_ns": [row[0] * MS for row in rows],
@@ -300,3 +300,12 @@ def test_an_arrival_among_close_acks_is_no_anchor() -> None:
         assert _tells_apart(timeline, np.array([4, 5]), NEAR_NS).tolist() == [is_told] * 2
     lone: Any = SimpleNamespace(ack_ns=np.array([7]))
     assert not _tells_apart(lone, np.array([0]), NEAR_NS).any()
+
+
+def test_a_tail_that_was_lost_ends_where_what_was_sent_again_does() -> None:
+    """Segments 3 and the half behind it (numbers 4 and 5) are lost: the half ends an answer."""
+    rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (2, 2, 1, 1, 3), (90, 3, 1, 90, 6), (91, 4, 0.5, 90, 7)]
+    more = [(400 + number, 4.5 + number, 1, 400 + number, 8 + number) for number in range(100)]
+    left = sends(arrivals(table([*rows, *more]), SMSS), SMSS, 30 * MS)
+    assert left.offset[left.is_put_back].tolist() == [3 * SMSS, 4 * SMSS]
+    assert left.end[left.is_put_back].tolist() == [4 * SMSS, 4 * SMSS + SMSS // 2]
