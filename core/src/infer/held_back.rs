@@ -3,7 +3,7 @@
 
 use super::events::silence;
 use super::given::DELAYED_ACK_SEGMENTS;
-use super::limits::{Limit, clocked, exhausted, in_recovery, starved};
+use super::limits::{Limit, clocked, exhausted, in_recovery, starved, written};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::short::Lacking;
@@ -61,7 +61,8 @@ impl HeldBack {
             parts,
             flight,
         } = known;
-        let exhausted = exhausted(trace, seen, rtt);
+        let written = written(trace, seen);
+        let exhausted = exhausted(trace, seen, rtt, &written);
         let largest = largest_send(trace);
         let is_merged = largest > trace.smss;
         let slack =
@@ -71,19 +72,23 @@ impl HeldBack {
         } else {
             trace.smss
         };
-        let starved = starved(trace, seen, parts, flight);
+        let mut starved = starved(trace, seen, parts, flight);
         let held = held(trace, flight, parts);
         let idle = Idle {
             held: &held,
             slack,
             exhausted: &exhausted,
             starved: &starved,
+            written: &written,
             grows: &grows(trace, parts, &starved),
             shut: &shut(trace, rtt, flight),
         };
         let mut limited = free_limits(known, &idle);
         let drained = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
+        for (is_starved, is_written) in starved.iter_mut().zip(written) {
+            *is_starved |= is_written;
+        }
         Self {
             limited,
             exhausted,
@@ -104,6 +109,7 @@ struct Idle<'a> {
     slack: i64,
     exhausted: &'a [bool],
     starved: &'a [bool],
+    written: &'a [bool],
     grows: &'a [bool],
     shut: &'a [bool],
 }
@@ -121,6 +127,7 @@ fn free_limits(known: SoFar<'_>, idle: &Idle<'_>) -> Vec<Limit> {
     let rows = flight.iter().enumerate().map(|(ack, &now)| {
         let is_below = now + idle.slack < idle.held[ack];
         let is_idle = idle.starved[ack]
+            || idle.written[ack]
             || (!idle.grows[ack] && (!on_the_whole || (is_below && !is_clocked[ack])))
             || (now < idle.held[ack] && idle.exhausted[ack]);
         match (

@@ -207,7 +207,12 @@ impl Starving {
 }
 
 /// The ACKs after the last new segment before a pause, or before the end: no data was left for them to release.
-pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> {
+pub fn exhausted(
+    trace: &Trace,
+    seen: &Sequence,
+    rtt: &RoundTrips,
+    is_written: &[bool],
+) -> Vec<bool> {
     // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
     let wait = if rtt.rtt_ns.is_empty() {
         0
@@ -228,9 +233,32 @@ pub fn exhausted(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> Vec<bool> 
     let last_new = seen
         .snd_max
         .partition_point(|&top| Some(&top) < seen.snd_max.last());
+    let rows = seen.sends_before_next_ack.iter().zip(is_written);
+    let each = rows.map(|(&sent, &is_written)| {
+        let sent = sent as usize;
+        is_written || sent > last_new || sent >= trace.send_ns.len() || resumes(sent)
+    });
+    each.collect()
+}
+
+/// The ACKs between the end of one answer and the next: all of it was acknowledged when the other side's data asked for
+/// more, and it had ended with a segment short of full, with room left in the receiver's window.
+pub fn written(trace: &Trace, seen: &Sequence) -> Vec<bool> {
+    let begins = |send: usize| {
+        let last = send.checked_sub(1)?;
+        let asked = (seen.acks_before_send[send] as usize).checked_sub(1)?;
+        let heard = (seen.acks_before_send[last] as usize).checked_sub(1)?;
+        let in_flight = seen.snd_max[last] - seen.una_at(last);
+        Some(
+            !trace.is_bare[asked]
+                && seen.una_at(send) >= seen.snd_max[last]
+                && trace.send_end[last] - trace.send_offset[last] < trace.smss
+                && in_flight + trace.smss <= trace.rwnd[heard],
+        )
+    };
     let rows = seen.sends_before_next_ack.iter().map(|&sent| {
         let sent = sent as usize;
-        sent > last_new || sent >= trace.send_ns.len() || resumes(sent)
+        sent < trace.send_ns.len() && begins(sent).unwrap_or(false)
     });
     rows.collect()
 }
