@@ -500,6 +500,18 @@ def tap_reorders(packets: Packets, rng: random.Random) -> Packets:
     return found
 
 
+def bare_acks_stripped(packets: Packets, rng: random.Random) -> Packets:
+    """ACKs without data left out, but for one in twenty, as a request would carry it."""
+    own, bare = sender_of(packets), 0
+    found = []
+    for packet in packets:
+        is_bare = packet.source != own and packet.is_bare
+        bare += is_bare
+        if not is_bare or bare % 20 == 0:
+            found.append(packet)
+    return found
+
+
 def _one_way(*, data: bool) -> Kind:
     def half(packets: Packets, rng: random.Random) -> Packets:
         own = sender_of(packets)
@@ -647,6 +659,7 @@ ONES: dict[str, Degradation] = {
     "tap lost 1 %": Degradation(change=_tap_loss(0.01, data=True, acks=True)),
     "tap lost 5 %": Degradation(change=_tap_loss(0.05, data=True, acks=True)),
     "tap lost half of the ACKs": Degradation(change=_tap_loss(0.5, data=False, acks=True)),
+    "bare ACKs stripped": Degradation(change=bare_acks_stripped),
     "tap lost 300 ms": Degradation(change=tap_gap),
     "no segment twice": Degradation(change=one_of_each),
     "seen twice": Degradation(change=seen_twice),

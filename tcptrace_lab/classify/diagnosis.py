@@ -13,7 +13,7 @@ from tcptrace_lab.classify.asked import MOST_NAMES
 from tcptrace_lab.classify.identify import UNKNOWN as UNKNOWN_CONTROL
 from tcptrace_lab.classify.identify import open_names
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
-from tcptrace_lab.classify.obstacles import FEW_SEGMENTS
+from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -48,6 +48,7 @@ LAWS = {
 }
 # A share of a law is said in percent where its bounds are no farther apart than this part of its value.
 LAW_KNOWN = 0.1
+BY_WINDOW = "limited by its congestion window"
 # A part of the time that is told beside another.
 PARTLY = 0.2
 # A closed window is told that lasted so many round trips, and until a sender probes it.
@@ -70,7 +71,7 @@ class Course:
     `loss_times_s`: when its loss events were noticed, needless timeouts apart; `stopped_s`: the longest time with a
     closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
     (None: not known); `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the
-    path holds. `new_bytes`: sent, each once; `smss`: of a full segment.
+    path holds. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
     """
 
     new_bytes: int
@@ -80,9 +81,12 @@ class Course:
     is_full: bool | None
     grows_throughout: bool
     is_kept: bool = False
+    hidden_by: str | None = None
 
 
-def course(seen: Reconstruction, path: PathEstimate, tap: Tap, *, is_kept: bool = False) -> Course:
+def course(
+    seen: Reconstruction, path: PathEstimate, tap: Tap, obstacles: Obstacles, *, is_kept: bool = False
+) -> Course:
     """Of one sender."""
     timeline = seen.timeline
     lost = timeline.observed.lost()
@@ -112,6 +116,7 @@ def course(seen: Reconstruction, path: PathEstimate, tap: Tap, *, is_kept: bool 
         is_full=_is_full(seen, path),
         grows_throughout=grows,
         is_kept=is_kept,
+        hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),
     )
 
 
@@ -128,7 +133,7 @@ def _is_full(seen: Reconstruction, path: PathEstimate) -> bool | None:
 def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     """One line from a verdict's keys and the run's course."""
     limit = _limit(verdict, course)
-    names_buffer = limit is not None and "bottleneck" in limit
+    names_buffer = "bottleneck" in limit
     losses = _losses(verdict, course.loss_times_s, names_buffer=names_buffer)
     parts = [limit, _stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
     said = [part for part in parts if part]
@@ -154,10 +159,10 @@ def _who(verdict: Mapping[str, Any], course: Course) -> str:
     return f"A sender whose control {'does not show' if is_alike else 'is not decided'}"
 
 
-def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
+def _limit(verdict: Mapping[str, Any], course: Course) -> str:
     limits = verdict["limits"]
     if not limits:
-        return None
+        return _not_told(course.hidden_by or "no two ACKs, or no time, between its segments")
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
     if course.is_kept:
@@ -171,21 +176,25 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     known = sorted(((limits.get(name, 0.0), words) for name, words in CAUSES.items()), reverse=True)
     told = [f"{words} {share:.0%} of the time" for share, words in known if share >= PARTLY]
     if limits.get(UNKNOWN, 0.0) >= MAJORITY or not told:
-        return None
+        return _not_told(course.hidden_by or f"{limits.get(UNKNOWN, 0.0):.0%} of the time more than one cause fits")
     return f"limited {', '.join(told)}"
 
 
-def _network(verdict: Mapping[str, Any], course: Course) -> str | None:
+def _not_told(why: str) -> str:
+    return f"what limited it is not told ({why})"
+
+
+def _network(verdict: Mapping[str, Any], course: Course) -> str:
     """Held back by its congestion window: what keeps that from growing."""
     losses = verdict["losses"]
     if not losses["total"]:
         if course.grows_throughout:
             return "in slow start to its end"
-        return _bottleneck(verdict["path"]) if course.is_full else "limited by its congestion window"
+        return (_bottleneck(verdict["path"]) if course.is_full else None) or BY_WINDOW
     is_overflow = losses["by_cause"].get("overflow", 0) > MAJORITY * losses["total"]
     if not is_overflow and course.is_full is False:
-        return "limited by its congestion window, which losses keep below what the path holds"
-    return _bottleneck(verdict["path"])
+        return f"{BY_WINDOW}, which losses keep below what the path holds"
+    return _bottleneck(verdict["path"]) or BY_WINDOW
 
 
 def _stopped(course: Course) -> str | None:

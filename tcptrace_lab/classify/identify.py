@@ -114,7 +114,7 @@ def open_names(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
     return [str(row["name"]) for row in candidates if row["against"] is None or row["name"] == UNKNOWN]
 
 
-ALL_ALONG = "off by less than a segment, but all along, where another is not"
+ALL_ALONG = "off by less than is open, but all along, where another is not"
 BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 

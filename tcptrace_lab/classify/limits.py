@@ -6,7 +6,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
-from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY
+from tcptrace_lab.classify.obstacles import AT_ONCE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -52,12 +53,14 @@ def limits_told(
     shares = dict(seen.limits)
     if not shares or tap.refuses("limits"):
         return {}
+    missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
+    is_blurred |= missing > ODD_SHARE
     known = min(shares.get("application", 0.0), seen.timeline.observed.starved)
     unclocked = round(shares.get("application", 0.0) - known, 4)
     if is_paced and unclocked > 0:
         shares["cwnd"] = round(shares["cwnd"] + unclocked, 4)
         shares["application"] = round(known, 4)
-    elif unclocked > 0 and not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
+    elif unclocked > 0 and (tap.blurs_flight or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen)))):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
         shares[UNKNOWN] = unclocked
         shares["application"] = round(known, 4)
@@ -87,11 +90,13 @@ def limits_told(
         # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + paused, 4)
         shares["application"] = round(shares["application"] - paused, 4)
-    if tap.shift.value is None and shares.get("rwnd", 0.0) > 0:
-        # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits
-        # it: it is the receiver's window if that is the scale, the congestion window if it is more.
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares["rwnd"], 4)
-        shares["rwnd"] = 0.0
+    # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits it: it
+    # is the receiver's window if that is the scale, the congestion window if it is more. Where ACKs may be missing
+    # instead it is either all the time; what windows those that were put back offered is not known.
+    is_open = tap.shift.value is None or tap.has_all_acks
+    for name in ("rwnd", "cwnd") if tap.exceeds_scale else ("rwnd",) if is_open else ():
+        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get(name, 0.0), 4)
+        shares[name] = 0.0
     if _blurs(seen, tap):
         # That ACKs release segments is seen by what follows at once; with these stamps everything does.
         shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get("cwnd", 0.0), 4)
@@ -143,6 +148,37 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
         for name in ("cwnd", "rwnd")
         if whole > 0
     }
+
+
+def _unanswered(seen: Reconstruction) -> float:
+    """Share of the time in which a sender of new data was silent for longer than any round trip, and something was
+    outstanding by what was captured: its answer is missing, and with it how much was in flight."""
+    timeline = seen.timeline
+    _, samples = timeline.rtt
+    if not len(samples):
+        return 0.0
+    longest, silent_ns = int(samples.max()), 0
+    for first in range(1, len(timeline.send_ns), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        before = slice(first - 1, min(first + AT_ONCE, len(timeline.send_ns)) - 1)
+        known, left = timeline.acks_before_send[part] - 1, timeline.send_ns[before]
+        una = np.where(known >= 0, timeline.snd_una[np.maximum(known, 0)], timeline.first_offset)
+        since = np.maximum(left, np.where(known >= 0, timeline.ack_ns[np.maximum(known, 0)], left))
+        silent = timeline.send_ns[part] - since - longest
+        is_open = (una < timeline.snd_max[before]) & ~timeline.is_retransmission[part]
+        silent_ns += int(silent[is_open & (silent > 0)].sum())
+    return _share(timeline, float(silent_ns))
+
+
+def _beyond(seen: Reconstruction) -> float:
+    """Share of the time with more in flight than the window offered: the ACK that allowed it is missing."""
+    timeline, beyond_ns = seen.timeline, 0
+    slack = DELAYED_ACK_SEGMENTS * timeline.smss
+    for first in range(0, len(timeline.ack_ns), AT_ONCE):
+        rows = timeline.ack_ns[first : first + AT_ONCE + 1]
+        part = slice(first, first + len(rows) - 1)
+        beyond_ns += int(np.diff(rows)[seen.flight[part] > timeline.rwnd[part] + slack].sum())
+    return _share(timeline, float(beyond_ns))
 
 
 def _recovering_unsure(seen: Reconstruction, tap: Tap) -> float:

@@ -26,7 +26,7 @@ from tcptrace_lab.classify.path_of import before_tap, path_of
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -123,7 +123,8 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         found = self._found()
         found["diagnosis"] = diagnosis(
-            found, course(self.seen, self.path, self.who.tap, is_kept=self.identified.is_kept)
+            found,
+            course(self.seen, self.path, self.who.tap, self.obstacles, is_kept=self.identified.is_kept),
         )
         return found
 
@@ -225,7 +226,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's.
     has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
-    is_missing &= who.tap.lost_acks_share > MINORITY or not (seen.episodes and _is_untouched(seen))
+    is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.resolution_ns > COARSE_NS and any(
@@ -292,10 +293,13 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
             seen,
             who.tap,
             is_rebuilt=who.view is not None or before_ns != 0,
-            is_blurred=who.is_blurred,
+            is_blurred=who.is_blurred or who.tap.blurs_flight,
             is_paced=identified.control == "bbr",
             is_kept=identified.is_kept,
         )
+    if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
+        # Of two readings the one that leaves less open; the data alone does not show a closed window.
+        limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
     compound = _compound(identified, path)

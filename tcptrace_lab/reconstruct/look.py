@@ -72,6 +72,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         syns=_syns(row),
         shift=shift,
         least_shift=least,
+        exceeds_scale=shift.value is None and not math.isnan(float(row[f"wscale_{other}"])),
         sack=_sack(row, acks, cut),
         timestamps=Fact(value=bool(row["timestamps"])),
         clock=clock,

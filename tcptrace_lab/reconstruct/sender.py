@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside
+from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside, reached
+from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
     ETHERNET_MSS,
@@ -26,7 +27,7 @@ from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unw
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.unheard import unheard_by_release, unheard_by_window, with_unheard
+from tcptrace_lab.reconstruct.unheard import unheard_by_count, unheard_by_release, unheard_by_window, with_unheard
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Sender:
     view: SenderView | None = None
     # Lost before the tap and put back, also where the view shows no window; None: captured at the sender.
     put_back: int | None = None
+    # What limited it by its data alone, where what was in flight is not in the capture.
+    by_flights: dict[str, float] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -102,6 +105,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
+    if not tap.timestamps.value:
+        tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))
     if where.place == "sender" and where.is_at_sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
         tap = replace(
@@ -114,9 +119,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         has_start = bool(row["from_start"])
         segments, acks = connection.flows[direction].columns
         segments, stamps = {**segments, "time_ns": sent_ns}, acks["ts_val"]
-        if where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks:
-            timeline, stamps = with_unheard(timeline, segments, stamps)
-            tap = replace(tap, has_all_acks=True)
+        is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
+        if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
+            (timeline, stamps), tap = whole, replace(tap, has_all_acks=True)
         is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
         timeline, view = away_from_sender(
             timeline,
@@ -129,6 +134,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             shares_path=_shares_path(connection),
         )
         put_back = int(np.count_nonzero(timeline.fate == LOST))
+    is_seen = tap.has_acks and (view is not None or where.is_at_sender) and not tap.blurs_flight
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -147,6 +153,24 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         first_sequence=None if math.isnan(number) else int(number),
         view=view,
         put_back=put_back,
+        by_flights={} if is_seen else shares_by_flights(_passed(connection, direction, sent_ns, timeline.smss, rtt)),
+    )
+
+
+def _passed(connection: Connection, direction: int, sent_ns: Ints, smss: int, rtt_ns: float) -> Passed:
+    segments, _ = connection.flows[direction].columns
+    kept = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
+    offsets, lengths, times = segments["offset"][kept], segments["length"][kept], sent_ns[kept]
+    top = reached(offsets, offsets + lengths)
+    again = np.flatnonzero(offsets < top)
+    fresh = offsets >= top
+    return Passed(
+        time_ns=times[fresh],
+        length=lengths[fresh],
+        asked_ns=_beside(connection, direction).asked_ns,
+        smss=smss,
+        again_ns=int(times[again[0]]) if len(again) else None,
+        rtt_ns=int(rtt_ns) if rtt_ns > 0 else None,
     )
 
 

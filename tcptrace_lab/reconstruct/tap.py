@@ -45,6 +45,8 @@ class Tap:
     syns: Fact
     shift: Fact
     least_shift: int
+    # More was in flight than the SYNs' scale allows: the windows are larger, or ACKs are missing.
+    exceeds_scale: bool
     sack: Fact
     timestamps: Fact
     clock: Clock
@@ -165,9 +167,14 @@ class Tap:
         return 0.0 if self.has_all_acks else self.tap_lost_acks / max(self.acks + self.tap_lost_acks, 1)
 
     @property
+    def blurs_flight(self) -> bool:
+        """Whether so many ACKs are missing that how much was in flight is not known, though pauses are seen."""
+        return self.lost_acks_share > MINORITY
+
+    @property
     def misses_dupacks(self) -> bool:
         """Whether so many ACKs are missing that duplicates do not tell what was lost, and no block does."""
-        return self.sack.value != "used" and self.lost_acks_share > MINORITY
+        return self.sack.value != "used" and self.blurs_flight
 
     @property
     def hides_blocks(self) -> bool:
@@ -211,17 +218,13 @@ class Tap:
             return "the window answers ECN marks as well as losses, and which of them is not looked into"
         if self.hides_flight and claim in ("window", "limits"):
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.0%} of the data: what was outstanding is not known"
-        most = {"limits": MINORITY, "initial_window": MINORITY, "window": MAJORITY}
+        most = {"initial_window": MINORITY, "window": MAJORITY}
         if self.lost_acks_share > most.get(claim, 1.0):
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: what was outstanding is not known"
         if claim in ("recovery", "losses") and self.misses_dupacks:
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: duplicates are not counted"
-        if self.unanswered_ns > ODD_SHARE * self.lasts_ns and claim in (
-            "losses",
-            "cycles",
-            "recovery",
-            "limits",
-        ):
+        unanswered = ("losses", "cycles", "recovery", *(() if self.has_all_acks else ("limits",)))
+        if self.unanswered_ns > ODD_SHARE * self.lasts_ns and claim in unanswered:
             return f"new data left for {self.unanswered_ns / 1e9:.3g} s without an ACK in the capture"
         if claim in ("losses", "cycles") and self.tap_lost_bytes > LOST_SHARE * self.bytes:
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.1%} of the data: what was sent twice is not known"

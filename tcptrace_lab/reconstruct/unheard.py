@@ -19,15 +19,24 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import AT_ONCE_NS
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 
 # A window's marks stand out from so many ACKs on each side; a sender that sends at its own times makes them all along.
 AROUND = 6
 RARE_SHARE = 0.05
 # Ticks that captured ACKs must span for the length of one, and how well it must fit a clock that hosts have.
 FEWEST_TICKS = 100
+# More ACKs show no habit that so many did not.
+MOST_ACKS = 1 << 16
+# An ACK is placed within the tick of its stamp: what came so many later is another's to answer. The first segments of a
+# flight may be answered with those that come within this part of a round trip.
+IDLE_TICKS = 2
+IDLE_SHARE = 0.125
+# Turns that spread over more than this part of the time may be those of a clock of another rate: the usual ones lie a
+# factor of two and more apart, or are too near to be told by a few echoes.
+DRIFT_SHARE = 0.25
 
 
 def unheard_by_echo(segments: Any, acks: Any) -> int | None:
@@ -100,24 +109,65 @@ def unheard_by_release(timeline: Timeline) -> int:
     return int(more[several & is_unasked].sum())
 
 
-def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timeline, Ints]:
+def unheard_by_count(timeline: Timeline) -> int:
+    """ACKs that a receiver owes (RFC 9293 section 3.8.6.3: one for every second full segment) and none captured is.
+
+    Of what lay in one burst it may merge the segments before it answers. What fills a hole answers for more, so ACKs
+    behind others that moved nothing, and of what was sent again, tell nothing. Few may be a receiver's own habit.
+    """
+    moved = np.flatnonzero(timeline.newly_acked[:MOST_ACKS] > 0)
+    if len(moved) < FEWEST_SAMPLES:
+        return 0
+    sends = slice(0, int(timeline.acks_before_send.searchsorted(moved[-1], side="right")))
+    fresh = ~timeline.is_retransmission[sends]
+    if not fresh.any():
+        return 0
+    una = timeline.snd_una[moved]
+    before = np.append(timeline.first_offset, una[:-1])
+    ends, times = timeline.snd_max[sends][fresh], timeline.send_ns[sends][fresh]
+    is_full = (timeline.send_end[sends] - timeline.send_offset[sends])[fresh] >= timeline.smss
+    bursts = np.append(0, np.cumsum(np.diff(times) > _core.BURST_NS))
+    full = np.append(0, np.cumsum(is_full))
+    first, upto = (np.searchsorted(ends, edges, side="right") for edges in (before, una))
+    owed = np.maximum((full[upto] - full[first] - 1) // DELAYED_ACK_SEGMENTS, 0)
+    apart = np.where(upto > first, bursts[np.maximum(upto, 1) - 1] - bursts[np.minimum(first, len(bursts) - 1)], 0)
+    again = np.sort(timeline.send_offset[sends][~fresh])
+    is_told = np.diff(moved, prepend=-1) == 1
+    is_told &= np.searchsorted(again, before) == np.searchsorted(again, una)
+    missing = int(np.minimum(owed, apart)[is_told].sum())
+    return missing if missing > MINORITY * (len(moved) + missing) else 0
+
+
+def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timeline, Ints] | None:
     """The timeline with the ACKs that echoes name put back, and the TSvals of all; at the receiver's tap only.
 
     There an ACK acknowledges what had arrived when it was stamped, and the stamps of those captured tell when that was.
+    None: when that was is not told.
     """
     arrived = segments["length"] > 0
-    echoes = segments["ts_ecr"][arrived]
-    clock = _receivers_clock(stamps, timeline.ack_ns)
-    if clock is None:
-        return timeline, stamps
-    known, tick_ns = clock
-    named = _ticks(np.sort(unwrapped(echoes) + int(signed(echoes[:1] - stamps[0])[0])))
+    echoes, came_ns = segments["ts_ecr"][arrived], segments["time_ns"][arrived]
+    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
+        return None
+    known = np.maximum.accumulate(unwrapped(stamps))
+    echoed = unwrapped(echoes) + int(signed(echoes[:1] - stamps[0])[0])
+    tick_ns = _tick_by_stamps(known, timeline.ack_ns) or _tick_by_echoes(echoed, came_ns, known, timeline.ack_ns)
+    if tick_ns is None:
+        return None
+    named = _ticks(np.sort(echoed))
     named = named[(named > known[0]) & ~np.isin(named, known)]
+    released = np.union1d(known, named)
+    origin_ns = timeline.ack_ns[0] - known[0] * tick_ns
+    turn_ns = float((came_ns - origin_ns - echoed * tick_ns).min())
+    early_ns, late_ns = IDLE_TICKS * tick_ns, max(IDLE_TICKS * tick_ns, IDLE_SHARE * turn_ns)
+    idle = _idle_arrivals(origin_ns + released * tick_ns, came_ns, early_ns, late_ns)
+    silent = ((came_ns[idle] - origin_ns) / tick_ns).astype(np.int64)
+    count, named = len(named), np.union1d(named, silent[~np.isin(silent, released)])
     # On the tap's clock, from the nearest that was captured before.
     before = np.searchsorted(known, named, side="right") - 1
     times = timeline.ack_ns[before] + ((named - known[before]) * tick_ns).astype(np.int64)
     top = in_order_top(segments["offset"][arrived], segments["length"][arrived])
-    place = np.searchsorted(segments["time_ns"][arrived], times, side="right") - 1
+    # Of the ACKs of one tick the sender names the last.
+    place = np.searchsorted(came_ns, times + int(tick_ns), side="right") - 1
     offsets = np.where(place >= 0, top[np.maximum(place, 0)], timeline.ack_offset[0])
     order = np.argsort(np.concatenate((timeline.ack_ns, times)), kind="stable")
     rows = np.concatenate((np.arange(len(stamps)), before))[order]
@@ -133,23 +183,47 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
         sack_high=np.where(is_new, 0, timeline.sack_high[rows]),
         sacked=np.where(is_new, 0, timeline.sacked[rows]),
         sack_first=np.concatenate(([0], np.cumsum(np.where(is_new, 0, edges)))) if len(edges) else timeline.sack_first,
-        notes=(*timeline.notes, f"{len(named)} ACKs that its segments echo and the tap did not capture are put back"),
+        notes=(*timeline.notes, f"{count} ACKs that its segments echo and the tap did not capture are put back"),
     )
     return whole, (np.concatenate((known, named))[order] + stamps[0]) % WRAP
 
 
-def _receivers_clock(stamps: Ints, times: Ints) -> tuple[Ints, float] | None:
-    """The captured TSvals without wraps, and the length of a tick; None: they tell none."""
-    if len(stamps) < 2 or (stamps < 0).any():
-        return None
-    known = np.maximum.accumulate(unwrapped(stamps))
+def _idle_arrivals(acked_ns: Floats, came_ns: Ints, early_ns: float, late_ns: float) -> Ints:
+    """Arrivals whose ACKs released nothing, so that no segment names them: every second one, as a receiver answers
+    (RFC 9293 section 3.8.6.3), so long after the ACK before and before the one that follows."""
+    before = np.searchsorted(acked_ns, came_ns, side="right") - 1
+    edges = np.append(acked_ns, acked_ns[-1])
+    is_clear = (came_ns - edges[before] > early_ns) & (edges[before + 1] - came_ns > late_ns)
+    between = np.flatnonzero((before >= 0) & is_clear)
+    # Counted from each of those ACKs on.
+    first = np.searchsorted(before[between], before[between], side="left")
+    is_second = (np.arange(len(between)) - first) % DELAYED_ACK_SEGMENTS == DELAYED_ACK_SEGMENTS - 1
+    found: Ints = between[is_second]
+    return found
+
+
+def _tick_by_stamps(known: Ints, times: Ints) -> float | None:
+    """The length of a tick of the receiver's clock, by its captured TSvals; None: they tell none."""
     if known[-1] - known[0] < FEWEST_TICKS or times[-1] <= times[0]:
         return None
     rough = float(times[-1] - times[0]) / float(known[-1] - known[0])
     usual = min(RATES_HZ, key=lambda rate: abs(np.log(rate * rough / 1e9)))
-    if abs(usual * rough / 1e9 - 1) > RATE_TOLERANCE:
-        return None
-    return known, 1e9 / usual
+    return 1e9 / usual if abs(usual * rough / 1e9 - 1) <= RATE_TOLERANCE else None
+
+
+def _tick_by_echoes(echoed: Ints, came_ns: Ints, known: Ints, times: Ints) -> float | None:
+    """The same, where few ACKs were captured: what was stamped came back a turn later, and turns do not drift.
+
+    A clock that ticks slower than taken has segments come before what they echo, a faster one ever later.
+    """
+    ticks = echoed - known[0]
+    fits = []
+    for rate in RATES_HZ if ticks.max() - ticks.min() >= FEWEST_TICKS else ():
+        turns = came_ns - times[0] - ticks * (1e9 / rate)
+        spent = float(came_ns[-1] - came_ns[0])
+        if turns.min() > 0 and turns.max() - turns.min() < DRIFT_SHARE * spent:
+            fits.append(1e9 / rate)
+    return fits[0] if len(fits) == 1 else None
 
 
 def in_order_top(offsets: Ints, lengths: Ints) -> Ints:

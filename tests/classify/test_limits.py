@@ -9,6 +9,8 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import build
 from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
 from tcptrace_lab.scenario import Path as NetworkPath
 from tcptrace_lab.simulate import simulate
@@ -17,9 +19,14 @@ from tests.degrade import degrade, read_packets, write_packets
 # 10 Mbit/s, 40 ms: a pipe of 33 packets, and twice that waiting.
 PATH = NetworkPath(nodes=(Node(rate_bps=10e6, buffer=66, delay_s=0.02),), return_delay_s=0.02)
 SACK = Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
+MS = 1_000_000
 # An odd size: the last segment of each write is short of full.
 PERIODIC = Application(kind="schedule", writes=tuple((0.01 * count, 5_000) for count in range(600)))
 ANSWERS = Application(kind="turns", turns=tuple((0.03, 9_000 + 7_000 * (count % 3)) for count in range(60)))
+
+
+WIDE = NetworkPath(nodes=(Node(rate_bps=200e6, buffer=5000, delay_s=0.05),), return_delay_s=0.05)
+ONCE = Application(kind="bytes", bytes=1_000_000)
 
 
 def verdicts(connection: Connection, *, seconds: float = 6.0, path: NetworkPath = PATH) -> tuple[Verdict, Verdict]:
@@ -63,9 +70,7 @@ def test_a_window_at_work_is_not_the_application(window: str) -> None:
 
 def test_a_slow_start_is_the_windows_wherever_it_was_captured() -> None:
     """10, 20, 40, 80 segments and the end: nothing else doubles."""
-    wide = NetworkPath(nodes=(Node(rate_bps=200e6, buffer=5000, delay_s=0.05),), return_delay_s=0.05)
-    once = Application(kind="bytes", bytes=1_000_000)
-    for found in verdicts(Connection(control=SACK, application=once), path=wide):
+    for found in verdicts(Connection(control=SACK, application=ONCE), path=WIDE):
         assert found.limits["cwnd"] > 0.9, found.limits
         assert "in slow start to its end" in found.as_dict()["diagnosis"]
 
@@ -102,3 +107,64 @@ def test_a_short_answer_between_long_ones_is_no_probe_of_the_round_trip() -> Non
     answers = Application(kind="turns", turns=(*(long,) * 100, short, *(long,) * 10))
     found, _ = verdicts(Connection(control=SACK, application=answers, jitter_s=2e-5), seconds=16.0)
     assert found.identified.control is None
+
+
+def degraded(connection: Connection, folder: Path, *, kind: str, tap: str, path: NetworkPath = PATH) -> Verdict:
+    done = simulate(Scenario(path=path, connections=(connection,), duration_s=6.0, profile="rfc", taps=(tap,)))
+    done.write(folder / "whole.pcap", tap=tap)
+    write_packets(folder / "x.pcap", *degrade(*read_packets(folder / "whole.pcap"), kind=kind, seed=1))
+    return next(iter(classify(read(folder / "x.pcap"))))
+
+
+@pytest.mark.parametrize("kind", ["bare ACKs stripped", "data only"])
+@pytest.mark.parametrize("timestamps", [True, False])
+@pytest.mark.parametrize("tap", ["sender", "receiver"])
+def test_a_slow_start_shows_in_the_data_alone(kind: str, timestamps: bool, tap: str, tmp_path: Path) -> None:
+    """Flights of 10, 20, 40 segments a round trip apart, which a handshake or they themselves tell."""
+    control = replace(SACK, timestamps=timestamps)
+    found = degraded(Connection(control=control, application=ONCE), tmp_path, kind=kind, tap=tap, path=WIDE)
+    assert found.limits["cwnd"] > 0.6, found.limits
+    assert found.limits["cwnd"] + found.limits["unknown"] > 0.95, found.limits
+
+
+@pytest.mark.parametrize("kind", ["bare ACKs stripped", "tap lost half of the ACKs"])
+@pytest.mark.parametrize("tap", ["sender", "receiver"])
+def test_where_acks_are_missing_no_window_is_named(kind: str, tap: str, tmp_path: Path) -> None:
+    """The receiver's window holds the sender; without timestamps, more seems to be in flight than it allows."""
+    narrow = Connection(control=replace(SACK, timestamps=False), receiver=Receiver(rwnd=20_000))
+    limits = degraded(narrow, tmp_path, kind=kind, tap=tap).limits
+    assert limits.get("cwnd", 0.0) + limits.get("application", 0.0) <= 0.1, limits
+
+
+def test_pauses_are_seen_between_acks_that_were_put_back(tmp_path: Path) -> None:
+    """ACKs that released nothing are named by no segment: what arrived behind the last that is named was answered."""
+    pauses = Application(kind="on_off", bytes=122_000, off_s=3.0)
+    connection = Connection(control=SACK, application=pauses)
+    _, whole = verdicts(connection)
+    found = degraded(connection, tmp_path, kind="bare ACKs stripped", tap="receiver")
+    assert found.who.tap.has_all_acks
+    assert len(found.who.timeline.ack_ns) > 0.8 * len(whole.who.timeline.ack_ns)
+    assert found.limits["application"] == pytest.approx(whole.limits["application"], abs=0.1)
+
+
+@pytest.mark.parametrize(("is_asked", "share"), [(True, 1.0), (False, 0.0)])
+def test_the_time_to_the_next_request_is_the_applications(is_asked: bool, share: float) -> None:
+    """Answers of four and a half segments in 100 ms, each asked for by what acknowledges the one before."""
+    times = [100 * MS * turn + place for turn in range(10) for place in range(5)]
+    ends = [
+        1000 * number + 500 * turn
+        for turn in range(10)
+        for number in (*range(4 * turn + 1, 4 * turn + 5), 4 * turn + 4)
+    ]
+    ends[4::5] = [end + 500 for end in ends[4::5]]
+    acked = ends[4::5]
+    columns = {
+        "send_ns": times,
+        "send_offset": [0, *ends[:-1]],
+        "send_end": ends,
+        "ack_ns": [100 * MS * turn - 1000 for turn in range(1, 11)],
+        "ack_offset": acked,
+        "is_bare": [not is_asked] * 10,
+    }
+    limits = Reconstruction(build(columns, smss=1000)).limits
+    assert limits["application"] == pytest.approx(share, abs=0.15), limits

@@ -151,7 +151,9 @@ def test_more_than_two_flights_behind_the_last_ack_were_answered(tmp_path: Path)
     assert _verdict(short, tmp_path).who.tap.unanswered_ns == 0
     found = _verdict(degrade(*short, kind="one way at last", seed=1), tmp_path)
     assert found.who.tap.unanswered_ns > 0
-    assert found.limits == {}
+    # The first flights show a slow start.
+    assert found.limits["cwnd"] + found.limits["unknown"] == pytest.approx(1.0)
+    assert found.limits["unknown"] > 0.5
 
 
 @pytest.mark.parametrize("name", ["reno_10M", "reno_on_off"])

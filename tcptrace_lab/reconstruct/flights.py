@@ -1,0 +1,162 @@
+"""What limited a sender, read off its data alone: flights a round trip apart, where the ACKs were not captured.
+
+A window that is not full of what the path holds is sent in a flight, and the next when its ACKs are back. Flights that
+grow from each to the next by half and more are a slow start's, wherever they pass; a flight behind a pause, asked for
+or after a write's end, is the application's. All else stays unknown: flights that run into each other, those that stay
+as they are (either window may hold them), what was sent again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tcptrace_lab.reconstruct.sender_clock import Ints
+from tcptrace_lab.reconstruct.windows import LIMITS
+
+# The next flight begins about a round trip after this one: sooner it is the rest of this, later a pause was between.
+# A delayed ACK, or a queue, makes a round trip half as long again.
+SOONEST, LATEST = 0.7, 1.5
+# Between two flights nothing passes for this part of a round trip: what lies closer may be one.
+APART_SHARE = 0.125
+# Slow start adds a segment for each ACK: with delayed ACKs half a window in a round trip, at most a whole one (RFC 5681
+# section 3.1), and a few segments are counted here or there.
+LEAST_GROWTH, MOST_GROWTH = 1.3, 2.3
+# A row of a slow start grows by one factor, within this share; where it has one step only, by the most there is.
+STEADY, DOUBLED = 0.9, 1.8
+# Three flights in a row show it; two where a handshake has shown what a round trip takes.
+FEWEST_KNOWN = 2
+# Flights of fewer segments have no size to grow by a share of; and show no round trip, for delayed ACKs.
+FEW_SEGMENTS = 3
+# Round trips that agree: their flights' beginnings are as far apart, within this share.
+ALIKE_SHARE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """The data of one direction as it passed the tap, each byte once; `asked_ns`: when the other side's did.
+
+    `again_ns`: when the first was sent again (None: none was); `rtt_ns`: a handshake's (None: not captured).
+    """
+
+    time_ns: Ints
+    length: Ints
+    asked_ns: Ints
+    smss: int
+    again_ns: int | None
+    rtt_ns: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flight:
+    """`last`: its last segment is short of full; `is_joined`: it runs on where the next should begin."""
+
+    begin_ns: int
+    end_ns: int
+    segments: float
+    is_short: bool
+    is_joined: bool
+
+
+def shares_by_flights(passed: Passed) -> dict[str, float]:
+    """The shares of the time by cause, `unknown` among them; empty: the flights tell nothing."""
+    rtt_ns = passed.rtt_ns or _period(passed)
+    if rtt_ns is None or rtt_ns < _core.HOST_NS or len(passed.time_ns) < 2:
+        return {}
+    whole = int(passed.time_ns[-1] - passed.time_ns[0])
+    found = _flights(passed, rtt_ns)
+    grows = _growing(found, rtt_ns, is_known=passed.rtt_ns is not None)
+    cwnd = application = 0
+    for place, (flight, after) in enumerate(pairwise([*found, None])):
+        assert flight is not None
+        next_ns = flight.end_ns if after is None else after.begin_ns
+        is_pause = next_ns - flight.begin_ns > LATEST * rtt_ns and not flight.is_joined
+        if is_pause and (flight.is_short or _asked(passed, flight.end_ns, next_ns)):
+            application += next_ns - flight.end_ns
+            next_ns = flight.end_ns
+        elif is_pause:
+            next_ns = flight.end_ns
+        cwnd += next_ns - flight.begin_ns if grows[place] else 0
+    if whole <= 0 or not cwnd + application:
+        return {}
+    told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": round(cwnd / whole, 4), "application": round(application / whole, 4)}
+    return {**told, "unknown": round(max(1.0 - sum(told.values()), 0.0), 4)}
+
+
+def _period(passed: Passed) -> int | None:
+    """The time between flights that follow each other evenly; None: there are none."""
+    gaps = np.diff(passed.time_ns)
+    starts = np.append(0, np.flatnonzero(gaps > _core.HOST_NS) + 1)
+    sizes = np.diff(np.append(starts, len(passed.time_ns)))
+    begins, is_large = passed.time_ns[starts], sizes >= FEW_SEGMENTS
+    apart = np.diff(begins)[is_large[1:] & is_large[:-1]]
+    for first, second in pairwise(apart.tolist()):
+        if abs(first - second) <= ALIKE_SHARE * min(first, second):
+            return int((first + second) // 2)
+    return None
+
+
+def _flights(passed: Passed, rtt_ns: int) -> list[_Flight]:
+    """In turn, up to the first retransmission."""
+    times = passed.time_ns
+    count = len(times) if passed.again_ns is None else int(np.searchsorted(times, passed.again_ns))
+    # A place where one may begin: behind a gap.
+    gaps = np.append(0, np.flatnonzero(np.diff(times[:count]) > APART_SHARE * rtt_ns) + 1)
+    found: list[_Flight] = []
+    first = 0
+    while first < count:
+        at = int(np.searchsorted(times[gaps], times[first] + SOONEST * rtt_ns))
+        upto = int(gaps[at]) if at < len(gaps) else count
+        last = upto - 1
+        found.append(
+            _Flight(
+                begin_ns=int(times[first]),
+                end_ns=int(times[last]),
+                segments=float(passed.length[first:upto].sum()) / passed.smss,
+                is_short=bool(passed.length[last] % passed.smss),
+                is_joined=bool(times[last] - times[first] > LATEST * rtt_ns),
+            )
+        )
+        first = upto
+    return found
+
+
+def _growing(found: list[_Flight], rtt_ns: int, *, is_known: bool) -> list[bool]:
+    """Whether each is of a row that grows as in slow start, and all that the window allowed.
+
+    The last of a row was, if it has grown as the one before it had; after a single step, if it doubled: else the data
+    may have ended, or another window begun to hold.
+    """
+    is_grown = [False] * len(found)
+    growth = [1.0, *(_growth(before, after, rtt_ns) for before, after in pairwise(found)), 0.0]
+    begin = 0
+    for place in range(1, len(found) + 1):
+        if growth[place] >= LEAST_GROWTH:
+            continue
+        count = place - begin
+        steady = DOUBLED if count == 2 else STEADY * growth[place - 2]
+        if count >= 2 and growth[place - 1] < steady:
+            count -= 1
+        if count >= (FEWEST_KNOWN if is_known else FEWEST_ALIKE):
+            is_grown[begin : begin + count] = [True] * count
+        begin = place
+    return is_grown
+
+
+def _growth(before: _Flight, after: _Flight, rtt_ns: int) -> float:
+    """By what factor a flight is larger than the one a round trip before; 0: it is not the next."""
+    is_next = after.begin_ns - before.begin_ns <= LATEST * rtt_ns
+    is_whole = not (before.is_joined or before.is_short or after.is_joined)
+    if not is_next or not is_whole or before.segments < FEW_SEGMENTS:
+        return 0.0
+    growth = after.segments / before.segments
+    return growth if growth <= MOST_GROWTH else 0.0
+
+
+def _asked(passed: Passed, since_ns: int, until_ns: int) -> bool:
+    first, last = np.searchsorted(passed.asked_ns, [since_ns, until_ns])
+    return bool(last > first)

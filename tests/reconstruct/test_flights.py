@@ -1,0 +1,82 @@
+"""What limited a sender by its data alone: flights a round trip apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
+
+SMSS, MS = 1000, 1_000_000
+RTT = 50
+
+
+def passed(
+    flights: list[tuple[float, float]],
+    *,
+    rtt_ms: int | None = RTT,
+    asked_ms: tuple[float, ...] = (),
+    again: bool = False,
+) -> Passed:
+    """`flights`: (when in ms, segments), a tenth of a millisecond apart; a part of a segment comes last."""
+    times, lengths = [], []
+    for begin, segments in flights:
+        sizes = [SMSS] * int(segments) + [round(segments % 1 * SMSS)] * (segments % 1 > 0)
+        times += [round((begin + 0.1 * place) * MS) for place in range(len(sizes))]
+        lengths += sizes
+    return Passed(
+        time_ns=np.array(times, dtype=np.int64),
+        length=np.array(lengths, dtype=np.int64),
+        asked_ns=np.array([round(time * MS) for time in asked_ms], dtype=np.int64),
+        smss=SMSS,
+        again_ns=times[0] + 1 if again else None,
+        rtt_ns=None if rtt_ms is None else rtt_ms * MS,
+    )
+
+
+@pytest.mark.parametrize("rtt_ms", [RTT, None])
+@pytest.mark.parametrize("growth", [1.5, 2])
+def test_flights_that_grow_are_a_slow_start(rtt_ms: int | None, growth: float) -> None:
+    """10, 20, 40, 80 segments, or half as many more each time (delayed ACKs), the round trip known or their own."""
+    found = shares_by_flights(passed([(RTT * turn, 10 * growth**turn // 1) for turn in range(5)], rtt_ms=rtt_ms))
+    assert found["cwnd"] > 0.95
+
+
+@pytest.mark.parametrize(
+    ("flights", "rtt_ms"),
+    [
+        pytest.param([(RTT * turn, 20.0) for turn in range(8)], RTT, id="equal: either window"),
+        pytest.param([(RTT * turn, 20.0 + turn) for turn in range(8)], RTT, id="a segment more each time"),
+        pytest.param([(RTT * turn, 10 * 2**turn + 0.5) for turn in range(4)], RTT, id="each ends with a write's rest"),
+        pytest.param([(0, 10.0), (RTT, 20.0)], None, id="no round trip known"),
+        pytest.param([(0, 5.0), (5, 10.0), (10, 20.0)], RTT, id="no round trip apart"),
+        pytest.param([(0, 10.0), (1, 20.0), (2, 40.0)], 1, id="no longer than a host may take"),
+        pytest.param([(0, 10.0), (RTT, 16.0)], RTT, id="one step that may be the data's end"),
+    ],
+)
+def test_what_the_flights_do_not_carry_is_not_said(flights: list[tuple[float, float]], rtt_ms: int | None) -> None:
+    assert shares_by_flights(passed(flights, rtt_ms=rtt_ms)).get("cwnd", 0.0) == 0.0
+
+
+def test_the_last_flight_of_a_row_may_be_all_there_was() -> None:
+    """10, 20, 40, then 55, and a pause: what ended the growth, the data or a window, is not told."""
+    found = shares_by_flights(passed([(0, 10), (RTT, 20), (2 * RTT, 40), (3 * RTT, 55), (4 * RTT, 55)]))
+    assert found["cwnd"] == pytest.approx(3 / 4, abs=0.05)
+    assert found["application"] == 0.0
+
+
+@pytest.mark.parametrize(("last", "asked"), [(3.5, ()), (3.0, (8 * RTT,))])
+def test_a_pause_behind_a_writes_end_or_before_a_request_is_the_application(
+    last: float, asked: tuple[float, ...]
+) -> None:
+    found = shares_by_flights(passed([(0, last), (10 * RTT, 4)], asked_ms=asked))
+    assert found["application"] > 0.95
+
+
+def test_a_pause_that_nothing_explains_is_not_told() -> None:
+    """It may be a timer's: the flight's end was lost before the tap."""
+    assert shares_by_flights(passed([(0, 3.0), (10 * RTT, 4)])) == {}
+
+
+def test_what_follows_a_retransmission_is_not_read() -> None:
+    assert shares_by_flights(passed([(RTT * turn, 10 * 2**turn) for turn in range(4)], again=True)) == {}
