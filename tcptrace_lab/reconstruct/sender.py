@@ -105,7 +105,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
-    if not tap.timestamps.value:
+    if where.place != "sender" and not tap.timestamps.value:
         tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))
     if where.place == "sender" and where.is_at_sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)

@@ -112,8 +112,9 @@ def unheard_by_release(timeline: Timeline) -> int:
 def unheard_by_count(timeline: Timeline) -> int:
     """ACKs that a receiver owes (RFC 9293 section 3.8.6.3: one for every second full segment) and none captured is.
 
-    Of what lay in one burst it may merge the segments before it answers. What fills a hole answers for more, so ACKs
-    behind others that moved nothing, and of what was sent again, tell nothing. Few may be a receiver's own habit.
+    Not at the sender's tap, which does not see those that the path lost. Of what lay in one burst it may merge the
+    segments before it answers. What fills a hole answers for more, so ACKs behind others that moved nothing, and of
+    what was sent again, tell nothing. Few may be a receiver's own habit.
     """
     moved = np.flatnonzero(timeline.newly_acked[:MOST_ACKS] > 0)
     if len(moved) < FEWEST_SAMPLES:
