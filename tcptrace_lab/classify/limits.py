@@ -192,7 +192,9 @@ def _recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     if not (has_none or tap.tap_lost_bytes) and 2 * sum(each.sure for each in going_on) > len(going_on):
         going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
     elif not has_none:
-        going_on = [each for each in going_on if not each.sure]
+        # What a timer ended was held back by its losses, whether or not a window was at work.
+        timers = {each.time_ns for each in seen.episodes if each.detected_by == "rto"}
+        going_on = [each for each in going_on if not (each.sure or each.end_ns in timers)]
     return _spent(seen, going_on)
 
 
