@@ -19,8 +19,9 @@ import numpy as np
 from tcptrace_lab.models.compound import Compound
 
 from tcptrace_lab import classify
-from tcptrace_lab.classify.compound_regime import CLOSES_SHARE, Step, case_of, phases_of
+from tcptrace_lab.classify.compound_regime import Step, case_of, phases_of
 from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
 from tcptrace_lab.simulate import Run, simulate
 
@@ -327,7 +328,7 @@ def true_case(run: Run, bdp: float, rtt_s: float, gamma: float) -> int | None:
         if len(own) > 1:
             # The first row's step is the loss itself.
             inside = [step for step in steps if own[0] < step.row <= own[-1]]
-            found.append(phases_of(own, inside, dwnd, rounds, floor=CLOSES_SHARE * gamma))
+            found.append(phases_of(own, inside, dwnd, rounds, floor=MAJORITY * gamma))
             lengths.append(float(rounds[own[-1]] - rounds[own[0]]))
     return case_of(found, lengths)
 

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -125,6 +126,15 @@ def test_every_key_of_a_verdict_is_on_its_page() -> None:
 def test_what_a_page_links_to_is_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert [link for link in LINK.findall(text) if not ((ROOT / page).parent / link).exists()] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted(path.stem for path in ROOT.glob("docs/make_*.py")))
+def test_a_script_that_writes_a_page_says_how_it_is_called(script: str) -> None:
+    """It begins, so what it takes from the package is there."""
+    command = [sys.executable, "-m", f"docs.{script}", "--help"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert (result.returncode, result.stdout[:6], result.stderr) == (0, "usage:", "")
 
 
 def rewrite(page: str) -> None:
