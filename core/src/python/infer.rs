@@ -30,7 +30,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BBR_PROBE_RTT_NS", congestion::BBR_PROBE_RTT_NS)?;
     module.add("BBR_MIN_RTT_WINDOW_NS", congestion::BBR_MIN_RTT_WINDOW_NS)?;
     module.add("BBR_CYCLE_ROUNDS", congestion::BBR_CYCLE.len())?;
-    module.add("BURST_NS", infer::BURST_NS.get())?;
     module.add("LIMITS", infer::Limit::NAMES.to_vec())?;
     module.add("FATES", infer::FATES.to_vec())?;
     module.add("BEGINS", infer::Begin::ALL.map(|(_, name)| name).to_vec())
