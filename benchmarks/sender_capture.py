@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tcptrace_lab import simulate
-from tcptrace_lab.scenario import Connection, Control, Node, Scenario
-from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
 # Window, loss rate beside the queue's, and about how many packets pass in a second.
 SENDERS = {
@@ -41,13 +40,13 @@ class Odd:
 def simulated(capture: Path, title: str, millions: int) -> None:
     """A run long enough for so many."""
     window, loss, packets_per_s = SENDERS[title]
-    node = Node(rate_bps=100e6, buffer=300, delay_s=0.02, loss=loss)
-    control = Control(
+    node = NodeSpec(rate_bps=100e6, buffer=300, delay_s=0.02, loss=loss)
+    control = ControlSpec(
         window=window or "reno", recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True
     )
     scenario = Scenario(
-        path=NetworkPath(nodes=(node,), return_delay_s=0.02),
-        connections=(Connection(control=control),),
+        path=PathSpec(nodes=(node,), return_delay_s=0.02),
+        connections=(ConnectionSpec(control=control),),
         duration_s=millions * 1e6 / packets_per_s,
         profile="rfc",
         seed=5,

@@ -136,16 +136,16 @@ def beside_ns(quick: bool) -> None:
 
 def growing_window() -> None:
     """Nanoseconds per packet on a path that holds the whole window: constant, if no ACK costs O(window)."""
-    from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+    from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
     from tcptrace_lab.simulate import simulate
 
     print(f"\n{'window':>8}{'packets':>12}{'ns/packet':>12}")
     for window in WINDOWS:
         # One window per 100 ms, and a million packets or ten windows of them.
-        path = Path(nodes=(Node(rate_bps=window * 12e4, delay_s=0.05),), return_delay_s=0.05)
-        control = Control(recovery="sack", initial_window=window, max_window=window)
+        path = PathSpec(nodes=(NodeSpec(rate_bps=window * 12e4, delay_s=0.05),), return_delay_s=0.05)
+        control = ControlSpec(recovery="sack", initial_window=window, max_window=window)
         span = max(1_000_000 / (window * 10), 1.0)
-        connections = (Connection(control=control),)
+        connections = (ConnectionSpec(control=control),)
         scenario = Scenario(path=path, connections=connections, duration_s=span, profile="ns2", taps=())
         start = time.process_time()
         packets = simulate(scenario, truth=False).summary["packets_sent"]
@@ -198,13 +198,13 @@ def sent_by(name: str, scenario: str, seconds: float) -> Any:
     """A scenario's path under another control."""
     from dataclasses import replace
 
-    from tcptrace_lab.scenario import CONTROLS, Control
+    from tcptrace_lab.scenario import CONTROLS, ControlSpec
     from tcptrace_lab.scenario_file import load
 
     found = load(SCENARIOS / f"{scenario}.toml", overrides=[f"duration_s={seconds}"])
     (connection,) = found.connections
     kept = {key: getattr(connection.control, key) for key in ("initial_window", "rto", "delayed_ack_segments")}
-    control = Control(**{**CONTROLS[name], **kept})
+    control = ControlSpec(**{**CONTROLS[name], **kept})
     return replace(found, connections=(replace(connection, control=control),))
 
 
@@ -214,14 +214,14 @@ def many_flows(quick: bool) -> None:
     The difference of a long run and a short one, on both sides: setting up a thousand connections is no packet's cost.
     ns-2's clocks tick at other phases, so its packets are not the same ones.
     """
-    from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+    from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
     print(f"\n{'flows':>8}{'packets':>12}{'ns/packet':>12}{'ns-2':>12}{'ratio':>8}")
     spans = [50_000, 500_000] if quick else [100_000, 2_000_000]
     for flows in FLOWS:
-        node = Node(rate_bps=flows * 1e5, delay_s=0.05, buffer=20 * flows)
-        sender = Connection(control=Control(recovery="sack"))
-        path = Path(nodes=(node,), return_delay_s=0.05)
+        node = NodeSpec(rate_bps=flows * 1e5, delay_s=0.05, buffer=20 * flows)
+        sender = ConnectionSpec(control=ControlSpec(recovery="sack"))
+        path = PathSpec(nodes=(node,), return_delay_s=0.05)
         ours, theirs = [], []
         for span in spans:
             seconds = span / flows

@@ -10,14 +10,14 @@ looks at one of them to mend something takes it out and draws another: the next 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path as FilePath
+from pathlib import Path
 
 import numpy as np
 
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, ReceiverSpec, Scenario
 from tcptrace_lab.testbed import record
 
-HERE = FilePath(__file__).parent / "judged"
+HERE = Path(__file__).parent / "judged"
 SEED = 20261122
 # 3 was looked at: a buffer was told where the link had lost.
 NUMBERS = (0, 1, 2, 4, 5, 6, 7, 8)
@@ -34,7 +34,7 @@ def draw(number: int) -> Scenario:
     timestamps = bool(rng.integers(2))
     packet_bytes = int(rng.choice([1500, 1500, 1280]))
     window = str(rng.choice(["reno", "cubic", "cubic"]))
-    control = Control(
+    control = ControlSpec(
         window=window,
         # As this kernel's cubic is built.
         slow_start="hystart" if window == "cubic" else "standard",
@@ -45,7 +45,7 @@ def draw(number: int) -> Scenario:
         byte_counting=True,
         delayed_ack_segments=2,
     )
-    node = Node(
+    node = NodeSpec(
         rate_bps=round(rate, -3),
         buffer=max(4, int(rate * rtt / 8 / packet_bytes * share)),
         delay_s=round(rtt / 2, 4),
@@ -53,11 +53,11 @@ def draw(number: int) -> Scenario:
     )
     return Scenario(
         title=f"drawn: seed {SEED}, number {number}",
-        path=Path(nodes=(node,), return_delay_s=round(rtt / 2, 4), packet_bytes=packet_bytes),
+        path=PathSpec(nodes=(node,), return_delay_s=round(rtt / 2, 4), packet_bytes=packet_bytes),
         connections=(
-            Connection(
+            ConnectionSpec(
                 control=control,
-                receiver=Receiver(delayed_ack_timer_s=0.04, quickack_segments=16),
+                receiver=ReceiverSpec(delayed_ack_timer_s=0.04, quickack_segments=16),
             ),
         ),
         duration_s=round(float(min(MOST_PACKETS * 8 * packet_bytes / rate, 30)), 1),

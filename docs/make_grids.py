@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
-from pathlib import Path as FilePath
+from pathlib import Path
 
 import numpy as np
 from tcptrace_lab.models.compound import Compound
@@ -22,10 +22,10 @@ from tcptrace_lab import classify
 from tcptrace_lab.classify.compound_regime import Step, case_of, phases_of
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.given import MAJORITY
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import Run, simulate
 
-HERE = FilePath(__file__).parent
+HERE = Path(__file__).parent
 IF_IT_IS = "if it is Compound"
 KINDS = ("right", IF_IT_IS, "within bounds", "open", "wrong")
 # Barakat & Altman's ranges: rate, round trip, packets of buffer.
@@ -177,7 +177,7 @@ def _classified(run: Run) -> Verdict:
 def tahoe_grid() -> Iterator[Answer]:
     """A run per point and profile."""
     for rate, rtt, buffer, profile in product(RATES, ROUND_TRIPS, BUFFERS, PROFILES):
-        node = Node(rate_bps=rate, buffer=buffer, delay_s=rtt / 2)
+        node = NodeSpec(rate_bps=rate, buffer=buffer, delay_s=rtt / 2)
         point = f"{profile}, {rate / 1e6:g} Mb/s, {rtt * 1e3:g} ms, B = {buffer}"
         yield _counted(_tahoe((node,), rtt, profile), point, f"{rate / 1e6:g} Mb/s")
 
@@ -190,7 +190,7 @@ def nodes_draws() -> Iterator[Answer]:
         each = [
             (_between(rng, RATES[0], RATES[-1]), int(rng.integers(BUFFERS[0], BUFFERS[-1] + 1))) for _ in range(count)
         ]
-        nodes = tuple(Node(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2 / count) for rate, buffer in each)
+        nodes = tuple(NodeSpec(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2 / count) for rate, buffer in each)
         words = " then ".join(f"{rate / 1e6:.2f} Mb/s with B = {buffer}" for rate, buffer in each)
         yield _counted(_tahoe(nodes, rtt_s, profile), f"{profile}, {rtt_s * 1e3:.0f} ms, {words}", f"{count} nodes")
 
@@ -209,11 +209,11 @@ def _counted(scenario: Scenario, point: str, group: str) -> Answer:
     )
 
 
-def _tahoe(nodes: tuple[Node, ...], rtt: float, profile: str) -> Scenario:
+def _tahoe(nodes: tuple[NodeSpec, ...], rtt: float, profile: str) -> Scenario:
     packets = min(node.rate_bps for node in nodes) * rtt / PACKET_BITS + sum(int(node.buffer) for node in nodes)
     return Scenario(
-        path=Path(nodes=nodes, return_delay_s=rtt / 2),
-        connections=(Connection(control=Control(recovery="tahoe", initial_window=1)),),
+        path=PathSpec(nodes=nodes, return_delay_s=rtt / 2),
+        connections=(ConnectionSpec(control=ControlSpec(recovery="tahoe", initial_window=1)),),
         duration_s=float(np.clip(TAHOE_CYCLES * packets * rtt, 40.0, LONGEST_S)),
         profile=profile,
     )
@@ -229,7 +229,7 @@ def compound_grid() -> Iterator[Answer]:
         # With the larger gamma only what the smaller does not have.
         wanted = [edge for edge in edges if gamma == GAMMAS[0] or edge[0] == 3]
         for (number, low, high), place, name in product(wanted, PLACES, COMPOUNDS):
-            control = Control(window=name, recovery="sack", initial_window=3, gamma=gamma)
+            control = ControlSpec(window=name, recovery="sack", initial_window=3, gamma=gamma)
             buffer = round(low + place * (high - low))
             scenario = _compound(bdp, ROUND_TRIP_S, buffer, control, COMPOUND_S)
             yield from _answered(scenario, f"(case {number} by the model)")
@@ -244,7 +244,7 @@ def compound_draws() -> Iterator[Answer]:
         edges = _edges(bdp, rtt_s, gamma)
         case, low, high = edges[int(rng.integers(len(edges)))]
         buffer = int(rng.integers(int(low), int(high) + 1))
-        control = Control(
+        control = ControlSpec(
             window=DRAWN_COMPOUNDS[int(rng.integers(len(DRAWN_COMPOUNDS)))],
             recovery="sack",
             initial_window=3,
@@ -295,12 +295,12 @@ def _edges(bdp: float, rtt_s: float, gamma: float) -> list[tuple[int, float, flo
     return found
 
 
-def _compound(bdp: float, rtt_s: float, buffer: int, control: Control, duration_s: float) -> Scenario:
+def _compound(bdp: float, rtt_s: float, buffer: int, control: ControlSpec, duration_s: float) -> Scenario:
     rate = bdp / rtt_s * PACKET_BITS
-    node = Node(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2, counts_in_service=True)
+    node = NodeSpec(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2, counts_in_service=True)
     return Scenario(
-        path=Path(nodes=(node,), return_delay_s=rtt_s / 2),
-        connections=(Connection(control=control),),
+        path=PathSpec(nodes=(node,), return_delay_s=rtt_s / 2),
+        connections=(ConnectionSpec(control=control),),
         duration_s=duration_s,
     )
 

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,10 @@ from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 
-HERE = FilePath(__file__).parent
+HERE = Path(__file__).parent
 WRITES_EVERY = 50
 # Without a loss or two a capture cannot tell the controls apart; the marks count runs with at least these.
 ENOUGH_EVENTS = 3
@@ -84,7 +84,7 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
     if name in OWN_SLOW_START:
         # No stack has another over such a module.
         own["slow_start"] = "standard"
-    control = Control(
+    control = ControlSpec(
         **own,
         recovery=str(rng.choice(["sack", "sack", "newreno"])),
         initial_window=int(rng.choice([2, 3, 10])),
@@ -94,18 +94,18 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
         timestamps=bool(rng.integers(2)),
         rack=bool(rng.integers(2)),
     )
-    node = Node(
+    node = NodeSpec(
         rate_bps=rate,
         buffer=max(3, int(rate * rtt / 12_000 * share)),
         delay_s=rtt / 2,
         loss=float(rng.choice([0.0, 0.0, 0.0, 1e-4, 1e-3])),
     )
-    connections = [Connection(control=control, jitter_s=float(rng.choice([0.0, 1e-5, 2e-4])))]
+    connections = [ConnectionSpec(control=control, jitter_s=float(rng.choice([0.0, 1e-5, 2e-4])))]
     if rng.random() < 0.25:
-        other = Control(window=str(rng.choice(["reno", "cubic"])), recovery="sack", initial_window=10)
-        connections.append(Connection(control=other, start_s=float(rng.uniform(0, 5))))
+        other = ControlSpec(window=str(rng.choice(["reno", "cubic"])), recovery="sack", initial_window=10)
+        connections.append(ConnectionSpec(control=other, start_s=float(rng.uniform(0, 5))))
     scenario = Scenario(
-        path=Path(nodes=(node,), return_delay_s=rtt / 2),
+        path=PathSpec(nodes=(node,), return_delay_s=rtt / 2),
         connections=tuple(connections),
         duration_s=float(np.clip(rtt * rng.uniform(100, 600), 5, 60)),
         profile="rfc",

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from tcptrace_lab import read
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again
 from tcptrace_lab.replay.outcome import Outcome
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 
-HERE = FilePath(__file__).parent
+HERE = Path(__file__).parent
 RECORDINGS = HERE.parent.parent / "shared" / "captures"
 KINDS = ("kernel", "identify")
 # What comes back: completion time within, loss events within (and never less than one).
@@ -34,7 +34,7 @@ RUNS = 36
 SEED = 20261124
 # Linux's modules, and the documents' senders.
 SENDERS = ("reno", "cubic-linux", "compound", "westwood", "highspeed", "bbr")
-MODERN = Control(
+MODERN = ControlSpec(
     recovery="sack", initial_window=10, timestamps=True, limited_transmit=True, byte_counting=True, rack=True
 )
 
@@ -101,7 +101,7 @@ def rows(name: str, run: ClosedLoop) -> Iterator[Row]:
         )
 
 
-def recorded(files: Iterable[FilePath]) -> Iterator[Row]:
+def recorded(files: Iterable[Path]) -> Iterator[Row]:
     """Recordings, each sent again; what is refused is told."""
     for file in files:
         name = f"{file.parent.name}/{file.name.partition('.')[0]}"
@@ -121,12 +121,12 @@ def random_run(rng: np.random.Generator, window: str) -> Scenario:
     one_way_s = float(rng.uniform(0.01, 0.05))
     bdp = rate_bps * 2 * one_way_s / 12_000
     buffer = max(8.0, round(bdp * rng.uniform(0.5, 1.5)))
-    control = Control(**{**vars(MODERN), "window": window, "delayed_ack_segments": int(rng.integers(1, 3))})
+    control = ControlSpec(**{**vars(MODERN), "window": window, "delayed_ack_segments": int(rng.integers(1, 3))})
     size = int(rate_bps / 8 * rng.uniform(4, 12))
-    node = Node(rate_bps=rate_bps, buffer=buffer, delay_s=one_way_s)
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=one_way_s)
     return Scenario(
-        path=Path(nodes=(node,), return_delay_s=one_way_s),
-        connections=(Connection(control=control, application=Application(kind="bytes", bytes=size)),),
+        path=PathSpec(nodes=(node,), return_delay_s=one_way_s),
+        connections=(ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=size)),),
         duration_s=60.0,
         seed=int(rng.integers(1 << 30)),
     )
@@ -137,7 +137,7 @@ def drawn(count: int, seed: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
         for number in range(count):
             window = SENDERS[number % len(SENDERS)]
-            file = FilePath(folder) / "run.pcap"
+            file = Path(folder) / "run.pcap"
             simulate(random_run(np.random.default_rng([seed, number]), window)).write(file, payload=False)
             for row in rows(f"{window} {number}", again(read(file))):
                 sys.stderr.write(f"{row.line()} {'; '.join(row.words)}\n")
@@ -171,7 +171,7 @@ def page(text: str, found: list[Row], random: list[Row]) -> str:
 def main() -> None:
     """Sends again, compares, writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", metavar="FILE", type=FilePath, nargs="*", help="print these captures' rows only")
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="print these captures' rows only")
     parser.add_argument(
         "--random", metavar=("COUNT", "SEED"), type=int, nargs=2, help="print so many random runs' rows"
     )
@@ -189,7 +189,7 @@ def main() -> None:
     sys.stdout.write(f"{sum(not row.misses for row in found)} of {len(found)} come back\n")
 
 
-def _at_sender(file: FilePath) -> bool:
+def _at_sender(file: Path) -> bool:
     return file.name.count(".") == 2
 
 

@@ -17,13 +17,13 @@ PAGE = Path(__file__).resolve().parent / "scenario.md"
 # Part and the place in a file where it stands.
 TABLES = (
     ("Scenario", "At the top"),
-    ("Path", "`[path]`"),
-    ("Node", "`[[path.nodes]]`, `[[path.reverse]]`"),
-    ("Connection", "`[[connections]]`"),
-    ("Control", "`[control]`, or of one connection"),
-    ("Rto", "`[control.rto]`"),
-    ("Receiver", "`[receiver]`, or of one connection"),
-    ("Application", "`[application]`, or of one connection"),
+    ("PathSpec", "`[path]`"),
+    ("NodeSpec", "`[[path.nodes]]`, `[[path.reverse]]`"),
+    ("ConnectionSpec", "`[[connections]]`"),
+    ("ControlSpec", "`[control]`, or of one connection"),
+    ("RtoSpec", "`[control.rto]`"),
+    ("ReceiverSpec", "`[receiver]`, or of one connection"),
+    ("ApplicationSpec", "`[application]`, or of one connection"),
 )
 HEAD = """# Scenario files
 
@@ -64,7 +64,7 @@ def _rows(part: str, table: dict[str, Any]) -> Iterator[str]:
             _range(row),
             row.get("x-unit", ""),
             profiles[0] if len(profiles) == 1 else "",
-            f"{_words(row)}{_owners(key) if part == 'Control' else ''}".replace("|", "\\|"),
+            f"{_words(row)}{_owners(key) if part == 'ControlSpec' else ''}".replace("|", "\\|"),
         )
         yield f"| {' | '.join(cells)} |"
 

@@ -26,7 +26,7 @@ from tcptrace_lab.models.prediction import (
     require_applies,
 )
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 MU = Parameter(name="mu", unit="packets/s", meaning="the bottleneck's rate", example=100e6 / 12000)
 TAU = Parameter(name="tau", unit="s", meaning="propagation delay there and back", example=0.05)
@@ -57,7 +57,7 @@ class Compound:
     parameters: tuple[Parameter, ...] = (BUFFER, MU, TAU, GAMMA, BETA, PER_ACK)
     rule: Rule = field(default_factory=Rule)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Section 2's model: one Compound sender, one FIFO bottleneck, no other traffic or loss."""
         bdp, b = path.mu_pps * path.propagation_rtt_s, path.waiting_places(path.bottleneck) + 1
         return Applicability(
@@ -81,7 +81,7 @@ class Compound:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """b (one more than the waiting places), mu, tau, gamma, m; beta is Reno's half.
 
         A sender that counts what an ACK acknowledges (RFC 3465, the draft) grows as if every packet had its ACK: m = 1.
@@ -150,7 +150,7 @@ class Compound:
             for name, (value, equation) in group.items()
         }
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """Case 1 to 6 and the oscillation, in the sender's arithmetic: the draft's or ns-2.35's."""
         require_applies(self, path, control)
         arithmetic = "draft" if control.window == "compound-draft" else "ns2"
@@ -205,7 +205,7 @@ def network(
     )
 
 
-def _early_losses(arithmetic: str, control: Control, found: Mapping[str, Quantity]) -> str:
+def _early_losses(arithmetic: str, control: ControlSpec, found: Mapping[str, Quantity]) -> str:
     """What a loss of cases 1 to 3 does beyond section 4's one packet."""
     if control.recovery == "newreno":
         lost = float(found["lost"].value)

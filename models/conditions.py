@@ -6,10 +6,10 @@ import math
 
 from tcptrace_lab.models.prediction import Reason, reason
 
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 
 
-def is_tahoe(control: Control) -> Reason:
+def is_tahoe(control: ControlSpec) -> Reason:
     """Every loss, however detected, ends in a slow start."""
     return reason(
         control.recovery == "tahoe",
@@ -18,7 +18,7 @@ def is_tahoe(control: Control) -> Reason:
     )
 
 
-def is_standard_slow_start(control: Control) -> Reason:
+def is_standard_slow_start(control: ControlSpec) -> Reason:
     """One segment more per ACK (RFC 5681)."""
     return reason(
         control.slow_start == "standard",
@@ -27,7 +27,7 @@ def is_standard_slow_start(control: Control) -> Reason:
     )
 
 
-def has_window(control: Control, *wanted: str) -> Reason:
+def has_window(control: ControlSpec, *wanted: str) -> Reason:
     """The window grows by one of the named rules."""
     return reason(
         control.window in wanted,
@@ -36,7 +36,7 @@ def has_window(control: Control, *wanted: str) -> Reason:
     )
 
 
-def acks_every_packet(control: Control) -> Reason:
+def acks_every_packet(control: ControlSpec) -> Reason:
     """The papers' receivers do not delay ACKs."""
     return reason(
         control.delayed_ack_segments == 1,
@@ -45,7 +45,7 @@ def acks_every_packet(control: Control) -> Reason:
     )
 
 
-def no_limited_transmit(control: Control) -> Reason:
+def no_limited_transmit(control: ControlSpec) -> Reason:
     """RFC 3042 moves the window at which a loss is detected."""
     return reason(
         not control.limited_transmit,
@@ -54,7 +54,7 @@ def no_limited_transmit(control: Control) -> Reason:
     )
 
 
-def no_random_loss(path: Path) -> Reason:
+def no_random_loss(path: PathSpec) -> Reason:
     """Packets are lost in full queues only."""
     random = loss_probability(path)
     forced = any(node.drop_packets for node in path.nodes)
@@ -68,7 +68,7 @@ def no_random_loss(path: Path) -> Reason:
     )
 
 
-def has_random_loss(path: Path) -> Reason:
+def has_random_loss(path: PathSpec) -> Reason:
     """A law of the form rate(p) needs a loss probability that does not come from the sender's own queue."""
     random = loss_probability(path)
     return reason(
@@ -78,12 +78,12 @@ def has_random_loss(path: Path) -> Reason:
     )
 
 
-def loss_probability(path: Path) -> float:
+def loss_probability(path: PathSpec) -> float:
     """That a data packet is lost on some link behind a queue."""
     return 1 - math.prod(1 - node.loss for node in path.nodes)
 
 
-def is_return_free(path: Path, *, option_bytes: int = 0) -> Reason:
+def is_return_free(path: PathSpec, *, option_bytes: int = 0) -> Reason:
     """ACKs, their options included, never queue: each node of the way back is faster than ACKs can come."""
     acks_bps = 8 * (path.ack_bytes + option_bytes) * path.mu_pps
     slow = [node.rate_bps for node in path.reverse if node.rate_bps < acks_bps]
@@ -94,7 +94,7 @@ def is_return_free(path: Path, *, option_bytes: int = 0) -> Reason:
     )
 
 
-def has_finite_buffer(path: Path, node: Node) -> Reason:
+def has_finite_buffer(path: PathSpec, node: NodeSpec) -> Reason:
     """A buffer that overflows, of one waiting place or more."""
     places = path.waiting_places(node)
     finite = node.rate_bps < math.inf
@@ -107,21 +107,21 @@ def has_finite_buffer(path: Path, node: Node) -> Reason:
     )
 
 
-def has_delay(path: Path) -> Reason:
+def has_delay(path: PathSpec) -> Reason:
     """A pipe to fill."""
     delay_s = path.propagation_rtt_s
     return reason(delay_s > 0, f"the pipe holds mu tau = {path.mu_pps * delay_s:.6g} packets", "no propagation delay")
 
 
-def upstream(path: Path) -> tuple[Node, ...]:
+def upstream(path: PathSpec) -> tuple[NodeSpec, ...]:
     """The nodes before the bottleneck, the access link first where it has a rate."""
     before = path.nodes[: path.nodes.index(path.bottleneck)]
     if path.access_rate_bps == math.inf:
         return before
-    return (Node(rate_bps=path.access_rate_bps, delay_s=path.access_delay_s), *before)
+    return (NodeSpec(rate_bps=path.access_rate_bps, delay_s=path.access_delay_s), *before)
 
 
-def is_fed_by_bursts(path: Path) -> Reason:
+def is_fed_by_bursts(path: PathSpec) -> Reason:
     """Every node before the bottleneck is at least twice as fast: slow start's pairs of packets cross it unchanged."""
     slow = [node.rate_bps for node in upstream(path) if node.rate_bps < 2 * path.bottleneck.rate_bps]
     return reason(
@@ -131,7 +131,7 @@ def is_fed_by_bursts(path: Path) -> Reason:
     )
 
 
-def window_is_free(control: Control, w_max: float) -> Reason:
+def window_is_free(control: ControlSpec, w_max: float) -> Reason:
     """No limit on the window below the one at which the network loses a packet."""
     return reason(
         control.max_window > w_max,

@@ -38,7 +38,7 @@ from tcptrace_lab.models.prediction import (
     require_applies,
 )
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 INITIAL_WINDOW = Parameter(name="initial_window", unit="packets", meaning="k, sent at time 0", example=4, low=1,
                            low_open=False, high=512, high_open=False, integer=True)  # fmt: skip
@@ -320,7 +320,7 @@ def _shift(many: Timeline, **parameters: ArrayLike) -> tuple[FloatArray, FloatAr
     return seconds, packets, seconds - packets / LAST_RATE.check(parameters["last_rate"])
 
 
-def reduce_chain(path: Path) -> dict[str, float]:
+def reduce_chain(path: PathSpec) -> dict[str, float]:
     """A path as `timeline` wants it: the last node's rate and places, what feeds it, and the way back."""
     packet_bits, ack_bits = 8 * path.packet_bytes, 8 * path.ack_bytes
     *before, last = path.nodes
@@ -359,7 +359,7 @@ class InitialWindow:
         FORWARD,
     )
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """A slow start from the initial window into a last queue that is the slowest and can overflow."""
         return Applicability(
             (
@@ -382,7 +382,7 @@ class InitialWindow:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """k of the control, the chain reduced to its last queue, the ACK timer if ACKs are delayed, SACK's blocks."""
         return {
             "initial_window": float(control.initial_window),
@@ -402,11 +402,11 @@ class InitialWindow:
             for name, value in found.items()
         }
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """Which packet is lost first and when it is sent again."""
         return self.predict_all((path,), control)[0]
 
-    def predict_all(self, paths: Sequence[Path], control: Control) -> list[Prediction]:
+    def predict_all(self, paths: Sequence[PathSpec], control: ControlSpec) -> list[Prediction]:
         """The same for each path: starts that are followed together take hardly longer than one."""
         for path in paths:
             require_applies(self, path, control)
@@ -445,7 +445,7 @@ RULES = {
 _SECONDS = ("retransmitted_at", "first_ack_at", "shift", "ahead")
 
 
-def _is_last_slowest(path: Path) -> Reason:
+def _is_last_slowest(path: PathSpec) -> Reason:
     last = path.nodes[-1]
     others = [node.rate_bps for node in path.nodes[:-1]] + [path.access_rate_bps]
     return reason(
@@ -455,7 +455,7 @@ def _is_last_slowest(path: Path) -> Reason:
     )
 
 
-def _is_last_queue_short(path: Path) -> Reason:
+def _is_last_queue_short(path: PathSpec) -> Reason:
     places = path.waiting_places(path.nodes[-1]) + 1
     before = min((path.waiting_places(node) for node in path.nodes[:-1]), default=np.inf)
     return reason(

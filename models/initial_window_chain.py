@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tcptrace_lab.models.initial_window import BLOCK_BYTES, BLOCKS, reduce_chain
 
-from tcptrace_lab.scenario import Path
+from tcptrace_lab.scenario import PathSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Ack:
 class Chain:
     """Links, the last queue and the receiver: each packet sent becomes a drop or an ACK on its way."""
 
-    def __init__(self, path: Path, *, has_sack: bool) -> None:
+    def __init__(self, path: PathSpec, *, has_sack: bool) -> None:
         reduced = reduce_chain(path)
         self.rate, self.places = reduced["last_rate"], reduced["places"]
         self.feed_rate, self.there = reduced["feed_rate"], reduced["feed_time"]

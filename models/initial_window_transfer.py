@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tcptrace_lab.models.initial_window_chain import Chain, Event
 from tcptrace_lab.models.initial_window_senders import SENDERS, Timer
 
-from tcptrace_lab.scenario import Path
+from tcptrace_lab.scenario import PathSpec
 
 RECOVERIES = tuple(SENDERS)
 
@@ -35,7 +35,9 @@ class Transfer:
         return max(self.delivered.get(number, math.inf) for number in range(1, packet + 1))
 
 
-def transfer(path: Path, recovery: str, initial_window: int, *, until: float, timer: Timer | None = None) -> Transfer:
+def transfer(
+    path: PathSpec, recovery: str, initial_window: int, *, until: float, timer: Timer | None = None
+) -> Transfer:
     """A transfer without end over this path, as far as `until` s."""
     if recovery not in RECOVERIES:
         raise ValueError(f"recovery = {recovery!r}: must be one of {', '.join(RECOVERIES)}")

@@ -28,7 +28,7 @@ from tcptrace_lab.models.prediction import (
     require_applies,
 )
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 BUFFER = Parameter(name="buffer", unit="packets", meaning="B_s, waiting places at the bottleneck", example=100, low=1,
                    low_open=False)  # fmt: skip
@@ -195,7 +195,7 @@ class MStart:
     paper: str = "Patel & Ganatra 2017, TCP M-Start: a new slow start method over long fat pipe networks"
     parameters: tuple[Parameter, ...] = (BUFFER, MU, ROUND_TRIP, STEP, ZERO_STEP, INITIAL_WINDOW)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Section 3's model: ACK-clocked slow start, standard or M-Start, into one drop-tail buffer."""
         return Applicability(
             (
@@ -212,7 +212,7 @@ class MStart:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """B_s, mu and T of the slowest node and the path; the step of the control (0: standard slow start)."""
         return {
             "buffer": path.waiting_places(path.bottleneck),
@@ -252,7 +252,7 @@ class MStart:
             for name, (value, unit, equation) in quantities.items()
         }
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """ "overflow" if the slow start up to half of cT + B_s loses packets, else "fits"."""
         require_applies(self, path, control)
         inputs = self.inputs(path, control)

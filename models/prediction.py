@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 FloatArray = NDArray[np.float64]
 
@@ -191,16 +191,16 @@ class Model(Protocol):
     def parameters(self) -> tuple[Parameter, ...]:
         """What `evaluate` takes, in order."""
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """The conditions of the paper, each with whether it holds here."""
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """The parameters' values on this path, for this control."""
 
     def evaluate(self, **parameters: ArrayLike) -> dict[str, Quantity]:
         """The model's quantities; arrays broadcast against each other. ValueError outside a parameter's range."""
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """The model's answer; ValueError with the reasons where it does not apply."""
 
 
@@ -208,11 +208,11 @@ class Model(Protocol):
 class TogetherModel(Protocol):
     """A model that answers for many paths in hardly more time than for one."""
 
-    def predict_all(self, paths: Sequence[Path], control: Control) -> list[Prediction]:
+    def predict_all(self, paths: Sequence[PathSpec], control: ControlSpec) -> list[Prediction]:
         """An answer for each; ValueError where it does not apply to one."""
 
 
-def require_applies(model: Model, path: Path, control: Control) -> None:
+def require_applies(model: Model, path: PathSpec, control: ControlSpec) -> None:
     """ValueError with the reasons against, where there are any: the first line of every `predict`."""
     answer = model.applies_to(path, control)
     if not answer:

@@ -29,7 +29,7 @@ from tcptrace_lab.models.prediction import (
     require_applies,
 )
 
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 
 BUFFER = Parameter(name="buffer", unit="packets", meaning="B, waiting places at the main bottleneck", example=50)
 MU = Parameter(name="mu", unit="packets/s", meaning="the main bottleneck's rate", example=1.5e6 / 4096)
@@ -153,7 +153,7 @@ class SeveralNodes:
     paper: str = "Barakat & Altman 2000, Analysis of TCP with several bottleneck nodes"
     parameters: tuple[Parameter, ...] = (BUFFER, MU, ROUND_TRIP, UPSTREAM_RATE, UPSTREAM_BUFFER)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Figure 1's model: a Tahoe sender, nodes between mu and 2 mu before the main bottleneck, no other loss."""
         return Applicability(
             (
@@ -171,7 +171,7 @@ class SeveralNodes:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """B, mu, T, and the node equivalent to those that are slower than 2 mu."""
         nodes = _slow_upstream(path)
         places = path.waiting_places(path.bottleneck)
@@ -221,7 +221,7 @@ class SeveralNodes:
             for name, value in group.items()
         }
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """One slow start or two, and which node overflows."""
         require_applies(self, path, control)
         inputs = self.inputs(path, control)
@@ -252,16 +252,16 @@ _SECTIONS = dict.fromkeys(("S", "S_upstream", "S_B", "W_B", "n_B", "slow_starts"
 }
 
 
-def _slow_upstream(path: Path) -> tuple[Node, ...]:
+def _slow_upstream(path: PathSpec) -> tuple[NodeSpec, ...]:
     """The nodes before the bottleneck at which a burst at 2 mu can queue."""
     return tuple(node for node in conditions.upstream(path) if node.rate_bps < 2 * path.bottleneck.rate_bps)
 
 
-def _pipe(path: Path) -> float:
+def _pipe(path: PathSpec) -> float:
     return path.mu_pps * path.base_rtt_s
 
 
-def _has_upstream_node(path: Path) -> Reason:
+def _has_upstream_node(path: PathSpec) -> Reason:
     count = len(_slow_upstream(path))
     return reason(
         count > 0,
@@ -270,7 +270,7 @@ def _has_upstream_node(path: Path) -> Reason:
     )
 
 
-def _is_above_r_ca(path: Path) -> Reason:
+def _is_above_r_ca(path: PathSpec) -> Reason:
     rates = [node.rate_bps / (8 * path.packet_bytes) for node in _slow_upstream(path)]
     pipe = _pipe(path)
     if not np.isfinite(pipe) or path.mu_pps == np.inf:

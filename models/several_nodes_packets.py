@@ -34,7 +34,7 @@ from tcptrace_lab.models.small_buffers_packets import (
     predict_cycle,
 )
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SeveralNodesPackets:
     paper: str = "Barakat & Altman 2000, Analysis of TCP with several bottleneck nodes, counted packet by packet"
     parameters: tuple[Parameter, ...] = (BUFFER, MU, ROUND_TRIP, UPSTREAM_RATE, UPSTREAM_BUFFER, FEED_RATE)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """The paper's model, with queues so short that mini-cycles do not overlap."""
         answer = several_nodes.SeveralNodes().applies_to(path, control)
         return Applicability(
@@ -56,7 +56,7 @@ class SeveralNodesPackets:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """B, mu, T, the node equivalent to those that are slower than 2 mu, and the slowest rate of the others."""
         fast = [node.rate_bps for node in conditions.upstream(path) if node.rate_bps >= 2 * path.bottleneck.rate_bps]
         return {
@@ -70,6 +70,6 @@ class SeveralNodesPackets:
         b, mu, round_trip, rate, before, feed = np.broadcast_arrays(*checked(self, parameters))
         return cycle_quantities(b, mu, round_trip, feed, (rate, before))
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """Single, double or triple."""
         return predict_cycle(self, path, control)

@@ -29,7 +29,7 @@ from tcptrace_lab.models.prediction import (
     require_applies,
 )
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 BUFFER = Parameter(name="buffer", unit="packets", meaning="B, waiting places at the bottleneck", example=20, low=1,
                    low_open=False)  # fmt: skip
@@ -221,7 +221,7 @@ def _smallest(guess: FloatArray, holds: Callable[[FloatArray], NDArray[np.bool_]
     return n
 
 
-def section_2(path: Path, control: Control) -> tuple[Reason, ...]:
+def section_2(path: PathSpec, control: ControlSpec) -> tuple[Reason, ...]:
     """Section 2's model: one Tahoe sender, one bottleneck fed by bursts at 2 mu or faster, no other loss."""
     return (
         conditions.is_tahoe(control),
@@ -245,7 +245,7 @@ class SmallBuffers:
     paper: str = "Barakat & Altman 1998, Analysis of TCP in networks with small buffering capacity (INRIA RR-3574)"
     parameters: tuple[Parameter, ...] = (BUFFER, MU, TAU)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Section 2's model, with a window that nothing else limits."""
         places = path.waiting_places(path.bottleneck)
         return Applicability(
@@ -255,7 +255,7 @@ class SmallBuffers:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """B, mu and tau of the slowest node and the path."""
         return {
             "buffer": path.waiting_places(path.bottleneck),
@@ -309,7 +309,7 @@ class SmallBuffers:
             for name, (value, equation) in group.items()
         }
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """Single, double or triple, and by how much."""
         require_applies(self, path, control)
         inputs = self.inputs(path, control)

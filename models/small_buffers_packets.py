@@ -39,7 +39,7 @@ from tcptrace_lab.models.prediction import (
 )
 from tcptrace_lab.models.small_buffers import MU, REGIMES, section_2
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 # The recurrence takes a step per packet: larger pipes than this are not followed.
 LARGEST = 200_000
@@ -299,7 +299,7 @@ class SmallBuffersPackets:
     paper: str = "Barakat & Altman 1998 (INRIA RR-3574), its section 4 counted packet by packet"
     parameters: tuple[Parameter, ...] = (BUFFER, MU, ROUND_TRIP, FEED_RATE)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Section 2's model, with B at most a third of the pipe, so that mini-cycles do not overlap."""
         places, pipe = path.waiting_places(path.bottleneck), path.mu_pps * path.base_rtt_s
         return Applicability(
@@ -310,7 +310,7 @@ class SmallBuffersPackets:
             )
         )
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """B, mu, T and the slowest rate before the bottleneck."""
         before = [node.rate_bps for node in conditions.upstream(path)]
         return {
@@ -326,12 +326,12 @@ class SmallBuffersPackets:
         b, mu, round_trip, feed = np.broadcast_arrays(*checked(self, parameters))
         return cycle_quantities(b, mu, round_trip, feed)
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """Single, double or triple."""
         return predict_cycle(self, path, control)
 
 
-def is_third_of_pipe(path: Path) -> Reason:
+def is_third_of_pipe(path: PathSpec) -> Reason:
     """Bursts shorter than a round trip, so that mini-cycles do not overlap (equation 3); a pipe that can be counted."""
     places, pipe = path.waiting_places(path.bottleneck), path.mu_pps * path.base_rtt_s
     return reason(
@@ -341,7 +341,7 @@ def is_third_of_pipe(path: Path) -> Reason:
     )
 
 
-def predict_cycle(model: Model, path: Path, control: Control) -> Prediction:
+def predict_cycle(model: Model, path: PathSpec, control: ControlSpec) -> Prediction:
     """What the count says of a path: single, double or triple, and what a packet more or less of buffer changes."""
     require_applies(model, path, control)
     inputs = model.inputs(path, control)

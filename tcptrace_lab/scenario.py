@@ -41,9 +41,9 @@ SLOW_STARTS = tuple(controls.SLOW_STARTS)
 WINDOWS = tuple(controls.WINDOWS)
 # The named senders: a row is what differs from Control's defaults.
 CONTROLS = controls.CONTROLS
-RECOVERIES = tuple(_key("Control", "recovery")["enum"])
+RECOVERIES = tuple(_key("ControlSpec", "recovery")["enum"])
 PROFILES = tuple(_key("Scenario", "profile")["enum"])
-APPLICATIONS = tuple(_key("Application", "kind")["enum"])
+APPLICATIONS = tuple(_key("ApplicationSpec", "kind")["enum"])
 # Every time is less: 64 bits of nanoseconds hold it.
 LONGEST_S: float = _key("Scenario", "duration_s")["exclusiveMaximum"]
 
@@ -56,7 +56,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node(Part):
+class NodeSpec(Part):
     """One node: a queue, then a link.
 
     `buffer` is the number of waiting places (packets, or bytes with `buffer_unit`), the one in service not counted
@@ -64,19 +64,19 @@ class Node(Part):
     """
 
     rate_bps: float
-    buffer: float = _default("Node", "buffer")
-    buffer_unit: str = _default("Node", "buffer_unit")
-    counts_in_service: bool = _default("Node", "counts_in_service")
-    delay_s: float = _default("Node", "delay_s")
-    loss: float = _default("Node", "loss")
-    drop_packets: tuple[int, ...] = _default("Node", "drop_packets")
-    queue: str = _default("Node", "queue")
-    target_s: float = _default("Node", "target_s")
-    interval_s: float = _default("Node", "interval_s")
+    buffer: float = _default("NodeSpec", "buffer")
+    buffer_unit: str = _default("NodeSpec", "buffer_unit")
+    counts_in_service: bool = _default("NodeSpec", "counts_in_service")
+    delay_s: float = _default("NodeSpec", "delay_s")
+    loss: float = _default("NodeSpec", "loss")
+    drop_packets: tuple[int, ...] = _default("NodeSpec", "drop_packets")
+    queue: str = _default("NodeSpec", "queue")
+    target_s: float = _default("NodeSpec", "target_s")
+    interval_s: float = _default("NodeSpec", "interval_s")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path(Part):
+class PathSpec(Part):
     """A chain of nodes and the way back.
 
     The access link (`access_rate_bps`) stands before the first node and never drops; an infinite one is absent.
@@ -84,17 +84,17 @@ class Path(Part):
     them; empty in most scenarios).
     """
 
-    nodes: tuple[Node, ...]
-    return_delay_s: float = _default("Path", "return_delay_s")
-    packet_bytes: int = _default("Path", "packet_bytes")
-    ack_bytes: int = _default("Path", "ack_bytes")
-    access_rate_bps: float = _default("Path", "access_rate_bps")
-    access_delay_s: float = _default("Path", "access_delay_s")
-    reverse: tuple[Node, ...] = _default("Path", "reverse")
-    ack_loss: float = _default("Path", "ack_loss")
+    nodes: tuple[NodeSpec, ...]
+    return_delay_s: float = _default("PathSpec", "return_delay_s")
+    packet_bytes: int = _default("PathSpec", "packet_bytes")
+    ack_bytes: int = _default("PathSpec", "ack_bytes")
+    access_rate_bps: float = _default("PathSpec", "access_rate_bps")
+    access_delay_s: float = _default("PathSpec", "access_delay_s")
+    reverse: tuple[NodeSpec, ...] = _default("PathSpec", "reverse")
+    ack_loss: float = _default("PathSpec", "ack_loss")
 
     @property
-    def bottleneck(self) -> Node:
+    def bottleneck(self) -> NodeSpec:
         """The slowest node; the first of several equal ones."""
         return min(self.nodes, key=lambda node: node.rate_bps)
 
@@ -115,29 +115,29 @@ class Path(Part):
         there = 8 * self.packet_bytes * (1 / self.access_rate_bps + sum(1 / node.rate_bps for node in self.nodes))
         return self.propagation_rtt_s + there + 8 * self.ack_bytes * sum(1 / node.rate_bps for node in self.reverse)
 
-    def waiting_places(self, node: Node) -> float:
+    def waiting_places(self, node: NodeSpec) -> float:
         """A node's buffer in full packets waiting, the one in service not counted (the papers' B)."""
         places = node.buffer if node.buffer_unit == "packets" else node.buffer // self.packet_bytes
         return places - 1 if node.counts_in_service else places
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rto(Part):
+class RtoSpec(Part):
     """The retransmission timer (RFC 6298).
 
     The ns-2 profile takes `granularity_s` as its `tcpTick_` and `tick_phase` (a share of a tick) as its clock's phase.
     """
 
-    min_s: float = _default("Rto", "min_s")
-    max_s: float = _default("Rto", "max_s")
-    initial_s: float = _default("Rto", "initial_s")
-    granularity_s: float = _default("Rto", "granularity_s")
-    backoff: bool = _default("Rto", "backoff")
-    tick_phase: float = _default("Rto", "tick_phase")
+    min_s: float = _default("RtoSpec", "min_s")
+    max_s: float = _default("RtoSpec", "max_s")
+    initial_s: float = _default("RtoSpec", "initial_s")
+    granularity_s: float = _default("RtoSpec", "granularity_s")
+    backoff: bool = _default("RtoSpec", "backoff")
+    tick_phase: float = _default("RtoSpec", "tick_phase")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Control(Part):
+class ControlSpec(Part):
     """A sender as a row of three parts, and the parameters the papers vary.
 
     `slow_start` and `window` are names of the table of controls (core/src/congestion/table.rs), where their sources and
@@ -145,27 +145,27 @@ class Control(Part):
     (in a file they are keys like all others).
     """
 
-    slow_start: str = _default("Control", "slow_start")
-    window: str = _default("Control", "window")
-    recovery: str = _default("Control", "recovery")
-    initial_window: int = _default("Control", "initial_window")
-    delayed_ack_segments: int = _default("Control", "delayed_ack_segments")
-    gamma: float = _default("Control", "gamma")
-    initial_ssthresh: float = _default("Control", "initial_ssthresh")
-    max_window: int = _default("Control", "max_window")
-    max_ssthresh: float = _default("Control", "max_ssthresh")
-    limited_transmit: bool = _default("Control", "limited_transmit")
-    timestamps: bool = _default("Control", "timestamps")
-    slow_start_after_idle: bool = _default("Control", "slow_start_after_idle")
-    byte_counting: bool = _default("Control", "byte_counting")
-    prr: bool = _default("Control", "prr")
-    rack: bool = _default("Control", "rack")
-    impatient: bool = _default("Control", "impatient")
-    stack: str = _default("Control", "stack")
-    zero_step: bool = _default("Control", "zero_step")
-    syn: bool = _default("Control", "syn")
+    slow_start: str = _default("ControlSpec", "slow_start")
+    window: str = _default("ControlSpec", "window")
+    recovery: str = _default("ControlSpec", "recovery")
+    initial_window: int = _default("ControlSpec", "initial_window")
+    delayed_ack_segments: int = _default("ControlSpec", "delayed_ack_segments")
+    gamma: float = _default("ControlSpec", "gamma")
+    initial_ssthresh: float = _default("ControlSpec", "initial_ssthresh")
+    max_window: int = _default("ControlSpec", "max_window")
+    max_ssthresh: float = _default("ControlSpec", "max_ssthresh")
+    limited_transmit: bool = _default("ControlSpec", "limited_transmit")
+    timestamps: bool = _default("ControlSpec", "timestamps")
+    slow_start_after_idle: bool = _default("ControlSpec", "slow_start_after_idle")
+    byte_counting: bool = _default("ControlSpec", "byte_counting")
+    prr: bool = _default("ControlSpec", "prr")
+    rack: bool = _default("ControlSpec", "rack")
+    impatient: bool = _default("ControlSpec", "impatient")
+    stack: str = _default("ControlSpec", "stack")
+    zero_step: bool = _default("ControlSpec", "zero_step")
+    syn: bool = _default("ControlSpec", "syn")
     parameters: tuple[tuple[str, float], ...] = ()
-    rto: Rto = field(default_factory=Rto)
+    rto: RtoSpec = field(default_factory=RtoSpec)
 
     @property
     def is_linux(self) -> bool:
@@ -179,21 +179,21 @@ class Control(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receiver(Part):
+class ReceiverSpec(Part):
     """Who answers: the delayed-ACK timer, the window it offers (bytes) and how fast its application reads."""
 
-    delayed_ack_timer_s: float = _default("Receiver", "delayed_ack_timer_s")
-    stack: str = _default("Receiver", "stack")
-    initial_rwnd: int = _default("Receiver", "initial_rwnd")
-    quickack_segments: int = _default("Receiver", "quickack_segments")
-    sack: bool = _default("Receiver", "sack")
-    dsack: bool = _default("Receiver", "dsack")
-    rwnd: int = _default("Receiver", "rwnd")
-    reader_bps: float = _default("Receiver", "reader_bps")
+    delayed_ack_timer_s: float = _default("ReceiverSpec", "delayed_ack_timer_s")
+    stack: str = _default("ReceiverSpec", "stack")
+    initial_rwnd: int = _default("ReceiverSpec", "initial_rwnd")
+    quickack_segments: int = _default("ReceiverSpec", "quickack_segments")
+    sack: bool = _default("ReceiverSpec", "sack")
+    dsack: bool = _default("ReceiverSpec", "dsack")
+    rwnd: int = _default("ReceiverSpec", "rwnd")
+    reader_bps: float = _default("ReceiverSpec", "reader_bps")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Application(Part):
+class ApplicationSpec(Part):
     """What the sender is given to send.
 
     kind: bulk (always more), bytes (`bytes` once), on_off (`bytes`, then `off_s` of silence, `repeats` times, 0 meaning
@@ -201,26 +201,26 @@ class Application(Part):
     `turns`: pairs of seconds after everything before was acknowledged and bytes, as answers to requests come).
     """
 
-    kind: str = _default("Application", "kind")
-    bytes: int = _default("Application", "bytes")
-    off_s: float = _default("Application", "off_s")
-    repeats: int = _default("Application", "repeats")
-    writes: tuple[tuple[float, int], ...] = _default("Application", "writes")
-    turns: tuple[tuple[float, int], ...] = _default("Application", "turns")
+    kind: str = _default("ApplicationSpec", "kind")
+    bytes: int = _default("ApplicationSpec", "bytes")
+    off_s: float = _default("ApplicationSpec", "off_s")
+    repeats: int = _default("ApplicationSpec", "repeats")
+    writes: tuple[tuple[float, int], ...] = _default("ApplicationSpec", "writes")
+    turns: tuple[tuple[float, int], ...] = _default("ApplicationSpec", "turns")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connection(Part):
+class ConnectionSpec(Part):
     """One sender and its receiver."""
 
-    control: Control = field(default_factory=Control)
-    receiver: Receiver = field(default_factory=Receiver)
-    application: Application = field(default_factory=Application)
-    start_s: float = _default("Connection", "start_s")
-    extra_delay_s: float = _default("Connection", "extra_delay_s")
-    jitter_s: float = _default("Connection", "jitter_s")
-    pauses: tuple[tuple[float, float], ...] = _default("Connection", "pauses")
-    reverse: bool = _default("Connection", "reverse")
+    control: ControlSpec = field(default_factory=ControlSpec)
+    receiver: ReceiverSpec = field(default_factory=ReceiverSpec)
+    application: ApplicationSpec = field(default_factory=ApplicationSpec)
+    start_s: float = _default("ConnectionSpec", "start_s")
+    extra_delay_s: float = _default("ConnectionSpec", "extra_delay_s")
+    jitter_s: float = _default("ConnectionSpec", "jitter_s")
+    pauses: tuple[tuple[float, float], ...] = _default("ConnectionSpec", "pauses")
+    reverse: bool = _default("ConnectionSpec", "reverse")
 
     @property
     def has_sack(self) -> bool:
@@ -241,8 +241,8 @@ class Scenario(Part):
     A tap is "sender", "receiver", "nodeN.in" or "nodeN.out" with N the place in `path.nodes`.
     """
 
-    path: Path
-    connections: tuple[Connection, ...]
+    path: PathSpec
+    connections: tuple[ConnectionSpec, ...]
     duration_s: float
     profile: str = _default("Scenario", "profile")
     seed: int = _default("Scenario", "seed")
@@ -251,7 +251,7 @@ class Scenario(Part):
     title: str = _default("Scenario", "title")
 
     @property
-    def control(self) -> Control:
+    def control(self) -> ControlSpec:
         """The first connection's sender: what a model of one connection predicts for."""
         return self.connections[0].control
 
@@ -269,7 +269,7 @@ def plain(value: object) -> Any:
         item = getattr(value, row.name)
         if row.default is MISSING or item != row.default:
             table[row.name] = plain(item)
-    if isinstance(value, Control):
+    if isinstance(value, ControlSpec):
         table.pop("parameters", None)
         table |= {name: _flag_or_number(name, number) for name, number in value.parameters}
     return table

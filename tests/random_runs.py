@@ -15,8 +15,16 @@ import numpy as np
 
 from tcptrace_lab import controls
 from tcptrace_lab.reconstruct.windows import LIMITS
-from tcptrace_lab.scenario import INFINITE, Application, Connection, Control, Node, Receiver, Scenario
-from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario import (
+    INFINITE,
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run as Simulated
 from tcptrace_lab.simulate import simulate
 from tests.claims import Run
@@ -59,16 +67,16 @@ def random_scenario(seed: int) -> Scenario:
     pipe = max(rate * rtt_s / PACKET_BITS, 2.0)
     buffer = max(round(pipe * rng.uniform(0.2, 2.0)), 4)
     loss = 0.0 if rng.random() < 0.7 else _between(rng, 1e-4, 2e-2)
-    nodes = [Node(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2, loss=loss)]
+    nodes = [NodeSpec(rate_bps=rate, buffer=buffer, delay_s=rtt_s / 2, loss=loss)]
     if rng.random() < 0.25:
-        other = Node(rate_bps=rate * _between(rng, 2, 10), buffer=10 * buffer + 1000, delay_s=rtt_s / 8)
+        other = NodeSpec(rate_bps=rate * _between(rng, 2, 10), buffer=10 * buffer + 1000, delay_s=rtt_s / 8)
         nodes = [other, *nodes] if rng.random() < 0.5 else [*nodes, other]
-    path = NetworkPath(nodes=tuple(nodes), return_delay_s=rtt_s / 2)
+    path = PathSpec(nodes=tuple(nodes), return_delay_s=rtt_s / 2)
     seconds = min(LONGEST_S, max(MOST_PACKETS / (rate / PACKET_BITS), 20 * rtt_s))
     others = 0 if rng.random() < 0.8 else rng.choice((1, 2))
     connections = [_connection(rng, rate, pipe, rtt_s)]
     connections += [
-        Connection(control=_control(rng), start_s=rng.uniform(0, seconds / 3), jitter_s=2e-5) for _ in range(others)
+        ConnectionSpec(control=_control(rng), start_s=rng.uniform(0, seconds / 3), jitter_s=2e-5) for _ in range(others)
     ]
     middle = ("node0.out",) if len(nodes) > 1 else ()
     return Scenario(
@@ -81,9 +89,9 @@ def random_scenario(seed: int) -> Scenario:
     )
 
 
-def _control(rng: random.Random) -> Control:
+def _control(rng: random.Random) -> ControlSpec:
     recovery = rng.choices(("sack", "newreno", "reno", "tahoe"), (6, 2, 1, 1))[0]
-    return Control(
+    return ControlSpec(
         window="reno" if recovery == "tahoe" else rng.choice(WINDOWS),
         recovery=recovery,
         initial_window=rng.choice((1, 2, 3, 4, 10, 10, 10)),
@@ -92,7 +100,7 @@ def _control(rng: random.Random) -> Control:
     )
 
 
-def _connection(rng: random.Random, rate: float, pipe: float, rtt_s: float) -> Connection:
+def _connection(rng: random.Random, rate: float, pipe: float, rtt_s: float) -> ConnectionSpec:
     window = 1 << 30 if rng.random() < 0.7 else max(int(pipe * 1448 * rng.uniform(0.2, 1.5)), 8_000)
     reader = INFINITE if rng.random() < 0.9 else rate * rng.uniform(0.2, 0.9)
     if reader != INFINITE:
@@ -100,23 +108,25 @@ def _connection(rng: random.Random, rate: float, pipe: float, rtt_s: float) -> C
     kind = rng.choices(("bulk", "bytes", "on_off", "turns", "schedule"), (65, 10, 10, 10, 5))[0]
     size = max(int(pipe * 1448 * _between(rng, 0.3, 10)), 20_000)
     application = {
-        "bulk": Application(),
-        "bytes": Application(kind="bytes", bytes=10 * size),
-        "on_off": Application(kind="on_off", bytes=size, off_s=size * 8 / rate + rtt_s * rng.uniform(1, 10)),
-        "turns": Application(
+        "bulk": ApplicationSpec(),
+        "bytes": ApplicationSpec(kind="bytes", bytes=10 * size),
+        "on_off": ApplicationSpec(kind="on_off", bytes=size, off_s=size * 8 / rate + rtt_s * rng.uniform(1, 10)),
+        "turns": ApplicationSpec(
             kind="turns", turns=tuple((rtt_s * rng.uniform(0.2, 5), max(size // 4, 1)) for _ in range(40))
         ),
         "schedule": _periodic(rng, rate, rtt_s),
     }[kind]
-    receiver = Receiver(rwnd=window, reader_bps=reader, quickack_segments=rng.choice((0, 0, 16)))
-    return Connection(control=_control(rng), receiver=receiver, application=application, jitter_s=rng.choice((0, 2e-5)))
+    receiver = ReceiverSpec(rwnd=window, reader_bps=reader, quickack_segments=rng.choice((0, 0, 16)))
+    return ConnectionSpec(
+        control=_control(rng), receiver=receiver, application=application, jitter_s=rng.choice((0, 2e-5))
+    )
 
 
-def _periodic(rng: random.Random, rate: float, rtt_s: float) -> Application:
+def _periodic(rng: random.Random, rate: float, rtt_s: float) -> ApplicationSpec:
     """Writes of an odd size at a constant pace below the path's rate."""
     every_s = rtt_s * rng.uniform(0.05, 0.5)
     size = max(int(rate / 8 * every_s * rng.uniform(0.1, 0.6)), 500)
-    return Application(kind="schedule", writes=tuple((count * every_s, size) for count in range(2000)))
+    return ApplicationSpec(kind="schedule", writes=tuple((count * every_s, size) for count in range(2000)))
 
 
 def tapped(seed: int, folder: Path) -> Tapped | None:

@@ -7,15 +7,24 @@ import random
 import re
 import subprocess
 from collections.abc import Iterable
-from pathlib import Path as FilePath
+from pathlib import Path
 
 import pytest
 
-from tcptrace_lab.scenario import CONTROLS, Connection, Control, Node, Path, Receiver, Rto, Scenario
+from tcptrace_lab.scenario import (
+    CONTROLS,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    RtoSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import simulate
 from tests.conftest import needs
 
-SCRIPT = FilePath(__file__).with_name("ns2_chain.tcl")
+SCRIPT = Path(__file__).with_name("ns2_chain.tcl")
 AGENTS = {
     "tahoe": "",
     "reno": "/Reno",
@@ -59,7 +68,7 @@ def drawn(rng: random.Random, draws: list[float], names: list[str]) -> Scenario:
     """A path of two bottlenecks of 0.2 to 40 Mbit/s, buffers of 2 packets to some 1.5 pipes, and its senders."""
     mu = round(rng.choice([3e5, 1.5e6, 5e6, 10e6, 30e6]) * rng.uniform(0.7, 1.3))
     nodes = tuple(
-        Node(
+        NodeSpec(
             rate_bps=round(mu * share),
             delay_s=delay_s,
             buffer=rng.randint(2, max(4, min(300, int(mu * delay_s / 4000 * rng.uniform(0.05, 1.5)) + 3))),
@@ -71,17 +80,17 @@ def drawn(rng: random.Random, draws: list[float], names: list[str]) -> Scenario:
         )
     )
     access_bps = mu * rng.choice([2, 10, 100])
-    back = tuple(Node(rate_bps=node.rate_bps, delay_s=node.delay_s) for node in reversed(nodes))
+    back = tuple(NodeSpec(rate_bps=node.rate_bps, delay_s=node.delay_s) for node in reversed(nodes))
     connections = []
     for number, name in enumerate(names):
         delayed_s = rng.choice([0, 0, 0.1, 0.2])
-        control = Control(
+        control = ControlSpec(
             **{
                 **CONTROLS[name],
                 "initial_window": 2,
                 "max_window": 100_000 if name in UNBOUNDED or rng.random() < 0.7 else rng.randint(5, 200),
                 "delayed_ack_segments": 2 if delayed_s else 1,
-                "rto": Rto(
+                "rto": RtoSpec(
                     initial_s=3,
                     granularity_s=0.01 if AGENTS[name].startswith("/Linux") else rng.choice([0.01, 0.1, 0.5]),
                     tick_phase=draws[len(names) + number],
@@ -89,18 +98,18 @@ def drawn(rng: random.Random, draws: list[float], names: list[str]) -> Scenario:
             }
         )
         start_s = round(rng.uniform(0, 5), 5) if number else 0.0
-        receiver = Receiver(delayed_ack_timer_s=delayed_s or 0.1)
-        connections.append(Connection(control=control, receiver=receiver, start_s=start_s))
-    path = Path(
+        receiver = ReceiverSpec(delayed_ack_timer_s=delayed_s or 0.1)
+        connections.append(ConnectionSpec(control=control, receiver=receiver, start_s=start_s))
+    path = PathSpec(
         nodes=nodes,
-        reverse=(*back, Node(rate_bps=access_bps)),
+        reverse=(*back, NodeSpec(rate_bps=access_bps)),
         packet_bytes=rng.choice([512, 1000, 1500]),
         access_rate_bps=access_bps,
     )
     return Scenario(path=path, connections=tuple(connections), duration_s=30, profile="ns2", taps=())
 
 
-def told_by_ns(scenario: Scenario, names: list[str], trace: FilePath) -> tuple[list[tuple], list[tuple]]:
+def told_by_ns(scenario: Scenario, names: list[str], trace: Path) -> tuple[list[tuple], list[tuple]]:
     """Drops as (seconds, connection, packet), and per connection (sent, sent again)."""
     senders = []
     for name, connection in zip(names, scenario.connections, strict=True):
@@ -128,14 +137,14 @@ def changes(windows: Iterable[tuple[float, float]]) -> list[tuple[float, float]]
     return found
 
 
-def windows_of_ns(trace: FilePath, connection: int, max_window: float) -> list[tuple[float, float]]:
+def windows_of_ns(trace: Path, connection: int, max_window: float) -> list[tuple[float, float]]:
     """Every change of an agent's cwnd_, up to its window_; the agents' ports are their numbers."""
     lines = (line.split() for line in trace.with_name(f"{trace.name}.cwnd").read_text().splitlines())
     of_agent = (line for line in lines if int(line[2]) == connection)
     return changes((float(line[0]), min(float(line[6]), max_window)) for line in of_agent)
 
 
-def hold(scenario: Scenario, names: list[str], trace: FilePath) -> None:
+def hold(scenario: Scenario, names: list[str], trace: Path) -> None:
     theirs, sent = told_by_ns(scenario, names, trace)
     run = simulate(scenario)
     numbers = run.drops["offset"] // (scenario.path.packet_bytes - 40)

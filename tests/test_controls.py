@@ -6,15 +6,25 @@ import pytest
 
 from tcptrace_lab import controls
 from tcptrace_lab.errors import ScenarioError
-from tcptrace_lab.scenario import CONTROLS, SLOW_STARTS, WINDOWS, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    CONTROLS,
+    SLOW_STARTS,
+    WINDOWS,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.scenario_file import parse
 from tcptrace_lab.simulate import simulate
 
-PATH = Path(nodes=(Node(rate_bps=2e6, buffer=10, delay_s=0.02),), return_delay_s=0.02)
+PATH = PathSpec(nodes=(NodeSpec(rate_bps=2e6, buffer=10, delay_s=0.02),), return_delay_s=0.02)
 
 
-def of(control: Control, profile: str = "rfc") -> Scenario:
-    return Scenario(path=PATH, connections=(Connection(control=control),), duration_s=5, profile=profile)
+def of(control: ControlSpec, profile: str = "rfc") -> Scenario:
+    return Scenario(path=PATH, connections=(ConnectionSpec(control=control),), duration_s=5, profile=profile)
 
 
 def test_an_unknown_control_is_refused_with_the_known_ones():
@@ -35,12 +45,12 @@ def test_an_unknown_control_is_refused_with_the_known_ones():
 )
 def test_a_key_that_nobody_reads_is_refused_by_name(control, profile, message):
     with pytest.raises(ScenarioError, match=message):
-        of(Control(**control), profile)
+        of(ControlSpec(**control), profile)
 
 
 def test_a_receivers_key_of_another_profile_is_refused_by_name():
-    receiver = Receiver(rwnd=9000)
-    connection = Connection(receiver=receiver)
+    receiver = ReceiverSpec(rwnd=9000)
+    connection = ConnectionSpec(receiver=receiver)
     with pytest.raises(ScenarioError, match=r"connections.0.receiver.rwnd = 9000: must be absent in profile ns2"):
         Scenario(path=PATH, connections=(connection,), duration_s=1, profile="ns2")
 
@@ -51,18 +61,20 @@ def test_every_pair_runs_where_it_says_it_does(slow_start, window):
     """The lists are the core's, so whatever stands in its table can be run; what would change nothing is refused."""
     if controls.WINDOWS[window].has_slow_start and slow_start != "standard":
         with pytest.raises(ScenarioError, match=rf"slow_start = .*{slow_start}.*: must be standard: {window} has a"):
-            of(Control(slow_start=slow_start, window=window, recovery="sack"))
+            of(ControlSpec(slow_start=slow_start, window=window, recovery="sack"))
         return
     for profile in controls.WINDOWS[window].profiles:
-        run = simulate(of(Control(slow_start=slow_start, window=window, recovery="sack"), profile))
+        run = simulate(of(ControlSpec(slow_start=slow_start, window=window, recovery="sack"), profile))
         assert run.totals[0]["acked"] > 0
 
 
 @pytest.mark.parametrize("row", [row for row in controls.WINDOWS.values() if not row.has_slow_start])
 def test_m_start_opens_the_first_windows_of_every_window_that_takes_it(row):
     """Paper 002 proposes it over each: after the first ACK 10, 9, ..., 1 packets."""
-    path = Path(nodes=(Node(rate_bps=1e8, buffer=1000, delay_s=0.02),), return_delay_s=0.02)
-    sender = Connection(control=Control(window=row.name, slow_start="m-start", recovery="sack", initial_window=4))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=1e8, buffer=1000, delay_s=0.02),), return_delay_s=0.02)
+    sender = ConnectionSpec(
+        control=ControlSpec(window=row.name, slow_start="m-start", recovery="sack", initial_window=4)
+    )
     for profile in row.profiles:
         run = simulate(Scenario(path=path, connections=(sender,), duration_s=0.25, profile=profile))
         steps = (run.windows["cwnd"] / run.windows["smss"]).diff().iloc[1:]
@@ -70,8 +82,10 @@ def test_m_start_opens_the_first_windows_of_every_window_that_takes_it(row):
 
 
 def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():
-    two = replace(of(Control(window="cubic", recovery="sack")), taps=())
-    two = replace(two, connections=(two.connections[0], Connection(control=Control(**CONTROLS["compound-draft"]))))
+    two = replace(of(ControlSpec(window="cubic", recovery="sack")), taps=())
+    two = replace(
+        two, connections=(two.connections[0], ConnectionSpec(control=ControlSpec(**CONTROLS["compound-draft"])))
+    )
     windows = simulate(two).windows
     cubic, compound = windows[windows["connection"] == 0], windows[windows["connection"] == 1]
     after_a_loss = cubic[cubic["k_s"].notna()]
@@ -85,7 +99,7 @@ def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():
 
 def test_a_window_that_duplicate_acks_inflate_is_a_column_of_its_own():
     """ns-2's Reno keeps cwnd_ apart from what duplicate ACKs add: in recovery cwnd is half, the usable window more."""
-    run = simulate(of(Control(recovery="reno"), "ns2"))
+    run = simulate(of(ControlSpec(recovery="reno"), "ns2"))
     windows = run.windows.assign(w=run.windows["cwnd"] / run.windows["smss"])
     windows["usable"] = windows["usable_window"] / windows["smss"]
     recovering = windows[windows["state"] == 3]

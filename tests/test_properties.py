@@ -22,8 +22,7 @@ from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Timeline, build
 from tcptrace_lab.reconstruct.truth_file import read_truth
-from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Scenario
-from tcptrace_lab.scenario import Path as Way
+from tcptrace_lab.scenario import CONTROLS, ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.scenario_file import load, parse, scenario_table
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
@@ -111,9 +110,11 @@ def test_a_number_that_wraps_early_gives_the_same_columns(before: int) -> None:
 shares = st.floats(0, 0.05)
 scenarios = st.builds(
     lambda rate, buffer, delay, loss, control, size, seed, v6: Scenario(
-        path=Way(nodes=(Node(rate_bps=rate, buffer=buffer, delay_s=delay, loss=loss),), return_delay_s=delay),
+        path=PathSpec(nodes=(NodeSpec(rate_bps=rate, buffer=buffer, delay_s=delay, loss=loss),), return_delay_s=delay),
         connections=(
-            Connection(control=Control(**CONTROLS[control]), application=Application(kind="bytes", bytes=size)),
+            ConnectionSpec(
+                control=ControlSpec(**CONTROLS[control]), application=ApplicationSpec(kind="bytes", bytes=size)
+            ),
         ),
         duration_s=5.0,
         seed=seed,

@@ -7,7 +7,16 @@ import pytest
 
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
-from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Path, Rto, Scenario
+from tcptrace_lab.scenario import (
+    CONTROLS,
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    RtoSpec,
+    Scenario,
+)
 from tcptrace_lab.scenario_file import load, parse, scenario_table
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
@@ -98,15 +107,15 @@ def test_a_file_that_is_not_toml_or_not_there_is_named(tmp_path):
 
 def test_an_override_replaces_one_value_and_leaves_the_others(small):
     scenario = load(small, overrides=["path.nodes.0.buffer=7", "control.initial_window=4", "receiver.rwnd=50000"])
-    assert scenario.path.nodes[0] == Node(rate_bps=1e6, buffer=7, delay_s=0.02)
+    assert scenario.path.nodes[0] == NodeSpec(rate_bps=1e6, buffer=7, delay_s=0.02)
     # `control = "reno"` stays reno when one of its fields is set.
-    assert scenario.control == Control(recovery="reno", initial_window=4)
+    assert scenario.control == ControlSpec(recovery="reno", initial_window=4)
     assert scenario.connections[0].receiver.rwnd == 50000
 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_may_be_a_name_or_start_from_one(small, name):
-    control = Control(**CONTROLS[name])
+    control = ControlSpec(**CONTROLS[name])
     # TCP-LP runs on ns-2's agent only.
     profile = f"profile={WINDOWS[control.window].profiles[-1]}"
     by_name = load(small, overrides=[f"control={name}", profile]).control
@@ -136,9 +145,9 @@ def test_a_common_table_that_no_connection_uses_is_refused():
 
 
 def test_the_access_link_is_a_node_before_the_first():
-    path = Path(nodes=(Node(rate_bps=1.5e6, buffer=20, delay_s=0.28),), access_rate_bps=10e6)
-    application = Application(kind="bytes", bytes=1000)
-    connections = (Connection(application=application),)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28),), access_rate_bps=10e6)
+    application = ApplicationSpec(kind="bytes", bytes=1000)
+    connections = (ConnectionSpec(application=application),)
     scenario = Scenario(path=path, connections=connections, duration_s=5, taps=("sender", "node0.in"))
     run = simulate(scenario)
     assert list(run.nodes["node"]) == [-1, 0]
@@ -150,8 +159,8 @@ def test_the_access_link_is_a_node_before_the_first():
 
 
 def test_a_return_delay_beside_reverse_nodes_stands_behind_them():
-    path = Path(nodes=(Node(rate_bps=1e6),), reverse=(Node(rate_bps=1e5),), return_delay_s=0.25)
-    run = simulate(Scenario(path=path, connections=(Connection(),), duration_s=1))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=1e6),), reverse=(NodeSpec(rate_bps=1e5),), return_delay_s=0.25)
+    run = simulate(Scenario(path=path, connections=(ConnectionSpec(),), duration_s=1))
     assert list(run.nodes[run.nodes["is_reverse"]]["node"]) == [0, 1]
     # SYN there (40 bytes at 1 Mbit/s), SYN-ACK back (44 bytes at 100 kbit/s and 250 ms).
     answer = run.packets()["time_ns"].iloc[1]
@@ -169,15 +178,17 @@ def test_base_rtt_counts_every_transmission_of_a_packet_and_its_ack():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Rto(min_s=2, max_s=1),
-        lambda: Application(kind="bulk", bytes=10),
-        lambda: Application(kind="schedule", writes=((1.0, 10), (0.5, 10))),
-        lambda: Connection(start_s=-1),
-        lambda: Node(rate_bps=1e6, loss=1.0),
-        lambda: Node(rate_bps=1e6, drop_packets=(0,)),
-        lambda: Path(nodes=()),
+        lambda: RtoSpec(min_s=2, max_s=1),
+        lambda: ApplicationSpec(kind="bulk", bytes=10),
+        lambda: ApplicationSpec(kind="schedule", writes=((1.0, 10), (0.5, 10))),
+        lambda: ConnectionSpec(start_s=-1),
+        lambda: NodeSpec(rate_bps=1e6, loss=1.0),
+        lambda: NodeSpec(rate_bps=1e6, drop_packets=(0,)),
+        lambda: PathSpec(nodes=()),
         lambda: Scenario(
-            path=Path(nodes=(Node(rate_bps=1e6),), packet_bytes=60), connections=(Connection(),), duration_s=1
+            path=PathSpec(nodes=(NodeSpec(rate_bps=1e6),), packet_bytes=60),
+            connections=(ConnectionSpec(),),
+            duration_s=1,
         ),
     ],
 )

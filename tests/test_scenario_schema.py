@@ -27,8 +27,8 @@ PLAIN: dict[str, Any] = {"path": {"nodes": [{"rate_bps": 1e6}]}, "duration_s": 1
 PARTS = [*SCHEMA["$defs"], "Scenario"]
 # What a file may say and a `Scenario` says otherwise: a control's name, what holds for all connections.
 CONVENIENCES = {
-    "Control": {"name"},
-    "Receiver": {"delayed_ack_segments"},
+    "ControlSpec": {"name"},
+    "ReceiverSpec": {"delayed_ack_segments"},
     "Scenario": {"control", "receiver", "application"},
 }
 JSON_TYPES = {"number": float, "integer": int, "boolean": bool, "string": str}
@@ -54,7 +54,7 @@ def test_python_s_fields_are_the_schema_s_keys(part: str) -> None:
     kind = getattr(scenario, part)
     own = {row.name for row in dataclasses.fields(kind)} - {"parameters"}
     keys = set(table_of(part)["properties"]) - CONVENIENCES.get(part, set())
-    if part == "Control":
+    if part == "ControlSpec":
         assert own <= keys
         assert keys - own <= set(PARAMETERS), "a key that is no parameter of the table needs a field"
     else:
@@ -85,11 +85,11 @@ def test_every_key_has_words_and_every_number_a_range(part: str) -> None:
 
 
 def test_defaults_are_python_s() -> None:
-    node = scenario.Node(rate_bps=1e6)
+    node = scenario.NodeSpec(rate_bps=1e6)
     assert (node.buffer, node.drop_packets, node.buffer_unit) == (math.inf, (), "packets")
-    assert scenario.Control().window == "reno"
-    assert scenario.Control().gamma == PARAMETERS["gamma"].default
-    assert isinstance(scenario.Rto().max_s, float)
+    assert scenario.ControlSpec().window == "reno"
+    assert scenario.ControlSpec().gamma == PARAMETERS["gamma"].default
+    assert isinstance(scenario.RtoSpec().max_s, float)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_what_holds_itself_is_refused_not_followed() -> None:
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--schema"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["$defs"]["Control"]["properties"]["prr"]["x-profiles"] == ["rfc"]
-    assert "vegas" in found["$defs"]["Control"]["properties"]["name"]["enum"]
+    assert found["$defs"]["ControlSpec"]["properties"]["prr"]["x-profiles"] == ["rfc"]
+    assert "vegas" in found["$defs"]["ControlSpec"]["properties"]["name"]["enum"]
     assert main(["simulate"]) == 2
 
 

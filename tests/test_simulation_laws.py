@@ -11,12 +11,12 @@ from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.scenario import (
     CONTROLS,
-    Application,
-    Connection,
-    Control,
-    Node,
-    Path,
-    Receiver,
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
     Scenario,
 )
 from tcptrace_lab.scenario_file import load
@@ -26,8 +26,8 @@ from tests.conftest import ROOT
 SHIPPED = sorted((ROOT / "captures" / "scenarios").glob("*.toml"))
 
 
-def control(name: str, **more: object) -> Control:
-    return Control(**{**CONTROLS[name], **more})  # type: ignore[arg-type]
+def control(name: str, **more: object) -> ControlSpec:
+    return ControlSpec(**{**CONTROLS[name], **more})  # type: ignore[arg-type]
 
 
 def rows() -> list[tuple[str, str]]:
@@ -38,13 +38,16 @@ def rows() -> list[tuple[str, str]]:
 @functools.cache
 def lossy(profile: str, name: str) -> Run:
     """A short, narrow path that loses: by overflow, at random and by schedule, data and ACKs."""
-    path = Path(
-        nodes=(Node(rate_bps=4e6, buffer=12, delay_s=0.01, loss=0.02, drop_packets=(40, 41, 60)), Node(rate_bps=6e6)),
+    path = PathSpec(
+        nodes=(
+            NodeSpec(rate_bps=4e6, buffer=12, delay_s=0.01, loss=0.02, drop_packets=(40, 41, 60)),
+            NodeSpec(rate_bps=6e6),
+        ),
         return_delay_s=0.01,
         packet_bytes=1000,
         ack_loss=0.01,
     )
-    connection = Connection(control=control(name), application=Application(kind="bytes", bytes=400_000))
+    connection = ConnectionSpec(control=control(name), application=ApplicationSpec(kind="bytes", bytes=400_000))
     return simulate(Scenario(path=path, connections=(connection,), duration_s=60, profile=profile, seed=3))
 
 
@@ -117,12 +120,12 @@ def test_same_seed_same_packets_and_another_seed_others(profile, name):
 
 @pytest.mark.parametrize("profile", ["ns2", "rfc"])
 def test_two_connections_share_a_node_and_reverse_data_delays_acks(profile):
-    path = Path(
-        nodes=(Node(rate_bps=4e6, buffer=20, delay_s=0.01),),
-        reverse=(Node(rate_bps=1e6, buffer=20, delay_s=0.01),),
+    path = PathSpec(
+        nodes=(NodeSpec(rate_bps=4e6, buffer=20, delay_s=0.01),),
+        reverse=(NodeSpec(rate_bps=1e6, buffer=20, delay_s=0.01),),
         packet_bytes=1000,
     )
-    forward = Connection(control=control("sack"))
+    forward = ConnectionSpec(control=control("sack"))
     scenario = Scenario(path=path, connections=(forward, replace(forward, start_s=1)), duration_s=20, profile=profile)
     both = simulate(scenario)
     shares = [both.summary[f"throughput_pps_{n}"] for n in (0, 1)]
@@ -139,10 +142,10 @@ def test_two_connections_share_a_node_and_reverse_data_delays_acks(profile):
 @pytest.mark.parametrize("profile", ["ns2", "rfc"])
 def test_the_largest_flight_is_what_the_path_holds(profile):
     """Equation (1) of paper 000: W_max = B + mu * tau + 1, the one in service."""
-    path = Path(nodes=(Node(rate_bps=8e6, buffer=30, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1000)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=30, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1000)
     scenario = Scenario(
         path=path,
-        connections=(Connection(control=control("sack", initial_ssthresh=40.0)),),
+        connections=(ConnectionSpec(control=control("sack", initial_ssthresh=40.0)),),
         duration_s=20,
         profile=profile,
     )
@@ -155,17 +158,17 @@ def test_the_largest_flight_is_what_the_path_holds(profile):
 
 
 def test_a_receiver_with_a_small_window_is_never_overrun():
-    receiver = Receiver(rwnd=10_000)
-    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
-    connection = Connection(control=control("sack"), receiver=receiver)
+    receiver = ReceiverSpec(rwnd=10_000)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
+    connection = ConnectionSpec(control=control("sack"), receiver=receiver)
     run = simulate(Scenario(path=path, connections=(connection,), duration_s=5))
     assert run.windows["flight_size"].max() <= 10_000
     assert run.windows["limited_by"].iloc[-1] == "rwnd"
 
 
 def test_a_host_s_jitter_delays_acks_by_no_more_and_turns_none_round():
-    path = Path(nodes=(Node(rate_bps=8e6, buffer=20, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
-    quiet = Scenario(path=path, connections=(Connection(control=control("sack", max_window=10)),), duration_s=5)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=20, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
+    quiet = Scenario(path=path, connections=(ConnectionSpec(control=control("sack", max_window=10)),), duration_s=5)
     late = replace(quiet, connections=(replace(quiet.connections[0], jitter_s=1e-3),))
     rtts = []
     for scenario in (quiet, late):
@@ -181,8 +184,8 @@ def test_a_host_s_jitter_delays_acks_by_no_more_and_turns_none_round():
 
 
 def test_a_host_that_stands_still_sends_at_its_end_what_the_acks_release():
-    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
-    connection = Connection(control=control("sack", max_window=20), pauses=((1.0, 0.05), (2.0, 0.01)), start_s=0.5)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, packet_bytes=1040)
+    connection = ConnectionSpec(control=control("sack", max_window=20), pauses=((1.0, 0.05), (2.0, 0.01)), start_s=0.5)
     still = Scenario(path=path, connections=(connection,), duration_s=5)
     sent = simulate(still).packets().query("is_from_sender")["time_ns"] / 1e9
     for begin, end in ((1.5, 1.55), (2.5, 2.51)):

@@ -16,8 +16,15 @@ from tcptrace_lab.cli import main
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.score import score
 from tcptrace_lab.reconstruct.truth_file import read_truth
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
-from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.testbed import Recording, kernel_truth, missing, realtime, record, requirements
 from tcptrace_lab.testbed.kernel import settings
@@ -29,9 +36,11 @@ real = pytest.mark.skipif(NEEDED is not None, reason=str(NEEDED))
 
 # Reno with SACK over 20 Mbit/s (0.6 ms a packet), 30 ms there and back, 20 places: BDP 51, so W_max = 51 + 20 + 1.
 SMALL = Scenario(
-    path=NetworkPath(nodes=(Node(rate_bps=20e6, buffer=20, delay_s=0.015),), return_delay_s=0.015),
+    path=PathSpec(nodes=(NodeSpec(rate_bps=20e6, buffer=20, delay_s=0.015),), return_delay_s=0.015),
     connections=(
-        Connection(control=Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)),
+        ConnectionSpec(
+            control=ControlSpec(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
+        ),
     ),
     duration_s=1.5,
 )
@@ -73,7 +82,7 @@ def test_the_own_sender_has_every_row_of_the_table(changes: dict[str, object]) -
 def test_the_own_sender_refuses_what_it_cannot_write() -> None:
     """One connection, bulk or so many bytes."""
     on_off = dataclasses.replace(
-        SMALL.connections[0], application=Application(kind="on_off", bytes=1000, off_s=1, repeats=2)
+        SMALL.connections[0], application=ApplicationSpec(kind="on_off", bytes=1000, off_s=1, repeats=2)
     )
     with pytest.raises(ScenarioError, match=r"application\.kind = 'on_off': the own sender writes bulk or bytes"):
         settings(dataclasses.replace(SMALL, connections=(on_off,)), first_port=5001, sender="own")
@@ -400,7 +409,7 @@ def test_two_recordings_at_once_do_not_meet(tmp_path) -> None:
 @real
 def test_a_transfer_of_so_many_bytes_sends_them_and_ends(tmp_path) -> None:
     """The recording is over when the data is through, long before `duration_s`."""
-    connection = dataclasses.replace(SMALL.connections[0], application=Application(kind="bytes", bytes=30_000))
+    connection = dataclasses.replace(SMALL.connections[0], application=ApplicationSpec(kind="bytes", bytes=30_000))
     began = time.monotonic()
     result = record(
         dataclasses.replace(SMALL, connections=(connection,), duration_s=60), output=tmp_path / "short"
@@ -417,11 +426,11 @@ def test_tahoe_of_our_own_against_the_kernels_receiver(tmp_path) -> None:
     """Three duplicate ACKs, cwnd of one segment, a slow start: and the kernel's receiver gets every byte."""
     connection = dataclasses.replace(
         with_control(recovery="tahoe", timestamps=False, delayed_ack_segments=1, initial_window=2).connections[0],
-        application=Application(kind="bytes", bytes=400_000),
-        receiver=Receiver(rwnd=500_000),
+        application=ApplicationSpec(kind="bytes", bytes=400_000),
+        receiver=ReceiverSpec(rwnd=500_000),
     )
-    node = Node(rate_bps=10e6, buffer=100, delay_s=0.01, drop_packets=(60,))
-    path = NetworkPath(nodes=(node,), return_delay_s=0.01)
+    node = NodeSpec(rate_bps=10e6, buffer=100, delay_s=0.01, drop_packets=(60,))
+    path = PathSpec(nodes=(node,), return_delay_s=0.01)
     scenario = dataclasses.replace(SMALL, connections=(connection,), path=path, duration_s=20)
     recording = record(scenario, output=tmp_path / "tahoe", sender="own")
     about = recording.metadata

@@ -5,25 +5,39 @@ import functools
 import pytest
 
 from tcptrace_lab.controls import WINDOWS
-from tcptrace_lab.scenario import CONTROLS, Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    CONTROLS,
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 from tests.window_reference import DISORDER, LOSS, RECOVERY, Sending, sendings
 
 
 @functools.cache
-def run_of(profile: str, control: Control, receiver: Receiver, seed: int) -> Run:
+def run_of(profile: str, control: ControlSpec, receiver: ReceiverSpec, seed: int) -> Run:
     """Overflows, random and scheduled losses, lost ACKs."""
-    path = Path(
-        nodes=(Node(rate_bps=4e6, buffer=12, delay_s=0.01, loss=0.01, drop_packets=(40, 41, 60)), Node(rate_bps=6e6)),
+    path = PathSpec(
+        nodes=(
+            NodeSpec(rate_bps=4e6, buffer=12, delay_s=0.01, loss=0.01, drop_packets=(40, 41, 60)),
+            NodeSpec(rate_bps=6e6),
+        ),
         return_delay_s=0.01,
         packet_bytes=1000,
         ack_loss=0.01,
     )
-    connection = Connection(control=control, receiver=receiver, application=Application(kind="bytes", bytes=600_000))
+    connection = ConnectionSpec(
+        control=control, receiver=receiver, application=ApplicationSpec(kind="bytes", bytes=600_000)
+    )
     return simulate(Scenario(path=path, connections=(connection,), duration_s=120, profile=profile, seed=seed))
 
 
-def wscale(receiver: Receiver) -> int:
+def wscale(receiver: ReceiverSpec) -> int:
     """RFC 7323 section 2.3: the smallest shift that lets 16 bits say the window."""
     return next((shift for shift in range(14) if receiver.rwnd >> shift <= 65_535), 14)
 
@@ -37,7 +51,7 @@ VARIANTS = {
 }
 
 
-def room(sending: Sending, profile: str, control: Control, smss: int) -> tuple[int, float]:
+def room(sending: Sending, profile: str, control: ControlSpec, smss: int) -> tuple[int, float]:
     """What counts as outstanding, and what the congestion window lets it be."""
     if profile == "ns2" and WINDOWS[control.window].is_linux_module:
         # ns-2's Linux agent never counts what is SACKed.
@@ -63,7 +77,7 @@ CASES = [
     for profile in ("ns2", "rfc")
     for name in CONTROLS
     for variant, (_, of_receiver) in VARIANTS.items()
-    if profile in WINDOWS[Control(**CONTROLS[name]).window].profiles and not (profile == "ns2" and of_receiver)
+    if profile in WINDOWS[ControlSpec(**CONTROLS[name]).window].profiles and not (profile == "ns2" and of_receiver)
 ]
 
 
@@ -72,8 +86,8 @@ def test_new_data_leaves_only_into_the_room_of_both_windows(profile, name, varia
     of_control, of_receiver = VARIANTS[variant]
     # The reference counts a pipe by RFC 6675; what RACK takes for lost it takes by time.
     by_pipe = {"rack": False, "stack": "rfc"} if profile == "rfc" else {}
-    control = Control(**{**CONTROLS[name], **by_pipe, **of_control})
-    receiver = Receiver(**of_receiver)
+    control = ControlSpec(**{**CONTROLS[name], **by_pipe, **of_control})
+    receiver = ReceiverSpec(**of_receiver)
     for seed in range(3):
         run = run_of(profile, control, receiver, seed)
         smss = int(run.windows["smss"].iloc[0])

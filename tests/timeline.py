@@ -19,7 +19,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 
 SEGMENT = 1000
@@ -58,10 +66,10 @@ class Line:
 def timeline(
     text: str,
     *,
-    control: Control,
-    receiver: Receiver | None = None,
+    control: ControlSpec,
+    receiver: ReceiverSpec | None = None,
     bytes_: int = 0,
-    application: Application | None = None,
+    application: ApplicationSpec | None = None,
     seconds: float = 10.0,
 ) -> Run:
     """Run the scenario that the lines describe and hold the sender's capture against them."""
@@ -70,16 +78,17 @@ def timeline(
     lost = tuple(number for number, line in enumerate(data, start=1) if line.is_lost)
     rate_bps = 8 * (SEGMENT + 40) * 1000.0
     scenario = Scenario(
-        path=Path(
-            nodes=(Node(rate_bps=rate_bps, delay_s=0.05, drop_packets=lost),),
+        path=PathSpec(
+            nodes=(NodeSpec(rate_bps=rate_bps, delay_s=0.05, drop_packets=lost),),
             return_delay_s=0.05,
             packet_bytes=SEGMENT + 40,
         ),
         connections=(
-            Connection(
+            ConnectionSpec(
                 control=control,
-                receiver=receiver or Receiver(),
-                application=application or (Application(kind="bytes", bytes=bytes_) if bytes_ else Application()),
+                receiver=receiver or ReceiverSpec(),
+                application=application
+                or (ApplicationSpec(kind="bytes", bytes=bytes_) if bytes_ else ApplicationSpec()),
             ),
         ),
         duration_s=seconds,

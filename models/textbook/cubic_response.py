@@ -22,7 +22,7 @@ from tcptrace_lab.models.prediction import (
 )
 from tcptrace_lab.models.textbook.law import LOSS, ROUND_TRIP, is_below_link, shared_reasons
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 C = Parameter(name="c", unit="packets/s^3", meaning="C, the scale of the cubic function", example=0.4)
 BETA = Parameter(name="beta_cubic", unit="1", meaning="what a loss leaves of the window", example=0.7, high=1.0)
@@ -53,7 +53,7 @@ class CubicResponse:
     paper: str = "RFC 9438, CUBIC for fast and long-distance networks, section 5"
     parameters: tuple[Parameter, ...] = (LOSS, ROUND_TRIP, C, BETA)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Random loss and a CUBIC window."""
         reasons = shared_reasons(path, control, "cubic")
         if conditions.has_random_loss(path).holds and path.base_rtt_s > 0:
@@ -64,7 +64,7 @@ class CubicResponse:
             reasons = (*reasons, is_below_link(path, rate), conditions.window_is_free(control, size / 0.7))
         return Applicability(reasons)
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """p and the round trip without queueing; the RFC's C and beta_cubic."""
         return {
             "loss": conditions.loss_probability(path),
@@ -85,7 +85,7 @@ class CubicResponse:
         )
         return {name: Quantity(value=value, unit=unit, equation="section 5") for name, value, unit in rows}
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """The throughput that the loss allows, and whether CUBIC is in its Reno-friendly region."""
         require_applies(self, path, control)
         inputs = self.inputs(path, control)

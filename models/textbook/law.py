@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcptrace_lab.models import conditions
 from tcptrace_lab.models.prediction import Parameter, Reason, reason
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 LOSS = Parameter(name="loss", unit="1", meaning="p, loss events per packet sent", example=0.01, high=1.0)
 ROUND_TRIP = Parameter(name="round_trip", unit="s", meaning="RTT", example=0.1)
@@ -17,7 +17,7 @@ W_MAX = Parameter(name="w_max", unit="packets", meaning="W_m, the receiver's lim
 UNLIMITED = 1e9
 
 
-def shared_reasons(path: Path, control: Control, *windows: str) -> tuple[Reason, ...]:
+def shared_reasons(path: PathSpec, control: ControlSpec, *windows: str) -> tuple[Reason, ...]:
     """Random loss, no slow start after every loss, and one of the named windows."""
     return (
         conditions.has_random_loss(path),
@@ -31,7 +31,7 @@ def shared_reasons(path: Path, control: Control, *windows: str) -> tuple[Reason,
     )
 
 
-def is_below_link(path: Path, rate: float) -> Reason:
+def is_below_link(path: PathSpec, rate: float) -> Reason:
     """The loss limits, not the link: else the queue at the bottleneck makes its own losses and delay."""
     return reason(
         rate < path.mu_pps,

@@ -23,7 +23,7 @@ from tcptrace_lab.models.prediction import (
 )
 from tcptrace_lab.models.textbook.law import ACK_SEGMENTS, LOSS, ROUND_TRIP, is_below_link, shared_reasons
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 
 def constant(ack_segments: ArrayLike) -> FloatArray:
@@ -49,7 +49,7 @@ class Mathis:
     paper: str = "Mathis, Semke, Mahdavi & Ott 1997, The macroscopic behavior of the TCP congestion avoidance algorithm"
     parameters: tuple[Parameter, ...] = (LOSS, ROUND_TRIP, ACK_SEGMENTS)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Random loss that keeps a Reno window below the path's and the receiver's limits."""
         reasons = shared_reasons(path, control, "reno")
         if conditions.has_random_loss(path).holds and path.base_rtt_s > 0:
@@ -59,7 +59,7 @@ class Mathis:
             reasons = (*reasons, is_below_link(path, rate), conditions.window_is_free(control, peak))
         return Applicability(reasons)
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """p of the path, its round trip without queueing, packets per ACK."""
         return {
             "loss": conditions.loss_probability(path),
@@ -78,7 +78,7 @@ class Mathis:
             "throughput": Quantity(value=rate, unit="packets/s", equation="eq. 3"),
         }
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """The throughput that the loss allows."""
         require_applies(self, path, control)
         inputs = self.inputs(path, control)

@@ -32,7 +32,7 @@ from tcptrace_lab.models.textbook.law import (
     shared_reasons,
 )
 
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 TIMEOUT = Parameter(name="timeout", unit="s", meaning="T_0, the first timeout of a series", example=1.0)
 
@@ -110,7 +110,7 @@ class Pftk:
     paper: str = "Padhye, Firoiu, Towsley & Kurose 1998, Modeling TCP throughput (SIGCOMM)"
     parameters: tuple[Parameter, ...] = (LOSS, ROUND_TRIP, TIMEOUT, ACK_SEGMENTS, W_MAX)
 
-    def applies_to(self, path: Path, control: Control) -> Applicability:
+    def applies_to(self, path: PathSpec, control: ControlSpec) -> Applicability:
         """Random loss and a Reno window."""
         reasons = shared_reasons(path, control, "reno")
         if conditions.has_random_loss(path).holds and path.base_rtt_s > 0:
@@ -118,7 +118,7 @@ class Pftk:
             reasons = (*reasons, is_below_link(path, rate))
         return Applicability(reasons)
 
-    def inputs(self, path: Path, control: Control) -> dict[str, float]:
+    def inputs(self, path: PathSpec, control: ControlSpec) -> dict[str, float]:
         """p, the round trip without queueing, the RTO on it, packets per ACK, the window's limit."""
         return {
             "loss": conditions.loss_probability(path),
@@ -148,7 +148,7 @@ class Pftk:
         )
         return {name: Quantity(value=value, unit=unit, equation=equation) for name, value, unit, equation in rows}
 
-    def predict(self, path: Path, control: Control) -> Prediction:
+    def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
         """The throughput that losses, timeouts and the window's limit allow."""
         require_applies(self, path, control)
         inputs = self.inputs(path, control)

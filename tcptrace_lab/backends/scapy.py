@@ -25,7 +25,7 @@ PCAPNG = b"\x0a\x0d\x0d\x0a"
 LITTLE = (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
 
 # Time, link type, length on the wire, bytes captured.
-Packet = tuple[int, int, int, bytes]
+Record = tuple[int, int, int, bytes]
 
 
 def follow_file(
@@ -47,7 +47,7 @@ def follower_of(packets: Any) -> Callable[[bool | list[int] | list[tuple[int, in
 
 
 def _follow(
-    packets: Iterable[Packet],
+    packets: Iterable[Record],
     name: str,
     detail: bool | list[int] | list[tuple[int, int]] | None,
     cut: tuple[int, str] | None = None,
@@ -60,7 +60,7 @@ def _follow(
     return follower.capture()
 
 
-def _packets_of_file(path: str, name: str) -> Iterator[Packet]:
+def _packets_of_file(path: str, name: str) -> Iterator[Record]:
     from scapy.error import Scapy_Exception
     from scapy.utils import RawPcapNgReader, RawPcapReader
 
@@ -130,7 +130,7 @@ def _open(path: str) -> Iterator[Any]:
         yield gzip.GzipFile(fileobj=stream) if is_gzip else stream
 
 
-def _packet(packet: Any) -> Packet:
+def _packet(packet: Any) -> Record:
     data = bytes(packet)
     # A Decimal where it came from a file; a float, with its error, where it was sniffed or set.
     time_ns = int(Decimal(str(packet.time)) * 10**9)

@@ -24,7 +24,7 @@ from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
-from tcptrace_lab.scenario import INFINITE, Control, Node, Path
+from tcptrace_lab.scenario import INFINITE, ControlSpec, NodeSpec, PathSpec
 
 ACK_BYTES = 40
 # Larger sets than this are no answer that a model could be asked about.
@@ -39,9 +39,9 @@ LARGE_PIPE_PACKETS = 1000
 
 def sender_asked(
     seen: Reconstruction, tcp: SenderTcp, identified: Identified, grown: Growth | None, initial_window: int | None
-) -> tuple[Control | None, str]:
+) -> tuple[ControlSpec | None, str]:
     """The sender to ask models about, and why it is that one; None with what is missing."""
-    plain = Control(
+    plain = ControlSpec(
         initial_window=initial_window or 1,
         max_window=_max_window(seen.timeline),
         delayed_ack_segments=acks_every(seen.timeline),
@@ -77,7 +77,7 @@ def acks_every(timeline: Timeline) -> int:
     return 1 if not len(moved) or np.median(moved) < 1.5 * timeline.smss else 2
 
 
-def queue_paths(path: PathEstimate) -> list[Path]:
+def queue_paths(path: PathEstimate) -> list[PathSpec]:
     """The path at its values, then at its bounds; empty where a part of it is not known."""
     places, base, rate = _places(path.buffer_packets), path.base_rtt_s, path.bottleneck_bps
     likely = _path(path, base.value, rate.value, path.buffer_packets.value)
@@ -91,7 +91,7 @@ def queue_paths(path: PathEstimate) -> list[Path]:
     return [likely, *(each for each in found if each is not None)]
 
 
-def law_paths(path: PathEstimate, steady: Steady | None) -> list[Path]:
+def law_paths(path: PathEstimate, steady: Steady | None) -> list[PathSpec]:
     """Paths of the loss rate and the mean round trip that were seen, at their values and their bounds.
 
     The link is without a limit: what its queue did to p and to the round trip is in both.
@@ -106,8 +106,8 @@ def law_paths(path: PathEstimate, steady: Steady | None) -> list[Path]:
     rates = (steady.loss_rate * (1 - off), min(steady.loss_rate * (1 + off), 0.99))
     asked = [(steady.loss_rate, mean), *product(rates, (max(mean - shorter, mean / 2), mean + longer))]
     return [
-        Path(
-            nodes=(Node(rate_bps=INFINITE, delay_s=rtt_s / 2, loss=loss),),
+        PathSpec(
+            nodes=(NodeSpec(rate_bps=INFINITE, delay_s=rtt_s / 2, loss=loss),),
             return_delay_s=rtt_s / 2,
             packet_bytes=path.packet_bytes,
             ack_bytes=ACK_BYTES,
@@ -116,7 +116,7 @@ def law_paths(path: PathEstimate, steady: Steady | None) -> list[Path]:
     ]
 
 
-def gammas_asked(control: Control, gamma: Estimate, paths: Sequence[Path]) -> list[float]:
+def gammas_asked(control: ControlSpec, gamma: Estimate, paths: Sequence[PathSpec]) -> list[float]:
     """What else Compound's queue threshold may be, as far as the capture tells: the ends of its bounds.
 
     Without a lower one down to the least that is replayed; without an upper one up to all that the queue holds: one
@@ -130,7 +130,7 @@ def gammas_asked(control: Control, gamma: Estimate, paths: Sequence[Path]) -> li
     return [each for each in (low, high) if each != control.gamma]
 
 
-def law_control(control: Control) -> Control:
+def law_control(control: ControlSpec) -> ControlSpec:
     """The laws' b is by how many packets the window waits for its next increase: one where packets are counted."""
     return replace(control, delayed_ack_segments=1) if control.byte_counting else control
 
@@ -172,13 +172,13 @@ def _bounds(estimate: Estimate) -> list[float]:
     return sorted(each for each in known if each is not None) or [each for each in (estimate.value,) if each]
 
 
-def _path(path: PathEstimate, base: float | None, rate: float | None, places: float | None) -> Path | None:
+def _path(path: PathEstimate, base: float | None, rate: float | None, places: float | None) -> PathSpec | None:
     if base is None or rate is None or places is None or places < 1 or rate <= 0:
         return None
     # The round trip includes one transmission at the bottleneck; the rest is propagation, put behind the queue.
     delay = max(base - 8 * path.packet_bytes / rate, 0.0)
-    return Path(
-        nodes=(Node(rate_bps=rate, buffer=float(round(places)), delay_s=delay / 2),),
+    return PathSpec(
+        nodes=(NodeSpec(rate_bps=rate, buffer=float(round(places)), delay_s=delay / 2),),
         return_delay_s=delay / 2,
         packet_bytes=path.packet_bytes,
         ack_bytes=ACK_BYTES,

@@ -19,7 +19,7 @@ from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.models import ALL, Model, Prediction, TogetherModel
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.scenario import Control, Path
+from tcptrace_lab.scenario import ControlSpec, PathSpec
 
 # What was seen over what a model predicts: the least and the greatest ratio that its own accuracy explains. Measured
 # beside the simulator (docs/models_vs_simulator.md, errors of 5 to 95 % of the runs, turned into seen / predicted):
@@ -117,7 +117,9 @@ def _has_gamma(model: Model) -> bool:
     return any(parameter.name == "gamma" for parameter in model.parameters)
 
 
-def _answers(model: Model, paths: Sequence[Path], control: Control, gammas: Sequence[float]) -> list[Prediction]:
+def _answers(
+    model: Model, paths: Sequence[PathSpec], control: ControlSpec, gammas: Sequence[float]
+) -> list[Prediction]:
     """At the values of path and sender first; then wherever within their bounds the model still applies."""
     asked = [paths[0], *(path for path in paths[1:] if model.applies_to(path, control))]
     if isinstance(model, TogetherModel):

@@ -17,11 +17,11 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
-from tcptrace_lab.scenario import Node
+from tcptrace_lab.scenario import NodeSpec
 
 # RFC 8289 sections 4.2 and 4.3, and what CoDel and FQ-CoDel ship with: a scenario's defaults.
-TARGET_NS = round(Node.target_s * 1e9)
-INTERVAL_NS = round(Node.interval_s * 1e9)
+TARGET_NS = round(NodeSpec.target_s * 1e9)
+INTERVAL_NS = round(NodeSpec.interval_s * 1e9)
 # Waits are known where a segment was answered, of delayed ACKs every second one: so many packets' service after the
 # interval the first loss comes at the latest.
 NOTICED_PACKETS = 5.0

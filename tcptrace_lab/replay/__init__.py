@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.replay.closed_loop import ClosedLoop
     from tcptrace_lab.replay.open_loop import OpenLoop
-    from tcptrace_lab.scenario import Control, Scenario
+    from tcptrace_lab.scenario import ControlSpec, Scenario
 
 __all__ = ["replay"]
 
@@ -18,7 +18,7 @@ def replay(
     capture: Capture,
     *,
     through: Scenario | None = None,
-    control: str | Control | None = None,
+    control: str | ControlSpec | None = None,
     as_found: bool = False,
     settings: Sequence[str] = (),
     near: Sequence[str] = (),

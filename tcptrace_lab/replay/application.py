@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-from tcptrace_lab.scenario import Application
+from tcptrace_lab.scenario import ApplicationSpec
 
 # A host answers its own ACK within this; longer, and it was the application that waited (as in windows' pauses).
 PROMPT_NS = 2_000_000
@@ -29,7 +29,7 @@ MOST_WRITES = 100_000
 class Written:
     """The application of one sender; `first_ns` is when its first byte left, `bytes` all it wrote."""
 
-    application: Application
+    application: ApplicationSpec
     first_ns: int
     bytes: int
     notes: tuple[str, ...]
@@ -59,7 +59,7 @@ def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is
     at = np.flatnonzero(begins)
     if not len(at):
         return Written(
-            application=Application(kind="bytes", bytes=total),
+            application=ApplicationSpec(kind="bytes", bytes=total),
             first_ns=first_ns,
             bytes=total,
             notes=("one write of all its bytes: the sender never ran out of data",),
@@ -75,7 +75,7 @@ def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is
     writes = tuple((int(ns - first_ns) / 1e9, int(size)) for ns, size in zip(times, sizes, strict=True))
     words = f"{len(writes)} writes at their own times: nothing from the other side came before them"
     return Written(
-        application=Application(kind="schedule", writes=writes), first_ns=first_ns, bytes=total, notes=(words,)
+        application=ApplicationSpec(kind="schedule", writes=writes), first_ns=first_ns, bytes=total, notes=(words,)
     )
 
 
@@ -92,7 +92,7 @@ def _turns(times: Ints, sizes: Ints, since: Ints, first_ns: int, total: int) -> 
     turns += [(int(wait) / 1e9, int(size)) for wait, size in zip(waits[1:], sizes[1:], strict=True)]
     words = f"{len(turns)} answers to requests, {np.median(waits[1:]) / 1e6:.3g} ms (median) after all before was heard"
     return Written(
-        application=Application(kind="turns", turns=tuple(turns)), first_ns=first_ns, bytes=total, notes=(words,)
+        application=ApplicationSpec(kind="turns", turns=tuple(turns)), first_ns=first_ns, bytes=total, notes=(words,)
     )
 
 

@@ -19,7 +19,7 @@ from tcptrace_lab.replay.application import Written, recover
 from tcptrace_lab.replay.habit import Habit, recover_habit
 from tcptrace_lab.replay.own_delay import own_delay_s
 from tcptrace_lab.replay.pauses import host_pauses
-from tcptrace_lab.scenario import CONTROLS, LONGEST_S, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import CONTROLS, LONGEST_S, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
 # After the last byte of the recording a slower run goes on: so many times its length, and never less.
 PATIENCE = 4.0
@@ -43,11 +43,11 @@ class Found:
     habit: Habit
     # From when to when the sender's host stood still, on the capture's clock.
     pauses_ns: tuple[tuple[int, int], ...]
-    control: Control
+    control: ControlSpec
     control_name: str
-    open_controls: tuple[tuple[str, Control], ...]
+    open_controls: tuple[tuple[str, ControlSpec], ...]
     # Where no control is named and segments leave at times of their own: a sender by a rate, whose data was all there.
-    paced: tuple[str, Control, Written] | None = None
+    paced: tuple[str, ControlSpec, Written] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def senders(capture: Capture) -> list[Verdict]:
 def as_found(
     capture: Capture,
     *,
-    control: str | Control | None = None,
+    control: str | ControlSpec | None = None,
     through: Scenario | None = None,
     verdicts: Sequence[Verdict] = (),
 ) -> AsFound:
@@ -102,7 +102,7 @@ def as_found(
     begins = [one.written.first_ns - _handshake_ns(capture, one, path) for one in found]
     start_ns = min(begins)
     connections = tuple(
-        Connection(
+        ConnectionSpec(
             control=one.control,
             receiver=one.habit.receiver,
             application=one.written.application,
@@ -131,7 +131,7 @@ def as_found(
     )
 
 
-def _found(capture: Capture, verdict: Verdict, control: str | Control | None) -> Found:
+def _found(capture: Capture, verdict: Verdict, control: str | ControlSpec | None) -> Found:
     who = verdict.who
     flow = capture[who.connection].flows[who.direction]
     acks = flow.acks
@@ -149,7 +149,7 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
     # Without the handshake what was agreed shows in what is used.
     has_sack = bool(row["sack"]) or bool(verdict.seen.timeline.sacked.any())
 
-    def as_seen(chosen: Control) -> Control:
+    def as_seen(chosen: ControlSpec) -> ControlSpec:
         return replace(
             _begun(verdict, chosen),
             delayed_ack_segments=habit.delayed_ack_segments,
@@ -178,7 +178,7 @@ def _found(capture: Capture, verdict: Verdict, control: str | Control | None) ->
     )
 
 
-def _begun(verdict: Verdict, control: Control) -> Control:
+def _begun(verdict: Verdict, control: ControlSpec) -> ControlSpec:
     """With the window that it began with: the initial one, or what was outstanding when the capture began."""
     found = verdict.as_dict()["initial_window"]["segments"]
     if found:
@@ -226,9 +226,9 @@ VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
 }
 
 
-def _controls(name: str, verdict: Verdict, wanted: str | Control | None) -> list[tuple[str, Control]]:
+def _controls(name: str, verdict: Verdict, wanted: str | ControlSpec | None) -> list[tuple[str, ControlSpec]]:
     """The sender to send again: the one asked for, or those that the verdict leaves."""
-    if isinstance(wanted, Control):
+    if isinstance(wanted, ControlSpec):
         return [("as given", wanted)]
     shown = verdict.as_dict()["sender_tcp"]
     recovery = shown["recovery"] or "sack"
@@ -239,9 +239,9 @@ def _controls(name: str, verdict: Verdict, wanted: str | Control | None) -> list
             known = ", ".join(dict.fromkeys([*CONTROLS, *FAMILIES]))
             raise LabError(f"--control {wanted}: must be one of {known}")
         modern = _modern(str(CONTROLS[wanted].get("recovery", "newreno")))
-        return [(wanted, Control(**{**modern, **CONTROLS[wanted]}))]  # type: ignore[arg-type]
+        return [(wanted, ControlSpec(**{**modern, **CONTROLS[wanted]}))]  # type: ignore[arg-type]
     if recovery == "tahoe":
-        return [("tahoe", Control(recovery="tahoe"))]
+        return [("tahoe", ControlSpec(recovery="tahoe"))]
     family = shown["congestion_control"]
     if family is None and verdict.as_dict()["m_start"]["detected"]:
         family = "m_start"
@@ -257,14 +257,14 @@ def _controls(name: str, verdict: Verdict, wanted: str | Control | None) -> list
     return [(name, sender) for name in names for sender in _of_kin(name, recovery, gamma)]
 
 
-def _of_kin(family: str, recovery: str, gamma: float | None = None) -> list[Control]:
+def _of_kin(family: str, recovery: str, gamma: float | None = None) -> list[ControlSpec]:
     kin = VARIANTS.get(family, (FAMILIES[family],))
     told = {"gamma": gamma} if family == "compound" and gamma is not None else {}
-    return [Control(**{**_modern(recovery), "recovery": recovery, **told, **row}) for row in kin]  # type: ignore[arg-type]
+    return [ControlSpec(**{**_modern(recovery), "recovery": recovery, **told, **row}) for row in kin]  # type: ignore[arg-type]
 
 
-def _of_family(family: str, recovery: str) -> Control:
-    return Control(**{**_modern(recovery), "recovery": recovery, **FAMILIES[family]})  # type: ignore[arg-type]
+def _of_family(family: str, recovery: str) -> ControlSpec:
+    return ControlSpec(**{**_modern(recovery), "recovery": recovery, **FAMILIES[family]})  # type: ignore[arg-type]
 
 
 def _modern(recovery: str) -> dict[str, object]:
@@ -272,7 +272,7 @@ def _modern(recovery: str) -> dict[str, object]:
     return MODERN if recovery in ("newreno", "sack", "fack") else {}
 
 
-def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[str]) -> Path:
+def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[str]) -> PathSpec:
     """The path that the busiest connection shows; what it does not show is without limit, and said."""
     estimate = leader.verdict.path
     packet_bytes = _packet_bytes(leader)
@@ -290,7 +290,7 @@ def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[s
     elif buffer is None and pps is not None:
         notes.append(f"buffer not seen ({estimate.buffer_packets.method}): without limit")
     delay_s = max(base_s - (1 / pps if pps else 0.0), 0.0) / 2
-    node = Node(
+    node = NodeSpec(
         rate_bps=rate_bps,
         buffer=max(buffer, 1.0) if buffer is not None and pps else math.inf,
         delay_s=delay_s,
@@ -299,7 +299,7 @@ def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[s
     )
     if node.drop_packets:
         notes.append(f"{len(node.drop_packets)} packets lost though the queue had room: the same ones are lost again")
-    return Path(nodes=(node,), return_delay_s=delay_s, packet_bytes=packet_bytes)
+    return PathSpec(nodes=(node,), return_delay_s=delay_s, packet_bytes=packet_bytes)
 
 
 def _losses_by_number(found: Sequence[Found], has_buffer: bool) -> tuple[int, ...]:
@@ -345,7 +345,7 @@ def _extra_s(one: Found, leader: Found) -> float:
     return max(_base_s(one) - _base_s(leader) if together is None else together, 0.0)
 
 
-def _handshake_ns(capture: Capture, one: Found, path: Path) -> int:
+def _handshake_ns(capture: Capture, one: Found, path: PathSpec) -> int:
     """From the SYN to the first data: its own handshake, in a queue perhaps, of a sender that opened the connection.
 
     One that was asked first had its handshake before; the simulated one has it so that its first byte leaves in time.

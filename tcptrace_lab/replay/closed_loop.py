@@ -17,7 +17,7 @@ from tcptrace_lab.errors import LabError, ScenarioError
 from tcptrace_lab.replay.as_found import MOST_WORK, PATIENCE, AsFound, Found, as_found, senders
 from tcptrace_lab.replay.closest import closest
 from tcptrace_lab.replay.outcome import Outcome, outcome
-from tcptrace_lab.scenario import LONGEST_S, Control, Scenario
+from tcptrace_lab.scenario import LONGEST_S, ControlSpec, Scenario
 from tcptrace_lab.scenario_file import scenario_table, split_override
 from tcptrace_lab.simulate import Run, simulate
 
@@ -78,7 +78,7 @@ class ClosedLoop(Run):
         return pd.DataFrame(rows)
 
 
-def found_in(capture: Capture, *, control: str | Control | None = None, through: Scenario | None = None) -> AsFound:
+def found_in(capture: Capture, *, control: str | ControlSpec | None = None, through: Scenario | None = None) -> AsFound:
     """What will be sent again: what is asked for, and for the rest what comes back closest to the recording."""
     verdicts = senders(capture)
     if control is not None and through is not None:
@@ -103,7 +103,7 @@ def found_in(capture: Capture, *, control: str | Control | None = None, through:
 def again(
     capture: Capture,
     *,
-    control: str | Control | None = None,
+    control: str | ControlSpec | None = None,
     through: Scenario | None = None,
     settings: Sequence[str] = (),
 ) -> ClosedLoop:
@@ -117,7 +117,7 @@ def sweep_again(
     capture: Capture,
     overs: Sequence[Over],
     *,
-    control: str | Control | None = None,
+    control: str | ControlSpec | None = None,
     through: Scenario | None = None,
     settings: Sequence[str] = (),
 ) -> pd.DataFrame:

@@ -17,7 +17,7 @@ import numpy as np
 from tcptrace_lab.reconstruct.losses import NO_LOSS
 from tcptrace_lab.replay.as_found import AsFound, Found
 from tcptrace_lab.replay.outcome import Outcome, outcome
-from tcptrace_lab.scenario import Node, Scenario
+from tcptrace_lab.scenario import NodeSpec, Scenario
 from tcptrace_lab.simulate import Run, simulate
 
 # Another than the likeliest is taken where it comes back closer by this share of what is still "comes back".
@@ -108,7 +108,7 @@ def _with_buffers(found: AsFound) -> Iterable[AsFound]:
                 yield _over(found, replace(node, buffer=places))
 
 
-def _over(found: AsFound, node: Node) -> AsFound:
+def _over(found: AsFound, node: NodeSpec) -> AsFound:
     path = replace(found.scenario.path, nodes=(node,))
     return replace(found, scenario=replace(found.scenario, path=path))
 

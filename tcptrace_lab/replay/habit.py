@@ -9,7 +9,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
-from tcptrace_lab.scenario import Receiver
+from tcptrace_lab.scenario import ReceiverSpec
 
 # RFC 1122 section 4.2.3.2 asks for an ACK for every second segment: a receiver that does so for fewer than half of its
 # ACKs outside recovery acknowledges each.
@@ -31,7 +31,7 @@ LARGEST_WINDOW = 1 << 30
 class Habit:
     """The receiver as a scenario has it."""
 
-    receiver: Receiver
+    receiver: ReceiverSpec
     delayed_ack_segments: int
     notes: tuple[str, ...]
 
@@ -49,7 +49,7 @@ def recover_habit(seen: Reconstruction) -> Habit:
     notes = [f"an ACK for {'every second segment' if segments == 2 else 'each segment'}"]
     if segments == 2 and quick:
         notes[0] += f", the first {quick} at once"
-    receiver = Receiver(
+    receiver = ReceiverSpec(
         # As its ACKs show, whatever host it is.
         stack="rfc",
         delayed_ack_timer_s=_timer_s(timeline) if segments == 2 else 0.1,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.closed_loop import ClosedLoop
     from tcptrace_lab.replay.open_loop import OpenLoop
     from tcptrace_lab.replay.outcome import Outcome
-    from tcptrace_lab.scenario import Path
+    from tcptrace_lab.scenario import PathSpec
 
 WIDTH = 110
 
@@ -120,7 +120,7 @@ def _wrapped(name: str, text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=f"  {name:10}  ", subsequent_indent=" " * 14)
 
 
-def _path(path: Path) -> str:
+def _path(path: PathSpec) -> str:
     words = []
     for node in path.nodes:
         rate = "no limit" if node.rate_bps == math.inf else f"{node.rate_bps / 1e6:.4g} Mbit/s"

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import LabError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Row = tuple[object, ...]
 
 # Our own runs of ns-2.35 in a checkout; an installed package has none.
-ORACLES = FilePath(__file__).parents[2] / "tests" / "data" / "ns2"
+ORACLES = Path(__file__).parents[2] / "tests" / "data" / "ns2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ class Sources:
     `tell` hears before each simulation what is going on.
     """
 
-    oracles: FilePath | None = None
+    oracles: Path | None = None
     simulate: bool = True
     tell: Callable[[str], None] | None = None
     _read: dict[str, list[dict[str, str]]] = field(default_factory=dict, repr=False, compare=False)
@@ -197,20 +197,20 @@ class Sources:
         return ns2 + ("" if self.simulate else "; simulator: not run (--no-simulate), columns empty")
 
 
-def find_oracles(given: str | None) -> FilePath | None:
+def find_oracles(given: str | None) -> Path | None:
     """The folder of ns-2 data: the one given (which must exist), or the checkout's own runs."""
     if given is not None:
-        folder = FilePath(given)
+        folder = Path(given)
         if not folder.is_dir():
             raise LabError(f"--oracles {given}: no such folder")
         return folder
     return ORACLES if ORACLES.is_dir() else None
 
 
-def write(found: Reproduction, folder: FilePath, *, formats: Sequence[str] = ("png", "svg")) -> list[FilePath]:
+def write(found: Reproduction, folder: Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Tables as .txt and .csv, figures in `formats`, everything as .json; the files written."""
     folder.mkdir(parents=True, exist_ok=True)
-    files: list[FilePath] = []
+    files: list[Path] = []
     for table in found.tables:
         files += [_save(folder / f"{table.name}.txt", table.text()), _save(folder / f"{table.name}.csv", table.csv())]
     files.append(_save(folder / "reproduction.json", json.dumps(found.as_dict(), indent=1, allow_nan=False) + "\n"))
@@ -219,7 +219,7 @@ def write(found: Reproduction, folder: FilePath, *, formats: Sequence[str] = ("p
     return files
 
 
-def _picture(figure: Figure, folder: FilePath, formats: Sequence[str]) -> list[FilePath]:
+def _picture(figure: Figure, folder: Path, formats: Sequence[str]) -> list[Path]:
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
 
@@ -236,12 +236,12 @@ def _picture(figure: Figure, folder: FilePath, formats: Sequence[str]) -> list[F
     return files
 
 
-def _save(path: FilePath, text: str) -> FilePath:
+def _save(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def _load(folder: FilePath, name: str) -> list[dict[str, str]]:
+def _load(folder: Path, name: str) -> list[dict[str, str]]:
     plain, packed = folder / name, folder / f"{name}.gz"
     if packed.exists():
         with gzip.open(packed, "rt", encoding="utf-8", newline="") as file:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tcptrace_lab.errors import ScenarioError
-from tcptrace_lab.scenario import Connection, Control, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, Scenario
 
 # One pair of addresses for every recording: they exist inside its namespaces only.
 ADDRESSES = {False: ("10.9.1.1", "10.9.2.1", 32), True: ("fd09:1::1", "fd09:2::1", 128)}
@@ -67,7 +67,7 @@ def settings(scenario: Scenario, *, first_port: int, sender: str = "kernel") -> 
     )
 
 
-def congestion(control: Control) -> str:
+def congestion(control: ControlSpec) -> str:
     """The kernel's name of a sender's slow start and window; ScenarioError where it has none."""
     if control.window == "reno" and control.slow_start == "standard":
         return "reno"
@@ -92,14 +92,14 @@ def _cubic_has_hystart() -> bool:
     return not CUBIC_HYSTART.exists() or CUBIC_HYSTART.read_text().strip() == "1"
 
 
-def _check(connection: Connection, at: str) -> None:
+def _check(connection: ConnectionSpec, at: str) -> None:
     if connection.reverse:
         raise ScenarioError(f"{at}reverse: recorded connections run from the sender to the receiver")
     if connection.extra_delay_s > 0:
         raise ScenarioError(f"{at}extra_delay_s = {connection.extra_delay_s}: the recorder has one way back for all")
 
 
-def _check_kernel(control: Control, at: str) -> None:
+def _check_kernel(control: ControlSpec, at: str) -> None:
     congestion(control)
     if control.recovery not in ("newreno", "sack"):
         raise ScenarioError(
@@ -131,7 +131,7 @@ def _check_scenario(scenario: Scenario, *, is_own: bool) -> None:
             raise ScenarioError(f"taps = {tap!r}: a recording is captured at the sender or the receiver")
 
 
-def _shared(connection: Connection) -> tuple[object, ...]:
+def _shared(connection: ConnectionSpec) -> tuple[object, ...]:
     control = connection.control
     return (
         connection.has_sack,
@@ -143,7 +143,7 @@ def _shared(connection: Connection) -> tuple[object, ...]:
     )
 
 
-def _sysctls(connection: Connection, *, ipv6: bool) -> dict[str, str]:
+def _sysctls(connection: ConnectionSpec, *, ipv6: bool) -> dict[str, str]:
     control = connection.control
     common = {
         "net.ipv4.tcp_sack": str(int(connection.has_sack)),
@@ -166,11 +166,11 @@ def _sysctls(connection: Connection, *, ipv6: bool) -> dict[str, str]:
     }
 
 
-def _sender_route(control: Control) -> tuple[str, ...]:
+def _sender_route(control: ControlSpec) -> tuple[str, ...]:
     return ("initcwnd", str(control.initial_window), "rto_min", f"{round(control.rto.min_s * 1000)}ms")
 
 
-def _flow(connection: Connection, scenario: Scenario, port: int, *, is_own: bool) -> dict[str, Any]:
+def _flow(connection: ConnectionSpec, scenario: Scenario, port: int, *, is_own: bool) -> dict[str, Any]:
     application, receiver, control = connection.application, connection.receiver, connection.control
     own_name = f"{control.window}-{control.recovery}"
     if control.slow_start != "standard":
@@ -192,7 +192,7 @@ def _flow(connection: Connection, scenario: Scenario, port: int, *, is_own: bool
     }
 
 
-def _departures(connection: Connection, *, is_own: bool) -> list[str]:
+def _departures(connection: ConnectionSpec, *, is_own: bool) -> list[str]:
     """Where the kernel does not do what the scenario says, and has no switch for it."""
     control, receiver = connection.control, connection.receiver
     lines = []

@@ -9,7 +9,7 @@ from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.conftest import shared
 
@@ -54,10 +54,12 @@ def test_the_case_is_the_kernels(
 )
 def test_another_gamma_is_found(window: str, gamma: float) -> None:
     """Half a pipe of buffer, and gamma above it or below: the delay window oscillates around it."""
-    node = Node(rate_bps=40e6, buffer=max(2 * gamma, 60), delay_s=0.03)
-    control = Control(window=window, recovery="sack", initial_window=3, gamma=gamma)
+    node = NodeSpec(rate_bps=40e6, buffer=max(2 * gamma, 60), delay_s=0.03)
+    control = ControlSpec(window=window, recovery="sack", initial_window=3, gamma=gamma)
     scenario = Scenario(
-        path=Path(nodes=(node,), return_delay_s=0.03), connections=(Connection(control=control),), duration_s=60.0
+        path=PathSpec(nodes=(node,), return_delay_s=0.03),
+        connections=(ConnectionSpec(control=control),),
+        duration_s=60.0,
     )
     (verdict,) = classify(simulate(scenario).capture(tap="sender"))
     assert verdict.identified.control == "compound"

@@ -20,16 +20,24 @@ from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, mo
 from tcptrace_lab.classify.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import simulate
 from tests.conftest import shared
 
 # 60 packets on the way and 40 waiting: Reno saws between 50 and 100, where its relatives differ from it.
-PATH = Path(nodes=(Node(rate_bps=12e6, buffer=40, delay_s=0.03),), return_delay_s=0.03)
+PATH = PathSpec(nodes=(NodeSpec(rate_bps=12e6, buffer=40, delay_s=0.03),), return_delay_s=0.03)
 
 
-def named(control: Control, *, path: Path = PATH, duration_s: float = 40.0, **more: Any) -> Identified:
-    connection = Connection(control=control, **more)
+def named(control: ControlSpec, *, path: PathSpec = PATH, duration_s: float = 40.0, **more: Any) -> Identified:
+    connection = ConnectionSpec(control=control, **more)
     done = simulate(Scenario(path=path, connections=(connection,), duration_s=duration_s, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
     return identify(seen, initial_window=initial_window(seen))
@@ -37,27 +45,27 @@ def named(control: Control, *, path: Path = PATH, duration_s: float = 40.0, **mo
 
 # A row: what sent, and the family that it is.
 SENDERS = (
-    (Control(window="reno", recovery="sack", initial_window=10), "reno"),
-    (Control(window="reno", recovery="newreno", byte_counting=True, delayed_ack_segments=2), "reno"),
-    (Control(window="cubic", recovery="sack", initial_window=10, delayed_ack_segments=2), "cubic"),
-    (Control(window="cubic-linux", recovery="sack", initial_window=3), "cubic"),
-    (Control(window="compound-draft", recovery="sack", initial_window=10), "compound"),
-    (Control(window="reno", slow_start="m-start", recovery="sack", rack=True), "m_start"),
-    (Control(window="htcp", recovery="sack", initial_window=10), "htcp"),
-    (Control(window="illinois", recovery="sack", initial_window=10), "illinois"),
-    (Control(window="scalable", recovery="sack", initial_window=10), "scalable"),
-    (Control(window="highspeed", recovery="sack", initial_window=10), "highspeed"),
+    (ControlSpec(window="reno", recovery="sack", initial_window=10), "reno"),
+    (ControlSpec(window="reno", recovery="newreno", byte_counting=True, delayed_ack_segments=2), "reno"),
+    (ControlSpec(window="cubic", recovery="sack", initial_window=10, delayed_ack_segments=2), "cubic"),
+    (ControlSpec(window="cubic-linux", recovery="sack", initial_window=3), "cubic"),
+    (ControlSpec(window="compound-draft", recovery="sack", initial_window=10), "compound"),
+    (ControlSpec(window="reno", slow_start="m-start", recovery="sack", rack=True), "m_start"),
+    (ControlSpec(window="htcp", recovery="sack", initial_window=10), "htcp"),
+    (ControlSpec(window="illinois", recovery="sack", initial_window=10), "illinois"),
+    (ControlSpec(window="scalable", recovery="sack", initial_window=10), "scalable"),
+    (ControlSpec(window="highspeed", recovery="sack", initial_window=10), "highspeed"),
     # Round trips of what was sent twice, by timestamps.
-    (Control(window="veno", recovery="sack", delayed_ack_segments=2, timestamps=True), "veno"),
+    (ControlSpec(window="veno", recovery="sack", delayed_ack_segments=2, timestamps=True), "veno"),
     # A slow start that slows down before it ends, and counts bytes where the window counts ACKs.
-    (Control(window="reno", slow_start="hystart", recovery="sack", delayed_ack_segments=2), "reno"),
+    (ControlSpec(window="reno", slow_start="hystart", recovery="sack", delayed_ack_segments=2), "reno"),
     # Six seconds: no probe of the round trip is due.
-    (Control(window="bbr", recovery="sack", initial_window=10), "bbr"),
+    (ControlSpec(window="bbr", recovery="sack", initial_window=10), "bbr"),
 )
 
 
 @pytest.mark.parametrize(("control", "family"), SENDERS, ids=lambda value: value if isinstance(value, str) else None)
-def test_a_sender_is_named_by_its_packets(control: Control, family: str) -> None:
+def test_a_sender_is_named_by_its_packets(control: ControlSpec, family: str) -> None:
     """Some loss cycles at a drop-tail bottleneck tell the controls apart."""
     found = named(control, duration_s=6.0 if family == "bbr" else 40.0)
     assert found.control == family, found.reasons
@@ -65,34 +73,34 @@ def test_a_sender_is_named_by_its_packets(control: Control, family: str) -> None
 
 
 # What a sender does besides its control's law, of which the packets tell only in part.
-OWN: dict[str, tuple[Control, Path, float | None, tuple[str, str]]] = {
+OWN: dict[str, tuple[ControlSpec, PathSpec, float | None, tuple[str, str]]] = {
     "a timer that expires within a recovery, SACKs on an ACK that moves the left edge, losses found by time": (
-        Control(window="cubic", recovery="sack", delayed_ack_segments=2, limited_transmit=True, rack=True),
-        Path(nodes=(Node(rate_bps=1.1e6, buffer=13, delay_s=0.0463),), return_delay_s=0.0463),
+        ControlSpec(window="cubic", recovery="sack", delayed_ack_segments=2, limited_transmit=True, rack=True),
+        PathSpec(nodes=(NodeSpec(rate_bps=1.1e6, buffer=13, delay_s=0.0463),), return_delay_s=0.0463),
         0.054,
         ("cubic", "counts ACKs"),
     ),
     "a window that the receiver's kept from being used when the loss came": (
-        Control(window="compound", recovery="sack", rack=True),
-        Path(nodes=(Node(rate_bps=1.76e6, buffer=42, delay_s=0.074),), return_delay_s=0.074),
+        ControlSpec(window="compound", recovery="sack", rack=True),
+        PathSpec(nodes=(NodeSpec(rate_bps=1.76e6, buffer=42, delay_s=0.074),), return_delay_s=0.074),
         None,
         ("compound", "gamma 30"),
     ),
     "a full acknowledgment that leaves less than ssthresh, and opens the window": (
-        Control(window="reno-linux", recovery="newreno", initial_window=3, delayed_ack_segments=2, timestamps=True),
-        Path(nodes=(Node(rate_bps=2.48e6, buffer=6, delay_s=0.0081),), return_delay_s=0.0081),
+        ControlSpec(window="reno-linux", recovery="newreno", initial_window=3, delayed_ack_segments=2, timestamps=True),
+        PathSpec(nodes=(NodeSpec(rate_bps=2.48e6, buffer=6, delay_s=0.0081),), return_delay_s=0.0081),
         3.08,
         ("reno", "reno-linux"),
     ),
     "a least round trip that is the whole ticks of a timestamp's": (
-        Control(window="veno", recovery="sack", initial_window=10, timestamps=True, delayed_ack_segments=2),
-        Path(nodes=(Node(rate_bps=11.6e6, buffer=12, delay_s=0.0259, loss=0.0005),), return_delay_s=0.0259),
+        ControlSpec(window="veno", recovery="sack", initial_window=10, timestamps=True, delayed_ack_segments=2),
+        PathSpec(nodes=(NodeSpec(rate_bps=11.6e6, buffer=12, delay_s=0.0259, loss=0.0005),), return_delay_s=0.0259),
         None,
         ("veno", "veno"),
     ),
     "round trips of what is SACKed at a hole": (
-        Control(window="illinois", recovery="sack", initial_window=3, timestamps=True),
-        Path(nodes=(Node(rate_bps=11.6e6, buffer=3, delay_s=0.011),), return_delay_s=0.011),
+        ControlSpec(window="illinois", recovery="sack", initial_window=3, timestamps=True),
+        PathSpec(nodes=(NodeSpec(rate_bps=11.6e6, buffer=3, delay_s=0.011),), return_delay_s=0.011),
         None,
         ("illinois", "illinois"),
     ),
@@ -101,12 +109,12 @@ OWN: dict[str, tuple[Control, Path, float | None, tuple[str, str]]] = {
 
 @pytest.mark.parametrize(("control", "path", "other_starts_s", "which"), OWN.values(), ids=OWN)
 def test_a_senders_own_law_replays_as_it_was_sent(
-    control: Control, path: Path, other_starts_s: float | None, which: tuple[str, str]
+    control: ControlSpec, path: PathSpec, other_starts_s: float | None, which: tuple[str, str]
 ) -> None:
     """Every loss cycle and every cut, to a tenth of what is open."""
-    connections = [Connection(control=control)]
+    connections = [ConnectionSpec(control=control)]
     if other_starts_s is not None:
-        connections += [Connection(control=Control(recovery="sack", initial_window=10), start_s=other_starts_s)]
+        connections += [ConnectionSpec(control=ControlSpec(recovery="sack", initial_window=10), start_s=other_starts_s)]
     done = simulate(Scenario(path=path, connections=tuple(connections), duration_s=25.0, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
     chosen = [each for each in candidates() if each.name == which[0] and which[1] in each.variant]
@@ -117,7 +125,7 @@ def test_a_senders_own_law_replays_as_it_was_sent(
 
 def test_a_host_that_answers_late_for_a_while_is_no_other_control() -> None:
     """A dozen ACKs release nothing, the next what all of them allow: the window was what it was."""
-    connection = Connection(control=Control(window="reno", recovery="sack", initial_window=10))
+    connection = ConnectionSpec(control=ControlSpec(window="reno", recovery="sack", initial_window=10))
     done = simulate(Scenario(path=PATH, connections=(connection,), duration_s=25.0, profile="rfc"))
     timeline = sender(done.capture(tap="sender")[0]).timeline
     asleep_ns, late_ns = 8_000_000_000, 12_000_000
@@ -134,8 +142,8 @@ def test_a_host_that_answers_late_for_a_while_is_no_other_control() -> None:
 
 def test_a_run_without_a_loss_tells_no_control_from_another() -> None:
     """Slow start is the same under every window: a set, and the reason."""
-    path = Path(nodes=(Node(rate_bps=12e6, buffer=400, delay_s=0.03),), return_delay_s=0.03)
-    found = named(Control(window="cubic", recovery="sack", initial_window=10), path=path, duration_s=0.4)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=12e6, buffer=400, delay_s=0.03),), return_delay_s=0.03)
+    found = named(ControlSpec(window="cubic", recovery="sack", initial_window=10), path=path, duration_s=0.4)
     assert found.control is None
     assert {"reno", "cubic", "compound"} <= {each.candidate.name for each in found.left}
     assert "m_start" not in {each.candidate.name for each in found.left}
@@ -147,9 +155,9 @@ def test_a_sender_that_drains_what_is_written_at_times_is_not_unknown(window: st
 
     An epoch in which it runs dry is judged up to there, and no cut leaves more than there was.
     """
-    application = Application(kind="schedule", writes=tuple((0.1 * number, 80_000) for number in range(120)))
-    path = Path(nodes=(Node(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
-    control = Control(window=window, recovery="sack", initial_window=3)
+    application = ApplicationSpec(kind="schedule", writes=tuple((0.1 * number, 80_000) for number in range(120)))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
+    control = ControlSpec(window=window, recovery="sack", initial_window=3)
     found = named(control, path=path, duration_s=20.0, application=application)
     assert found.control in (None, window), found.reasons
     assert window in {each.candidate.name for each in found.left}
@@ -159,9 +167,9 @@ def test_a_sender_that_drains_what_is_written_at_times_is_not_unknown(window: st
 @pytest.mark.parametrize(
     ("control", "family"), [SENDERS[0], *SENDERS[2:10]], ids=lambda value: value if isinstance(value, str) else None
 )
-def test_a_control_that_is_taken_out_of_the_table_is_unknown_or_a_set(control: Control, family: str) -> None:
+def test_a_control_that_is_taken_out_of_the_table_is_unknown_or_a_set(control: ControlSpec, family: str) -> None:
     """Never the nearest name: what would be a wrong answer is not given."""
-    done = simulate(Scenario(path=PATH, connections=(Connection(control=control),), duration_s=40.0, profile="rfc"))
+    done = simulate(Scenario(path=PATH, connections=(ConnectionSpec(control=control),), duration_s=40.0, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
     others = [each for each in candidates() if each.name != family]
     found = identify(seen, initial_window=initial_window(seen), chosen=others)
@@ -170,8 +178,8 @@ def test_a_control_that_is_taken_out_of_the_table_is_unknown_or_a_set(control: C
 
 def test_what_an_unknown_sender_does_is_told_in_numbers() -> None:
     """Scalable, if nobody knew of it: it grows with its window, and seven eighths remain."""
-    control = Control(window="scalable", recovery="sack", initial_window=10)
-    done = simulate(Scenario(path=PATH, connections=(Connection(control=control),), duration_s=40.0, profile="rfc"))
+    control = ControlSpec(window="scalable", recovery="sack", initial_window=10)
+    done = simulate(Scenario(path=PATH, connections=(ConnectionSpec(control=control),), duration_s=40.0, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
     others = [each for each in candidates() if each.name not in ("scalable", "yeah")]
     found = identify(seen, initial_window=initial_window(seen), chosen=others)
@@ -186,8 +194,10 @@ def test_what_an_unknown_sender_does_is_told_in_numbers() -> None:
 
 def test_a_first_window_that_was_not_seen_speaks_against_nobody() -> None:
     """One segment at first, and only a slow start up to the receiver's window: it is everybody's, from one segment."""
-    path = Path(nodes=(Node(rate_bps=75e6, buffer=150, delay_s=0.0075),), return_delay_s=0.0075)
-    connection = Connection(control=Control(recovery="sack", initial_window=1), receiver=Receiver(rwnd=80_000))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=75e6, buffer=150, delay_s=0.0075),), return_delay_s=0.0075)
+    connection = ConnectionSpec(
+        control=ControlSpec(recovery="sack", initial_window=1), receiver=ReceiverSpec(rwnd=80_000)
+    )
     done = simulate(Scenario(path=path, connections=(connection,), duration_s=2.0, profile="rfc"))
     found = identify(Reconstruction(sender(done.capture(tap="sender")[0]).timeline), initial_window=None)
     assert found.control is None
@@ -198,7 +208,7 @@ def test_a_first_window_that_was_not_seen_speaks_against_nobody() -> None:
 @pytest.mark.parametrize("gamma", [15.0, 45.0])
 def test_a_compound_of_any_threshold_is_named_with_its_bounds(gamma: float, by_cwnd: float) -> None:
     """Section 3.2 of the draft, in both readings: round trips of what is SACKed are among those that it hears."""
-    control = Control(
+    control = ControlSpec(
         window="compound-packets",
         recovery="sack",
         initial_window=10,
@@ -207,7 +217,7 @@ def test_a_compound_of_any_threshold_is_named_with_its_bounds(gamma: float, by_c
         gamma=gamma,
         parameters=(("dwnd_by_cwnd", by_cwnd),),
     )
-    path = Path(nodes=(Node(rate_bps=32e6, buffer=120, delay_s=0.048),), return_delay_s=0.048)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=32e6, buffer=120, delay_s=0.048),), return_delay_s=0.048)
     found = named(control, path=path, duration_s=40.0)
     assert found.control == "compound", found.reasons
     assert ("dwnd_by_cwnd" in found.left[0].candidate.variant) == bool(by_cwnd)
@@ -218,9 +228,9 @@ def test_a_compound_of_any_threshold_is_named_with_its_bounds(gamma: float, by_c
 
 def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
     """Over a queue that halving does not empty down to gamma the delay window stays shut."""
-    path = Path(nodes=(Node(rate_bps=12e6, buffer=90, delay_s=0.03),), return_delay_s=0.03)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=12e6, buffer=90, delay_s=0.03),), return_delay_s=0.03)
     for sent in ({"window": "compound-packets", "gamma": 8.0}, {"window": "reno", "byte_counting": True}):
-        found = named(Control(recovery="sack", initial_window=10, **sent), path=path, duration_s=60.0)
+        found = named(ControlSpec(recovery="sack", initial_window=10, **sent), path=path, duration_s=60.0)
         assert found.control == "reno"
         assert any("a Compound of gamma <=" in reason for reason in found.reasons)
         (compound,) = (row for row in found.as_dicts() if row["name"] == "compound")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tcptrace_lab.scenario import Application, Connection, Receiver
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ReceiverSpec
 from tests.classify.test_limits import SACK, verdicts
 
 
 def first_windows(*writes: tuple[float, int]) -> set[int | None]:
     """Of a sender with an initial window of 10 segments that writes so much at these times: at both ends."""
-    at_once = Receiver(quickack_segments=16)
-    connection = Connection(control=SACK, application=Application(kind="schedule", writes=writes), receiver=at_once)
+    at_once = ReceiverSpec(quickack_segments=16)
+    connection = ConnectionSpec(
+        control=SACK, application=ApplicationSpec(kind="schedule", writes=writes), receiver=at_once
+    )
     return {found.as_dict()["initial_window"]["segments"] for found in verdicts(connection, seconds=3.0)}
 
 

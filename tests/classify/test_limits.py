@@ -11,25 +11,32 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
-from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import simulate
 from tests.degrade import degrade, read_packets, write_packets
 
 # 10 Mbit/s, 40 ms: a pipe of 33 packets, and twice that waiting.
-PATH = NetworkPath(nodes=(Node(rate_bps=10e6, buffer=66, delay_s=0.02),), return_delay_s=0.02)
-SACK = Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
+PATH = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=66, delay_s=0.02),), return_delay_s=0.02)
+SACK = ControlSpec(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
 MS = 1_000_000
 # An odd size: the last segment of each write is short of full.
-PERIODIC = Application(kind="schedule", writes=tuple((0.01 * count, 5_000) for count in range(600)))
-ANSWERS = Application(kind="turns", turns=tuple((0.03, 9_000 + 7_000 * (count % 3)) for count in range(60)))
+PERIODIC = ApplicationSpec(kind="schedule", writes=tuple((0.01 * count, 5_000) for count in range(600)))
+ANSWERS = ApplicationSpec(kind="turns", turns=tuple((0.03, 9_000 + 7_000 * (count % 3)) for count in range(60)))
 
 
-WIDE = NetworkPath(nodes=(Node(rate_bps=200e6, buffer=5000, delay_s=0.05),), return_delay_s=0.05)
-ONCE = Application(kind="bytes", bytes=1_000_000)
+WIDE = PathSpec(nodes=(NodeSpec(rate_bps=200e6, buffer=5000, delay_s=0.05),), return_delay_s=0.05)
+ONCE = ApplicationSpec(kind="bytes", bytes=1_000_000)
 
 
-def verdicts(connection: Connection, *, seconds: float = 6.0, path: NetworkPath = PATH) -> tuple[Verdict, Verdict]:
+def verdicts(connection: ConnectionSpec, *, seconds: float = 6.0, path: PathSpec = PATH) -> tuple[Verdict, Verdict]:
     """At the sender and at the receiver."""
     taps = ("sender", "receiver")
     done = simulate(Scenario(path=path, connections=(connection,), duration_s=seconds, profile="rfc", taps=taps))
@@ -39,14 +46,14 @@ def verdicts(connection: Connection, *, seconds: float = 6.0, path: NetworkPath 
 
 def test_writes_at_a_constant_pace_are_the_application() -> None:
     """4 Mbit/s into 10: half of the segments follow an ACK by chance, and no write fills the window."""
-    at_sender, _ = verdicts(Connection(control=SACK, application=PERIODIC, jitter_s=2e-5))
+    at_sender, _ = verdicts(ConnectionSpec(control=SACK, application=PERIODIC, jitter_s=2e-5))
     assert at_sender.limits["application"] > 0.9
     assert "limited by its application" in at_sender.as_dict()["diagnosis"]
 
 
 def test_answers_to_requests_are_the_application_at_both_ends() -> None:
     """Each is sent in a burst below the window, and the window is empty before the next."""
-    for found in verdicts(Connection(control=SACK, application=ANSWERS)):
+    for found in verdicts(ConnectionSpec(control=SACK, application=ANSWERS)):
         assert found.limits["application"] > 0.5, found.limits
         assert found.limits["cwnd"] < 0.3, found.limits
 
@@ -54,7 +61,7 @@ def test_answers_to_requests_are_the_application_at_both_ends() -> None:
 @pytest.mark.parametrize("window", ["reno", "cubic-linux"])
 def test_what_stands_below_the_pipe_without_a_loss_is_no_window_at_work(window: str) -> None:
     """20 segments in a pipe of 33, each released by an ACK: a send buffer, or a fixed window, whatever the control."""
-    found, _ = verdicts(Connection(control=replace(SACK, window=window, max_window=20)), seconds=12.0)
+    found, _ = verdicts(ConnectionSpec(control=replace(SACK, window=window, max_window=20)), seconds=12.0)
     assert found.limits["cwnd"] < 0.1, found.limits
     plain = found.as_dict()
     assert "limited by its send buffer" in plain["diagnosis"]
@@ -64,34 +71,34 @@ def test_what_stands_below_the_pipe_without_a_loss_is_no_window_at_work(window: 
 @pytest.mark.parametrize("window", ["reno", "cubic-linux", "vegas"])
 def test_a_window_at_work_is_not_the_application(window: str) -> None:
     """Bulk data: at both ends."""
-    for found in verdicts(Connection(control=replace(SACK, window=window))):
+    for found in verdicts(ConnectionSpec(control=replace(SACK, window=window))):
         assert found.limits["application"] < 0.05, found.limits
 
 
 def test_a_slow_start_is_the_windows_wherever_it_was_captured() -> None:
     """10, 20, 40, 80 segments and the end: nothing else doubles."""
-    for found in verdicts(Connection(control=SACK, application=ONCE), path=WIDE):
+    for found in verdicts(ConnectionSpec(control=SACK, application=ONCE), path=WIDE):
         assert found.limits["cwnd"] > 0.9, found.limits
         assert "in slow start to its end" in found.as_dict()["diagnosis"]
 
 
 def test_a_sender_that_paces_itself_is_limited_by_its_control() -> None:
     """BBR's segments leave at its rate, not with ACKs: that is its window at work."""
-    found, _ = verdicts(Connection(control=replace(SACK, window="bbr")), seconds=30.0)
+    found, _ = verdicts(ConnectionSpec(control=replace(SACK, window="bbr")), seconds=30.0)
     assert found.identified.control == "bbr"
     assert found.limits["cwnd"] > 0.9, found.limits
 
 
 def test_a_reader_that_stops_is_told_where_nothing_else_is(tmp_path: Path) -> None:
     """RFC 9293 section 3.8.6: a closed window is the receiver's at any tap, whatever the scale."""
-    slow = Receiver(rwnd=60_000, reader_bps=2e6)
-    for found in verdicts(Connection(control=SACK, receiver=slow)):
+    slow = ReceiverSpec(rwnd=60_000, reader_bps=2e6)
+    for found in verdicts(ConnectionSpec(control=SACK, receiver=slow)):
         assert found.limits["rwnd"] > 0.5, found.limits
 
 
 def test_without_the_window_scale_neither_window_is_named(tmp_path: Path) -> None:
     """RFC 7323 section 2.2: no SYN, no scale. What was in flight bounds it from below."""
-    narrow = Connection(control=SACK, receiver=Receiver(rwnd=40_000))
+    narrow = ConnectionSpec(control=SACK, receiver=ReceiverSpec(rwnd=40_000))
     done = simulate(Scenario(path=PATH, connections=(narrow,), duration_s=5.0, profile="rfc"))
     done.write(tmp_path / "whole.pcap")
     write_packets(tmp_path / "x.pcap", *degrade(*read_packets(tmp_path / "whole.pcap"), kind="no SYN", seed=1))
@@ -104,12 +111,12 @@ def test_without_the_window_scale_neither_window_is_named(tmp_path: Path) -> Non
 def test_a_short_answer_between_long_ones_is_no_probe_of_the_round_trip() -> None:
     """Four segments in flight for 200 ms, after ten seconds, and the rate as before: but the network was empty."""
     long, short = (0.04, 40 * 1448), (0.16, 4 * 1448)
-    answers = Application(kind="turns", turns=(*(long,) * 100, short, *(long,) * 10))
-    found, _ = verdicts(Connection(control=SACK, application=answers, jitter_s=2e-5), seconds=16.0)
+    answers = ApplicationSpec(kind="turns", turns=(*(long,) * 100, short, *(long,) * 10))
+    found, _ = verdicts(ConnectionSpec(control=SACK, application=answers, jitter_s=2e-5), seconds=16.0)
     assert found.identified.control is None
 
 
-def degraded(connection: Connection, folder: Path, *, kind: str, tap: str, path: NetworkPath = PATH) -> Verdict:
+def degraded(connection: ConnectionSpec, folder: Path, *, kind: str, tap: str, path: PathSpec = PATH) -> Verdict:
     done = simulate(Scenario(path=path, connections=(connection,), duration_s=6.0, profile="rfc", taps=(tap,)))
     done.write(folder / "whole.pcap", tap=tap)
     write_packets(folder / "x.pcap", *degrade(*read_packets(folder / "whole.pcap"), kind=kind, seed=1))
@@ -123,7 +130,7 @@ def degraded(connection: Connection, folder: Path, *, kind: str, tap: str, path:
 def test_a_slow_start_shows_in_the_data_alone(kind: str, timestamps: bool, tap: str, tmp_path: Path) -> None:
     """Flights of 10, 20, 40 segments a round trip apart, which a handshake or they themselves tell."""
     control = replace(SACK, timestamps=timestamps)
-    found = degraded(Connection(control=control, application=ONCE), tmp_path, kind=kind, tap=tap, path=WIDE)
+    found = degraded(ConnectionSpec(control=control, application=ONCE), tmp_path, kind=kind, tap=tap, path=WIDE)
     assert found.limits["cwnd"] > 0.6, found.limits
     assert found.limits["cwnd"] + found.limits["unknown"] > 0.95, found.limits
 
@@ -132,15 +139,15 @@ def test_a_slow_start_shows_in_the_data_alone(kind: str, timestamps: bool, tap: 
 @pytest.mark.parametrize("tap", ["sender", "receiver"])
 def test_where_acks_are_missing_no_window_is_named(kind: str, tap: str, tmp_path: Path) -> None:
     """The receiver's window holds the sender; without timestamps, more seems to be in flight than it allows."""
-    narrow = Connection(control=replace(SACK, timestamps=False), receiver=Receiver(rwnd=20_000))
+    narrow = ConnectionSpec(control=replace(SACK, timestamps=False), receiver=ReceiverSpec(rwnd=20_000))
     limits = degraded(narrow, tmp_path, kind=kind, tap=tap).limits
     assert limits.get("cwnd", 0.0) + limits.get("application", 0.0) <= 0.1, limits
 
 
 def test_pauses_are_seen_between_acks_that_were_put_back(tmp_path: Path) -> None:
     """ACKs that released nothing are named by no segment: what arrived behind the last that is named was answered."""
-    pauses = Application(kind="on_off", bytes=122_000, off_s=3.0)
-    connection = Connection(control=SACK, application=pauses)
+    pauses = ApplicationSpec(kind="on_off", bytes=122_000, off_s=3.0)
+    connection = ConnectionSpec(control=SACK, application=pauses)
     _, whole = verdicts(connection)
     found = degraded(connection, tmp_path, kind="bare ACKs stripped", tap="receiver")
     assert found.who.tap.has_all_acks

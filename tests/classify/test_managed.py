@@ -8,22 +8,22 @@ import pytest
 
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.replay.closed_loop import again
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import Run, simulate
 from tests.random_runs import random_scenario
 
-ENDLESS = Application()
+ENDLESS = ApplicationSpec()
 
 
 def run(
-    window: str, rate_bps: float, one_way_s: float, seed: int, application: Application = ENDLESS, **node: object
+    window: str, rate_bps: float, one_way_s: float, seed: int, application: ApplicationSpec = ENDLESS, **node: object
 ) -> Run:
     """Twenty seconds of one sender with delayed ACKs."""
-    control = Control(window=window, recovery="sack", initial_window=10, timestamps=True, delayed_ack_segments=2)
-    queue = Node(rate_bps=rate_bps, delay_s=one_way_s, **node)  # type: ignore[arg-type]
+    control = ControlSpec(window=window, recovery="sack", initial_window=10, timestamps=True, delayed_ack_segments=2)
+    queue = NodeSpec(rate_bps=rate_bps, delay_s=one_way_s, **node)  # type: ignore[arg-type]
     scenario = Scenario(
-        path=Path(nodes=(queue,), return_delay_s=one_way_s),
-        connections=(Connection(control=control, application=application),),
+        path=PathSpec(nodes=(queue,), return_delay_s=one_way_s),
+        connections=(ConnectionSpec(control=control, application=application),),
         duration_s=20.0,
         seed=seed,
     )
@@ -69,7 +69,7 @@ def test_losses_that_follow_one_in_a_standing_queue_do_not_speak_against_codel()
 
 def test_a_capture_behind_codel_comes_back_through_codel() -> None:
     """As found, the bottleneck is managed again: the same time and loss events."""
-    upload = Application(kind="bytes", bytes=20_000_000)
+    upload = ApplicationSpec(kind="bytes", bytes=20_000_000)
     loop = again(run("cubic-linux", 1.2e7, 0.025, 5, upload, queue="codel", buffer=1000).capture())
     assert loop.scenario.path.nodes[0].queue == "codel"
     ((then, now),) = loop.outcomes
@@ -79,7 +79,7 @@ def test_a_capture_behind_codel_comes_back_through_codel() -> None:
 
 def test_losses_of_writes_that_codel_cuts_short_are_neither_a_full_buffer_s_nor_a_link_s() -> None:
     """Each write's slow start loses when its own queue has stood for the interval, at lengths that differ."""
-    writes = Application(kind="on_off", bytes=1_500_000, off_s=2.0)
+    writes = ApplicationSpec(kind="on_off", bytes=1_500_000, off_s=2.0)
     causes = judged(run("reno-linux", 6e6, 0.15, 5, writes, queue="codel", buffer=1000)).as_dict()["losses"]["by_cause"]
     assert set(causes) <= {"codel", "unknown"}
 

@@ -10,7 +10,7 @@ import pytest
 from tcptrace_lab.classify.rate import bottleneck_rate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
-from tcptrace_lab.scenario import Connection
+from tcptrace_lab.scenario import ConnectionSpec
 from tests.classify.test_limits import SACK, verdicts
 
 MS = 1_000_000
@@ -35,7 +35,7 @@ def jittered(times: Ints, *, mean_ms: float) -> Ints:
 @pytest.mark.parametrize("way_back", ["turns", "jitter"])
 def test_bursts_that_the_way_back_made_are_no_bottleneck(way_back: str) -> None:
     """10 Mbit/s: the fastest runs of six segments are up to a half faster, and not evenly so."""
-    found, _ = verdicts(Connection(control=SACK), seconds=10.0)
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0)
     timeline = found.seen.timeline
     late = in_turns(timeline.ack_ns, turn_ms=5) if way_back == "turns" else jittered(timeline.ack_ns, mean_ms=4)
     rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=late)))

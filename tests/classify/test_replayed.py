@@ -9,14 +9,22 @@ import pytest
 
 from tcptrace_lab.classify.replayed import Replayed, replayed
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 
-PATH = Path(nodes=(Node(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
+PATH = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
 CONTROLS = ("reno", "cubic", "compound", "htcp")
 
 
-def seen_of(connection: Connection) -> tuple[Run, Replayed]:
+def seen_of(connection: ConnectionSpec) -> tuple[Run, Replayed]:
     """The run, and what a capture at its sender shows."""
     run = simulate(Scenario(path=PATH, connections=(connection,), duration_s=20, seed=7))
     return run, replayed(sender(run.capture(tap="sender")[0]))
@@ -44,8 +52,8 @@ def error_of_value(run: Run, seen: Replayed, rows: np.ndarray) -> float:
 @pytest.mark.parametrize("name", CONTROLS)
 def test_behind_the_receivers_window_the_bounds_are_finite_and_hold(name: str) -> None:
     """Twelve segments of receiver's window for a pipe of 33: the congestion window is never met again."""
-    control = Control(window=name, recovery="sack", initial_window=3)
-    run, seen = seen_of(Connection(control=control, receiver=Receiver(rwnd=12 * 1448)))
+    control = ControlSpec(window=name, recovery="sack", initial_window=3)
+    run, seen = seen_of(ConnectionSpec(control=control, receiver=ReceiverSpec(rwnd=12 * 1448)))
     hidden, finite, held = beside_truth(run, seen)
     assert hidden.mean() > 0.9
     assert finite[hidden][:50].all()
@@ -57,9 +65,9 @@ def test_behind_the_receivers_window_the_bounds_are_finite_and_hold(name: str) -
 @pytest.mark.parametrize("name", CONTROLS)
 def test_over_a_pause_the_bounds_hold(name: str) -> None:
     """400 kB, then two seconds of silence."""
-    control = Control(window=name, recovery="sack", initial_window=3)
-    application = Application(kind="on_off", bytes=400_000, off_s=2.0)
-    run, seen = seen_of(Connection(control=control, application=application))
+    control = ControlSpec(window=name, recovery="sack", initial_window=3)
+    application = ApplicationSpec(kind="on_off", bytes=400_000, off_s=2.0)
+    run, seen = seen_of(ConnectionSpec(control=control, application=application))
     hidden, finite, held = beside_truth(run, seen)
     assert hidden.any()
     assert finite[hidden].mean() > 0.9
@@ -70,9 +78,9 @@ def test_over_a_pause_the_bounds_hold(name: str) -> None:
 @pytest.mark.parametrize("name", CONTROLS)
 def test_behind_an_application_that_writes_at_times_the_bounds_hold(name: str, every_s: float, size: int) -> None:
     """A third of the pipe, in bursts: ACKs that release nothing bound no window, nor does what comes long after one."""
-    control = Control(window=name, recovery="sack", initial_window=3)
+    control = ControlSpec(window=name, recovery="sack", initial_window=3)
     writes = tuple((every_s * number, size) for number in range(120))
-    run, seen = seen_of(Connection(control=control, application=Application(kind="schedule", writes=writes)))
+    run, seen = seen_of(ConnectionSpec(control=control, application=ApplicationSpec(kind="schedule", writes=writes)))
     _, finite, held = beside_truth(run, seen)
     free = (seen.envelope["limited_by"] != "recovery").to_numpy()
     assert held[free].mean() >= 0.99
@@ -82,9 +90,9 @@ def test_behind_an_application_that_writes_at_times_the_bounds_hold(name: str, e
 
 def test_a_window_unused_for_a_moment_is_still_bounded_from_below() -> None:
     """Within 200 ms no stack takes it back (RFC 2861): what is outstanding meanwhile falls to nothing."""
-    application = Application(kind="on_off", bytes=400_000, off_s=0.5)
-    control = Control(window="reno", recovery="sack", initial_window=3)
-    run, seen = seen_of(Connection(control=control, application=application))
+    application = ApplicationSpec(kind="on_off", bytes=400_000, off_s=0.5)
+    control = ControlSpec(window="reno", recovery="sack", initial_window=3)
+    run, seen = seen_of(ConnectionSpec(control=control, application=application))
     before, after = seen.envelope, seen.windows
     narrower = (after["cwnd_low"] > before["cwnd_low"]).to_numpy()
     assert narrower.sum() >= 20
@@ -93,7 +101,7 @@ def test_a_window_unused_for_a_moment_is_still_bounded_from_below() -> None:
 
 def test_what_the_packets_show_is_not_touched() -> None:
     """A bulk transfer: the replay adds nothing to a window that is seen at every ACK."""
-    _, seen = seen_of(Connection(control=Control(window="cubic", recovery="sack")))
+    _, seen = seen_of(ConnectionSpec(control=ControlSpec(window="cubic", recovery="sack")))
     before, after = seen.envelope, seen.windows
     assert before["limited_by"].equals(after["limited_by"])
     shown = before["cwnd_high"] - before["cwnd_low"] <= 3 * seen.timeline.smss
@@ -104,7 +112,7 @@ def test_what_the_packets_show_is_not_touched() -> None:
 
 def test_a_threshold_not_yet_met_is_the_controls_own() -> None:
     """RFC 9438 section 4.6: in the recovery from slow start's overflow nothing shows it; 0.7 of the window it is."""
-    run, seen = seen_of(Connection(control=Control(window="cubic", recovery="sack", initial_window=3)))
+    run, seen = seen_of(ConnectionSpec(control=ControlSpec(window="cubic", recovery="sack", initial_window=3)))
     before, after, loss = seen.envelope, seen.windows, run.losses.iloc[0]
     recovering = (before["time_ns"] > loss["time_ns"]) & (before["limited_by"] == "recovery")
     unmet = np.flatnonzero(recovering & before["ssthresh"].isna())[:100]
@@ -115,7 +123,7 @@ def test_a_threshold_not_yet_met_is_the_controls_own() -> None:
 def test_a_timer_that_backs_off_leaves_the_threshold_open() -> None:
     """RFC 5681 section 3.1 keeps it, other stacks halve it again: all from packet 60 on is lost for long."""
     path = replace(PATH, nodes=(replace(PATH.nodes[0], drop_packets=tuple(range(60, 300))),))
-    run = simulate(Scenario(path=path, connections=(Connection(),), duration_s=20))
+    run = simulate(Scenario(path=path, connections=(ConnectionSpec(),), duration_s=20))
     assert set(run.losses["detected_by"]) == {"rto"}
     windows = replayed(sender(run.capture(tap="sender")[0])).windows
     behind = windows["time_ns"] >= run.losses["time_ns"].iloc[1]

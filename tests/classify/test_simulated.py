@@ -10,16 +10,24 @@ import pytest
 
 from tcptrace_lab.classify.verdict import Verdict, classify, judge
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 
 # 1.5 Mbit/s and 512-byte packets as in Barakat & Altman 1998, at a tenth of their delay: a cycle takes seconds.
-SMALL = Path(nodes=(Node(rate_bps=1.5e6, buffer=8, delay_s=0.05),), return_delay_s=0.05, packet_bytes=512)
-WIDE = Path(nodes=(Node(rate_bps=10e6, buffer=30, delay_s=0.02),), return_delay_s=0.02)
+SMALL = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, buffer=8, delay_s=0.05),), return_delay_s=0.05, packet_bytes=512)
+WIDE = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=30, delay_s=0.02),), return_delay_s=0.02)
 
 
-def run(path: Path, control: Control, *, profile: str = "ns2", duration_s: float = 30.0, **more: Any) -> Run:
-    sender = Connection(control=control, **more)
+def run(path: PathSpec, control: ControlSpec, *, profile: str = "ns2", duration_s: float = 30.0, **more: Any) -> Run:
+    sender = ConnectionSpec(control=control, **more)
     return simulate(Scenario(path=path, connections=(sender,), duration_s=duration_s, profile=profile))
 
 
@@ -37,7 +45,7 @@ def restarts(of: Run) -> int:
 def test_tahoes_slow_starts_per_cycle_at_many_buffers(buffer: int) -> None:
     """The steady number that the engine counts from its own window, and every restart."""
     path = replace(SMALL, nodes=(replace(SMALL.nodes[0], buffer=buffer),))
-    done = run(path, Control(recovery="tahoe"), duration_s=60.0)
+    done = run(path, ControlSpec(recovery="tahoe"), duration_s=60.0)
     found = verdict(done)
     # "1/2": the engine counted both in the steady state. The first cycle, without a threshold, is not in it.
     wanted = {int(count) for count in str(done.summary["slow_starts_per_cycle"]).split("/")}
@@ -52,7 +60,7 @@ def test_tahoes_slow_starts_per_cycle_at_many_buffers(buffer: int) -> None:
 @pytest.mark.parametrize("acks", [1, 2])
 def test_recovery_and_restarts_of_each_sender(recovery: str, acks: int) -> None:
     """RFC 5681, 6582, 6675: fast recoveries are no restarts, timeouts are."""
-    done = run(replace(WIDE, packet_bytes=1000), Control(recovery=recovery, delayed_ack_segments=acks))
+    done = run(replace(WIDE, packet_bytes=1000), ControlSpec(recovery=recovery, delayed_ack_segments=acks))
     found = verdict(done)
     assert sum(episode.restarts for episode in found.seen.episodes) == restarts(done)
     assert found.as_dict()["sender_tcp"]["recovery"] == recovery
@@ -61,7 +69,7 @@ def test_recovery_and_restarts_of_each_sender(recovery: str, acks: int) -> None:
 
 def test_window_of_a_modern_stack_is_the_senders() -> None:
     """Before each ACK the flight is the simulator's cwnd, to a segment, at nine ACKs of ten."""
-    done = run(WIDE, Control(recovery="sack", initial_window=10), profile="rfc", duration_s=10.0)
+    done = run(WIDE, ControlSpec(recovery="sack", initial_window=10), profile="rfc", duration_s=10.0)
     table, truth = verdict(done).seen.windows, done.windows
     limited = table[table["limited_by"] == "cwnd"]
     at = truth["time_ns"].searchsorted(limited["time_ns"], side="right") - 1
@@ -71,9 +79,9 @@ def test_window_of_a_modern_stack_is_the_senders() -> None:
 
 def two_flows() -> Run:
     """The second flow begins five seconds after the first, whose queue stands from then on."""
-    path = Path(nodes=(Node(rate_bps=7e6, buffer=40, delay_s=0.01),), return_delay_s=0.025)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=7e6, buffer=40, delay_s=0.01),), return_delay_s=0.025)
     senders = tuple(
-        Connection(control=Control(recovery="sack", window=window, initial_window=10), start_s=start_s)
+        ConnectionSpec(control=ControlSpec(recovery="sack", window=window, initial_window=10), start_s=start_s)
         for window, start_s in (("reno", 0.0), ("cubic", 5.0))
     )
     return simulate(Scenario(path=path, connections=senders, duration_s=28.0, profile="rfc"))
@@ -94,13 +102,15 @@ def test_flows_of_one_queue_tell_each_other_of_it() -> None:
 
 def test_a_flow_that_pauses_tells_nothing_of_the_queue_meanwhile() -> None:
     """Bursts of the other flow fill the queue at 0 s and at 5 s; in between this one meets its own queue only."""
-    path = Path(nodes=(Node(rate_bps=4e6, buffer=2000, delay_s=0.02, drop_packets=(450,)),), return_delay_s=0.02)
-    linux = Control(recovery="sack", window="reno-linux", stack="linux", initial_window=10)
-    control, receiver = replace(linux, slow_start_after_idle=False), Receiver(rwnd=3_000_000)
-    bursts = Application(kind="schedule", writes=((0.0, 580_000), (5.0, 580_000)))
+    path = PathSpec(
+        nodes=(NodeSpec(rate_bps=4e6, buffer=2000, delay_s=0.02, drop_packets=(450,)),), return_delay_s=0.02
+    )
+    linux = ControlSpec(recovery="sack", window="reno-linux", stack="linux", initial_window=10)
+    control, receiver = replace(linux, slow_start_after_idle=False), ReceiverSpec(rwnd=3_000_000)
+    bursts = ApplicationSpec(kind="schedule", writes=((0.0, 580_000), (5.0, 580_000)))
     senders = (
-        Connection(start_s=2.0, control=control, receiver=receiver),
-        Connection(control=control, receiver=receiver, application=bursts),
+        ConnectionSpec(start_s=2.0, control=control, receiver=receiver),
+        ConnectionSpec(control=control, receiver=receiver, application=bursts),
     )
     done = simulate(Scenario(path=path, connections=senders, duration_s=9.0, profile="rfc"))
     for judged in classify(done.capture(tap="sender")):
@@ -111,7 +121,7 @@ def test_a_flow_of_another_path_tells_nothing() -> None:
     """Two flows at the same time, each with a queue of its own."""
     capture = two_flows().capture(tap="sender")
     who = sender(capture[0])
-    elsewhere = verdict(run(WIDE, Control(recovery="sack", initial_window=10), profile="rfc")).seen
+    elsewhere = verdict(run(WIDE, ControlSpec(recovery="sack", initial_window=10), profile="rfc")).seen
     assert judge(who, file="", beside=lambda: (elsewhere,)).path == judge(who, file="").path
 
 
@@ -119,17 +129,17 @@ def test_a_flow_of_another_path_tells_nothing() -> None:
 def test_random_losses_are_not_taken_for_a_full_buffer(loss: float) -> None:
     """A lossy link behind a long queue."""
     path = replace(WIDE, nodes=(replace(WIDE.nodes[0], buffer=500, loss=loss),))
-    found = verdict(run(path, Control(recovery="sack", initial_window=10), profile="rfc")).as_dict()
+    found = verdict(run(path, ControlSpec(recovery="sack", initial_window=10), profile="rfc")).as_dict()
     assert found["path"]["buffer_packets"]["value"] is None
     assert "overflow" not in found["losses"]["by_cause"]
 
 
 def test_receivers_window_and_application_are_told_apart() -> None:
     """The same path: held back by 20 kB of window, or by bursts of 60 kB with silence between."""
-    control = Control(recovery="sack", initial_window=10)
-    narrow = verdict(run(WIDE, control, profile="rfc", receiver=Receiver(rwnd=20_000)))
+    control = ControlSpec(recovery="sack", initial_window=10)
+    narrow = verdict(run(WIDE, control, profile="rfc", receiver=ReceiverSpec(rwnd=20_000)))
     assert narrow.seen.limits["rwnd"] > 0.9
-    bursts = Application(kind="on_off", bytes=60_000, off_s=1.0, repeats=10)
+    bursts = ApplicationSpec(kind="on_off", bytes=60_000, off_s=1.0, repeats=10)
     idle = verdict(run(WIDE, control, profile="rfc", application=bursts))
     assert idle.seen.limits["application"] > 0.5
     assert idle.slow_starts.regime == "undecided"
@@ -138,7 +148,7 @@ def test_receivers_window_and_application_are_told_apart() -> None:
 @pytest.mark.parametrize("profile", ["ns2", "rfc"])
 def test_a_tap_at_the_receiver_tells_the_same_with_and_without_a_handshake(profile: str) -> None:
     """No timestamps, and in the ns2 profile no SYN: the rhythm of arrivals and ACKs tells which released which."""
-    sender = Connection(control=Control(recovery="tahoe"))
+    sender = ConnectionSpec(control=ControlSpec(recovery="tahoe"))
     taps = ("sender", "receiver")
     done = simulate(Scenario(path=SMALL, connections=(sender,), duration_s=20.0, profile=profile, taps=taps))
     at_sender, at_receiver = (next(iter(classify(done.capture(tap=tap)))).slow_starts for tap in taps)
@@ -152,9 +162,9 @@ def test_a_tap_at_the_receiver_tells_the_same_with_and_without_a_handshake(profi
 def test_m_start_is_detected_and_standard_slow_start_is_not() -> None:
     """Patel & Ganatra 2017, equation 3: steps 10, 9, ... 1, and again 10."""
     path = replace(WIDE, nodes=(replace(WIDE.nodes[0], buffer=400),))
-    fast = verdict(run(path, Control(slow_start="m-start", recovery="sack"), duration_s=5.0)).as_dict()
+    fast = verdict(run(path, ControlSpec(slow_start="m-start", recovery="sack"), duration_s=5.0)).as_dict()
     assert fast["m_start"] == {"detected": True, "step_cycle": list(range(10, 0, -1))}
-    plain = verdict(run(path, Control(recovery="sack"), duration_s=5.0)).as_dict()
+    plain = verdict(run(path, ControlSpec(recovery="sack"), duration_s=5.0)).as_dict()
     assert plain["m_start"] == {"detected": False, "step_cycle": None}
 
 
@@ -163,5 +173,5 @@ def test_m_start_is_detected_and_standard_slow_start_is_not() -> None:
     [(3000, "3000 bytes sent, too few to show a congestion control"), (60_000, "A sender whose control does not show")],
 )
 def test_a_short_transfer_is_said_to_be_one(sent: int, words: str) -> None:
-    done = run(WIDE, Control(), profile="rfc", application=Application(kind="bytes", bytes=sent))
+    done = run(WIDE, ControlSpec(), profile="rfc", application=ApplicationSpec(kind="bytes", bytes=sent))
     assert verdict(done).as_dict()["diagnosis"].startswith(words)

@@ -9,7 +9,7 @@ import pytest
 
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
 from tests.ns2_capture import read_events
@@ -48,13 +48,13 @@ def capture_of(row: dict[str, Any]) -> Capture:
     run = {**PATHS[row["path"]], **row}
     delay_s = run["round_trip_s"] / 2
     # A buffer of Compound's paper counts the packet in service.
-    node = Node(
+    node = NodeSpec(
         rate_bps=run["rate_bps"], buffer=run["buffer"], delay_s=delay_s, counts_in_service=run["path"] == "compound"
     )
-    path = Path(nodes=(node,), return_delay_s=delay_s, packet_bytes=run.get("packet_bytes", 1500))
+    path = PathSpec(nodes=(node,), return_delay_s=delay_s, packet_bytes=run.get("packet_bytes", 1500))
     scenario = Scenario(
         path=path,
-        connections=(Connection(control=Control(**run["control"])),),
+        connections=(ConnectionSpec(control=ControlSpec(**run["control"])),),
         duration_s=run["duration_s"],
         profile=run["profile"],
     )

@@ -11,7 +11,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
 
@@ -73,9 +73,9 @@ def test_a_regime_at_an_edge_lists_the_others_that_the_path_allows() -> None:
 
 def test_a_simulated_compound_has_the_models_case_and_cycle() -> None:
     """Blanc et al. 2008: case, period, throughput of a sender that is identified from its packets."""
-    path = Path(nodes=(Node(rate_bps=24e6, buffer=20, delay_s=0.03),), return_delay_s=0.03)
-    control = Control(window="compound-draft", recovery="sack", initial_window=10)
-    done = simulate(Scenario(path=path, connections=(Connection(control=control),), duration_s=20.0, profile="rfc"))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=24e6, buffer=20, delay_s=0.03),), return_delay_s=0.03)
+    control = ControlSpec(window="compound-draft", recovery="sack", initial_window=10)
+    done = simulate(Scenario(path=path, connections=(ConnectionSpec(control=control),), duration_s=20.0, profile="rfc"))
     (verdict,) = classify(done.capture(tap="sender"))
     found = verdict.as_dict()
     json.dumps(found, allow_nan=False)

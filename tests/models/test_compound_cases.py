@@ -11,7 +11,7 @@ from tcptrace_lab.models.compound_oscillation import Rule, oscillation
 
 from tcptrace_lab.reproduce.compound_grid import linear_share
 from tcptrace_lab.reproduce.compound_runs import scenario
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tcptrace_lab.scenario_file import parse
 from tcptrace_lab.simulate import simulate
 from tests.conftest import shared
@@ -244,21 +244,21 @@ def test_a_case_with_a_margin_is_the_simulators() -> None:
 
 def test_prediction_names_case_phases_and_oscillation() -> None:
     """Figure 9's network as a scenario: b counts the packet in service, so 79 waiting places."""
-    path = Path(nodes=(Node(rate_bps=100e6, buffer=79, delay_s=0.025),), return_delay_s=0.025)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=100e6, buffer=79, delay_s=0.025),), return_delay_s=0.025)
     model = Compound()
-    found = model.predict(path, Control(window="compound", recovery="sack"))
+    found = model.predict(path, ControlSpec(window="compound", recovery="sack"))
     assert found.case == 4
     assert found.notes == ("phases 1, 2, 3, 4; oscillation 3:1 in phase 3",)
     # ns-2.35's module over a link of 100 Mb/s and nothing else: 475; over the reference run's it is 476.
     assert found.quantities["theta_max"].value == 475
     assert found.quantities["oscillation_margin"].value == 1
-    draft = model.predict(path, Control(window="compound-draft", recovery="sack"))
+    draft = model.predict(path, ControlSpec(window="compound-draft", recovery="sack"))
     # The draft's own rounds fall twice, and further: the simulator's rfc profile has 483 and 389.
     assert draft.quantities["oscillation_n"].value == 2
     assert draft.quantities["theta_max"].value == pytest.approx(483, rel=0.02)
     assert draft.quantities["theta_min"].value == pytest.approx(389, rel=0.03)
     with pytest.raises(ValueError, match="reno"):
-        model.predict(path, Control(window="reno"))
+        model.predict(path, ControlSpec(window="reno"))
 
 
 def test_delayed_acks_double_the_slow_phases() -> None:
@@ -270,13 +270,13 @@ def test_delayed_acks_double_the_slow_phases() -> None:
         assert one.time[phase] == two.time[phase]
     assert float(two.time[3]) == pytest.approx(2 * float(one.time[3]))
     assert float(two.time[2]) > 2 * float(one.time[2])
-    path = Path(nodes=(Node(rate_bps=100e6, buffer=79, delay_s=0.025),), return_delay_s=0.025)
-    ack_counting = Control(window="compound", recovery="sack", delayed_ack_segments=2)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=100e6, buffer=79, delay_s=0.025),), return_delay_s=0.025)
+    ack_counting = ControlSpec(window="compound", recovery="sack", delayed_ack_segments=2)
     found = Compound().predict(path, ack_counting)
     assert float(found.quantities["period"].value) == pytest.approx(27.4, abs=0.05)
     assert "acknowledges every packet" in found.notes[1]
     # The draft's window counts what an ACK acknowledges.
-    draft = Control(window="compound-draft", recovery="sack", delayed_ack_segments=2)
+    draft = ControlSpec(window="compound-draft", recovery="sack", delayed_ack_segments=2)
     assert float(Compound().predict(path, draft).quantities["period"].value) < 14
 
 

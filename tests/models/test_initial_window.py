@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from tcptrace_lab.models.initial_window import InitialWindow, Timeline, reduce_chain, shift, timeline
 
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tests.conftest import ns2_rows
 
 
-def modem(packet_bytes: int = 1000, buffers: int = 3) -> Path:
+def modem(packet_bytes: int = 1000, buffers: int = 3) -> PathSpec:
     """The RFC's scenario: 100 Mb/s; 1.5 Mb/s, 25 ms; 9600 b/s, 150 ms behind 3 buffers."""
     there = (
-        Node(rate_bps=1.5e6, buffer=100, counts_in_service=True, delay_s=0.025),
-        Node(rate_bps=9600, buffer=buffers, counts_in_service=True, delay_s=0.15),
+        NodeSpec(rate_bps=1.5e6, buffer=100, counts_in_service=True, delay_s=0.025),
+        NodeSpec(rate_bps=9600, buffer=buffers, counts_in_service=True, delay_s=0.15),
     )
-    back = (Node(rate_bps=9600, delay_s=0.15), Node(rate_bps=1.5e6, delay_s=0.025), Node(rate_bps=100e6))
-    return Path(nodes=there, reverse=back, packet_bytes=packet_bytes, access_rate_bps=100e6)
+    back = (NodeSpec(rate_bps=9600, delay_s=0.15), NodeSpec(rate_bps=1.5e6, delay_s=0.025), NodeSpec(rate_bps=100e6))
+    return PathSpec(nodes=there, reverse=back, packet_bytes=packet_bytes, access_rate_bps=100e6)
 
 
-def start(packets: int, *, path: Path | None = None, ack_timer: float = 0.0) -> Timeline:
+def start(packets: int, *, path: PathSpec | None = None, ack_timer: float = 0.0) -> Timeline:
     return timeline(initial_window=packets, ack_timer=ack_timer, **reduce_chain(path or modem()))
 
 
@@ -127,7 +127,7 @@ def test_ns2s_events_with_a_delayed_ack_timer(packets: int, timer: float) -> Non
 @pytest.mark.parametrize("recovery", ["tahoe", "reno", "sack", "fack"])
 def test_ns2s_events_to_the_microsecond(case: str, recovery: str) -> None:
     """Sends, drops and ACKs of ns-2 up to the retransmission; SACK's blocks delay it, FACK's two losses hasten it."""
-    control = Control(recovery=recovery, initial_window=int(case[2]))
+    control = ControlSpec(recovery=recovery, initial_window=int(case[2]))
     run = timeline(**InitialWindow().inputs(modem(int(case[4:8])), control))
     early, received = ns2_start(case, float(run.retransmitted), recovery=recovery)
     found = [(at, number) for at, number, _ in acks(run)]
@@ -146,9 +146,9 @@ def test_ns2s_first_retransmissions_over_a_satellite() -> None:
     """
     rows = ns2_rows("tahoe_reductions", config="paper", cycle="0", reduction_in_cycle="1")
     first = [row for row in rows if int(row["q_ns_limit_pkts"]) not in range(5, 9)]
-    node = Node(rate_bps=1.5e6, buffer=20, delay_s=0.28)
-    back = (Node(rate_bps=1.5e6, delay_s=0.28), Node(rate_bps=10e6))
-    chain = reduce_chain(Path(nodes=(node,), reverse=back, packet_bytes=512, access_rate_bps=10e6))
+    node = NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28)
+    back = (NodeSpec(rate_bps=1.5e6, delay_s=0.28), NodeSpec(rate_bps=10e6))
+    chain = reduce_chain(PathSpec(nodes=(node,), reverse=back, packet_bytes=512, access_rate_bps=10e6))
     limits = [float(row["q_ns_limit_pkts"]) for row in first]
     run = timeline(initial_window=1, **{**chain, "places": limits})
     np.testing.assert_allclose(run.retransmitted, [float(row["t_s"]) for row in first], atol=6e-6)
@@ -171,7 +171,7 @@ def test_fewer_than_three_duplicates_leave_it_to_the_timer() -> None:
     assert (np.flatnonzero(run.is_lost) + 1).tolist() == [3, 5]
     assert run.duplicates == 1
     assert np.isnan(run.retransmitted)
-    answer = InitialWindow().predict(modem(buffers=1), Control(recovery="tahoe"))
+    answer = InitialWindow().predict(modem(buffers=1), ControlSpec(recovery="tahoe"))
     assert "retransmission timer" in answer.notes[0]
 
 
@@ -191,17 +191,17 @@ def test_packets_are_conserved() -> None:
 
 def test_the_links_before_the_last_count_only_by_their_sum_and_slowest() -> None:
     """A chain of FIFO links delays packets of one size as its slowest link and the sum of all times."""
-    one = Path(nodes=(Node(rate_bps=1e5, delay_s=0.1), Node(rate_bps=5e4, buffer=4)), access_rate_bps=2e5)
-    two = Path(nodes=(Node(rate_bps=2e5, delay_s=0.1), Node(rate_bps=5e4, buffer=4)), access_rate_bps=1e5)
+    one = PathSpec(nodes=(NodeSpec(rate_bps=1e5, delay_s=0.1), NodeSpec(rate_bps=5e4, buffer=4)), access_rate_bps=2e5)
+    two = PathSpec(nodes=(NodeSpec(rate_bps=2e5, delay_s=0.1), NodeSpec(rate_bps=5e4, buffer=4)), access_rate_bps=1e5)
     first, second = (start(6, path=path) for path in (one, two))
     np.testing.assert_array_equal(first.sent, second.sent)
 
 
 def test_a_path_that_is_not_the_rfcs_is_refused() -> None:
-    fast_last = Path(nodes=(Node(rate_bps=1e6), Node(rate_bps=1e7, buffer=3)))
-    assert "not the slowest" in InitialWindow().applies_to(fast_last, Control()).text
-    short_first = Path(nodes=(Node(rate_bps=1e6, buffer=3), Node(rate_bps=1e5, buffer=3)))
-    assert "may overflow before" in InitialWindow().applies_to(short_first, Control()).text
+    fast_last = PathSpec(nodes=(NodeSpec(rate_bps=1e6), NodeSpec(rate_bps=1e7, buffer=3)))
+    assert "not the slowest" in InitialWindow().applies_to(fast_last, ControlSpec()).text
+    short_first = PathSpec(nodes=(NodeSpec(rate_bps=1e6, buffer=3), NodeSpec(rate_bps=1e5, buffer=3)))
+    assert "may overflow before" in InitialWindow().applies_to(short_first, ControlSpec()).text
 
 
 def test_a_map_in_blocks_is_its_points(monkeypatch: pytest.MonkeyPatch) -> None:

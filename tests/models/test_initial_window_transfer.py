@@ -10,22 +10,26 @@ from tcptrace_lab.models.initial_window import reduce_chain, timeline
 from tcptrace_lab.models.initial_window_senders import Timer
 from tcptrace_lab.models.initial_window_transfer import RECOVERIES, Transfer, transfer
 
-from tcptrace_lab.scenario import Node, Path
+from tcptrace_lab.scenario import NodeSpec, PathSpec
 from tests.conftest import ns2_rows
 
 NS2 = {"send": "send", "recv_ack": "ack", "drop_at_R2": "drop", "deliver": "deliver"}
 
 
-def modem(packet_bytes: int = 1000, buffers: int = 3) -> Path:
+def modem(packet_bytes: int = 1000, buffers: int = 3) -> PathSpec:
     """The RFC's network: 100 Mb/s, 1.5 Mb/s with 25 ms, 9600 b/s with 150 ms behind `buffers`."""
-    return Path(
+    return PathSpec(
         packet_bytes=packet_bytes,
         access_rate_bps=100e6,
         nodes=(
-            Node(rate_bps=1.5e6, buffer=100, delay_s=0.025),
-            Node(rate_bps=9600, buffer=buffers, counts_in_service=True, delay_s=0.15),
+            NodeSpec(rate_bps=1.5e6, buffer=100, delay_s=0.025),
+            NodeSpec(rate_bps=9600, buffer=buffers, counts_in_service=True, delay_s=0.15),
         ),
-        reverse=(Node(rate_bps=9600, delay_s=0.15), Node(rate_bps=1.5e6, delay_s=0.025), Node(rate_bps=100e6)),
+        reverse=(
+            NodeSpec(rate_bps=9600, delay_s=0.15),
+            NodeSpec(rate_bps=1.5e6, delay_s=0.025),
+            NodeSpec(rate_bps=100e6),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from tcptrace_lab.models import ALL, Model, Parameter
 from tcptrace_lab.models.prediction import TIME_POWER
 
 from tcptrace_lab import controls
-from tcptrace_lab.scenario import RECOVERIES, SLOW_STARTS, WINDOWS, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import RECOVERIES, SLOW_STARTS, WINDOWS, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.scenario_file import load
 from tests.conftest import ROOT
 
@@ -115,9 +115,9 @@ def scenarios() -> dict[str, Scenario]:
     return {file.stem: load(file) for file in files}
 
 
-def lossy_cubic() -> tuple[Path, Control]:
-    node = Node(rate_bps=100e6, buffer=500, delay_s=0.02, loss=0.001)
-    return Path(nodes=(node,), return_delay_s=0.02), Control(window="cubic", recovery="sack")
+def lossy_cubic() -> tuple[PathSpec, ControlSpec]:
+    node = NodeSpec(rate_bps=100e6, buffer=500, delay_s=0.02, loss=0.001)
+    return PathSpec(nodes=(node,), return_delay_s=0.02), ControlSpec(window="cubic", recovery="sack")
 
 
 @pytest.mark.parametrize("model", ALL, ids=lambda model: model.name)
@@ -210,11 +210,11 @@ def test_where_it_does_not_apply_it_says_why_and_does_not_predict(model: Model) 
     assert refused > 0, "a model of everything is a model of nothing"
 
 
-def drawn(draw: random.Random) -> tuple[Path, Control]:
+def drawn(draw: random.Random) -> tuple[PathSpec, ControlSpec]:
     """Any path and control that the vocabulary allows, the odd ones often."""
 
-    def node() -> Node:
-        return Node(
+    def node() -> NodeSpec:
+        return NodeSpec(
             rate_bps=draw.choice([math.inf, 1.0, 9600.0, 1e6, draw.uniform(1e3, 1e10)]),
             buffer=draw.choice([math.inf, 1, 2, draw.randint(1, 500), 10**6]),
             buffer_unit=draw.choice(["packets", "bytes"]),
@@ -224,7 +224,7 @@ def drawn(draw: random.Random) -> tuple[Path, Control]:
             drop_packets=draw.choice([(), (), (3,)]),
         )
 
-    path = Path(
+    path = PathSpec(
         nodes=tuple(node() for _ in range(draw.randint(1, 4))),
         return_delay_s=draw.choice([0.0, draw.uniform(0, 1)]),
         packet_bytes=draw.choice([40, 512, 1500]),
@@ -232,9 +232,9 @@ def drawn(draw: random.Random) -> tuple[Path, Control]:
         reverse=tuple(node() for _ in range(draw.randint(0, 2))),
     )
     if draw.random() < 0.5:
-        return path, Control(recovery="tahoe")
+        return path, ControlSpec(recovery="tahoe")
     window = draw.choice(WINDOWS)
-    control = Control(
+    control = ControlSpec(
         slow_start="standard" if controls.WINDOWS[window].has_slow_start else draw.choice(SLOW_STARTS),
         window=window,
         recovery=draw.choice(RECOVERIES),

@@ -8,7 +8,7 @@ import pytest
 from tcptrace_lab.models import m_start
 from tcptrace_lab.models import m_start_tables as tables
 
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tests.conftest import shared
 
 
@@ -227,16 +227,16 @@ def test_derived_tables_equal_the_reference_tables() -> None:
 
 def test_prediction_says_overflow_and_why() -> None:
     """The scenario of Figure 4: 100 packets of buffer against a pipe of 50 500."""
-    path = Path(nodes=(Node(rate_bps=1e9, buffer=100, delay_s=0.2),), return_delay_s=0.2, packet_bytes=1000)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=1e9, buffer=100, delay_s=0.2),), return_delay_s=0.2, packet_bytes=1000)
     model = m_start.MStart()
-    found = model.predict(path, Control(slow_start="m-start"))
+    found = model.predict(path, ControlSpec(slow_start="m-start"))
     assert found.regime == "overflow"
     assert found.quantities["growth"].value == 6.5
-    early = model.predict(path, Control(slow_start="m-start", initial_ssthresh=64))
+    early = model.predict(path, ControlSpec(slow_start="m-start", initial_ssthresh=64))
     assert early.notes[1] == "ssthresh = 64 at first: the first slow start ends before W_first_loss"
-    assert not model.applies_to(path, Control(slow_start="hystart"))
+    assert not model.applies_to(path, ControlSpec(slow_start="hystart"))
     with pytest.raises(ValueError, match="hystart"):
-        model.predict(path, Control(slow_start="hystart"))
+        model.predict(path, ControlSpec(slow_start="hystart"))
 
 
 def test_a_first_window_that_does_not_fit_is_lost_at_once() -> None:

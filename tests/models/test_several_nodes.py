@@ -8,7 +8,7 @@ from tcptrace_lab.models import several_nodes as model
 from tcptrace_lab.models import small_buffers
 from tcptrace_lab.models.several_nodes_packets import SeveralNodesPackets
 
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tests.conftest import ns2_rows
 
 MU = 1.5e6 / (8 * 512)
@@ -130,18 +130,18 @@ def test_figure_2_throughputs() -> None:
     assert fast == pytest.approx(1.247, rel=0.03)
 
 
-def ladder(n: int) -> Path:
+def ladder(n: int) -> PathSpec:
     """Figure 4's path with n upstream nodes, propagation 560 ms."""
-    nodes = [Node(rate_bps=float(rate) * 4096, buffer=17) for rate in uniform(n)]
-    nodes.append(Node(rate_bps=1.5e6, buffer=20, delay_s=0.28))
-    back = [Node(rate_bps=node.rate_bps, delay_s=node.delay_s) for node in reversed(nodes)]
-    return Path(nodes=tuple(nodes), reverse=tuple(back), packet_bytes=512, access_rate_bps=10e6)
+    nodes = [NodeSpec(rate_bps=float(rate) * 4096, buffer=17) for rate in uniform(n)]
+    nodes.append(NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28))
+    back = [NodeSpec(rate_bps=node.rate_bps, delay_s=node.delay_s) for node in reversed(nodes)]
+    return PathSpec(nodes=tuple(nodes), reverse=tuple(back), packet_bytes=512, access_rate_bps=10e6)
 
 
 @pytest.mark.parametrize("n", range(1, 11))
 def test_figure_4(n: int) -> None:
     """One slow start from five nodes (n = 4) on, two below; throughput as ns-2's within 2.5 %."""
-    answer = model.SeveralNodes().predict(ladder(n), Control(recovery="tahoe"))
+    answer = model.SeveralNodes().predict(ladder(n), ControlSpec(recovery="tahoe"))
     assert answer.regime == ("single" if n >= 4 else "double")
     (row,) = ns2_rows("multinode_fig4", tcpTick_s="0.1", delay_variant="prop", model="multi", n_upstream=str(n))
     ns2 = float(row["throughput_full_cycles_pkt_per_s"])
@@ -156,12 +156,12 @@ def test_figure_7(before: int) -> None:
         ratio = float(row["mu_prime_over_mu"])
         if ratio == 1:
             continue
-        nodes = (Node(rate_bps=ratio * 1.5e6, buffer=before), Node(rate_bps=1.5e6, buffer=50, delay_s=0.28))
-        path = Path(nodes=nodes, return_delay_s=0.28, packet_bytes=512, access_rate_bps=10e6)
+        nodes = (NodeSpec(rate_bps=ratio * 1.5e6, buffer=before), NodeSpec(rate_bps=1.5e6, buffer=50, delay_s=0.28))
+        path = PathSpec(nodes=nodes, return_delay_s=0.28, packet_bytes=512, access_rate_bps=10e6)
         if ratio == 2:
-            assert not model.SeveralNodes().applies_to(path, Control(recovery="tahoe"))
+            assert not model.SeveralNodes().applies_to(path, ControlSpec(recovery="tahoe"))
             continue
-        answer = model.SeveralNodes().predict(path, Control(recovery="tahoe"))
+        answer = model.SeveralNodes().predict(path, ControlSpec(recovery="tahoe"))
         if (answer.regime == "single") != (row["slow_starts_per_cycle"] == "1"):
             differ.append(ratio)
     assert len(differ) <= 2, differ
@@ -178,10 +178,10 @@ def test_counting_packets_gives_figure_7s_regimes_and_throughputs(buffer: int) -
         ratio, before = float(row["mu_prime_over_mu"]), float(row["Bprime_pkts"])
         if ratio in (1, 2):
             continue
-        nodes = (Node(rate_bps=ratio * 1.5e6, buffer=before), Node(rate_bps=1.5e6, buffer=buffer, delay_s=0.28))
-        back = (Node(rate_bps=1.5e6, delay_s=0.28), Node(rate_bps=ratio * 1.5e6), Node(rate_bps=10e6))
-        path = Path(nodes=nodes, reverse=back, packet_bytes=512, access_rate_bps=10e6)
-        found = SeveralNodesPackets().evaluate(**SeveralNodesPackets().inputs(path, Control(recovery="tahoe")))
+        nodes = (NodeSpec(rate_bps=ratio * 1.5e6, buffer=before), NodeSpec(rate_bps=1.5e6, buffer=buffer, delay_s=0.28))
+        back = (NodeSpec(rate_bps=1.5e6, delay_s=0.28), NodeSpec(rate_bps=ratio * 1.5e6), NodeSpec(rate_bps=10e6))
+        path = PathSpec(nodes=nodes, reverse=back, packet_bytes=512, access_rate_bps=10e6)
+        found = SeveralNodesPackets().evaluate(**SeveralNodesPackets().inputs(path, ControlSpec(recovery="tahoe")))
         points += 1
         cycles = [one.split("/") for one in row["ssthresh_sequences_pkts"].split(";")]
         if len({len(thresholds) for thresholds in cycles}) > 1:

@@ -7,18 +7,18 @@ import pytest
 from tcptrace_lab.models import small_buffers as model
 from tcptrace_lab.models import small_buffers_packets as packets
 
-from tcptrace_lab.scenario import Control, Node, Path
+from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tests.conftest import ns2_rows
 
 MU = 1.5e6 / (8 * 512)
 TAU = 0.56
-TAHOE = Control(recovery="tahoe")
+TAHOE = ControlSpec(recovery="tahoe")
 
 
-def satellite(buffer: int) -> Path:
+def satellite(buffer: int) -> PathSpec:
     """Section 8's network."""
-    node = Node(rate_bps=1.5e6, buffer=buffer, delay_s=0.28)
-    return Path(nodes=(node,), return_delay_s=0.28, packet_bytes=512, access_rate_bps=10e6)
+    node = NodeSpec(rate_bps=1.5e6, buffer=buffer, delay_s=0.28)
+    return PathSpec(nodes=(node,), return_delay_s=0.28, packet_bytes=512, access_rate_bps=10e6)
 
 
 def test_mu_is_366_packets_a_second_and_tau_560_ms() -> None:
@@ -255,21 +255,21 @@ def test_throughput_with_the_queue_counted_is_near_ns2() -> None:
 )
 def test_another_sender_is_refused(change: dict[str, object], word: str) -> None:
     """Section 2's assumptions on TCP."""
-    control = Control(**{"recovery": "tahoe", **change})  # type: ignore[arg-type]
+    control = ControlSpec(**{"recovery": "tahoe", **change})  # type: ignore[arg-type]
     assert word in model.SmallBuffers().applies_to(satellite(20), control).text
 
 
 def test_another_network_is_refused() -> None:
     """Section 2's assumptions on the network."""
     small = model.SmallBuffers()
-    node = Node(rate_bps=1.5e6, buffer=20, delay_s=0.28)
-    slow_access = Path(nodes=(node,), packet_bytes=512, access_rate_bps=2e6)
+    node = NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28)
+    slow_access = PathSpec(nodes=(node,), packet_bytes=512, access_rate_bps=2e6)
     assert "slower than 2 mu" in small.applies_to(slow_access, TAHOE).text
-    lossy = Path(nodes=(Node(rate_bps=1.5e6, buffer=20, delay_s=0.28, loss=0.01),))
+    lossy = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28, loss=0.01),))
     assert "outside the queues" in small.applies_to(lossy, TAHOE).text
-    endless = Path(nodes=(Node(rate_bps=1.5e6, delay_s=0.28),))
+    endless = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, delay_s=0.28),))
     assert "never overflows" in small.applies_to(endless, TAHOE).text
-    slow_return = Path(nodes=(node,), packet_bytes=512, reverse=(Node(rate_bps=1e5),))
+    slow_return = PathSpec(nodes=(node,), packet_bytes=512, reverse=(NodeSpec(rate_bps=1e5),))
     assert "return path" in small.applies_to(slow_return, TAHOE).text
 
 

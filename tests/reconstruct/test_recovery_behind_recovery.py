@@ -6,7 +6,7 @@ import pytest
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 
 
@@ -21,10 +21,10 @@ def test_every_reduction_of_a_sender_is_an_event_and_nothing_else(
     window: str, rack: bool, cuts_again: bool, seed: int
 ) -> None:
     """RFC 6675 section 5 (2) and Linux, at a loss rate at which every second recovery finds another loss behind it."""
-    control = Control(window=window, recovery="sack", initial_window=10, rack=rack)
-    path = Path(nodes=(Node(rate_bps=8e6, buffer=60, delay_s=0.04, loss=0.008),), return_delay_s=0.04)
+    control = ControlSpec(window=window, recovery="sack", initial_window=10, rack=rack)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=60, delay_s=0.04, loss=0.008),), return_delay_s=0.04)
     run = simulate(
-        Scenario(path=path, connections=(Connection(control=control),), duration_s=40, profile="rfc", seed=seed)
+        Scenario(path=path, connections=(ConnectionSpec(control=control),), duration_s=40, profile="rfc", seed=seed)
     )
     seen = Reconstruction(sender(run.capture(tap="sender")[0]).timeline)
     events = [event for event in seen.episodes if event.detected_by == "sack"]

@@ -12,8 +12,7 @@ from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.clock import clock_of
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Connection, Control, Node, Scenario
-from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import Run, simulate
 from tests.reconstruct.ladder import MS, SMSS, ladder, rounds
 
@@ -122,11 +121,11 @@ def test_merged_trains_of_acks_are_no_jumps_of_the_window() -> None:
 @pytest.fixture(scope="module")
 def behind_a_queue(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One sender, its bottleneck the first node: captured as it sends, and behind that queue."""
-    nodes = (Node(rate_bps=8e6, buffer=60, delay_s=0.002), Node(rate_bps=100e6, buffer=500, delay_s=0.02))
+    nodes = (NodeSpec(rate_bps=8e6, buffer=60, delay_s=0.002), NodeSpec(rate_bps=100e6, buffer=500, delay_s=0.02))
     run = simulate(
         Scenario(
-            path=NetworkPath(nodes=nodes, return_delay_s=0.022),
-            connections=(Connection(control=Control(timestamps=True)),),
+            path=PathSpec(nodes=nodes, return_delay_s=0.022),
+            connections=(ConnectionSpec(control=ControlSpec(timestamps=True)),),
             duration_s=12.0,
             profile="rfc",
             taps=("sender", "node0.out"),
@@ -166,12 +165,12 @@ def test_behind_the_senders_own_queue_the_verdict_is_the_same(behind_a_queue: di
 
 def test_two_connections_of_one_pair_of_hosts_are_told_apart(tmp_path: Path) -> None:
     """The same addresses, other ports, one queue: each keeps its own losses, first window and recovery."""
-    nodes = (Node(rate_bps=10e6, buffer=40, delay_s=0.02),)
-    controls = (Control(recovery="sack", initial_window=10), Control(recovery="tahoe", initial_window=2))
+    nodes = (NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.02),)
+    controls = (ControlSpec(recovery="sack", initial_window=10), ControlSpec(recovery="tahoe", initial_window=2))
     run = simulate(
         Scenario(
-            path=NetworkPath(nodes=nodes, return_delay_s=0.02),
-            connections=tuple(Connection(control=control) for control in controls),
+            path=PathSpec(nodes=nodes, return_delay_s=0.02),
+            connections=tuple(ConnectionSpec(control=control) for control in controls),
             duration_s=12.0,
             profile="rfc",
             taps=("sender",),

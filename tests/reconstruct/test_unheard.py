@@ -11,18 +11,17 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import Connection, Control, Node, Scenario
-from tcptrace_lab.scenario import Path as NetworkPath
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.degrade import Packets, read_packets, sender_of, write_packets
 
-PATH = NetworkPath(nodes=(Node(rate_bps=10e6, buffer=30, delay_s=0.02),), return_delay_s=0.02)
+PATH = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=30, delay_s=0.02),), return_delay_s=0.02)
 
 
 def run(folder: Path, *, timestamps: bool, ack_loss: float = 0.0) -> tuple[int, Packets]:
-    control = Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=timestamps)
-    path = NetworkPath(nodes=PATH.nodes, return_delay_s=PATH.return_delay_s, ack_loss=ack_loss)
-    done = simulate(Scenario(path=path, connections=(Connection(control=control),), duration_s=10.0, profile="rfc"))
+    control = ControlSpec(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=timestamps)
+    path = PathSpec(nodes=PATH.nodes, return_delay_s=PATH.return_delay_s, ack_loss=ack_loss)
+    done = simulate(Scenario(path=path, connections=(ConnectionSpec(control=control),), duration_s=10.0, profile="rfc"))
     done.write(folder / "x.pcap")
     return read_packets(folder / "x.pcap")
 
@@ -68,11 +67,11 @@ def test_an_ack_lost_on_its_way_is_not_the_taps(timestamps: bool, tmp_path: Path
 
 def test_bare_acks_that_were_stripped_are_put_back_at_the_receiver(tmp_path: Path) -> None:
     """Requests only: what the segments echo names the ACKs, and what had arrived by then is what they acknowledged."""
-    control = Control(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
+    control = ControlSpec(recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True)
     done = simulate(
         Scenario(
             path=PATH,
-            connections=(Connection(control=control),),
+            connections=(ConnectionSpec(control=control),),
             duration_s=10.0,
             profile="rfc",
             taps=("receiver",),

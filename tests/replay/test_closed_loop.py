@@ -21,15 +21,22 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.as_found import as_found
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again, sweep_again
 from tcptrace_lab.replay.closest import closest
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Receiver, Scenario
-from tcptrace_lab.scenario import Path as Way
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
 from tests.conftest import ROOT, shared, shared_files
 
 CAPTURES = ROOT / "captures"
-MODERN = Control(
+MODERN = ControlSpec(
     recovery="sack", initial_window=10, timestamps=True, limited_transmit=True, byte_counting=True, rack=True
 )
 
@@ -92,9 +99,9 @@ def test_what_a_rate_releases_was_not_written_then() -> None:
 def test_a_pace_that_shows_no_probe_is_not_taken_for_an_application_s() -> None:
     """Nine seconds of BBR over 3.6 Mbit/s: too short for a probe of the round trip, too slow for one of the rate."""
     control = replace(MODERN, window="bbr", delayed_ack_segments=2)
-    application = Application(kind="bytes", bytes=4_000_000)
+    application = ApplicationSpec(kind="bytes", bytes=4_000_000)
     way = path(rate_bps=3.6e6, buffer=8, one_way_s=0.012)
-    run = again(simulated(Connection(control=control, application=application), way=way, duration_s=30.0))
+    run = again(simulated(ConnectionSpec(control=control, application=application), way=way, duration_s=30.0))
     comes_back(run)
     (sender,) = run.scenario.connections
     assert (sender.control.window, sender.application.kind) == ("bbr", "bytes")
@@ -104,16 +111,16 @@ def test_a_pace_that_shows_no_probe_is_not_taken_for_an_application_s() -> None:
 def test_an_application_s_writes_are_not_taken_for_a_pace() -> None:
     """A steady stream below the path's rate stays the application's."""
     writes = tuple((0.02 * number, 6_000) for number in range(300))
-    application = Application(kind="schedule", writes=writes)
-    run = again(simulated(Connection(control=MODERN, application=application), way=path(rate_bps=4e6, buffer=20)))
+    application = ApplicationSpec(kind="schedule", writes=writes)
+    run = again(simulated(ConnectionSpec(control=MODERN, application=application), way=path(rate_bps=4e6, buffer=20)))
     assert run.scenario.connections[0].application.kind == "schedule"
 
 
 def test_what_the_capture_leaves_open_is_settled_by_sending_it_again() -> None:
     """Another control taken for the likeliest: the one that was simulated comes back closest, and that is said."""
     control = replace(MODERN, window="westwood")
-    application = Application(kind="bytes", bytes=20_000_000)
-    capture = simulated(Connection(control=control, application=application), way=path(buffer=30), duration_s=60.0)
+    application = ApplicationSpec(kind="bytes", bytes=20_000_000)
+    capture = simulated(ConnectionSpec(control=control, application=application), way=path(buffer=30), duration_s=60.0)
     found = as_found(capture, control=control)
     (one,) = found.connections
     wrong = replace(control, window="reno")
@@ -154,7 +161,9 @@ def test_what_is_tried_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many connections and controls are open: so many simulations, and no more."""
     from tcptrace_lab.replay import closest as module
 
-    capture = simulated(*[Connection(control=MODERN, application=Application(kind="bytes", bytes=200_000))] * 12)
+    capture = simulated(
+        *[ConnectionSpec(control=MODERN, application=ApplicationSpec(kind="bytes", bytes=200_000))] * 12
+    )
     found = as_found(capture)
     runs = []
     monkeypatch.setattr(module, "simulate", lambda *words, **keys: runs.append(1) or simulate(*words, **keys))
@@ -187,12 +196,12 @@ def test_a_beginning_without_a_handshake_is_still_a_beginning(tmp_path: Path) ->
     assert found.control.initial_ssthresh == math.inf
 
 
-def path(rate_bps: float = 10e6, buffer: float = 40, one_way_s: float = 0.02) -> Way:
+def path(rate_bps: float = 10e6, buffer: float = 40, one_way_s: float = 0.02) -> PathSpec:
     """A bottleneck, and as long a way back."""
-    return Way(nodes=(Node(rate_bps=rate_bps, buffer=buffer, delay_s=one_way_s),), return_delay_s=one_way_s)
+    return PathSpec(nodes=(NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=one_way_s),), return_delay_s=one_way_s)
 
 
-def simulated(*connections: Connection, way: Way | None = None, duration_s: float = 20.0) -> Capture:
+def simulated(*connections: ConnectionSpec, way: PathSpec | None = None, duration_s: float = 20.0) -> Capture:
     """What a tap at the sender saw."""
     return simulate(Scenario(path=way or path(), connections=connections, duration_s=duration_s)).capture()
 
@@ -202,7 +211,7 @@ def test_answers_to_requests_wait_for_what_was_delivered() -> None:
     turns = ((0.0, 300_000), (0.5, 200_000), (0.7, 100_000))
     scenario = Scenario(
         path=path(),
-        connections=(Connection(control=MODERN, application=Application(kind="turns", turns=turns)),),
+        connections=(ConnectionSpec(control=MODERN, application=ApplicationSpec(kind="turns", turns=turns)),),
         duration_s=10.0,
     )
     ends = []
@@ -221,7 +230,7 @@ def test_answers_to_requests_wait_for_what_was_delivered() -> None:
 def test_writes_at_their_own_times_are_recovered() -> None:
     """An application that nobody asks writes when it writes, whatever was delivered."""
     writes = ((0.0, 80_000), (0.6, 50_000), (1.9, 120_000))
-    capture = simulated(Connection(control=MODERN, application=Application(kind="schedule", writes=writes)))
+    capture = simulated(ConnectionSpec(control=MODERN, application=ApplicationSpec(kind="schedule", writes=writes)))
     found = as_found(capture, control="reno").connections[0].written
     assert found.application.kind == "schedule"
     assert [size for _, size in found.application.writes] == [80_000, 50_000, 120_000]
@@ -231,10 +240,10 @@ def test_writes_at_their_own_times_are_recovered() -> None:
 
 def test_a_slow_reader_is_measured() -> None:
     """The window's right edge moves as the application reads."""
-    receiver = Receiver(rwnd=60_000, reader_bps=2e6, delayed_ack_timer_s=0.04)
+    receiver = ReceiverSpec(rwnd=60_000, reader_bps=2e6, delayed_ack_timer_s=0.04)
     control = replace(MODERN, delayed_ack_segments=2)
-    application = Application(kind="bytes", bytes=1_500_000)
-    capture = simulated(Connection(control=control, receiver=receiver, application=application))
+    application = ApplicationSpec(kind="bytes", bytes=1_500_000)
+    capture = simulated(ConnectionSpec(control=control, receiver=receiver, application=application))
     habit = as_found(capture, control="reno").connections[0].habit
     assert habit.receiver.reader_bps == pytest.approx(2e6, rel=0.05)
     assert habit.delayed_ack_segments == 2
@@ -245,7 +254,7 @@ def test_a_slow_reader_is_measured() -> None:
 def test_delayed_acks_are_a_habit(every: int) -> None:
     """An ACK for every segment, or for every second one."""
     control = replace(MODERN, delayed_ack_segments=every)
-    capture = simulated(Connection(control=control, application=Application(kind="bytes", bytes=400_000)))
+    capture = simulated(ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=400_000)))
     assert as_found(capture, control="reno").connections[0].habit.delayed_ack_segments == every
 
 
@@ -267,7 +276,7 @@ def test_random_runs_come_back(number: int, tmp_path: Path) -> None:
     size = int(rate_bps / 8 * rng.uniform(4, 12))
     scenario = Scenario(
         path=way,
-        connections=(Connection(control=control, application=Application(kind="bytes", bytes=size)),),
+        connections=(ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=size)),),
         duration_s=60.0,
         seed=number + 1,
     )
@@ -278,10 +287,10 @@ def test_random_runs_come_back(number: int, tmp_path: Path) -> None:
 
 def test_several_connections_start_when_they_did() -> None:
     """Starts and sizes of all of them, over the one path that the busiest shows."""
-    application = Application(kind="bytes", bytes=3_000_000)
+    application = ApplicationSpec(kind="bytes", bytes=3_000_000)
     capture = simulated(
-        Connection(control=MODERN, application=application),
-        Connection(control=MODERN, application=application, start_s=1.5),
+        ConnectionSpec(control=MODERN, application=application),
+        ConnectionSpec(control=MODERN, application=application, start_s=1.5),
     )
     run = again(capture, control="reno")
     starts = [connection.start_s for connection in run.scenario.connections]
@@ -295,7 +304,7 @@ def test_another_path_and_another_control() -> None:
     """Half the rate takes twice the time; CUBIC on the same path is another sender."""
     capture = read(CAPTURES / "reno_small_buffer.pcap.gz")
     same = again(capture).outcomes[0]
-    half = again(capture, through=Scenario(path=path(5e6, 30), connections=(Connection(),), duration_s=1.0))
+    half = again(capture, through=Scenario(path=path(5e6, 30), connections=(ConnectionSpec(),), duration_s=1.0))
     assert half.outcomes[0][1].goodput_bps < 5e6
     assert half.outcomes[0][1].completion_s > same[1].completion_s
     cubic = again(capture, control="cubic")
@@ -328,7 +337,7 @@ def test_a_rate_that_no_timer_waits_for_is_refused_and_a_slower_one_gets_its_tim
 def test_a_host_that_stood_still_does_so_again() -> None:
     """40 ms without an ACK taken in, then a burst that twenty places do not take: a loss before its time."""
     way = path(rate_bps=8e6, buffer=20, one_way_s=0.03)
-    quiet = Connection(control=MODERN, application=Application(kind="bytes", bytes=8_000_000))
+    quiet = ConnectionSpec(control=MODERN, application=ApplicationSpec(kind="bytes", bytes=8_000_000))
     still = replace(quiet, pauses=((4.0, 0.04),))
     run = again(simulated(still, way=way))
     ((pause_s, lasts_s),) = run.scenario.connections[0].pauses
@@ -343,18 +352,18 @@ def test_a_host_that_stood_still_does_so_again() -> None:
 
 def test_a_receiver_that_acknowledges_many_at_once_is_no_pause() -> None:
     """Each ACK for some ten segments, as hosts that merge what comes in: the receiver's habit, not a standstill."""
-    capture = simulated(Connection(control=MODERN, application=Application(kind="bytes", bytes=2_000_000)))
+    capture = simulated(ConnectionSpec(control=MODERN, application=ApplicationSpec(kind="bytes", bytes=2_000_000)))
     assert all(not one.pauses_ns for one in as_found(capture, control="reno").connections)
 
 
 @pytest.mark.parametrize("extra_s", [0.0, 0.02, 0.05])
 def test_a_way_that_is_longer_is_so_by_its_own_length_not_by_the_queue_it_never_saw_empty(extra_s: float) -> None:
     """The second begins over the first's standing queue: its least round trip has some of it."""
-    upload = Application(kind="bytes", bytes=6_000_000)
+    upload = ApplicationSpec(kind="bytes", bytes=6_000_000)
     capture = simulated(
-        Connection(control=replace(MODERN, max_window=60), application=upload),
-        Connection(
-            control=MODERN, application=Application(kind="bytes", bytes=2_000_000), start_s=1, extra_delay_s=extra_s
+        ConnectionSpec(control=replace(MODERN, max_window=60), application=upload),
+        ConnectionSpec(
+            control=MODERN, application=ApplicationSpec(kind="bytes", bytes=2_000_000), start_s=1, extra_delay_s=extra_s
         ),
         way=path(rate_bps=8e6, buffer=60, one_way_s=0.02),
     )

@@ -17,7 +17,7 @@ from tcptrace_lab.errors import CaptureError
 from tcptrace_lab.replay.as_found import as_found
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again
 from tcptrace_lab.replay.watch import NEVER_NS, watch_files
-from tcptrace_lab.scenario import Application
+from tcptrace_lab.scenario import ApplicationSpec
 from tests.conftest import ROOT
 from tests.test_malformed import FILES, shared
 
@@ -96,7 +96,7 @@ def test_work_beyond_a_multiple_of_what_was_captured_is_cut_and_said() -> None:
     """A terabyte that a broken sequence number claims is not sent again."""
     found = as_found(read(CAPTURES / "short_reno.pcap.gz"))
     (connection,) = found.scenario.connections
-    terabyte = Application(kind="bytes", bytes=1 << 40)
+    terabyte = ApplicationSpec(kind="bytes", bytes=1 << 40)
     endless = replace(
         found.scenario, connections=(replace(connection, application=terabyte),), duration_s=100_000_000.0
     )

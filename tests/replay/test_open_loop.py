@@ -18,8 +18,7 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.open_loop import sweep_through, through
 from tcptrace_lab.replay.sides import find_sides, wire_mtu
 from tcptrace_lab.report.replay_text import open_loop_lines
-from tcptrace_lab.scenario import Connection, Control, Node, Scenario
-from tcptrace_lab.scenario import Path as Way
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.scenario_file import load, table_of
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
@@ -30,10 +29,10 @@ TWO = CAPTURES / "two_reno.pcap.gz"
 RENO_10M = CAPTURES / "scenarios" / "reno_10M.toml"
 
 
-def path_of(node: Node, *, return_delay_s: float = 0.02) -> Scenario:
+def path_of(node: NodeSpec, *, return_delay_s: float = 0.02) -> Scenario:
     """A scenario of which only the path is used."""
     base = load(RENO_10M)
-    return replace(base, path=Way(nodes=(node,), return_delay_s=return_delay_s))
+    return replace(base, path=PathSpec(nodes=(node,), return_delay_s=return_delay_s))
 
 
 @pytest.mark.parametrize("name", ["tahoe_small_buffer", "reno_small_buffer", "two_reno", "newreno_nosack_8M"])
@@ -110,8 +109,8 @@ def test_codel_would_have_dropped_these_and_kept_the_queue_short(tmp_path: Path)
 def test_a_sender_behind_codel_waits_less(profile: str) -> None:
     """Closed loop: the mean queue is near the target's packets (4 of 1.2 ms), where drop-tail's is nearly full."""
     scenario = Scenario(
-        path=Way(nodes=(Node(rate_bps=10e6, buffer=200, delay_s=0.02),), return_delay_s=0.02),
-        connections=(Connection(control=Control(recovery="sack")),),
+        path=PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=200, delay_s=0.02),), return_delay_s=0.02),
+        connections=(ConnectionSpec(control=ControlSpec(recovery="sack")),),
         duration_s=30.0,
         profile=profile,
     )
@@ -128,7 +127,7 @@ def test_a_sender_behind_codel_waits_less(profile: str) -> None:
 def test_acks_go_through_the_way_back() -> None:
     """A node of `path.reverse` queues and drops what comes back."""
     scenario = load(RENO_10M)
-    narrow = Node(rate_bps=100e3, buffer=5)
+    narrow = NodeSpec(rate_bps=100e3, buffer=5)
     run = through(read(TWO), replace(scenario, path=replace(scenario.path, reverse=(narrow,))))
     assert run.summary["drops_back"] == run.drops["is_reverse"].sum() > 0
     # Five wait, one is in service: 6 x 52 bytes or more at 100 kbit/s, and the way back's 20 ms.
@@ -139,7 +138,7 @@ def test_a_receiver_cannot_acknowledge_what_never_came() -> None:
     """What open loop cannot know is counted: on a path ten times slower most recorded ACKs are impossible."""
     capture = read(TWO)
     same = through(capture, load(RENO_10M)).summary
-    slow = through(capture, path_of(Node(rate_bps=1e6, buffer=20))).summary
+    slow = through(capture, path_of(NodeSpec(rate_bps=1e6, buffer=20))).summary
     assert same["acks_of_dropped"] + same["acks_early"] < 0.05 * same["acks"]
     assert slow["acks_of_dropped"] > 0.5 * slow["acks"]
 
@@ -147,7 +146,7 @@ def test_a_receiver_cannot_acknowledge_what_never_came() -> None:
 def test_super_segments_are_cut_to_what_the_wire_carried() -> None:
     """A capture before segmentation offload holds packets longer than the link's MTU: the path meets them cut."""
     capture = read(shared("captures", "kernel", "cubic_gso_50M.pcap.gz"))
-    run = through(capture, path_of(Node(rate_bps=50e6, buffer=200)))
+    run = through(capture, path_of(NodeSpec(rate_bps=50e6, buffer=200)))
     assert run.counts["cut_up"] > 0
     assert run.delays["ip_len"].max() <= wire_mtu(capture.connections) == 1500
     behind = run.capture()
@@ -183,7 +182,7 @@ def test_a_sweep_is_many_runs_in_one_pass() -> None:
     capture = read(TWO)
     frame = sweep_through(capture, table_of(RENO_10M), [over("path.nodes.0.buffer=10:60:25")])
     assert list(frame["path.nodes.0.buffer"]) == [10, 35, 60]
-    alone = through(capture, path_of(Node(rate_bps=10e6, buffer=35, delay_s=0.02))).summary
+    alone = through(capture, path_of(NodeSpec(rate_bps=10e6, buffer=35, delay_s=0.02))).summary
     assert frame["drops"].iloc[1] == alone["drops"]
     assert frame["delay_max_s"].iloc[1] == alone["delay_max_s"]
     assert list(frame["drops"]) == sorted(frame["drops"], reverse=True)
@@ -192,7 +191,7 @@ def test_a_sweep_is_many_runs_in_one_pass() -> None:
 def test_a_queue_that_never_ends_is_refused() -> None:
     """A rate below the recorded one with room for everything, in one line that names the node."""
     with pytest.raises(LabError, match=r"path\.nodes\.0 has 1e\+06 bit/s and a buffer without limit"):
-        through(read(TWO), path_of(Node(rate_bps=1e6)))
+        through(read(TWO), path_of(NodeSpec(rate_bps=1e6)))
 
 
 def test_a_queue_that_drains_long_after_the_recording_counts_until_it_is_empty() -> None:
@@ -209,7 +208,7 @@ def test_any_capture_goes_through_or_is_refused_in_one_line(file: Path) -> None:
     """VLANs, tunnels, IPv6, cut files, no data at all."""
     capture = read(file)
     try:
-        run = through(capture, path_of(Node(rate_bps=1e6, buffer=10)))
+        run = through(capture, path_of(NodeSpec(rate_bps=1e6, buffer=10)))
     except LabError as error:
         told = str(error)
     else:

@@ -2,11 +2,19 @@
 
 import pytest
 
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 from tests.timeline import timeline
 
-CONTROL = Control(recovery="sack", initial_window=6, initial_ssthresh=4.0, prr=False)
+CONTROL = ControlSpec(recovery="sack", initial_window=6, initial_ssthresh=4.0, prr=False)
 
 
 @pytest.mark.parametrize(("has_dsack", "last"), [(True, "sack 5001:5502"), (False, "")])
@@ -35,17 +43,17 @@ def test_a_rescue_that_was_not_needed_is_reported_below_the_cumulative_ack(has_d
         0.306 < ack 5502 {last}
         """,
         control=CONTROL,
-        receiver=Receiver(dsack=has_dsack),
+        receiver=ReceiverSpec(dsack=has_dsack),
         bytes_=5500,
     )
 
 
 def with_lost_acks(seed: int, *, dsack: bool = True) -> Run:
     """Timeouts send again what has arrived: many ACKs are lost."""
-    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.02, loss=0.05),), return_delay_s=0.02, ack_loss=0.4)
-    control = Control(recovery="sack", initial_window=4)
-    connection = Connection(
-        control=control, receiver=Receiver(dsack=dsack), application=Application(kind="bytes", bytes=300_000)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, delay_s=0.02, loss=0.05),), return_delay_s=0.02, ack_loss=0.4)
+    control = ControlSpec(recovery="sack", initial_window=4)
+    connection = ConnectionSpec(
+        control=control, receiver=ReceiverSpec(dsack=dsack), application=ApplicationSpec(kind="bytes", bytes=300_000)
     )
     taps = ("sender", "receiver")
     return simulate(Scenario(path=path, connections=(connection,), duration_s=300, taps=taps, seed=seed))

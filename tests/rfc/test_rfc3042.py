@@ -2,7 +2,7 @@
 
 import pytest
 
-from tcptrace_lab.scenario import Control
+from tcptrace_lab.scenario import ControlSpec
 from tests.timeline import timeline
 
 START = """
@@ -30,7 +30,7 @@ def test_the_first_two_duplicates_let_a_new_segment_out_each(recovery):
         0.304 < ack 1001       | ssthresh 2 state recovery
         0.304 > 1001:2001
         """,
-        control=Control(recovery=recovery, initial_window=3, initial_ssthresh=2.0, limited_transmit=True),
+        control=ControlSpec(recovery=recovery, initial_window=3, initial_ssthresh=2.0, limited_transmit=True),
     )
 
 
@@ -42,5 +42,5 @@ def test_without_it_a_window_of_three_waits_for_the_timer():
         0.302 < ack 1001
         0.452 > 1001:2001      | cwnd 1 state loss
         """,
-        control=Control(recovery="newreno", initial_window=3, initial_ssthresh=2.0),
+        control=ControlSpec(recovery="newreno", initial_window=3, initial_ssthresh=2.0),
     )

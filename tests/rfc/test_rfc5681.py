@@ -2,7 +2,7 @@
 
 import pytest
 
-from tcptrace_lab.scenario import Control, Receiver
+from tcptrace_lab.scenario import ControlSpec, ReceiverSpec
 from tests.timeline import SEGMENT, seen_by_sender, timeline
 
 
@@ -23,7 +23,7 @@ def test_slow_start_opens_the_window_by_a_segment_for_each_ack():
         0.202 > 5001:6001
         0.302 < ack 3001       | cwnd 5
         """,
-        control=Control(initial_window=2),
+        control=ControlSpec(initial_window=2),
     )
 
 
@@ -40,7 +40,7 @@ def test_avoidance_opens_the_window_by_a_segment_in_a_round_trip():
         ...
         0.302 < ack 5001       | cwnd 5
         """,
-        control=Control(initial_window=4, initial_ssthresh=2.0),
+        control=ControlSpec(initial_window=4, initial_ssthresh=2.0),
     )
     # 4 + 1/4 = 4.25; + 1/4.25 = 4.4853; + 1/4.4853 = 4.7082; + 1/4.7082 = 4.9206.
     row = run.windows[run.windows["snd_una"] == 4 * SEGMENT].iloc[0]
@@ -69,7 +69,7 @@ def test_third_duplicate_ack_retransmits_first_hole_and_halves_the_flight():
         0.303 > 6001:7001
         0.403 < ack 6001       | state open
         """,
-        control=Control(recovery="newreno", initial_window=4),
+        control=ControlSpec(recovery="newreno", initial_window=4),
     )
 
 
@@ -89,7 +89,7 @@ def test_first_and_second_duplicate_ack_retransmit_nothing():
         0.302 < ack 1001
         0.452 > 1001:2001      | cwnd 1 ssthresh 2 state loss    # 251 ms after the last ACK of new data
         """,
-        control=Control(recovery="newreno", initial_window=3),
+        control=ControlSpec(recovery="newreno", initial_window=3),
         bytes_=3500,
     )
 
@@ -100,7 +100,7 @@ def test_half_the_flight_is_never_less_than_two_segments(window):
     lines = "\n".join(f"0.100 > {n * 1000 + 1}:{n * 1000 + 1001}{' x' if n == 0 else ''}" for n in range(window))
     run = timeline(
         f"0.000 > S\n0.100 < S. ack 1\n0.100 > ack 1\n{lines}\n...\n",
-        control=Control(recovery="newreno", initial_window=window, initial_ssthresh=2.0),
+        control=ControlSpec(recovery="newreno", initial_window=window, initial_ssthresh=2.0),
     )
     loss = run.losses.iloc[0]
     assert loss["ssthresh_after"] == max(loss["cwnd_before"] // SEGMENT * SEGMENT / 2, 2 * SEGMENT)
@@ -122,8 +122,8 @@ def test_an_ack_for_every_second_segment_or_after_the_timer():
         0.202 > 5001:6001
         0.303 < ack 3001       | cwnd 5    # the third segment's, after 100 ms
         """,
-        control=Control(initial_window=3, delayed_ack_segments=2),
-        receiver=Receiver(delayed_ack_timer_s=0.1),
+        control=ControlSpec(initial_window=3, delayed_ack_segments=2),
+        receiver=ReceiverSpec(delayed_ack_timer_s=0.1),
     )
 
 
@@ -151,7 +151,7 @@ def test_a_gap_is_acknowledged_at_once_also_by_a_receiver_that_delays():
         ...
         0.307 < ack 9001       | state open
         """,
-        control=Control(recovery="newreno", initial_window=6, delayed_ack_segments=2),
+        control=ControlSpec(recovery="newreno", initial_window=6, delayed_ack_segments=2),
     )
 
 
@@ -173,15 +173,15 @@ def test_the_receive_window_holds_the_sender_back():
         0.203 < ack 3001       | cwnd 6
         0.203 > 6001:7001
         """,
-        control=Control(initial_window=3),
-        receiver=Receiver(rwnd=4000),
+        control=ControlSpec(initial_window=3),
+        receiver=ReceiverSpec(rwnd=4000),
     )
     assert run.windows["flight_size"].max() == 4000
 
 
 def test_a_mistake_in_a_timeline_is_found():
     """The notation itself: a wrong number fails and shows the ladder; a right one does not."""
-    control = Control(initial_window=1)
+    control = ControlSpec(initial_window=1)
     with pytest.raises(pytest.fail.Exception, match=r"wanted '0\.201 < ack 1002'") as caught:
         timeline("0.000 > S\n...\n0.201 < ack 1002", control=control)
     assert "1:1001" in str(caught.value)

@@ -14,31 +14,41 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import classify
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Receiver, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 from tcptrace_lab.testbed import missing, record
 
-LINUX = Control(
+LINUX = ControlSpec(
     recovery="sack", stack="linux", rack=True, prr=True, limited_transmit=True, initial_window=10, timestamps=True
 )
 NO_SACK = dataclasses.replace(LINUX, recovery="newreno", rack=False, prr=False, timestamps=False)
-WIDE = Receiver(rwnd=3_000_000)
+WIDE = ReceiverSpec(rwnd=3_000_000)
 # 3 ms a packet: 400 of them stand for 1.2 s, over a timer of about 0.4 s.
 BURST = 580_000
 NEEDED = missing()
 
 
-def delayed(control: Control, *, beside: Control | None = None) -> Scenario:
+def delayed(control: ControlSpec, *, beside: ControlSpec | None = None) -> Scenario:
     """The second connection has sent 400 packets before, and sends as many at once while the first is at work."""
-    burst = Application(kind="schedule", writes=((0.0, BURST), (5.0, BURST)))
+    burst = ApplicationSpec(kind="schedule", writes=((0.0, BURST), (5.0, BURST)))
     kept = dataclasses.replace(control, slow_start_after_idle=False)
     # With timestamps the receiver's window grows fast enough for the burst.
     beside = dataclasses.replace(beside or dataclasses.replace(control, timestamps=True), slow_start_after_idle=False)
     return Scenario(
-        path=Path(nodes=(Node(rate_bps=4e6, buffer=2000, delay_s=0.02, drop_packets=(450,)),), return_delay_s=0.02),
+        path=PathSpec(
+            nodes=(NodeSpec(rate_bps=4e6, buffer=2000, delay_s=0.02, drop_packets=(450,)),), return_delay_s=0.02
+        ),
         connections=(
-            Connection(start_s=2.0, control=kept, receiver=WIDE),
-            Connection(control=beside, receiver=WIDE, application=burst),
+            ConnectionSpec(start_s=2.0, control=kept, receiver=WIDE),
+            ConnectionSpec(control=beside, receiver=WIDE, application=burst),
         ),
         duration_s=9.0,
         taps=("sender",),
@@ -108,8 +118,8 @@ def test_a_stack_that_keeps_to_rfc_6298_goes_back_to_one_segment():
 )
 def test_a_whole_window_lost_is_not_taken_back(control):
     """RFC 5682 section 3.1 (3a): what was sent before does not arrive, and is sent again."""
-    path = Path(nodes=(Node(rate_bps=4e6, buffer=100, delay_s=0.02, drop_packets=tuple(range(200, 400))),))
-    sender = Connection(control=control, receiver=Receiver(rwnd=60_000))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=100, delay_s=0.02, drop_packets=tuple(range(200, 400))),))
+    sender = ConnectionSpec(control=control, receiver=ReceiverSpec(rwnd=60_000))
     run = simulate(Scenario(path=path, connections=(sender,), duration_s=20))
     timeout, windows = around_timeout(run)
     later = windows[windows["time_ns"] < timeout["time_ns"] + 150_000_000]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tcptrace_lab.scenario import Control, Rto
+from tcptrace_lab.scenario import ControlSpec, RtoSpec
 from tests.timeline import timeline
 
 
@@ -17,7 +17,7 @@ def test_first_sample_sets_rto_to_three_times_itself():
         0.400 > 1:1001         | cwnd 1 state loss
         0.501 < ack 1001       | cwnd 2
         """,
-        control=Control(initial_window=1),
+        control=ControlSpec(initial_window=1),
     )
 
 
@@ -35,7 +35,7 @@ def test_each_timeout_doubles_the_timer():
         4.601 > 1:1001
         4.702 < ack 1001
         """,
-        control=Control(initial_window=1),
+        control=ControlSpec(initial_window=1),
     )
 
 
@@ -51,7 +51,7 @@ def test_back_off_ends_at_its_maximum():
         0.900 > 1:1001 x
         1.400 > 1:1001
         """,
-        control=Control(initial_window=1, rto=Rto(max_s=0.5)),
+        control=ControlSpec(initial_window=1, rto=RtoSpec(max_s=0.5)),
     )
 
 
@@ -66,7 +66,7 @@ def test_the_timer_is_never_below_its_minimum(minimum_s, at):
         0.100 > 1:1001 x
         {at} > 1:1001
         """,
-        control=Control(initial_window=1, rto=Rto(min_s=minimum_s)),
+        control=ControlSpec(initial_window=1, rto=RtoSpec(min_s=minimum_s)),
     )
 
 
@@ -82,7 +82,7 @@ def test_an_ack_of_new_data_starts_the_timer_again():
         0.201 < ack 1001
         0.452 > 1001:1501      # R' = 101 ms: RTTVAR = 3/4 * 50 + 1/4 * 1, RTO = 100.1 + 4 * 37.8 = 251 ms
         """,
-        control=Control(initial_window=2),
+        control=ControlSpec(initial_window=2),
         bytes_=1500,
     )
 
@@ -105,7 +105,7 @@ def test_after_a_timeout_sending_goes_on_from_the_first_hole():
         0.602 < ack 2001
         0.602 > 3001:4001
         """,
-        control=Control(initial_window=4),
+        control=ControlSpec(initial_window=4),
     )
 
 
@@ -123,5 +123,5 @@ def test_a_retransmission_is_not_timed():
         0.501 > 2001:3001 x
         1.101 > 1001:2001      # 600 ms after the ACK: still backed off
         """,
-        control=Control(initial_window=1),
+        control=ControlSpec(initial_window=1),
     )

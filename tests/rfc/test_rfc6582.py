@@ -1,6 +1,6 @@
 """NewReno (RFC 6582)."""
 
-from tcptrace_lab.scenario import Control
+from tcptrace_lab.scenario import ControlSpec
 from tests.timeline import timeline
 
 TWO_HOLES = """
@@ -24,8 +24,8 @@ TWO_HOLES = """
 """
 
 
-def control(recovery: str) -> Control:
-    return Control(recovery=recovery, initial_window=8, initial_ssthresh=4.0)
+def control(recovery: str) -> ControlSpec:
+    return ControlSpec(recovery=recovery, initial_window=8, initial_ssthresh=4.0)
 
 
 def test_a_partial_ack_retransmits_the_next_hole_at_once():

@@ -1,9 +1,9 @@
 """Loss recovery with SACK (RFC 6675)."""
 
-from tcptrace_lab.scenario import Control
+from tcptrace_lab.scenario import ControlSpec
 from tests.timeline import timeline
 
-CONTROL = Control(recovery="sack", initial_window=6, initial_ssthresh=4.0, prr=False)
+CONTROL = ControlSpec(recovery="sack", initial_window=6, initial_ssthresh=4.0, prr=False)
 
 
 def test_two_holes_of_a_window_are_filled_within_a_round_trip():
@@ -81,7 +81,7 @@ def test_an_ack_that_moves_on_and_brings_new_sack_counts_as_duplicate():
         0.205 < ack 1001 sack 2001:5001 | state recovery
         0.205 > 1001:2001
         """,
-        control=Control(
+        control=ControlSpec(
             recovery="sack",
             initial_window=6,
             initial_ssthresh=4.0,

@@ -5,15 +5,15 @@ Rules that need reordering have their tests in core/src/recovery/rack.rs: a path
 
 import pytest
 
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Rto, Scenario
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, RtoSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.timeline import timeline
 
 # A timer of a second (RFC 6298 (2.4)), far behind a probe.
-TIMER = Rto(min_s=1.0)
-RACK = Control(recovery="sack", initial_window=10, rack=True, rto=TIMER)
+TIMER = RtoSpec(min_s=1.0)
+RACK = ControlSpec(recovery="sack", initial_window=10, rack=True, rto=TIMER)
 # Ten segments at once, and then nothing for a while: the end of a flight that no later data follow.
-ONCE = Application(kind="on_off", bytes=10_000, off_s=1.2)
+ONCE = ApplicationSpec(kind="on_off", bytes=10_000, off_s=1.2)
 
 FLIGHT = """
     ...
@@ -37,17 +37,17 @@ def flight(*lost: int) -> str:
 @pytest.mark.parametrize(("rack", "timeouts"), [(True, 0), (False, 1)])
 def test_a_retransmission_lost_again_waits_for_no_timer(rack, timeouts):
     """Section 6.2: the 30th packet and its retransmission are lost: RFC 6675 has no rule for the second loss."""
-    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.05),), return_delay_s=0.05, packet_bytes=1000)
-    control = Control(recovery="sack", initial_ssthresh=20.0, initial_window=10, rack=rack)
-    scenario = Scenario(path=path, connections=(Connection(control=control),), duration_s=4)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, delay_s=0.05),), return_delay_s=0.05, packet_bytes=1000)
+    control = ControlSpec(recovery="sack", initial_ssthresh=20.0, initial_window=10, rack=rack)
+    scenario = Scenario(path=path, connections=(ConnectionSpec(control=control),), duration_s=4)
     packets = simulate(scenario).packets()
     data = packets[packets["is_from_sender"] & (packets["payload_len"] > 0)]["seq"].reset_index(drop=True)
     lost = data[29]
-    path_that_loses = Node(rate_bps=8e6, delay_s=0.05, drop_packets=(30,))
+    path_that_loses = NodeSpec(rate_bps=8e6, delay_s=0.05, drop_packets=(30,))
     once = simulate(_on(scenario, path_that_loses)).packets()
     sent = once[once["is_from_sender"] & (once["payload_len"] > 0)]["seq"].reset_index(drop=True)
     again = int(sent[sent == lost].index[1]) + 1
-    run = simulate(_on(scenario, Node(rate_bps=8e6, delay_s=0.05, drop_packets=(30, again))))
+    run = simulate(_on(scenario, NodeSpec(rate_bps=8e6, delay_s=0.05, drop_packets=(30, again))))
     assert run.totals[0]["timeouts"] == timeouts
     copies = (run.packets()["seq"] == lost) & run.packets()["is_from_sender"]
     assert copies.sum() == 3
@@ -120,8 +120,8 @@ def test_without_rack_the_timer_finds_it():
         0.209 < ack 9001
         1.209 > 9001:10001                      | state loss
         """,
-        control=Control(recovery="sack", initial_window=10, rto=TIMER),
-        application=Application(kind="on_off", bytes=10_000, off_s=9.0),
+        control=ControlSpec(recovery="sack", initial_window=10, rto=TIMER),
+        application=ApplicationSpec(kind="on_off", bytes=10_000, off_s=9.0),
         seconds=2.0,
     )
     assert run.totals[0]["timeouts"] == 1
@@ -145,10 +145,10 @@ def test_a_loss_that_the_probe_repaired_reduces_the_window_with_the_next_ack():
 
 def test_a_probe_for_nothing_reduces_nothing():
     """Section 7.4.1 case 1: only the ACK was lost, and a DSACK tells of both copies."""
-    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.05),), return_delay_s=0.05, packet_bytes=1000, ack_loss=0.3)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, delay_s=0.05),), return_delay_s=0.05, packet_bytes=1000, ack_loss=0.3)
     scenario = Scenario(
         path=path,
-        connections=(Connection(control=RACK, application=Application(kind="on_off", bytes=1000, off_s=1.0)),),
+        connections=(ConnectionSpec(control=RACK, application=ApplicationSpec(kind="on_off", bytes=1000, off_s=1.0)),),
         duration_s=60,
         seed=3,
     )
@@ -187,7 +187,7 @@ def test_new_data_are_the_probe_where_there_are_any():
         0.401 > 1:1001                          | state recovery
         ...
         """,
-        control=Control(recovery="sack", initial_window=2, rack=True),
+        control=ControlSpec(recovery="sack", initial_window=2, rack=True),
     )
     assert run.totals[0]["timeouts"] == 0
 
@@ -203,12 +203,12 @@ def test_a_probe_that_is_lost_too_leaves_it_to_the_timer():
         1.718 < ack 10001
         """,
         control=RACK,
-        application=Application(kind="on_off", bytes=10_000, off_s=9.0),
+        application=ApplicationSpec(kind="on_off", bytes=10_000, off_s=9.0),
         seconds=5.0,
     )
     assert run.totals[0]["timeouts"] == 1
 
 
-def _on(scenario: Scenario, node: Node) -> Scenario:
-    path = Path(nodes=(node,), return_delay_s=0.05, packet_bytes=1000)
+def _on(scenario: Scenario, node: NodeSpec) -> Scenario:
+    path = PathSpec(nodes=(node,), return_delay_s=0.05, packet_bytes=1000)
     return Scenario(path=path, connections=scenario.connections, duration_s=scenario.duration_s)

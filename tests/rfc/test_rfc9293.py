@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 
 FIN = 1
@@ -11,8 +11,10 @@ FIN = 1
 
 def closing(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Both ends' captures of a short connection; two of three packets on the way back are lost."""
-    path = Path(nodes=(Node(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, ack_loss=0.65)
-    connection = Connection(control=Control(recovery="sack"), application=Application(kind="bytes", bytes=3000))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, delay_s=0.02),), return_delay_s=0.02, ack_loss=0.65)
+    connection = ConnectionSpec(
+        control=ControlSpec(recovery="sack"), application=ApplicationSpec(kind="bytes", bytes=3000)
+    )
     taps = ("sender", "receiver")
     run = simulate(Scenario(path=path, connections=(connection,), duration_s=600, seed=seed, taps=taps))
     return run.packets(tap="sender"), run.packets(tap="receiver")

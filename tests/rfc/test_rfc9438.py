@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tcptrace_lab.scenario import Application, Connection, Control, Node, Path, Scenario
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import Run, simulate
 from tests.timeline import timeline
 
@@ -22,17 +22,17 @@ def run_of(
     drops: tuple[int, ...] = (),
     seconds: float = 20,
     rtt_s: float = 0.1,
-    application: Application | None = None,
+    application: ApplicationSpec | None = None,
     rate_bps: float = 80e6,
     **control: object,
 ) -> Run:
     """A path without a full buffer: what is lost is said, by number of the data packet."""
     fields = {"window": "cubic", "recovery": "sack", "prr": False, "timestamps": True, "initial_window": 10, **control}
-    node = Node(rate_bps=rate_bps, delay_s=rtt_s / 2, drop_packets=drops)
+    node = NodeSpec(rate_bps=rate_bps, delay_s=rtt_s / 2, drop_packets=drops)
     return simulate(
         Scenario(
-            path=Path(nodes=(node,), return_delay_s=rtt_s / 2, packet_bytes=1052),
-            connections=(Connection(control=Control(**fields), application=application or Application()),),  # type: ignore[arg-type]
+            path=PathSpec(nodes=(node,), return_delay_s=rtt_s / 2, packet_bytes=1052),
+            connections=(ConnectionSpec(control=ControlSpec(**fields), application=application or ApplicationSpec()),),  # type: ignore[arg-type]
             duration_s=seconds,
         )
     )
@@ -93,7 +93,7 @@ def test_time_in_which_the_application_is_the_limit_does_not_count(off_s):
         drops=(1200,),
         initial_ssthresh=100,
         seconds=11 + off_s,
-        application=Application(kind="schedule", writes=writes),
+        application=ApplicationSpec(kind="schedule", writes=writes),
         slow_start_after_idle=False,
     )
     at = in_segments(run)
@@ -110,7 +110,7 @@ def test_a_receiver_or_application_that_limits_the_sender_keeps_the_window_where
     """Section 5.8: CUBIC does not increase its window if a flow is application-limited."""
     writes = tuple((0.05 * i, 20_000) for i in range(300))
     run = run_of(
-        seconds=15, application=Application(kind="schedule", writes=writes), initial_window=60, initial_ssthresh=60
+        seconds=15, application=ApplicationSpec(kind="schedule", writes=writes), initial_window=60, initial_ssthresh=60
     )
     # One full window waits for the handshake; after it 40 of 60 are in use.
     assert in_segments(run)["w"].max() < 61.1
@@ -166,7 +166,7 @@ def test_a_loss_found_by_acks_takes_three_tenths_at_once():
         0.204 < ack 1 sack 1001:4001 | cwnd 7 ssthresh 7 state recovery
         0.204 > 1:1001
         """,
-        control=Control(window="cubic", recovery="sack", initial_window=10, prr=False),
+        control=ControlSpec(window="cubic", recovery="sack", initial_window=10, prr=False),
     )
 
 
@@ -181,14 +181,14 @@ def test_a_loss_leaves_two_segments_at_the_least():
         0.100 > 1001:2001 x
         0.400 > 1:1001  | cwnd 1 ssthresh 2 state loss
         """,
-        control=Control(window="cubic", recovery="sack", initial_window=2, prr=False),
+        control=ControlSpec(window="cubic", recovery="sack", initial_window=2, prr=False),
     )
 
 
 def test_ssthresh_is_of_what_is_in_flight_not_of_a_window_that_is_not_used():
     """Section 4.6: an application that has 10 segments out of a window of 60 leaves 0.7 of 10."""
     writes = ((0.0, 60_000), (2.0, 10_000))
-    application = Application(kind="schedule", writes=writes)
+    application = ApplicationSpec(kind="schedule", writes=writes)
     run = run_of(drops=(61,), initial_window=60, seconds=6, application=application, slow_start_after_idle=False)
     lost = run.losses.iloc[0]
     assert lost["cwnd_before"] / lost["smss"] >= 60

@@ -8,7 +8,6 @@ use super::ns;
 /// What the sender is given to send.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(rename = "Application")]
 pub struct ApplicationSpec {
     /// bulk: always more; bytes: once; on_off: bytes, then a pause, again and again; schedule: writes at their times;
     /// turns (profile rfc): writes as answers to requests.

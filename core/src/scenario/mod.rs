@@ -60,7 +60,6 @@ pub struct Scenario {
 /// One sender and its receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(rename = "Connection")]
 pub struct ConnectionSpec {
     pub control: ControlSpec,
     pub receiver: ReceiverSpec,
@@ -97,7 +96,6 @@ pub enum Stack {
 /// A sender as a row of three parts (slow start, window, recovery), and the parameters that the papers vary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(rename = "Control")]
 pub struct ControlSpec {
     /// How cwnd grows below ssthresh: a row of the table of slow starts.
     pub slow_start: &'static SlowStartRow,
@@ -150,7 +148,6 @@ pub struct ControlSpec {
 /// The retransmission timer (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(rename = "Rto")]
 pub struct RtoSpec {
     /// The least timeout.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
@@ -174,7 +171,6 @@ pub struct RtoSpec {
 /// Who answers: how it delays ACKs, the window it offers, how fast its application reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(rename = "Receiver")]
 pub struct ReceiverSpec {
     /// An ACK must not wait longer than 0.5 s (RFC 1122 section 4.2.3.2).
     #[schemars(range(max = 0.5), extend("exclusiveMinimum" = 0, "x-unit" = "s"))]

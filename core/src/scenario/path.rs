@@ -10,7 +10,6 @@ use super::ns;
 /// The way back is a pure delay, `return_delay_s`, after the nodes of `reverse`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Path")]
 pub struct PathSpec {
     /// From the senders' side to the receivers'.
     #[schemars(length(min = 1))]
@@ -47,7 +46,6 @@ pub struct PathSpec {
 /// One node: a queue, then a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Node")]
 pub struct NodeSpec {
     /// Of the link behind the queue; infinite: packets take no time to be sent.
     #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "bit/s"))]

@@ -71,20 +71,20 @@ impl Scenario {
     }
 }
 
-/// Whether a table fits a part of the schema (`Node`, `Path`, `Control`, ...) whatever the profile.
+/// Whether a table fits a part of the schema (`NodeSpec`, `ControlSpec`, ...) whatever the profile.
 pub fn check_part(part: &str, given: Table) -> Result<(), ScenarioError> {
     let Some(schema) = definition(part) else {
         return Err(ScenarioError::conflict(part, "no part of a scenario"));
     };
     let mut fitted = Fit { profile: None }.table(schema, given, "")?;
     match part {
-        "Control" => {
+        "ControlSpec" => {
             start_from_name(&mut fitted);
             read::<ControlSpec>(Value::Table(fitted), "")?.check("")
         }
-        "Rto" => read::<RtoSpec>(Value::Table(fitted), "")?.check(""),
-        "Application" => read::<ApplicationSpec>(Value::Table(fitted), "")?.check(""),
-        "Connection" => check_pauses(&pauses(&fitted, "")?, ""),
+        "RtoSpec" => read::<RtoSpec>(Value::Table(fitted), "")?.check(""),
+        "ApplicationSpec" => read::<ApplicationSpec>(Value::Table(fitted), "")?.check(""),
+        "ConnectionSpec" => check_pauses(&pauses(&fitted, "")?, ""),
         _ => Ok(()),
     }
 }

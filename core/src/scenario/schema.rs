@@ -19,7 +19,7 @@ pub fn schema() -> &'static Value {
     &FILE
 }
 
-/// A table of the schema by its name (`Node`, `Control`, ...), or the whole file's (`Scenario`).
+/// A table of the schema by its name (`NodeSpec`, `ControlSpec`, ...), or the whole file's (`Scenario`).
 pub fn definition(name: &str) -> Option<&'static Value> {
     match name {
         "Scenario" => Some(&FILE),
@@ -31,7 +31,7 @@ fn file() -> Value {
     let mut schema = schemars::schema_for!(Scenario).to_value();
     tidy(&mut schema);
     let names: Vec<&str> = congestion::controls().map(|(name, _)| name).collect();
-    let control = &mut schema["$defs"]["Control"];
+    let control = &mut schema["$defs"]["ControlSpec"];
     control["additionalProperties"] = json!(false);
     control["properties"]["name"] = json!({
         "type": "string",
@@ -42,17 +42,17 @@ fn file() -> Value {
         control["properties"][parameter.name] = described(parameter);
     }
     let segments = control["properties"]["delayed_ack_segments"].clone();
-    schema["$defs"]["Receiver"]["properties"]["delayed_ack_segments"] = segments;
+    schema["$defs"]["ReceiverSpec"]["properties"]["delayed_ack_segments"] = segments;
     let named = json!({
         "description": "The sender: a row of the table of controls by its name, or a table.",
-        "anyOf": [{"type": "string", "enum": names}, {"$ref": "#/$defs/Control"}],
+        "anyOf": [{"type": "string", "enum": names}, {"$ref": "#/$defs/ControlSpec"}],
     });
-    schema["$defs"]["Connection"]["properties"]["control"] = named.clone();
+    schema["$defs"]["ConnectionSpec"]["properties"]["control"] = named.clone();
     // What stands at the top holds for every connection that does not say otherwise.
     let top = &mut schema["properties"];
     top["control"] = named;
-    top["receiver"] = json!({"$ref": "#/$defs/Receiver"});
-    top["application"] = json!({"$ref": "#/$defs/Application"});
+    top["receiver"] = json!({"$ref": "#/$defs/ReceiverSpec"});
+    top["application"] = json!({"$ref": "#/$defs/ApplicationSpec"});
     schema["required"] = json!(["path", "duration_s"]);
     schema["title"] = json!("A scenario of tcptrace_lab");
     schema
