@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::entrance::{NO_PAIR, Passing};
 use super::impossible::Acknowledged;
-use super::packets::{NO_PAIR, Passing};
 use crate::network::{DropReason, Nanos, Observer, Path, Random, Stamp, Traveller};
 use crate::scenario::Scenario;
 use crate::simulate::{Logs, NodeTotals, paths};

@@ -89,7 +89,7 @@ impl Traveller for Passing {
 }
 
 /// Turns records into packets: their direction, and super-segments cut to what the wire carried.
-pub struct Packets {
+pub struct Entrance {
     sides: Sides,
     decoder: Decoder,
     /// Longest packet of the wire in bytes: longer ones were joined or not yet cut when captured (TSO, GRO).
@@ -106,7 +106,7 @@ pub struct Entering<'a> {
     pub whole: Option<Segment>,
 }
 
-impl Packets {
+impl Entrance {
     pub fn new(sides: Sides, mtu: u32) -> Self {
         Self {
             sides,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::packets::Passing;
+use super::entrance::Passing;
 use crate::wire::TcpFlags;
 
 /// Data of one direction that the recording has not acknowledged yet, by its end; out of the path at `arrival`.
@@ -117,7 +117,7 @@ impl Acknowledged {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packets::Tcp;
+    use super::super::entrance::Tcp;
     use super::*;
 
     fn data(seq: u32, payload_len: u32) -> Passing {

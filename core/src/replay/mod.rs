@@ -5,12 +5,12 @@
 
 mod behind;
 mod carrier;
+mod entrance;
 mod impossible;
-mod packets;
 mod run;
 mod sides;
 
 pub use carrier::{Carrier, Delay, Delays, DroppedPacket, Way};
-pub use packets::{NO_PAIR, Passing};
+pub use entrance::{NO_PAIR, Passing};
 pub use run::{Counts, Failed, Finished, Sink, run};
 pub use sides::{Pair, Sides};

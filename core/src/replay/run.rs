@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::behind::Behind;
 use super::carrier::Carrier;
-use super::packets::{Entering, Packets, Passing};
+use super::entrance::{Entering, Entrance, Passing};
 use super::sides::Sides;
 use crate::capture::{CaptureError, FileFormat, Layout, Reader, Truncated, Writer};
 use crate::wire::{RAW, encode};
@@ -71,7 +71,7 @@ pub fn run(
     sink: Option<Sink>,
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Finished, Failed> {
-    let mut packets = Packets::new(sides, mtu);
+    let mut entrance = Entrance::new(sides, mtu);
     let mut counts = Counts::default();
     let mut clock = Clock::default();
     let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
@@ -85,7 +85,7 @@ pub fn run(
             counts.records += 1;
             let (time_ns, data) = (record.time_ns, record.data);
             let entering =
-                packets.entering(time_ns, index, record.link_type, data, record.orig_len);
+                entrance.entering(time_ns, index, record.link_type, data, record.orig_len);
             let Some(mut entering) = entering else { return };
             entering.first.time_ns = clock.pass(time_ns);
             if failed.is_some() {
@@ -98,10 +98,10 @@ pub fn run(
                 }
             }
             if let Some(behind) = &mut behind {
-                let sent = write(&entering, &packets, &mut carriers[0], behind, &mut frame);
+                let sent = write(&entering, &entrance, &mut carriers[0], behind, &mut frame);
                 failed = sent.err();
             } else {
-                cut(&entering, &packets, |packet| batch.push(packet));
+                cut(&entering, &entrance, |packet| batch.push(packet));
             }
         })?;
         if batch.len() >= BATCH || !more {
@@ -131,13 +131,13 @@ pub fn run(
         // Nothing entered: an empty capture all the same.
         open(sink, 0)?.finish()?;
     }
-    counts.elsewhere = packets.elsewhere;
-    counts.cut_up = packets.cut_up;
+    counts.elsewhere = entrance.elsewhere;
+    counts.cut_up = entrance.cut_up;
     counts.out_of_order = clock.out_of_order;
     Ok(Finished {
         carriers,
         counts,
-        sides: packets.into_sides(),
+        sides: entrance.into_sides(),
         epoch_ns: clock.epoch_ns(),
         truncated: reader.truncated().cloned(),
     })
@@ -188,11 +188,11 @@ fn carry(carriers: &mut [Carrier], batch: &[Passing]) {
 }
 
 /// The packets of a record.
-fn cut(entering: &Entering<'_>, packets: &Packets, mut each: impl FnMut(Passing)) {
+fn cut(entering: &Entering<'_>, entrance: &Entrance, mut each: impl FnMut(Passing)) {
     match &entering.whole {
         None => each(entering.first),
         Some(whole) => {
-            for piece in packets.pieces(whole) {
+            for piece in entrance.pieces(whole) {
                 each(entering.piece(&piece));
             }
         }
@@ -202,7 +202,7 @@ fn cut(entering: &Entering<'_>, packets: &Packets, mut each: impl FnMut(Passing)
 /// Carries a record's packets, and puts what comes out where it waits to be written.
 fn write(
     entering: &Entering<'_>,
-    packets: &Packets,
+    entrance: &Entrance,
     carrier: &mut Carrier,
     behind: &mut Behind<Box<dyn Write>>,
     frame: &mut Vec<u8>,
@@ -222,7 +222,7 @@ fn write(
         Some(whole) => {
             let headers = (whole.ip_len - whole.payload_len) as usize;
             let payload = bytes.get(headers..).unwrap_or_default();
-            for piece in packets.pieces(whole) {
+            for piece in entrance.pieces(whole) {
                 let start = piece.seq.wrapping_sub(whole.seq) as usize;
                 let rest = payload.get(start..).unwrap_or_default();
                 let captured = &rest[..rest.len().min(piece.payload_len as usize)];
