@@ -1,6 +1,6 @@
 //! BIC (Xu, Harfoush and Rhee, INFOCOM 2004): a binary search for the window of the last loss, then away from it.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// beta = 819/1024.
@@ -22,7 +22,7 @@ const ACK_RATIO_SHIFT: u32 = 4;
 
 #[derive(Clone, Debug)]
 pub struct Bic {
-    packets: Packets,
+    packets: KernelWindow,
     is_open: bool,
     /// Packets acknowledged for one packet of window.
     per_packet: u64,
@@ -39,7 +39,7 @@ pub struct Bic {
 impl Bic {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             is_open: true,
             per_packet: 0,
             last_max_cwnd: 0,
@@ -101,7 +101,7 @@ impl Window for Bic {
             let acked = if is_dup {
                 0
             } else {
-                Packets::acked(state, ack)
+                KernelWindow::acked(state, ack)
             };
             self.delayed_ack = self.delayed_ack + acked - (self.delayed_ack >> ACK_RATIO_SHIFT);
         }
@@ -113,14 +113,14 @@ impl Window for Bic {
     }
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
-        self.update(Packets::cwnd(state), ack.now_ns);
+        self.update(KernelWindow::cwnd(state), ack.now_ns);
         self.packets.increase(state, self.per_packet, ack);
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.is_open = false;
         self.packets.forget();
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         // Fast convergence: a maximum below the last one makes room for others.
         self.last_max_cwnd = if cwnd < self.last_max_cwnd {
             cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
@@ -133,7 +133,7 @@ impl Window for Bic {
         } else {
             cwnd * BETA / BETA_SCALE
         };
-        Packets::set_ssthresh(state, left);
+        KernelWindow::set_ssthresh(state, left);
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {

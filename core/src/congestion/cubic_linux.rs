@@ -4,7 +4,7 @@
 //! Omitted: pacing's longer train (the kernel's without a pacing queue is meant).
 
 use super::cubic_curve::{CLOCK_BITS, Curve};
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 const BETA: u64 = 717;
@@ -30,7 +30,7 @@ const OFFLOAD_MAX_US: i64 = 1000;
 pub struct CubicLinux {
     hz: u64,
     has_hystart: bool,
-    packets: Packets,
+    packets: KernelWindow,
     cnt: u64,
     last_max_cwnd: u64,
     last_cwnd: u64,
@@ -85,7 +85,7 @@ impl CubicLinux {
         Self {
             hz,
             has_hystart,
-            packets: Packets::new(Kernel::V6),
+            packets: KernelWindow::new(Kernel::V6),
             cnt: 0,
             last_max_cwnd: 0,
             last_cwnd: 0,
@@ -128,7 +128,7 @@ impl CubicLinux {
         if ack.snd_una > self.hystart.end_seq {
             self.hystart = Hystart::begin(false, now_us, ack.snd_nxt);
         }
-        if Packets::cwnd(state) < LOW_WINDOW {
+        if KernelWindow::cwnd(state) < LOW_WINDOW {
             return;
         }
         let hystart = &mut self.hystart;
@@ -213,7 +213,7 @@ impl CubicLinux {
     fn avoid(&mut self, state: &mut State, ack: &Ack, acked: u64) {
         if acked > 0 {
             let now = self.jiffies(ack.now_ns);
-            self.update(Packets::cwnd(state), acked, now);
+            self.update(KernelWindow::cwnd(state), acked, now);
             let rest = Ack {
                 newly_acked: acked as f64 * state.smss,
                 ..*ack
@@ -259,25 +259,25 @@ impl Window for CubicLinux {
     }
 
     fn on_slow_start_ack(&mut self, state: &mut State, _ack: &Ack) {
-        self.before_slow_start = Packets::cwnd(state);
+        self.before_slow_start = KernelWindow::cwnd(state);
     }
 
     /// What slow start has not used up to ssthresh is avoidance's.
     fn after_slow_start(&mut self, state: &mut State, ack: &Ack) {
         if !state.is_slow_start() {
-            let used = Packets::cwnd(state).saturating_sub(self.before_slow_start);
-            let left = Packets::acked(state, ack).saturating_sub(used);
+            let used = KernelWindow::cwnd(state).saturating_sub(self.before_slow_start);
+            let left = KernelWindow::acked(state, ack).saturating_sub(used);
             self.avoid(state, ack, left);
         }
     }
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
-        let acked = Packets::acked(state, ack);
+        let acked = KernelWindow::acked(state, ack);
         self.avoid(state, ack, acked);
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         self.packets.forget();
         self.epoch_start = 0;
         self.last_max_cwnd = if cwnd < self.last_max_cwnd {
@@ -285,7 +285,7 @@ impl Window for CubicLinux {
         } else {
             cwnd
         };
-        Packets::set_ssthresh(state, cwnd * BETA / BETA_SCALE);
+        KernelWindow::set_ssthresh(state, cwnd * BETA / BETA_SCALE);
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// Section 5: Low_Window, High_Window, High_Decrease.
@@ -48,7 +48,7 @@ fn response(w: f64) -> (f64, f64) {
 
 #[derive(Clone, Debug)]
 pub struct HighSpeed {
-    packets: Packets,
+    packets: KernelWindow,
     /// Row of the window when it last grew: a loss is answered by it.
     row: usize,
 }
@@ -56,7 +56,7 @@ pub struct HighSpeed {
 impl HighSpeed {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             row: 0,
         }
     }
@@ -68,24 +68,24 @@ impl Window for HighSpeed {
     }
 
     fn on_ack(&mut self, state: &mut State, _ack: &Ack) {
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         self.row = ROWS.partition_point(|row| row.w < cwnd).min(ROWS.len() - 1);
         // Section 5: w + a(w) / w for each ACK, so that delayed ACKs slow it.
         self.packets.count += self.row as u64 + 1;
         if self.packets.count >= cwnd {
             self.packets.count -= cwnd;
-            Packets::set_cwnd(state, cwnd + 1);
+            KernelWindow::set_cwnd(state, cwnd + 1);
         }
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.packets.forget();
-        let cwnd = Packets::cwnd(state);
-        Packets::set_ssthresh(state, cwnd - ((cwnd * ROWS[self.row].b) >> 8));
+        let cwnd = KernelWindow::cwnd(state);
+        KernelWindow::set_ssthresh(state, cwnd - ((cwnd * ROWS[self.row].b) >> 8));
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 
     fn snapshot(&self, values: &mut Values) {

@@ -1,6 +1,6 @@
 //! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp): faster the longer there was no loss.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// alpha and beta in 128ths.
@@ -16,7 +16,7 @@ const SETTLING: u64 = 3;
 
 #[derive(Clone, Debug)]
 pub struct Htcp {
-    packets: Packets,
+    packets: KernelWindow,
     counts_from_recovery: bool,
     alpha: u64,
     beta: u64,
@@ -43,7 +43,7 @@ impl Htcp {
     /// `counts_from_recovery`: Linux's time without a loss begins when recovery ends, the draft's with the loss.
     pub fn new(kernel: Kernel, counts_from_recovery: bool) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             counts_from_recovery,
             alpha: ALPHA_BASE,
             beta: BETA_MIN,
@@ -107,7 +107,7 @@ impl Htcp {
             return;
         }
         self.counted += acked;
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let slack = (self.alpha >> SHIFT).max(1);
         let is_a_window = slack <= cwnd && self.counted >= cwnd - slack;
         let time = now - self.counted_since;
@@ -172,7 +172,7 @@ impl Window for Htcp {
         if ack.newly_acked == 0.0 {
             return;
         }
-        let acked = Packets::acked(state, ack);
+        let acked = KernelWindow::acked(state, ack);
         if self.is_open {
             self.acked = acked;
         }
@@ -194,9 +194,9 @@ impl Window for Htcp {
         if self.packets.kernel == Kernel::V2_6 {
             self.measure_srtt(state, ack);
         }
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         if self.packets.count.saturating_mul(self.alpha) >> SHIFT >= cwnd {
-            Packets::set_cwnd(state, cwnd + 1);
+            KernelWindow::set_cwnd(state, cwnd + 1);
             self.packets.count = 0;
             self.update_alpha(self.ticks(ack.now_ns));
         } else {
@@ -217,7 +217,7 @@ impl Window for Htcp {
         self.packets.forget();
         self.is_open = false;
         self.last_congestion = now;
-        Packets::set_ssthresh(state, (Packets::cwnd(state) * self.beta) >> SHIFT);
+        KernelWindow::set_ssthresh(state, (KernelWindow::cwnd(state) * self.beta) >> SHIFT);
     }
 
     fn on_recovered(&mut self, _state: &mut State, now_ns: i64, _snd_nxt: u64) {

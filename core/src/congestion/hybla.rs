@@ -1,6 +1,6 @@
 //! Hybla (Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004): as fast as a round trip of 25 ms would be.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// RTT0 in milliseconds.
@@ -14,7 +14,7 @@ const MOST_DOUBLINGS: u64 = 16;
 
 #[derive(Clone, Debug)]
 pub struct Hybla {
-    packets: Packets,
+    packets: KernelWindow,
     /// 2^rho - 1 per ACK; else another slow start, below this one's avoidance.
     has_own_slow_start: bool,
     /// Else it is Reno.
@@ -29,7 +29,7 @@ pub struct Hybla {
 impl Hybla {
     pub fn new(kernel: Kernel, has_own_slow_start: bool) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             has_own_slow_start,
             is_open: true,
             rho_eighths: 0,
@@ -77,7 +77,7 @@ impl Window for Hybla {
             // The window begins with rho as soon as there is a round trip.
             self.measure(ack);
             if self.rho_eighths > 0 {
-                Packets::set_cwnd(state, self.rho());
+                KernelWindow::set_cwnd(state, self.rho());
             }
         }
     }
@@ -98,7 +98,7 @@ impl Window for Hybla {
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         self.measure(ack);
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         if !self.is_open {
             self.packets.grow_as_reno(state, ack);
             return;
@@ -123,7 +123,7 @@ impl Window for Hybla {
         if is_slow_start {
             grown = grown.min((state.ssthresh / state.smss) as u64);
         }
-        Packets::set_cwnd(state, grown.min(CLAMP));
+        KernelWindow::set_cwnd(state, grown.min(CLAMP));
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
@@ -136,7 +136,7 @@ impl Window for Hybla {
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 
     fn snapshot(&self, values: &mut Values) {

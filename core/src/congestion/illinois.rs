@@ -1,6 +1,6 @@
 //! TCP-Illinois (Liu, Basar and Srikant, Performance Evaluation 65(6-7), 2008): loss says when, delay says how much.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// alpha in 128ths: 0.3 to 10.
@@ -21,7 +21,7 @@ const RTT_MAX_US: u64 = u32::MAX as u64 / ALPHA_MAX;
 
 #[derive(Clone, Debug)]
 pub struct Illinois {
-    packets: Packets,
+    packets: KernelWindow,
     alpha: u64,
     beta: u64,
     base_rtt_us: u64,
@@ -39,7 +39,7 @@ pub struct Illinois {
 impl Illinois {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             alpha: ALPHA_MAX,
             beta: BETA_MAX,
             base_rtt_us: 0x7fff_ffff,
@@ -64,7 +64,7 @@ impl Illinois {
         if ack.snd_una <= self.round_end {
             return;
         }
-        if Packets::cwnd(state) < WIN_THRESH {
+        if KernelWindow::cwnd(state) < WIN_THRESH {
             self.alpha = ALPHA_BASE;
             self.beta = BETA_MAX;
         } else if let Some(mean) = self.sum_rtt_us.checked_div(self.samples) {
@@ -118,7 +118,7 @@ impl Window for Illinois {
 
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
         if ack.newly_acked > 0.0 {
-            self.acked = Packets::acked(state, ack);
+            self.acked = KernelWindow::acked(state, ack);
         }
         if let Some(rtt_ns) = ack.rtt_ns {
             let rtt_us = (rtt_ns as u64 / 1000).min(RTT_MAX_US);
@@ -141,10 +141,10 @@ impl Window for Illinois {
         self.update(state, ack);
         // All that the ACK covers: the one that ends a recovery also what was SACKed before.
         self.packets.count += std::mem::replace(&mut self.acked, 1);
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let delta = (self.packets.count * self.alpha) >> ALPHA_SHIFT;
         if delta >= cwnd {
-            Packets::set_cwnd(state, cwnd + delta / cwnd);
+            KernelWindow::set_cwnd(state, cwnd + delta / cwnd);
             self.packets.count = 0;
         }
     }
@@ -155,14 +155,14 @@ impl Window for Illinois {
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.packets.forget();
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let share = (cwnd * self.beta) >> BETA_SHIFT;
         // 2.6.22 keeps the share that should go.
         let left = match self.packets.kernel {
             Kernel::V2_6 => share,
             Kernel::V6 => cwnd - share,
         };
-        Packets::set_ssthresh(state, left);
+        KernelWindow::set_ssthresh(state, left);
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
@@ -175,7 +175,7 @@ impl Window for Illinois {
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 
     fn snapshot(&self, values: &mut Values) {

@@ -1,6 +1,6 @@
 //! TCP-LP (Kuzmanovic and Knightly, INFOCOM 2003), as Linux 2.6.22 runs it: what others leave, by the one-way delay.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// The modules' clock and the delays: milliseconds.
@@ -13,7 +13,7 @@ const INFERENCE: u64 = 3;
 /// Differs: of Linux 6 there is no run to hold it to, so it is 2.6.22's alone.
 #[derive(Clone, Debug)]
 pub struct Lp {
-    packets: Packets,
+    packets: KernelWindow,
     /// The receiver's clock and the echo of ours in this ACK.
     stamps: (u64, u64),
     /// Those of the last sample; 0: none.
@@ -34,7 +34,7 @@ pub struct Lp {
 impl Lp {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             stamps: (0, 0),
             reference: (0, 0),
             remote_hz: 0,
@@ -133,9 +133,9 @@ impl Window for Lp {
         let left = if self.is_within_inference {
             1
         } else {
-            (Packets::cwnd(state) / 2).max(1)
+            (KernelWindow::cwnd(state) / 2).max(1)
         };
-        Packets::set_cwnd(state, left);
+        KernelWindow::set_cwnd(state, left);
         self.last_drop = now;
     }
 
@@ -158,7 +158,7 @@ impl Window for Lp {
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 
     fn snapshot(&self, values: &mut Values) {

@@ -42,7 +42,7 @@ fn counted(packets: f64) -> u64 {
 
 /// The window in packets and Linux's `snd_cwnd_cnt`.
 #[derive(Clone, Debug)]
-pub(super) struct Packets {
+pub(super) struct KernelWindow {
     pub kernel: Kernel,
     /// ACKs or packets since the window last grew.
     pub count: u64,
@@ -50,7 +50,7 @@ pub(super) struct Packets {
     acked: u64,
 }
 
-impl Packets {
+impl KernelWindow {
     pub fn new(kernel: Kernel) -> Self {
         Self {
             kernel,
@@ -173,7 +173,7 @@ mod tests {
             (Kernel::V2_6, [4.0, 4.0, 4.0, 4.0, 5.0]),
             (Kernel::V6, [4.0, 4.0, 4.0, 5.0, 5.0]),
         ] {
-            let mut packets = Packets::new(kernel);
+            let mut packets = KernelWindow::new(kernel);
             let mut state = state(4.0, 2.0);
             let got = windows.map(|_| {
                 packets.increase(&mut state, 4, &ack(1.0));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_delayed_ack_counts_two_packets_in_linux_6() {
-        let mut packets = Packets::new(Kernel::V6);
+        let mut packets = KernelWindow::new(Kernel::V6);
         let mut state = state(5.0, 2.0);
         for _ in 0..3 {
             packets.increase(&mut state, 5, &ack(2.0));
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn an_old_count_opens_a_window_that_was_cut_to_one() {
         // 30 counted, window 1: 30 + 1 are taken as 1, 2, ..., 7 (28 in all); the first is slow start's own.
-        let mut packets = Packets {
+        let mut packets = KernelWindow {
             count: 30,
-            ..Packets::new(Kernel::V2_6)
+            ..KernelWindow::new(Kernel::V2_6)
         };
         let mut state = state(1.0, 50.0);
         packets.spend_in_slow_start(&mut state);

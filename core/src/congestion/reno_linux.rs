@@ -1,17 +1,17 @@
 //! Reno as Linux computes it: whole packets, and half of cwnd, not of the flight, after a loss.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Window};
 
 #[derive(Clone, Debug)]
 pub struct RenoLinux {
-    packets: Packets,
+    packets: KernelWindow,
 }
 
 impl RenoLinux {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
         }
     }
 }
@@ -38,7 +38,7 @@ impl Window for RenoLinux {
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scalable TCP (Kelly, ACM CCR 33(2), 2003): a hundredth of the window more per round trip, an eighth less after a loss.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Window};
 
 /// b = 1/8.
@@ -8,7 +8,7 @@ const MD_SHIFT: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub struct Scalable {
-    packets: Packets,
+    packets: KernelWindow,
     /// 1/a: ACKs (2.6.22, where one stands for two delayed) or packets to the next packet of window.
     ai_count: u64,
 }
@@ -16,7 +16,7 @@ pub struct Scalable {
 impl Scalable {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             ai_count: match kernel {
                 Kernel::V2_6 => 50,
                 Kernel::V6 => 100,
@@ -32,18 +32,18 @@ impl Window for Scalable {
 
     fn on_ack(&mut self, state: &mut State, ack: &Ack) {
         // Never slower than Reno.
-        let w = Packets::cwnd(state).min(self.ai_count);
+        let w = KernelWindow::cwnd(state).min(self.ai_count);
         self.packets.increase(state, w, ack);
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.packets.forget();
-        let cwnd = Packets::cwnd(state);
-        Packets::set_ssthresh(state, cwnd - (cwnd >> MD_SHIFT));
+        let cwnd = KernelWindow::cwnd(state);
+        KernelWindow::set_ssthresh(state, cwnd - (cwnd >> MD_SHIFT));
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 }
 

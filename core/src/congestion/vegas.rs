@@ -1,7 +1,7 @@
 //! Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995), as Linux runs it: over Reno's recovery, slow start every round.
 
 use super::delay::Rounds;
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// Packets that the path's queues shall hold: at least, at most, and at the end of slow start.
@@ -11,7 +11,7 @@ const GAMMA: u64 = 1;
 
 #[derive(Clone, Debug)]
 pub struct Vegas {
-    packets: Packets,
+    packets: KernelWindow,
     /// In recovery and after a timeout it is Reno.
     rounds: Rounds,
     /// Where the round began, and the window then.
@@ -33,7 +33,7 @@ enum Verdict {
 impl Vegas {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             rounds: Rounds::new(),
             round_start: 0,
             round_cwnd: 0,
@@ -46,7 +46,7 @@ impl Vegas {
 
     /// Ends the round: its verdict, and the window it began with.
     fn end_round(&mut self, state: &State, ack: &Ack) -> (Verdict, u64) {
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let sent = ((self.rounds.end - self.round_start) as f64 / state.smss) as u64;
         let began_with = self.round_cwnd;
         let (base, rtt) = (self.rounds.delay.base_us, self.rounds.delay.least_us);
@@ -83,7 +83,7 @@ impl Vegas {
             }
             return;
         };
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         // 2.6.22 moves the window towards the round's, one packet up or down.
         let from = match self.packets.kernel {
             Kernel::V2_6 => began_with,
@@ -101,14 +101,14 @@ impl Vegas {
             std::cmp::Ordering::Less => cwnd - 1,
             std::cmp::Ordering::Equal => cwnd,
         };
-        Packets::set_cwnd(state, moved.max(2));
+        KernelWindow::set_cwnd(state, moved.max(2));
         self.follow(state);
     }
 
     /// Linux 6 keeps ssthresh at three quarters of the window at least, so that slow start does not come back.
     fn follow(&self, state: &mut State) {
         if self.packets.kernel == Kernel::V6 {
-            let cwnd = Packets::cwnd(state);
+            let cwnd = KernelWindow::cwnd(state);
             let ssthresh = state.ssthresh.min(state.cwnd);
             state.ssthresh = ssthresh.max((cwnd / 2 + cwnd / 4) as f64 * state.smss);
         }
@@ -140,15 +140,15 @@ impl Window for Vegas {
         };
         if diff > GAMMA * unit {
             // The rate at which ACKs come, times the base round trip; one for what the division lost.
-            let left = Packets::cwnd(state).min(target + 1);
+            let left = KernelWindow::cwnd(state).min(target + 1);
             match self.packets.kernel {
                 // Its slow start still has this ACK.
                 Kernel::V2_6 => {
-                    Packets::set_cwnd(state, left + 1);
+                    KernelWindow::set_cwnd(state, left + 1);
                     state.ssthresh = 2.0 * state.smss;
                 }
                 Kernel::V6 => {
-                    Packets::set_cwnd(state, left.max(2));
+                    KernelWindow::set_cwnd(state, left.max(2));
                     self.follow(state);
                 }
             }
@@ -176,9 +176,9 @@ impl Window for Vegas {
         if self.is_slow_start(state) {
             let grown = match self.packets.kernel {
                 Kernel::V2_6 => 1,
-                Kernel::V6 => Packets::acked(state, ack),
+                Kernel::V6 => KernelWindow::acked(state, ack),
             };
-            Packets::set_cwnd(state, Packets::cwnd(state) + grown);
+            KernelWindow::set_cwnd(state, KernelWindow::cwnd(state) + grown);
         }
     }
 
@@ -192,7 +192,7 @@ impl Window for Vegas {
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 
     fn snapshot(&self, values: &mut Values) {

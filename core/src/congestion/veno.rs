@@ -1,7 +1,7 @@
 //! Veno (Fu and Liew, IEEE JSAC 21(2), 2003): Reno that asks whether the path's queue is full.
 
 use super::delay::Delay;
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// Packets queued from which losses are congestion's, in halves.
@@ -9,7 +9,7 @@ const BETA_HALVES: u64 = 2 * 3;
 
 #[derive(Clone, Debug)]
 pub struct Veno {
-    packets: Packets,
+    packets: KernelWindow,
     delay: Delay,
     is_open: bool,
     /// With a full queue every second increase is left out.
@@ -21,7 +21,7 @@ pub struct Veno {
 impl Veno {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             delay: Delay::new(),
             is_open: true,
             is_increase_due: true,
@@ -36,7 +36,7 @@ impl Veno {
     /// By the least round trip since the last ACK that could open the window.
     fn measure(&mut self, state: &State) {
         if self.is_open && self.delay.has_enough() {
-            let cwnd = Packets::cwnd(state);
+            let cwnd = KernelWindow::cwnd(state);
             self.queued_halves = 2 * cwnd - self.delay.target_halves(cwnd);
         }
         if self.is_open {
@@ -45,17 +45,17 @@ impl Veno {
     }
 
     fn increase_every_other_round(&mut self, state: &mut State, ack: &Ack) {
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         if self.packets.count >= cwnd {
             self.packets.count = 0;
             if self.is_increase_due {
-                Packets::set_cwnd(state, cwnd + 1);
+                KernelWindow::set_cwnd(state, cwnd + 1);
             }
             self.is_increase_due = !self.is_increase_due;
         } else {
             self.packets.count += match self.packets.kernel {
                 Kernel::V2_6 => 1,
-                Kernel::V6 => Packets::acked(state, ack),
+                Kernel::V6 => KernelWindow::acked(state, ack),
             };
         }
     }
@@ -83,21 +83,21 @@ impl Window for Veno {
         } else if self.is_congested() {
             self.increase_every_other_round(state, ack);
         } else {
-            self.packets.increase(state, Packets::cwnd(state), ack);
+            self.packets.increase(state, KernelWindow::cwnd(state), ack);
         }
     }
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.is_open = false;
         self.packets.forget();
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let left = if self.is_congested() {
             cwnd / 2
         } else {
             // A random loss.
             cwnd * 4 / 5
         };
-        Packets::set_ssthresh(state, left);
+        KernelWindow::set_ssthresh(state, left);
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {

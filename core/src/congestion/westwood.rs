@@ -1,6 +1,6 @@
 //! Westwood+ (Grieco and Mascolo, ACM CCR 34(2), 2004): after a loss the window is the bandwidth times the least RTT.
 
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// In milliseconds: bandwidth is sampled no more often, and the round trip before the first sample.
@@ -9,7 +9,7 @@ const FIRST_RTT_MS: u64 = 20_000;
 
 #[derive(Clone, Debug)]
 pub struct Westwood {
-    packets: Packets,
+    packets: KernelWindow,
     /// Bytes in a packet; the ns-2 profile counts packets.
     packet_bytes: f64,
     is_open: bool,
@@ -32,7 +32,7 @@ impl Westwood {
     pub fn new(kernel: Kernel, packet_bytes: u32) -> Self {
         let first_rtt = FIRST_RTT_MS * kernel.hz() / 1000;
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             packet_bytes: f64::from(packet_bytes),
             is_open: true,
             filtered_once: 0,
@@ -160,7 +160,7 @@ impl Window for Westwood {
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.on_loss(state, loss);
         if self.packets.kernel == Kernel::V6 {
-            Packets::set_ssthresh(state, self.pipe(state));
+            KernelWindow::set_ssthresh(state, self.pipe(state));
             self.forgets_min_rtt = true;
         }
     }
@@ -169,7 +169,7 @@ impl Window for Westwood {
     fn on_recovered(&mut self, state: &mut State, _now_ns: i64, _snd_nxt: u64) {
         self.is_open = true;
         if self.packets.kernel == Kernel::V6 {
-            Packets::set_ssthresh(state, self.pipe(state));
+            KernelWindow::set_ssthresh(state, self.pipe(state));
             state.cwnd = state.ssthresh;
         }
     }

@@ -1,7 +1,7 @@
 //! YeAH (Baiocchi, Castellani and Vacirca, PFLDnet 2007): Scalable while the queue is short, Reno while it is long.
 
 use super::delay::Rounds;
-use super::module::{Kernel, Packets};
+use super::module::{Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// Packets of ours that may stand in the queue.
@@ -21,7 +21,7 @@ const AI_COUNT: u64 = 100;
 
 #[derive(Clone, Debug)]
 pub struct Yeah {
-    packets: Packets,
+    packets: KernelWindow,
     rounds: Rounds,
     /// Packets that the ACK being looked at acknowledges.
     acked: u64,
@@ -36,7 +36,7 @@ pub struct Yeah {
 impl Yeah {
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            packets: Packets::new(kernel),
+            packets: KernelWindow::new(kernel),
             rounds: Rounds::new(),
             acked: 0,
             last_queue: 0,
@@ -47,7 +47,7 @@ impl Yeah {
     }
 
     fn increase(&mut self, state: &mut State, ack: &Ack) {
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let is_reno = self.reno_rounds > 0;
         if self.packets.kernel == Kernel::V6 {
             let w = if is_reno { cwnd } else { cwnd.min(AI_COUNT) };
@@ -63,7 +63,7 @@ impl Yeah {
         };
         if is_due {
             self.packets.count = 0;
-            Packets::set_cwnd(state, cwnd + 1);
+            KernelWindow::set_cwnd(state, cwnd + 1);
         }
     }
 
@@ -74,7 +74,7 @@ impl Yeah {
         }
         if self.rounds.delay.has_enough() {
             let queueing_us = self.rounds.delay.queueing_us();
-            let queue = Packets::cwnd(state) * queueing_us / self.rounds.delay.least_us;
+            let queue = KernelWindow::cwnd(state) * queueing_us / self.rounds.delay.least_us;
             if queue > ALPHA || queueing_us > self.rounds.delay.base_us / PHI {
                 self.empty_queue(state, queue);
             } else {
@@ -91,10 +91,10 @@ impl Yeah {
     }
 
     fn empty_queue(&mut self, state: &mut State, queue: u64) {
-        let mut cwnd = Packets::cwnd(state);
+        let mut cwnd = KernelWindow::cwnd(state);
         if queue > ALPHA && cwnd > self.reno_count {
             cwnd = (cwnd - queue.min(cwnd >> EPSILON_SHIFT)).max(self.reno_count);
-            Packets::set_cwnd(state, cwnd);
+            KernelWindow::set_cwnd(state, cwnd);
             state.ssthresh = state.cwnd;
         }
         if self.reno_count <= 2 {
@@ -113,7 +113,7 @@ impl Window for Yeah {
 
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
         if self.rounds.is_open && ack.newly_acked > 0.0 {
-            self.acked = Packets::acked(state, ack);
+            self.acked = KernelWindow::acked(state, ack);
         }
         self.rounds.delay.hear(ack);
     }
@@ -138,7 +138,7 @@ impl Window for Yeah {
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.rounds.is_open = false;
         self.packets.forget();
-        let cwnd = Packets::cwnd(state);
+        let cwnd = KernelWindow::cwnd(state);
         let half = (cwnd / 2).max(2);
         let reduction = if self.reno_rounds < RHO {
             self.last_queue.min(half).max(cwnd >> DELTA_SHIFT)
@@ -147,7 +147,7 @@ impl Window for Yeah {
         };
         self.fast_count = 0;
         self.reno_count = (self.reno_count / 2).max(2);
-        Packets::set_ssthresh(state, cwnd.saturating_sub(reduction));
+        KernelWindow::set_ssthresh(state, cwnd.saturating_sub(reduction));
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {
@@ -155,7 +155,7 @@ impl Window for Yeah {
     }
 
     fn min_cwnd(&self, state: &State) -> f64 {
-        Packets::half_of_ssthresh(state)
+        KernelWindow::half_of_ssthresh(state)
     }
 
     fn snapshot(&self, values: &mut Values) {

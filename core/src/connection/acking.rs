@@ -3,7 +3,7 @@
 use super::columns::AckRow;
 use super::flow::Flow;
 use super::outstanding::Sent;
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use super::sequence::unwrap;
 use crate::infer::{Answer, above, received_twice};
 
@@ -46,7 +46,7 @@ impl Flow {
 
     /// The short way for such an ACK.
     #[inline]
-    pub fn advance(&mut self, packet: &Packet<'_>) {
+    pub fn advance(&mut self, packet: &TcpPacket<'_>) {
         let offset = self.snd_una + i64::from(packet.ack.wrapping_sub(self.una_ack));
         self.acknowledge(packet, offset);
         self.snd_una = offset;
@@ -57,7 +57,7 @@ impl Flow {
 
     /// Notes an ACK without SACK blocks as the one before the next.
     #[inline]
-    pub fn hear(&mut self, packet: &Packet<'_>, offset: i64) {
+    pub fn hear(&mut self, packet: &TcpPacket<'_>, offset: i64) {
         self.answer = Answer {
             offset,
             window: packet.window.into(),
@@ -67,7 +67,7 @@ impl Flow {
 
     /// Whether an ACK reports data received twice (RFC 2883); takes nothing from it.
     #[cold]
-    pub fn tells_copy(&self, packet: &Packet<'_>) -> bool {
+    pub fn tells_copy(&self, packet: &TcpPacket<'_>) -> bool {
         let Some(base) = self.base.filter(|_| packet.is_ack()) else {
             return false;
         };
@@ -77,7 +77,7 @@ impl Flow {
 
     /// An ACK from the peer for this side's data. `window` is scaled.
     #[inline]
-    pub fn on_ack(&mut self, packet: &Packet<'_>, window: u64, is_copy: bool) -> AckOutcome {
+    pub fn on_ack(&mut self, packet: &TcpPacket<'_>, window: u64, is_copy: bool) -> AckOutcome {
         let base = *self.base.get_or_insert(packet.ack);
         let offset = unwrap(packet.ack, base, self.snd_max());
         let mut outcome = AckOutcome::default();
@@ -134,7 +134,7 @@ impl Flow {
         outcome
     }
 
-    fn blocks(&self, packet: &Packet<'_>, base: u32) -> Blocks {
+    fn blocks(&self, packet: &TcpPacket<'_>, base: u32) -> Blocks {
         let mut found = Blocks::default();
         let Some(sack) = packet.sack else {
             return found;
@@ -161,7 +161,7 @@ impl Flow {
 
     /// Takes acknowledged segments out; returns the RTT samples.
     #[inline]
-    fn acknowledge(&mut self, packet: &Packet<'_>, offset: i64) -> (Option<i64>, Option<i64>) {
+    fn acknowledge(&mut self, packet: &TcpPacket<'_>, offset: i64) -> (Option<i64>, Option<i64>) {
         let mut rtt = None;
         let mut ts_rtt = None;
         while let Some(&front) = self.outstanding.front() {

@@ -4,7 +4,7 @@
 //! the same way that every packet goes: what a row says of it does not depend on how it was kept.
 
 use super::connection::Connection;
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use crate::wire::{Checked, TcpFlags, TcpOptions};
 
 /// SYN, SYN again, RST: what a probe without an answer, or with a refusal, comes to.
@@ -35,7 +35,7 @@ pub struct KeptPacket {
 }
 
 impl KeptPacket {
-    pub fn new(from: usize, packet: &Packet<'_>, options: Option<&TcpOptions>) -> Self {
+    pub fn new(from: usize, packet: &TcpPacket<'_>, options: Option<&TcpOptions>) -> Self {
         Self {
             time: packet.time,
             index: packet.index,
@@ -61,7 +61,7 @@ impl KeptPacket {
 
     /// The packet again, for the connection it belongs to.
     pub fn push_to(&self, connection: &mut Connection) {
-        let packet = Packet {
+        let packet = TcpPacket {
             time: self.time,
             index: self.index,
             seq: self.seq,

@@ -1,6 +1,6 @@
 //! Per-segment columns of one flow: kept only for the connections asked for.
 
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use crate::infer::{Cause, Observed, Trace, above, causes};
 
 /// How much is kept of each row.
@@ -41,7 +41,7 @@ pub struct SegmentColumns {
 impl SegmentColumns {
     pub fn push(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         offset: i64,
         (cause, confidence): (Cause, f32),
         flight_size: i64,
@@ -225,7 +225,13 @@ impl AckColumns {
         sack_first.truncate(1);
     }
 
-    pub fn push(&mut self, packet: &Packet<'_>, row: &AckRow, blocks: &[(i64, i64)], keep: Keep) {
+    pub fn push(
+        &mut self,
+        packet: &TcpPacket<'_>,
+        row: &AckRow,
+        blocks: &[(i64, i64)],
+        keep: Keep,
+    ) {
         let timestamps = packet.has_ts.then_some((packet.ts_val, packet.ts_ecr));
         let (ts_val, ts_ecr) = timestamps.unzip();
         self.time_ns.push(packet.time);

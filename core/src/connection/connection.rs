@@ -3,7 +3,7 @@
 use super::columns::Keep;
 use super::detail::Detail;
 use super::flow::Flow;
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use super::sending::Peer;
 use crate::wire::{Endpoint, TcpOptions};
 
@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Whether a SYN from `src` opens a new connection on the same pair of endpoints.
-    pub fn is_reused_by(&self, src: Endpoint, syn: &Packet<'_>) -> bool {
+    pub fn is_reused_by(&self, src: Endpoint, syn: &TcpPacket<'_>) -> bool {
         let from = usize::from(self.ends[0] != src);
         let (mine, other) = (&self.flows[from], &self.flows[1 - from]);
         if mine.isn == Some(syn.seq) || mine.is_damaged(syn.checked) {
@@ -118,7 +118,7 @@ impl Connection {
     /// New data in order and ACKs of new data, in a connection that has begun: nine of ten packets take this way, and
     /// what it leaves out is what cannot happen then.
     #[inline]
-    pub fn push(&mut self, from: usize, packet: &Packet<'_>, options: Option<&TcpOptions>) {
+    pub fn push(&mut self, from: usize, packet: &TcpPacket<'_>, options: Option<&TcpOptions>) {
         let [first, second] = &mut self.flows;
         let (mine, other) = if from == 0 {
             (first, second)
@@ -152,7 +152,7 @@ impl Connection {
     }
 
     /// Any packet at all.
-    fn push_any(&mut self, from: usize, packet: &Packet<'_>, options: Option<&TcpOptions>) {
+    fn push_any(&mut self, from: usize, packet: &TcpPacket<'_>, options: Option<&TcpOptions>) {
         let [first, second] = &mut self.flows;
         let (mine, other) = if from == 0 {
             (first, second)

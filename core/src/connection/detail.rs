@@ -2,7 +2,7 @@
 
 use super::columns::{AckColumns, AckRow, Keep, SegmentColumns};
 use super::outstanding::Outstanding;
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use crate::infer::Cause;
 use crate::threshold::threshold;
 
@@ -53,7 +53,7 @@ impl Detail {
 
     pub fn on_new(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         start: i64,
         (snd_una, snd_max): (i64, i64),
         outstanding: &Outstanding,
@@ -78,7 +78,7 @@ impl Detail {
     /// A second capture, or a keep-alive.
     pub fn on_copy(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         data: i64,
         snd_una: i64,
         snd_max: i64,
@@ -93,14 +93,14 @@ impl Detail {
     }
 
     /// A byte or segment into a closed window once more.
-    pub fn on_probe(&mut self, packet: &Packet<'_>, data: i64, snd_una: i64, snd_max: i64) {
+    pub fn on_probe(&mut self, packet: &TcpPacket<'_>, data: i64, snd_una: i64, snd_max: i64) {
         self.row(packet, data, (Cause::WindowProbe, 0.9), snd_una, snd_max);
     }
 
     /// A range that was sent before (why, the loss events tell) or lies in a gap.
     pub fn on_again(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         data: i64,
         is_again: bool,
         snd_una: i64,
@@ -115,7 +115,7 @@ impl Detail {
     }
 
     /// Bytes that fill a gap: swapped on the way to the tap, or a retransmission of a packet lost before it.
-    fn judge_unseen(&self, packet: &Packet<'_>, start: i64, snd_una: i64) -> (Cause, f32) {
+    fn judge_unseen(&self, packet: &TcpPacket<'_>, start: i64, snd_una: i64) -> (Cause, f32) {
         let waited = packet.time - self.gap_at;
         // A sender that counts its packets gives a swapped one the lower number.
         let counts_back = packet.ip_id != 0
@@ -138,7 +138,7 @@ impl Detail {
         }
     }
 
-    pub fn on_ack(&mut self, packet: &Packet<'_>, row: &AckRow, blocks: &[(i64, i64)]) {
+    pub fn on_ack(&mut self, packet: &TcpPacket<'_>, row: &AckRow, blocks: &[(i64, i64)]) {
         if let Some(sample) = row.rtt.or(row.ts_rtt) {
             self.srtt = match self.srtt {
                 0 => sample,
@@ -151,7 +151,7 @@ impl Detail {
 
     fn row(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         data: i64,
         cause: (Cause, f32),
         snd_una: i64,

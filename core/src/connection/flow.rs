@@ -8,7 +8,7 @@ use super::counts::FlowCounts;
 use super::detail::Detail;
 use super::intervals::IntervalSet;
 use super::outstanding::{Outstanding, Sent};
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use super::sequence::{unwrap, wrap};
 use crate::infer::Answer;
 use crate::wire::{Checked, TcpOptions};
@@ -123,7 +123,7 @@ impl Flow {
     }
 
     /// The options of a SYN, and where its sequence space begins.
-    pub fn on_syn(&mut self, packet: &Packet<'_>, options: Option<&TcpOptions>) {
+    pub fn on_syn(&mut self, packet: &TcpPacket<'_>, options: Option<&TcpOptions>) {
         if self.isn.is_none() && self.has_una && self.is_acked_alone(packet.seq) {
             self.counts.syn_after_ack = Some(packet.time - self.counts.first_acked);
         }
@@ -158,12 +158,12 @@ impl Flow {
     }
 
     /// Whether nothing that this side sent lies between its SYN, if that was seen, and this packet.
-    pub fn begins_with(&self, packet: &Packet<'_>) -> bool {
+    pub fn begins_with(&self, packet: &TcpPacket<'_>) -> bool {
         self.isn.is_none_or(|isn| packet.seq.wrapping_sub(isn) <= 1)
     }
 
     /// RFC 9293 section 3.8.4: nothing sent, one below `SND.NXT`, to make the peer answer.
-    pub fn is_keep_alive(&self, packet: &Packet<'_>) -> bool {
+    pub fn is_keep_alive(&self, packet: &TcpPacket<'_>) -> bool {
         packet.is_pure_ack()
             && self.snd_max() > 0
             && self
@@ -200,7 +200,7 @@ impl Flow {
     }
 
     /// What a packet of this side adds to the counts by kind, whatever it tells.
-    pub(super) fn count(&mut self, packet: &Packet<'_>) {
+    pub(super) fn count(&mut self, packet: &TcpPacket<'_>) {
         if self.counts.packets() == 0 {
             self.counts.first_time = packet.time;
             self.counts.ttl = Some(packet.ttl);
@@ -229,7 +229,7 @@ impl Flow {
 
     /// Numbers of a packet that this side sent, whatever it carries. Returns whether it is a second capture of a
     /// pure ACK.
-    pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
+    pub fn on_packet(&mut self, packet: &TcpPacket<'_>) -> bool {
         self.count(packet);
         let counts = &mut self.counts;
         if packet.is_rst() || !(packet.is_ack() || packet.is_syn()) {
@@ -264,7 +264,7 @@ impl Flow {
     /// Whether a pure ACK is the second capture of one just seen; if not, it is remembered. A second capture has the
     /// same IP identification; senders that leave it at 0 can't be told apart.
     #[inline]
-    fn is_noted(&mut self, packet: &Packet<'_>) -> bool {
+    fn is_noted(&mut self, packet: &TcpPacket<'_>) -> bool {
         let print = print(packet);
         if packet.ip_id != 0 && self.prints.contains(&print) {
             return true;
@@ -285,7 +285,7 @@ impl Flow {
 
     /// The short way for the numbers of a pure ACK that this side sent; false: it may be a second capture.
     #[inline]
-    pub fn notes_ack(&mut self, packet: &Packet<'_>) -> bool {
+    pub fn notes_ack(&mut self, packet: &TcpPacket<'_>) -> bool {
         let print = print(packet);
         if self.prints.contains(&print) {
             return false;
@@ -313,6 +313,6 @@ impl Flow {
 
 /// What a second capture of a pure ACK shares with the first.
 #[inline]
-fn print(packet: &Packet<'_>) -> u64 {
+fn print(packet: &TcpPacket<'_>) -> u64 {
     u64::from(packet.ip_id) << 48 | u64::from(packet.window) << 32 | u64::from(packet.ack)
 }

@@ -36,7 +36,7 @@ pub use detail::swapped_ns;
 pub use flow::Flow;
 pub use follow::{Followed, follow, follow_by_row};
 pub use intervals::IntervalSet;
-pub use packet::Packet;
+pub use packet::TcpPacket;
 pub use sequence::{is_later, unwrap, wrap};
 pub use table::Table;
 pub use traced::Shown;

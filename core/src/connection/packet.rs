@@ -1,10 +1,10 @@
-//! What following a connection needs of a segment.
+//! A captured packet as following a connection needs it.
 
 use crate::wire::{Checked, Plain, SackBlocks, Segment, TcpFlags};
 
-/// A segment of a known connection and direction.
+/// One that carries a segment of a known connection and direction.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
+pub struct TcpPacket<'a> {
     pub time: i64,
     /// The record's number in its capture, from 0.
     pub index: u64,
@@ -24,7 +24,7 @@ pub struct Packet<'a> {
     pub sack: Option<&'a SackBlocks>,
 }
 
-impl<'a> Packet<'a> {
+impl<'a> TcpPacket<'a> {
     pub fn new(time: i64, index: u64, segment: &'a Segment) -> Self {
         let (ts_val, ts_ecr) = segment.options.timestamps.unwrap_or_default();
         let sack = &segment.options.sack;
@@ -48,8 +48,8 @@ impl<'a> Packet<'a> {
     }
 
     #[inline]
-    pub fn plain(time: i64, index: u64, plain: &Plain) -> Packet<'static> {
-        Packet {
+    pub fn plain(time: i64, index: u64, plain: &Plain) -> TcpPacket<'static> {
+        TcpPacket {
             time,
             index,
             seq: plain.seq,

@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::outstanding::Sent;
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use super::sequence::unwrap;
 use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
@@ -21,7 +21,7 @@ pub struct Peer {
 impl Flow {
     /// The short way for new data in order.
     #[inline]
-    pub fn extend(&mut self, packet: &Packet<'_>) {
+    pub fn extend(&mut self, packet: &TcpPacket<'_>) {
         self.pass_time(packet.time);
         self.offer(packet.window);
         let counts = &mut self.counts;
@@ -37,7 +37,7 @@ impl Flow {
 
     /// A segment of this side that takes sequence space; `peer` is what the other side has last said.
     #[inline]
-    pub fn on_segment(&mut self, packet: &Packet<'_>, peer: Peer) {
+    pub fn on_segment(&mut self, packet: &TcpPacket<'_>, peer: Peer) {
         let syn = u32::from(packet.is_syn());
         let fin = u32::from(packet.is_fin());
         let base = *self.base.get_or_insert(packet.seq.wrapping_add(syn));
@@ -58,7 +58,7 @@ impl Flow {
 
     /// New data in order.
     #[inline]
-    fn on_new(&mut self, packet: &Packet<'_>, start: i64, len: u32, peer: Peer) {
+    fn on_new(&mut self, packet: &TcpPacket<'_>, start: i64, len: u32, peer: Peer) {
         self.counts.unique_bytes += u64::from(packet.len);
         if packet.len == 1 && peer.window == Some(0) {
             self.counts.window_probes += 1;
@@ -82,7 +82,7 @@ impl Flow {
         }
     }
 
-    fn sent(packet: &Packet<'_>, start: i64, len: u32) -> Sent {
+    fn sent(packet: &TcpPacket<'_>, start: i64, len: u32) -> Sent {
         Sent {
             start,
             time: packet.time,
@@ -96,7 +96,14 @@ impl Flow {
 
     /// First data, data beyond a gap, data in a gap, or data sent before.
     #[cold]
-    fn on_elsewhere(&mut self, packet: &Packet<'_>, start: i64, data: i64, len: u32, peer: Peer) {
+    fn on_elsewhere(
+        &mut self,
+        packet: &TcpPacket<'_>,
+        start: i64,
+        data: i64,
+        len: u32,
+        peer: Peer,
+    ) {
         let end = start + i64::from(len);
         if self.seen.is_empty() || start > self.seen.end() {
             self.seen.insert(start, end);
@@ -152,7 +159,7 @@ impl Flow {
 
     /// RFC 9293 section 3.8.6.1: the first unacknowledged byte, or all of its segment, into a closed window again. A timer
     /// sends it: what an ACK asks for is sent at once, however small the window is by then.
-    fn is_probe(&self, packet: &Packet<'_>, start: i64, peer: Peer) -> bool {
+    fn is_probe(&self, packet: &TcpPacket<'_>, start: i64, peer: Peer) -> bool {
         peer.window == Some(0)
             && start <= self.snd_una
             && self.snd_una < start + i64::from(packet.len)
@@ -161,7 +168,7 @@ impl Flow {
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where
     /// that is always 0, one sooner than any answer could have asked for.
-    fn is_second_capture(&self, packet: &Packet<'_>, start: i64, len: u32) -> bool {
+    fn is_second_capture(&self, packet: &TcpPacket<'_>, start: i64, len: u32) -> bool {
         let range = self.outstanding.range(start, start + i64::from(len));
         let again = self
             .last_again
@@ -203,7 +210,7 @@ impl Flow {
     }
 
     /// Notes the new transmission in what is outstanding; adds what was never seen.
-    fn send_again(&mut self, packet: &Packet<'_>, start: i64, len: u32) {
+    fn send_again(&mut self, packet: &TcpPacket<'_>, start: i64, len: u32) {
         let end = start + i64::from(len);
         if start < self.snd_una
             || self

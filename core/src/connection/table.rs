@@ -7,7 +7,7 @@ use super::brief::{self, KeptPacket};
 use super::columns::Keep;
 use super::connection::{Connection, End};
 use super::flow::Flow;
-use super::packet::Packet;
+use super::packet::TcpPacket;
 use super::shortcuts::{Found, Shortcuts, plain_pair, reversed};
 use super::slots::{Slots, State};
 use super::wanted::{Patience, Wanted};
@@ -121,7 +121,7 @@ impl Table {
     /// The next segment, found in record `index` of its capture; returns its connection's id.
     pub fn push_record(&mut self, time_ns: i64, index: u64, segment: &Segment) -> u32 {
         self.segments += 1;
-        let packet = Packet::new(time_ns, index, segment);
+        let packet = TcpPacket::new(time_ns, index, segment);
         let options = Some(&segment.options);
         let pair = plain_pair(segment.src, segment.dst).filter(|_| segment.network == 0);
         match pair.and_then(|pair| self.push_known(pair, &packet, options)) {
@@ -137,7 +137,7 @@ impl Table {
     #[inline]
     pub fn push_plain(&mut self, time_ns: i64, index: u64, plain: &Plain) -> u32 {
         self.segments += 1;
-        let packet = Packet::plain(time_ns, index, plain);
+        let packet = TcpPacket::plain(time_ns, index, plain);
         match self.push_known((plain.addresses, plain.ports), &packet, None) {
             Some(id) => id,
             None => self.push_found(plain, &packet),
@@ -173,7 +173,7 @@ impl Table {
     fn push_known(
         &mut self,
         there: (u64, u32),
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         options: Option<&TcpOptions>,
     ) -> Option<u32> {
         let back = reversed(there);
@@ -190,7 +190,7 @@ impl Table {
 
     /// Through the map, and noted in the shortcut.
     #[cold]
-    fn push_found(&mut self, plain: &Plain, packet: &Packet<'_>) -> u32 {
+    fn push_found(&mut self, plain: &Plain, packet: &TcpPacket<'_>) -> u32 {
         let id = self.follow([plain.src(), plain.dst()], 0, packet, None);
         let slot = self.slots.get(id).expect("a segment was followed");
         let State::Begun(begun) = slot.state else {
@@ -217,7 +217,7 @@ impl Table {
         &mut self,
         pair: [Endpoint; 2],
         network: u32,
-        packet: &Packet<'_>,
+        packet: &TcpPacket<'_>,
         options: Option<&TcpOptions>,
     ) -> u32 {
         let src = pair[0];
@@ -266,7 +266,7 @@ impl Table {
     }
 
     /// Whether a SYN opens a new connection on the pair of a known one.
-    fn is_reused(&self, id: u32, src: Endpoint, syn: &Packet<'_>) -> bool {
+    fn is_reused(&self, id: u32, src: Endpoint, syn: &TcpPacket<'_>) -> bool {
         let known = self.connection(id as usize);
         known.is_some_and(|connection| connection.is_reused_by(src, syn))
     }

@@ -1,7 +1,7 @@
 //! One flow at a glance: what is outstanding, its round trip, its rate, and what happened last. Constant size, one step
 //! for each packet; errs where only hindsight helps (which loss it was, which window): reconstruction has that.
 
-use crate::connection::{Packet, is_later};
+use crate::connection::{TcpPacket, is_later};
 use crate::infer::Now;
 use crate::recovery::DUP_THRESH;
 
@@ -143,7 +143,7 @@ impl Glance {
 
     /// A packet that this end sent.
     #[inline]
-    pub fn on_sent(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
+    pub fn on_sent(&mut self, packet: &TcpPacket<'_>) -> Option<NewsKind> {
         let mut kind = None;
         if packet.has_sequence_space() {
             let len = packet.len + u32::from(packet.is_syn()) + u32::from(packet.is_fin());
@@ -176,7 +176,7 @@ impl Glance {
         self.noted(kind, packet.time)
     }
 
-    fn on_again(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
+    fn on_again(&mut self, packet: &TcpPacket<'_>) -> Option<NewsKind> {
         self.retransmissions += 1;
         self.timed = None;
         if self.phase == Doing::Recovery && is_later(self.recover, self.snd_una) {
@@ -215,7 +215,7 @@ impl Glance {
 
     /// A packet that the other end sent.
     #[inline]
-    pub fn on_heard(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
+    pub fn on_heard(&mut self, packet: &TcpPacket<'_>) -> Option<NewsKind> {
         if !packet.is_ack() || packet.is_rst() {
             return None;
         }
@@ -241,7 +241,7 @@ impl Glance {
         self.noted(kind, packet.time)
     }
 
-    fn on_new_ack(&mut self, packet: &Packet<'_>) -> Option<NewsKind> {
+    fn on_new_ack(&mut self, packet: &TcpPacket<'_>) -> Option<NewsKind> {
         let newly = packet.ack.wrapping_sub(self.snd_una);
         self.snd_una = packet.ack;
         self.dup_acks = 0;

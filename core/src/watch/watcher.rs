@@ -267,13 +267,13 @@ impl Watcher {
         let id = match &packet {
             Decoded::Plain(plain) => {
                 let id = self.table.push_plain(time_ns, index, plain);
-                let packet = connection::Packet::plain(time_ns, index, plain);
+                let packet = connection::TcpPacket::plain(time_ns, index, plain);
                 self.look(id, [plain.src(), plain.dst()], &packet, None);
                 id
             }
             Decoded::Other(segment) => {
                 let id = self.table.push_record(time_ns, index, segment);
-                let packet = connection::Packet::new(time_ns, index, segment);
+                let packet = connection::TcpPacket::new(time_ns, index, segment);
                 let wscale = segment.options.wscale;
                 self.look(id, [segment.src, segment.dst], &packet, wscale);
                 id
@@ -331,7 +331,7 @@ impl Watcher {
         &mut self,
         id: u32,
         ends: [Endpoint; 2],
-        packet: &connection::Packet<'_>,
+        packet: &connection::TcpPacket<'_>,
         wscale: Option<u8>,
     ) {
         let place = id as usize;
