@@ -11,7 +11,6 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
-from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap import COARSE_NS
@@ -50,7 +49,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     total = found.total()
     if who.put_back is not None:
         # Where no stamps tell when a fill left, each may have been the second.
-        merged += total if who.view is None or who.is_blurred else lost_again(seen)
+        merged += total if who.view is None or who.is_blurred else seen.lost_again
     if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
         largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
@@ -65,42 +64,6 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
-
-
-def lost_again(seen: Reconstruction) -> int:
-    """How many fills, away from the sender, may have been preceded by a copy that was lost before the tap as well.
-
-    A sender fills the lowest hole that it knows of before it sends anything beyond (RFC 6582, RFC 6675 section 4):
-    where that had left before the fill, a copy may have left before it.
-    """
-    timeline, lost = seen.timeline, seen.timeline.observed.lost()
-    sent_ns, offsets = lost["time_ns"][~lost["spurious"]], lost["offset"][~lost["spurious"]]
-    again = np.flatnonzero(timeline.is_retransmission)
-    order = again[np.lexsort((timeline.send_ns[again], timeline.send_offset[again]))]
-    keys = timeline.send_offset[order]
-    found = np.full(len(offsets), -1, dtype=np.int64)
-    for row, (begin, end) in enumerate(
-        zip(*(np.searchsorted(keys, offsets, side=side) for side in ("left", "right")), strict=True)
-    ):
-        after = begin + np.searchsorted(timeline.send_ns[order[begin:end]], sent_ns[row], side="right")
-        found[row] = order[after] if after < end else -1
-    told = _told_lost(timeline, offsets)
-    is_told = (found >= 0) & (told < len(timeline.ack_ns))
-    fills, offsets = found[is_told], offsets[is_told]
-    begins = np.searchsorted(timeline.send_ns, timeline.ack_ns[told[is_told]], side="left")
-    behind = begins < fills
-    farthest = -_core.least_within(-timeline.send_offset, begins[behind], fills[behind])
-    return int(np.count_nonzero(farthest > offsets[behind]))
-
-
-def _told_lost(timeline: Timeline, offsets: Ints) -> Ints:
-    """The ACKs by which holes at these offsets were known: by three segments beyond (RFC 6675), or three duplicates."""
-    if timeline.has_sack:
-        high = np.maximum.accumulate(timeline.sack_high)
-        return np.searchsorted(high, offsets + (1 + DUP_THRESH) * timeline.smss, side="left")
-    dups = np.flatnonzero(timeline.is_dupack)
-    third = np.searchsorted(dups, np.searchsorted(timeline.snd_una, offsets, side="left")) + DUP_THRESH - 1
-    return np.where(third < len(dups), np.append(dups, 0)[np.minimum(third, len(dups))], len(timeline.ack_ns))
 
 
 def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:

@@ -50,29 +50,23 @@ def limits_told(
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
     work. `is_kept`: what stands is no window that grows (`is_kept`).
     """
-    shares = dict(seen.limits)
-    if not shares or tap.refuses("limits"):
+    if not seen.limits or tap.refuses("limits"):
         return {}
+    shares = {**seen.limits, UNKNOWN: 0.0}
     missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
     is_blurred |= missing > ODD_SHARE
-    known = min(shares.get("application", 0.0), seen.timeline.observed.starved)
-    unclocked = round(shares.get("application", 0.0) - known, 4)
-    if is_paced and unclocked > 0:
-        shares["cwnd"] = round(shares["cwnd"] + unclocked, 4)
-        shares["application"] = round(known, 4)
-    elif unclocked > 0 and (tap.blurs_flight or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen)))):
+    unclocked = shares["application"] - min(shares["application"], seen.timeline.observed.starved)
+    if is_paced:
+        _move(shares, "application", "cwnd", most=unclocked)
+    elif tap.blurs_flight or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
-        shares[UNKNOWN] = unclocked
-        shares["application"] = round(known, 4)
-    if shares.get("cwnd", 0.0) and (is_kept or (is_rebuilt and not is_paced and _stays_below(seen))):
+        _move(shares, "application", most=unclocked)
+    if is_kept or (is_rebuilt and not is_paced and _stays_below(seen)):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares["cwnd"], 4)
-        shares["cwnd"] = 0.0
+        _move(shares, "cwnd")
     if is_blurred:
-        closed = min(shares.get("rwnd", 0.0), closed_only(seen, tap).get("rwnd", 0.0))
-        open_share = shares.get("cwnd", 0.0) + shares.get("rwnd", 0.0) - closed
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + open_share, 4)
-        shares["cwnd"], shares["rwnd"] = 0.0, closed
+        _move(shares, "cwnd")
+        _move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
     # Nor, of a recovery, when the window was at work again.
     opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)
     if not is_blurred:
@@ -81,32 +75,33 @@ def limits_told(
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
         opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
     for name, most in opened.items():
-        share = round(min(most, shares[name]), 4)
-        if share > 0:
-            shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + share, 4)
-            shares[name] = round(shares[name] - share, 4)
-    paused = round(min(_paused_unseen(seen), shares["application"]), 4) if is_rebuilt else 0.0
-    if paused > 0:
+        _move(shares, name, most=most)
+    if is_rebuilt:
         # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + paused, 4)
-        shares["application"] = round(shares["application"] - paused, 4)
+        _move(shares, "application", most=_paused_unseen(seen))
     # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits it: it
     # is the receiver's window if that is the scale, the congestion window if it is more. Where ACKs may be missing
     # instead it is either all the time; what windows those that were put back offered is not known.
-    is_open = tap.shift.value is None or tap.has_all_acks
-    for name in ("rwnd", "cwnd") if tap.exceeds_scale else ("rwnd",) if is_open else ():
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get(name, 0.0), 4)
-        shares[name] = 0.0
+    if tap.exceeds_scale:
+        _move(shares, "cwnd")
+    if tap.shift.value is None or tap.has_all_acks:
+        _move(shares, "rwnd")
     if _blurs(seen, tap):
         # That ACKs release segments is seen by what follows at once; with these stamps everything does.
-        shares[UNKNOWN] = round(shares.get(UNKNOWN, 0.0) + shares.get("cwnd", 0.0), 4)
-        shares["cwnd"] = 0.0
+        _move(shares, "cwnd")
         if not (_stays_below(seen) or _catches_up(seen)):
             # Nor is a pause told from an answer at once, unless it is many ticks long.
-            paused = min(round(_paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns), 4), shares["application"])
-            shares[UNKNOWN] = round(shares[UNKNOWN] + shares["application"] - paused, 4)
-            shares["application"] = paused
+            paused = _paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns)
+            _move(shares, "application", most=shares["application"] - paused)
     return shares
+
+
+def _move(shares: dict[str, float], name: str, to: str = UNKNOWN, *, most: float = 1.0) -> None:
+    """Takes up to `most` of what was put down to one cause to another."""
+    share = round(min(most, shares[name]), 4)
+    if share > 0:
+        shares[to] = round(shares[to] + share, 4)
+        shares[name] = round(shares[name] - share, 4)
 
 
 def _paused(seen: Reconstruction, least_ns: int) -> float:

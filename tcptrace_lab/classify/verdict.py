@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, lost_again, timeouts_unseen
+from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
@@ -221,7 +221,7 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
     is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
     if view is not None and goes_on:
-        is_inferred |= view.unsure > MOST_OPEN or lost_again(seen) > MINORITY * (who.put_back or 0)
+        is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
     clock = who.tap.clock
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's.

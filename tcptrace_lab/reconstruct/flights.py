@@ -106,10 +106,11 @@ def _flights(passed: Passed, rtt_ns: int) -> list[_Flight]:
     count = len(times) if passed.again_ns is None else int(np.searchsorted(times, passed.again_ns))
     # A place where one may begin: behind a gap.
     gaps = np.append(0, np.flatnonzero(np.diff(times[:count]) > APART_SHARE * rtt_ns) + 1)
+    begins = times[gaps]
     found: list[_Flight] = []
     first = 0
     while first < count:
-        at = int(np.searchsorted(times[gaps], times[first] + SOONEST * rtt_ns))
+        at = int(np.searchsorted(begins, times[first] + SOONEST * rtt_ns))
         upto = int(gaps[at]) if at < len(gaps) else count
         last = upto - 1
         found.append(

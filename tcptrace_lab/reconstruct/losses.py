@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,3 +94,49 @@ def losses(columns: dict[str, Any]) -> pd.DataFrame:
 
     after = columns["ssthresh_after"]
     return pd.DataFrame({**columns, "ssthresh_after": pd.arrays.IntegerArray(after, after < 0)})
+
+
+def lost_again(timeline: Timeline) -> int:
+    """How many fills, away from the sender, may have been preceded by a copy that was lost before the tap as well.
+
+    A sender fills the lowest hole that it knows of before it sends anything beyond (RFC 6582, RFC 6675 section 4):
+    where that had left before the fill, a copy may have left before it.
+    """
+    lost = timeline.observed.lost()
+    sent_ns, offsets = lost["time_ns"][~lost["spurious"]], lost["offset"][~lost["spurious"]]
+    fills = _next_copies(timeline, offsets, sent_ns)
+    told = _told_lost(timeline, offsets)
+    is_told = (fills >= 0) & (told < len(timeline.ack_ns))
+    fills, offsets = fills[is_told], offsets[is_told]
+    begins = np.searchsorted(timeline.send_ns, timeline.ack_ns[told[is_told]], side="left")
+    behind = begins < fills
+    farthest = -_core.least_within(-timeline.send_offset, begins[behind], fills[behind])
+    return int(np.count_nonzero(farthest > offsets[behind]))
+
+
+def _told_lost(timeline: Timeline, offsets: Ints) -> Ints:
+    """The ACKs by which holes at these offsets were known: by three segments beyond (RFC 6675), or three duplicates."""
+    if timeline.has_sack:
+        high = np.maximum.accumulate(timeline.sack_high)
+        return np.searchsorted(high, offsets + (1 + DUP_THRESH) * timeline.smss, side="left")
+    dups = np.flatnonzero(timeline.is_dupack)
+    third = np.searchsorted(dups, np.searchsorted(timeline.snd_una, offsets, side="left")) + DUP_THRESH - 1
+    return np.where(third < len(dups), np.append(dups, 0)[np.minimum(third, len(dups))], len(timeline.ack_ns))
+
+
+def _next_copies(timeline: Timeline, offsets: Ints, sent_ns: Ints) -> Ints:
+    """The first retransmission that began at each offset after the time beside it; -1: there was none."""
+    again = np.flatnonzero(timeline.is_retransmission)
+    all_offsets = np.concatenate((timeline.send_offset[again], offsets))
+    # At equal times the retransmission stands first: it did not leave after.
+    is_asked = np.arange(len(all_offsets)) >= len(again)
+    order = np.lexsort((is_asked, np.concatenate((timeline.send_ns[again], sent_ns)), all_offsets))
+    places = np.where(is_asked[order], len(order), np.arange(len(order)))
+    following = np.minimum.accumulate(places[::-1])[::-1]
+    asked = np.flatnonzero(is_asked[order])
+    asked = asked[following[asked] < len(order)]
+    row, copy = order[asked], order[following[asked]]
+    is_same = all_offsets[row] == all_offsets[copy]
+    found = np.full(len(offsets), -1, dtype=np.int64)
+    found[row[is_same] - len(again)] = again[copy[is_same]]
+    return found

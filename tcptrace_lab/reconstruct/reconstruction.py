@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
-from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses
+from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses, lost_again
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -66,6 +66,10 @@ class Reconstruction:
     @cached_property
     def losses(self) -> pd.DataFrame:
         return losses(loss_columns(self.timeline))
+
+    @cached_property
+    def lost_again(self) -> int:
+        return lost_again(self.timeline)
 
     @property
     def base_rtt_ns(self) -> int:

@@ -160,10 +160,10 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
 def _passed(connection: Connection, direction: int, sent_ns: Ints, smss: int, rtt_ns: float) -> Passed:
     segments, _ = connection.flows[direction].columns
     kept = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
-    offsets, lengths, times = segments["offset"][kept], segments["length"][kept], sent_ns[kept]
-    top = reached(offsets, offsets + lengths)
-    again = np.flatnonzero(offsets < top)
-    fresh = offsets >= top
+    # A clock that was set back shows no time that passed.
+    offsets, lengths, times = segments["offset"][kept], segments["length"][kept], np.maximum.accumulate(sent_ns[kept])
+    fresh = offsets >= reached(offsets, offsets + lengths)
+    again = np.flatnonzero(~fresh)
     return Passed(
         time_ns=times[fresh],
         length=lengths[fresh],

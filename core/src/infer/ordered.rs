@@ -1,7 +1,5 @@
 //! Where things stand in columns that rise: each column is walked through once, not searched anew for every row.
 
-use std::collections::VecDeque;
-
 /// How many of `values`, which rise, are less than each of `keys` (`or_equal`: or equal to it).
 ///
 /// A key is looked for from the place of the one before: keys that rise cost a walk, others a search each.
@@ -26,33 +24,34 @@ pub fn places(values: &[i64], keys: &[i64], or_equal: bool) -> Vec<i64> {
     each.collect()
 }
 
-/// The least of `values` in each range from `first` to before `behind`. None: a range without a value.
-///
-/// Ranges that rise cost a walk; from one that begins or ends earlier the walk begins again.
+/// The least of `values` in each range from `first` to before `behind`, in whatever order. None: a range without a value.
 pub fn least_within(values: &[i64], first: &[i64], behind: &[i64]) -> Option<Vec<i64>> {
-    // Places whose value is less than all behind them.
-    let mut left: VecDeque<usize> = VecDeque::new();
-    let (mut begun, mut taken) = (0, 0);
-    let each = first.iter().zip(behind).map(|(&first, &behind)| {
-        let (first, behind) = (usize::try_from(first).ok()?, usize::try_from(behind).ok()?);
-        if first < begun || behind < taken {
-            left.clear();
-            taken = first;
-        }
-        begun = first;
-        for (place, value) in values.iter().enumerate().take(behind).skip(taken) {
-            while left.back().is_some_and(|&last| values[last] >= *value) {
-                left.pop_back();
+    if first.len() != behind.len() {
+        return None;
+    }
+    let mut by_end: Vec<usize> = (0..first.len()).collect();
+    by_end.sort_by_key(|&at| behind[at]);
+    // Places up to the end reached whose value is less than all behind them: the first within a range has its least.
+    let mut left: Vec<usize> = Vec::new();
+    let mut taken = 0;
+    let mut found = vec![0; first.len()];
+    for at in by_end {
+        let end = usize::try_from(behind[at]).ok()?.min(values.len());
+        let begin = usize::try_from(first[at]).ok()?;
+        for place in taken..end {
+            while left
+                .last()
+                .is_some_and(|&last| values[last] >= values[place])
+            {
+                left.pop();
             }
-            left.push_back(place);
+            left.push(place);
         }
-        taken = taken.max(behind);
-        while left.front().is_some_and(|&place| place < first) {
-            left.pop_front();
-        }
-        left.front().map(|&place| values[place])
-    });
-    (first.len() == behind.len()).then(|| each.collect())?
+        taken = taken.max(end);
+        let least = left.partition_point(|&place| place < begin);
+        found[at] = values[*left.get(least)?];
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -95,8 +94,8 @@ mod tests {
             found.collect::<Option<Vec<_>>>()
         );
         assert_eq!(
-            least_within(&values, &[40, 2, 3], &[60, 9, 7]).map(|found| found.len()),
-            Some(3)
+            least_within(&values, &[40, 2, 3], &[60, 9, 7]),
+            Some(vec![values[43], values[8], values[5]])
         );
         assert_eq!(
             least_within(&values, &[3, 1], &[8, 2]),
