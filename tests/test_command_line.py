@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tcptrace_lab import numbers
 from tcptrace_lab.cli import COMMANDS, main
-from tcptrace_lab.report import numbers
 from tests.conftest import ROOT
 
 CAPTURES = ROOT / "captures"

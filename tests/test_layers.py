@@ -28,7 +28,7 @@ LAYERS = (
     ("backends",),
     ("models",),
     ("scenario_file", "tables"),
-    ("scenario", "controls", "errors", "programs", "_version", "_core"),
+    ("scenario", "controls", "errors", "numbers", "programs", "_version", "_core"),
 )
 RANK = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
 

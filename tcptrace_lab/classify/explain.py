@@ -12,6 +12,7 @@ import numpy as np
 from tcptrace_lab.classify.evidence import FRACTIONS, Misfit, outside
 from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.arrivals import COPIES
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
@@ -218,7 +219,7 @@ def _limits(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
             about="limit",
             time_s=round(timeline.seconds(times[run[0]]), 6),
             frame=frames.of_ack(first),
-            says=f"{LIMITS[codes[run[0]]]} is the limit for {spent_s:.3g} s, up to packet {frames.of_ack(last)}",
+            says=f"{LIMITS[codes[run[0]]]} is the limit for {seconds(spent_s)}, up to packet {frames.of_ack(last)}",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.numbers import duration, seconds
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -65,7 +66,7 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
     if not who.tap.clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS):
         words = "no time passes between segments and their ACKs"
         if seen.typical_rtt_ns:
-            words = f"stamps are {tick_ns / 1e6:.4g} ms apart, round trips about {seen.typical_rtt_ns / 1e6:.4g} ms"
+            words = f"stamps are {duration(tick_ns)} apart, round trips about {duration(seen.typical_rtt_ns)}"
         return Obstacles(hides_window=(f"{words}: no round is told from the next",), hides_cycles=(), hides_flight=True)
     away = [
         *_vantage(float(samples.min()) / 1e9, handshake_rtt_s, who),
@@ -96,7 +97,7 @@ def _vantage(least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> 
     far = handshake_rtt_s is not None and handshake_rtt_s - least_rtt_s > _core.HOST_NS / 1e9 and not is_near
     if handshake_rtt_s and far and least_rtt_s < MAJORITY * handshake_rtt_s and who.place != "sender":
         return [
-            f"round trip at the tap {_ms(least_rtt_s)}, in the handshake {_ms(handshake_rtt_s)}: "
+            f"round trip at the tap {seconds(least_rtt_s)}, in the handshake {seconds(handshake_rtt_s)}: "
             "the sender is not near the tap"
         ]
     return []
@@ -114,8 +115,8 @@ def _nearer_receiver(seen: Reconstruction) -> list[str]:
     if answer > release:
         return []
     return [
-        f"segments are ACKed {_ms(answer)} after they pass the tap, ACKs followed by segments after {_ms(release)}: "
-        "the tap is not near the sender, or behind a shaper"
+        f"segments are ACKed {seconds(answer)} after they pass the tap, ACKs followed by segments after "
+        f"{seconds(release)}: the tap is not near the sender, or behind a shaper"
     ]
 
 
@@ -144,8 +145,8 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
     if alone < MAJORITY:
         return []
     return [
-        f"nothing was outstanding {empty:.0%} of the time: segments leave {_ms(float(np.median(pauses)) / 1e9)} apart, "
-        f"ACKs return to the tap after {_ms(rtt_s)}: the application, or a shaper in the host before the tap, "
+        f"nothing was outstanding {empty:.0%} of the time: segments leave {duration(float(np.median(pauses)))} apart, "
+        f"ACKs return to the tap after {seconds(rtt_s)}: the application, or a shaper in the host before the tap, "
         "sets the pace"
     ]
 
@@ -207,7 +208,3 @@ def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
         f"for {share:.0%} of the time no ACK released segments at once, though some were outstanding: the sender paces "
         "itself by a rate (as BBR does), its application writes slowly, or its host is slower than the ACKs"
     ]
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms"

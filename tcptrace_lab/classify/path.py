@@ -24,6 +24,7 @@ from tcptrace_lab.classify.buffer import (
 )
 from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
+from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
@@ -239,7 +240,7 @@ def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
         return Estimate(value=base.value, low=base.low, high=None, method=method)
     before = before_ns / 1e9
     high = None if base.high is None else base.high + before
-    method = f"{base.method}; and {before * 1e3:.3g} ms from the sender to the tap"
+    method = f"{base.method}; and {seconds(before)} from the sender to the tap"
     return Estimate(value=base.value + before, low=base.low, high=high, method=method)
 
 

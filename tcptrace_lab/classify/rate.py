@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
@@ -96,7 +97,7 @@ def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bo
         return _not_below_goodput(unknown(words), goodput_pps(seen))
     segments = _segments_for(seen, clock)
     if segments is None:
-        return unknown(f"stamps {clock.resolution_ns / 1e6:.3g} ms apart: too coarse for the rate of these ACKs")
+        return unknown(f"stamps {duration(clock.resolution_ns)} apart: too coarse for the rate of these ACKs")
     own = _most_outstanding(seen)
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock, own=own)

@@ -26,6 +26,7 @@ from tcptrace_lab.classify.path_of import before_tap, path_of
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
@@ -169,7 +170,7 @@ def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
     """Where neither clock nor segments are fine enough to tell where a slow start ended."""
     resolution_ns = who.tap.clock.resolution_ns
     if not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND):
-        return f"stamps {resolution_ns / 1e6:.3g} ms apart, round trips of {seen.base_rtt_ns / 1e6:.3g} ms: too coarse"
+        return f"stamps {duration(resolution_ns)} apart, round trips of {duration(seen.base_rtt_ns)}: too coarse"
     if who.tap.offload_bytes and sum(episode.restarts for episode in seen.episodes) > 1:
         return "super-segments (offload) of a sender that restarts: where each slow start ended is not seen"
     return None

@@ -272,7 +272,7 @@ def connections_view(connections: Iterable[Any], width: int, *, utc: bool = Fals
 
 
 def _cells(row: Any, *, utc: bool) -> tuple[str, ...]:
-    from tcptrace_lab.report import numbers
+    from tcptrace_lab import numbers
 
     # From the tap to one end and back, plus the same to the other end: the path's round trip wherever the tap was.
     ends = ("client", "server")

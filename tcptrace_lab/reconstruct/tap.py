@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.clock import PACKETS_PER_STEP, Clock
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 
@@ -118,7 +119,7 @@ class Tap:
         elif self.cut_acks:
             found.append(f"options cut in {self.cut_acks} of {self.acks} ACKs: not every SACK block is known")
         if self.ahead_ns:
-            words = f"segments pass up to {self.ahead_ns / 1e6:.4g} ms before what they answer"
+            words = f"segments pass up to {duration(self.ahead_ns)} before what they answer"
             found.append(f"{words} (two clocks, or not in the order in which they came): nothing finer is told by them")
         elif self.clock.is_coarse:
             found.append(_clock_words(self.clock))
@@ -127,7 +128,7 @@ class Tap:
         if self.tap_lost_acks:
             found.append(f"{self.tap_lost_acks} ACKs or more reached the sender and were never captured")
         if self.unanswered_ns:
-            found.append(f"for {self.unanswered_ns / 1e9:.3g} s new data left and no ACK was captured")
+            found.append(f"for {duration(self.unanswered_ns)} new data left and no ACK was captured")
         if self.repairs[1]:
             found.append(f"{self.repairs[1]} of {self.repairs[0]} holes were filled by what was not captured")
         if self.ecn_cuts:
@@ -225,7 +226,7 @@ class Tap:
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: duplicates are not counted"
         unanswered = ("losses", "cycles", "recovery", *(() if self.has_all_acks else ("limits",)))
         if self.unanswered_ns > ODD_SHARE * self.lasts_ns and claim in unanswered:
-            return f"new data left for {self.unanswered_ns / 1e9:.3g} s without an ACK in the capture"
+            return f"new data left for {duration(self.unanswered_ns)} without an ACK in the capture"
         if claim in ("losses", "cycles") and self.tap_lost_bytes > LOST_SHARE * self.bytes:
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.1%} of the data: what was sent twice is not known"
         if claim == "initial_window" and (not self.begins_whole or self.syns.value == "none"):
@@ -238,10 +239,10 @@ class Tap:
 
 def _clock_words(clock: Clock) -> str:
     if clock.jitter_ns:
-        return f"stamps go back by up to {clock.jitter_ns / 1e6:.4g} ms: nothing finer is told by them"
+        return f"stamps go back by up to {duration(clock.jitter_ns)}: nothing finer is told by them"
     if clock.set_forward_ns:
-        words = f"by up to {clock.set_forward_ns / 1e6:.4g} ms, while no time passed for the hosts: undone"
+        words = f"by up to {duration(clock.set_forward_ns)}, while no time passed for the hosts: undone"
         return f"the clock was set forward, {words}"
     if clock.steps_back:
-        return f"the clock was set back {clock.steps_back} times, by up to {clock.stepped_ns / 1e6:.4g} ms: undone"
-    return f"stamps {clock.resolution_ns / 1e6:.4g} ms apart (clock or interrupts): nothing finer is told by them"
+        return f"the clock was set back {clock.steps_back} times, by up to {duration(clock.stepped_ns)}: undone"
+    return f"stamps {duration(clock.resolution_ns)} apart (clock or interrupts): nothing finer is told by them"

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.echoes import among, are_stale, turns, unwrapped_both
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
@@ -112,9 +113,8 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
     lost_before = holes >= FEWEST_ALIKE and holes > MINORITY * repeats
     if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < _core.HOST_NS:
         place = "receiver"
-        why = (
-            f"{holes} segments were lost before the tap, none behind it, and data is answered {_ms(to_receiver)} later"
-        )
+        answered = f"data is answered {duration(to_receiver)} later"
+        why = f"{holes} segments were lost before the tap, none behind it, and {answered}"
     return Vantage(
         place=place,
         to_sender_ns=to_sender,
@@ -143,7 +143,7 @@ def _by_time(to_sender: int | None, to_receiver: int | None) -> tuple[Place, str
     if to_sender is None or to_receiver is None:
         return "unknown", "how the round trip falls into two parts at the tap is not seen"
     whole = to_sender + to_receiver
-    why = f"from the tap to the sender and back {_ms(to_sender)}, to the receiver and back {_ms(to_receiver)}"
+    why = f"from the tap to the sender and back {duration(to_sender)}, to the receiver and back {duration(to_receiver)}"
     if to_sender <= NEAR_SHARE * whole and to_sender < _core.HOST_NS:
         return "sender", why
     if to_receiver <= NEAR_SHARE * whole and to_receiver < _core.HOST_NS:
@@ -208,7 +208,3 @@ def _least(*values: int | None) -> int | None:
 
 def _number(value: float) -> int | None:
     return None if math.isnan(value) else int(value)
-
-
-def _ms(time_ns: int) -> str:
-    return f"{time_ns / 1e6:.3g} ms"

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.numbers import seconds
+
 if TYPE_CHECKING:
     from tcptrace_lab.replay.closed_loop import ClosedLoop
     from tcptrace_lab.replay.open_loop import OpenLoop
@@ -58,12 +60,8 @@ def _way(row: dict[str, Any], suffix: str) -> str:
     p50, p95, most = (row[f"delay_{name}{suffix}_s"] for name in ("p50", "p95", "max"))
     if math.isnan(p50):
         return f"{packets} packets, all dropped"
-    delays = f"{_ms(p50)} (half), {_ms(p95)} (95 %), {_ms(most)} (most)"
+    delays = f"{seconds(p50)} (half), {seconds(p95)} (95 %), {seconds(most)} (most)"
     return f"{packets} packets, {row[f'drops{suffix}']} dropped{f' ({told})' if told else ''}; delay {delays}"
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms"
 
 
 def closed_loop_lines(run: ClosedLoop, through: str | None) -> Iterator[str]:
@@ -127,7 +125,7 @@ def _path(path: PathSpec) -> str:
         buffer = "unlimited" if node.buffer == math.inf else f"{node.buffer:.0f} {node.buffer_unit}"
         lost = f", loses {len(node.drop_packets)} packets by number" if node.drop_packets else ""
         words.append(f"{rate}, buffer {buffer}{lost}")
-    return f"{'; '.join(words)}; round trip {_ms(path.base_rtt_s)}, packets of {path.packet_bytes} bytes"
+    return f"{'; '.join(words)}; round trip {seconds(path.base_rtt_s)}, packets of {path.packet_bytes} bytes"
 
 
 def _number(value: float, unit: str = "", scale: float = 1.0, digits: int = 4) -> str:

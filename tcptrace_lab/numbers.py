@@ -22,6 +22,11 @@ def seconds(value: float | None) -> str:
     return f"{_three(value * 1e3)} ms" if size >= 1e-3 else f"{_three(value * 1e6)} us"
 
 
+def duration(value_ns: float) -> str:
+    """`value_ns` in nanoseconds, as `seconds` writes it."""
+    return seconds(value_ns / 1e9)
+
+
 def rate(bps: float | None) -> str:
     """`bps` in bits a second: 950 bit/s, 35.3 Gbit/s."""
     return UNKNOWN if bps is None or math.isnan(bps) else f"{_scaled(bps)}bit/s"
