@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.classify.candidates import OWN_SLOW_START, candidates
-from tcptrace_lab.classify.identify import INITIAL_WINDOW, Identified, decide, replays_of_others
+from tcptrace_lab.classify.identified import Identified
+from tcptrace_lab.classify.identify import INITIAL_WINDOW, decide, replays_of_others
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import Replay, replays
 from tcptrace_lab.classify.tape import Tapes

@@ -155,7 +155,7 @@ class _State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class CyclesSeen:
     """The oscillations of one path: the most frequent type, all types with their counts, the type's median extremes."""
 
     rises: int
@@ -166,7 +166,7 @@ class Seen:
     cycles: tuple[tuple[float, ...], ...]
 
 
-def cycles_of(run: Rounds) -> Seen | None:
+def cycles_of(run: Rounds) -> CyclesSeen | None:
     """The cycles of one path (one-dimensional columns) while its delay window lasts; None without a whole one.
 
     A cycle is a run of increases and the decreases after it. The first one, which comes from below, is left out.
@@ -177,7 +177,7 @@ def cycles_of(run: Rounds) -> Seen | None:
     counts = Counter(kind for kind, _ in found)
     kind = counts.most_common(1)[0][0]
     windows = [window for other, window in found if other == kind]
-    return Seen(
+    return CyclesSeen(
         rises=kind[0],
         falls=kind[1],
         counts=dict(counts),

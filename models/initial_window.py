@@ -67,7 +67,7 @@ BLOCK = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timeline:
+class StartTimeline:
     """What happens to packets 1 ... P (last axis; packet p at index p - 1) until the third duplicate ACK.
 
     `sent`, `delivered` (at the receiver) and `ack_at` (the ACK its arrival caused, back at the sender) are seconds, NaN
@@ -139,8 +139,8 @@ def timeline(
     ack_timer: ArrayLike = 0.0,
     block_time: ArrayLike = 0.0,
     forward: ArrayLike = 0,
-) -> Timeline:
-    """The start, packet by packet; see `Timeline`. Parameters as in `InitialWindow.parameters`."""
+) -> StartTimeline:
+    """The start, packet by packet; see `StartTimeline`. Parameters as in `InitialWindow.parameters`."""
     given = np.broadcast_arrays(
         INITIAL_WINDOW.check(initial_window),
         PLACES.check(places),
@@ -238,7 +238,7 @@ def timeline(
 
     any_lost = is_lost.any(axis=0)
     many, one = (*given[0].shape, count), given[0].shape
-    return Timeline(
+    return StartTimeline(
         sent=sender.sent.T.reshape(many),
         delivered=delivered.T.reshape(many),
         ack_at=ack_at.T.reshape(many),
@@ -312,7 +312,7 @@ def shift(**parameters: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
     return _shift(timeline(**parameters), **parameters)
 
 
-def _shift(many: Timeline, **parameters: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _shift(many: StartTimeline, **parameters: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
     is_one = bool(np.all(np.asarray(parameters["initial_window"]) == 1))
     one = many if is_one else timeline(**{**parameters, "initial_window": 1})
     seconds = one.retransmitted - many.retransmitted

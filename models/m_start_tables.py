@@ -111,7 +111,7 @@ TABLE_4_PRINTED: dict[str, tuple[tuple[int, int], ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class PrintedClaim:
     """A number of the text beside what follows from the paper's own tables or formulas (`digits` after the point).
 
     `why`: the reason where it does not come out; `ours` is NaN where nothing can be computed. `is_again`: the same
@@ -132,7 +132,7 @@ class Claim:
         return round(self.ours, self.digits) == round(self.printed, self.digits)
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[PrintedClaim, ...]:
     """The numbers of sections 3, 6.2 and the abstract that can be computed."""
     old, new = TABLE_4_PRINTED["traditional"][-1][0], TABLE_4_PRINTED["m-start"][-1][0]
     epoch = {"traditional": (4.10101, 454), "m-start": (2.10097, 1992)}
@@ -148,8 +148,8 @@ def claims() -> tuple[Claim, ...]:
     other = {**figure_4, "zero_step": 1.0, "initial_window": 2.0}
     nearest = float(model.evaluate(buffer=248, step=10, **other)["W_detected"].value)
     return (
-        Claim(where="3", text="1/mu of 1000 bytes at 1 Gb/s, ms", printed=0.008, ours=8 * 1000 / 1e6, digits=3),
-        Claim(
+        PrintedClaim(where="3", text="1/mu of 1000 bytes at 1 Gb/s, ms", printed=0.008, ours=8 * 1000 / 1e6, digits=3),
+        PrintedClaim(
             where="3",
             text="T of 4 x 10^6 m at 2 x 10^8 m/s, ms",
             printed=200,
@@ -157,8 +157,8 @@ def claims() -> tuple[Claim, ...]:
             digits=0,
             why="exponent: 200 ms are 4 x 10^7 m",
         ),
-        Claim(where="6.2", text="epoch point of M-Start over traditional", printed=4, ours=higher, digits=0),
-        Claim(
+        PrintedClaim(where="6.2", text="epoch point of M-Start over traditional", printed=4, ours=higher, digits=0),
+        PrintedClaim(
             where="6.2",
             text="time to the epoch point reduced to, %",
             printed=40,
@@ -167,8 +167,8 @@ def claims() -> tuple[Claim, ...]:
             why="2.10097 / 4.10101; the abstract calls this share an increase of throughput",
         ),
         # What is called an increase of throughput is the share of the time to the epoch point.
-        Claim(where="abstract, 6.2", text="throughput increase, %", printed=51.23, ours=100 * faster, digits=2),
-        Claim(
+        PrintedClaim(where="abstract, 6.2", text="throughput increase, %", printed=51.23, ours=100 * faster, digits=2),
+        PrintedClaim(
             where="6.2",
             text="the same from Table 4's last averages, %",
             printed=51.23,
@@ -176,7 +176,7 @@ def claims() -> tuple[Claim, ...]:
             digits=2,
             is_again=True,
         ),
-        Claim(
+        PrintedClaim(
             where="6.2",
             text="traditional saturation, packets",
             printed=454,
@@ -184,7 +184,7 @@ def claims() -> tuple[Claim, ...]:
             digits=0,
             why="queue limit not given; a place more gives 455, whatever first window, SYN or delay",
         ),
-        Claim(
+        PrintedClaim(
             where="6.2",
             text="M-Start saturation, packets",
             printed=1992,
@@ -192,7 +192,7 @@ def claims() -> tuple[Claim, ...]:
             digits=0,
             why="the traditional start's queues; none up to 1200 places gives 1992, the nearest is 1993",
         ),
-        Claim(
+        PrintedClaim(
             where="6.2",
             text="the same, first window 2, zero step, 249 places",
             printed=1992,
@@ -200,7 +200,7 @@ def claims() -> tuple[Claim, ...]:
             digits=0,
             is_again=True,
         ),
-        Claim(
+        PrintedClaim(
             where="6.2",
             text="traditional saturation at, s",
             printed=4.10101,
@@ -209,7 +209,7 @@ def claims() -> tuple[Claim, ...]:
             why="3.23 s and a round trip on Figure 4's delays halved; delays, origin of time and handshake not given",
         ),
         *(
-            Claim(where=where, text=text, printed=printed, ours=math.nan, digits=0, why=why)
+            PrintedClaim(where=where, text=text, printed=printed, ours=math.nan, digits=0, why=why)
             for where, text, printed, why in (
                 ("abstract, 7", "packet drops increased by, %", 30, "no drops, queue limit or first window printed"),
                 (

@@ -11,12 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture as Capture
     from tcptrace_lab.capture import Connection as Connection
-    from tcptrace_lab.capture import Flow as Flow
     from tcptrace_lab.capture import read as read
     from tcptrace_lab.face import classify as classify
     from tcptrace_lab.face import predict as predict
     from tcptrace_lab.face import simulate as simulate
     from tcptrace_lab.face import sweep as sweep
+    from tcptrace_lab.flow import Flow as Flow
 
 __all__ = [
     "Capture",

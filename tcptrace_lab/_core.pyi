@@ -113,6 +113,7 @@ class Records:
     def __next__(self) -> tuple[int, int, int, bytes, tuple[str, int, str, int] | None]: ...
 
 CAUSES: list[str]
+SEGMENT_NUMBERS: list[str]
 LIMITS: list[str]
 FATES: list[str]
 DETECTED_BY: list[str]
@@ -359,13 +360,13 @@ class Tape:
     """The events of one sender, to be fed to any control (core/src/python/tape.rs): ACKs, and marks behind them."""
 
     def __new__(cls, heard: Heard, marks: dict[str, Any]) -> Tape: ...
-    def play(self, sender: Sender, *, at_most: bool = False, later_ns: int = 0) -> tuple[Any, Any]:
+    def play(self, sender: CandidateSender, *, at_most: bool = False, later_ns: int = 0) -> tuple[Any, Any]:
         """cwnd and ssthresh in bytes after each row, as the control itself has them; or the most they could be.
 
         Every time is `later_ns` later.
         """
 
-    def memory(self, sender: Sender, names: list[str], *, later_ns: int = 0) -> dict[str, Any]:
+    def memory(self, sender: CandidateSender, names: list[str], *, later_ns: int = 0) -> dict[str, Any]:
         """What the control holds in mind after each row, a column for each name; ValueError for one it has not."""
 
 class Contest:
@@ -376,7 +377,7 @@ class Contest:
         evidence: Evidence,
         tapes: list[Tape],
         rows: list[list[int]],
-        entries: list[tuple[int, Sender, int]],
+        entries: list[tuple[int, CandidateSender, int]],
     ) -> Contest: ...
     def advance(self, upto: int | None) -> None:
         """Everyone hears all up to an ACK (None: to the end)."""
@@ -388,9 +389,9 @@ class Contest:
         """Of everyone who goes on the number, and of each piece and reduction so far the error and the own window there
         (segments); NaN: not judged yet."""
 
-class Sender:
+class CandidateSender:
     """A candidate before its first ACK (core/src/python/tape.rs)."""
 
     def __new__(
         cls, slow_start: str, window: str, parameters: dict[str, float], initial_window: float, smss: float
-    ) -> Sender: ...
+    ) -> CandidateSender: ...

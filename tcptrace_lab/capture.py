@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import importlib
 import os
-import stat
 from collections.abc import Iterator
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tcptrace_lab import _core
 from tcptrace_lab.errors import CaptureError
+from tcptrace_lab.flow import Columns, Flow
+from tcptrace_lab.source import Source, SourceFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -33,14 +32,9 @@ BACKENDS: dict[str, str] = {
     "scapy": "tcptrace_lab.backends.scapy",
 }
 
-Source = str | os.PathLike[str] | IO[bytes] | Any
 # Of which connections rows are kept: none, all, these, what these ends of these sent, or what the first one's main
 # sender sent.
 Detail = bool | list[int] | list[tuple[int, int]] | Literal["first"] | None
-# Of segments and ACKs as the core has them: numpy arrays, causes as codes (`_core.CAUSES`), SACK blocks flat
-# (`sack_first`, `sack_edges`, and what they come to: `sack_high`, `sacked`).
-Columns = tuple[dict[str, Any], dict[str, Any]]
-
 # Detail of neighbours is read in one pass with that of the connection asked for, up to so many packets.
 PACKETS_PER_PASS = 500_000
 
@@ -60,7 +54,7 @@ def read(
     if backend == "scapy" and not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         again: Reader = module.follower_of(source)
         return Capture(again(detail), reread=again)
-    file = _File(source)
+    file = SourceFile(source)
 
     def reread(wanted: Detail) -> _core.Capture:
         followed: _core.Capture = module.follow_file(file.path, file.name, detail=wanted)
@@ -74,55 +68,6 @@ def follow_file(path: str, name: str, *, detail: Detail = None) -> _core.Capture
     return _core.read_path(path, detail, None, name)
 
 
-class _File:
-    """A source as a file that can be read as often as needed, and the name that stands for it.
-
-    Standard input, pipes and file objects are copied to a temporary file, not to memory, however long they are; it goes
-    when the capture does.
-    """
-
-    def __init__(self, source: Source) -> None:
-        if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
-            self.path = self.name = os.fspath(source)
-            # A pipe gives its bytes once: a second pass would wait for ever.
-            if _is_pipe(self.path):
-                with open(self.path, "rb") as pipe:
-                    self._spool(pipe)
-            return
-        if isinstance(source, (str, os.PathLike)):
-            import sys
-
-            stream: Any = sys.stdin.buffer
-            self.name = "standard input"
-        else:
-            stream = source
-            self.name = str(getattr(source, "name", "") or "file object")
-        if not hasattr(stream, "read"):
-            raise ValueError(f"cannot read a {type(source).__name__}; wanted a path or a binary file object")
-        self._spool(stream)
-
-    def _spool(self, stream: Any) -> None:
-        import shutil
-        import tempfile
-
-        # It lives as long as this object, and no shorter.
-        self._copy = tempfile.NamedTemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115
-        self.path = self._copy.name
-        try:
-            shutil.copyfileobj(stream, self._copy, 1 << 20)
-        except TypeError:
-            raise ValueError(f"{self.name}: opened as text; a capture is read in binary mode") from None
-        self._copy.flush()
-
-
-def _is_pipe(path: str) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
-    except OSError:
-        # The reader says what is wrong with it.
-        return False
-
-
 class Reader(Protocol):
     """Follows the capture again, with the detail wanted."""
 
@@ -132,7 +77,7 @@ class Reader(Protocol):
 class Capture:
     """All connections of a capture, in order of their first packet."""
 
-    def __init__(self, core: _core.Capture, *, reread: Reader | None = None, file: _File | None = None) -> None:
+    def __init__(self, core: _core.Capture, *, reread: Reader | None = None, file: SourceFile | None = None) -> None:
         self._core = core
         self._reread = reread
         self._file = file
@@ -354,54 +299,6 @@ class Connection:
         row = self.row
         ends = f"{row['client']}:{row['client_port']} -> {row['server']}:{row['port']}"
         return f"<Connection {self.id}: {ends}, {row['packets']} packets, {row['bytes']} bytes>"
-
-
-class Flow:
-    """One direction: `segments` are the data segments that its sender sent, `acks` the ACKs that came back to it."""
-
-    def __init__(self, segments: Mapping[str, Any], acks: Mapping[str, Any], *, direction: int) -> None:
-        self._segments = segments
-        self._acks = acks
-        # 0: client to server; 1: server to client.
-        self.direction = direction
-
-    @property
-    def columns(self) -> Columns:
-        """Both tables as arrays, without pandas."""
-        return dict(self._segments), dict(self._acks)
-
-    @cached_property
-    def segments(self) -> pd.DataFrame:
-        """One row per data segment: time_ns, offset, length, flags, is_retransmission, cause, confidence, flight_size,
-        pipe, ts_val and ts_ecr (-1: none), ip_id, packet (the record's number)."""
-        import pandas as pd
-
-        columns = dict(self._segments)
-        columns["cause"] = pd.Categorical.from_codes(columns["cause"].view("int8"), categories=pd.Index(_core.CAUSES))
-        return pd.DataFrame(columns, copy=False)
-
-    @cached_property
-    def acks(self) -> pd.DataFrame:
-        """One row per ACK: time_ns, ack_offset, rwnd, dup_count, sack_blocks (pairs of offsets), rtt_ns and ts_rtt_ns
-        (-1: no sample), newly_acked, ts_val and ts_ecr (-1: none), length (data in the same segment), flags, packet."""
-        import numpy as np
-        import pandas as pd
-
-        columns = {name: column for name, column in self._acks.items() if name not in ("sack_high", "sacked")}
-        first, edges = columns.pop("sack_first"), columns.pop("sack_edges").tolist()
-        blocks = np.empty(len(first) - 1, dtype=object)
-        blocks.fill(())
-        for row in np.flatnonzero(np.diff(first)):
-            flat = edges[first[row] : first[row + 1]]
-            blocks[row] = tuple(zip(flat[::2], flat[1::2], strict=True))
-        places = list(columns)
-        columns["sack_blocks"] = blocks
-        places.insert(places.index("dup_count") + 1, "sack_blocks")
-        return pd.DataFrame({name: columns[name] for name in places}, copy=False)
-
-    def __repr__(self) -> str:
-        ends = ("client to server", "server to client")[self.direction]
-        return f"<Flow {ends}: {len(self._segments['time_ns'])} segments, {len(self._acks['time_ns'])} ACKs>"
 
 
 def _flow(core: _core.Capture, id: int, direction: int) -> Flow:

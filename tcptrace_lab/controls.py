@@ -8,7 +8,7 @@ from tcptrace_lab import _core
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class ControlParameter:
     """A number or flag that a scenario's control may set; `low` and `high` are both allowed."""
 
     name: str
@@ -31,7 +31,7 @@ class SlowStart:
 
     name: str
     source: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ControlParameter, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,11 @@ class Window:
     profiles: tuple[str, ...]
     is_linux_module: bool
     has_slow_start: bool
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ControlParameter, ...]
 
 
-def _parameter(row: _core.ParameterRow) -> Parameter:
-    return Parameter(
+def _parameter(row: _core.ParameterRow) -> ControlParameter:
+    return ControlParameter(
         name=row["name"],
         unit=row["unit"],
         default=row["default"],
@@ -85,7 +85,7 @@ WINDOWS: dict[str, Window] = {
 # The named controls, and the keys for which each stands.
 CONTROLS: dict[str, dict[str, object]] = dict(_TABLE["controls"])
 
-PARAMETERS: dict[str, Parameter] = {
+PARAMETERS: dict[str, ControlParameter] = {
     parameter.name: parameter
     for parameters in (row.parameters for table in (SLOW_STARTS, WINDOWS) for row in table.values())
     for parameter in parameters
@@ -107,5 +107,5 @@ def described() -> str:
     return "\n".join(lines)
 
 
-def _settable(parameters: tuple[Parameter, ...]) -> str:
+def _settable(parameters: tuple[ControlParameter, ...]) -> str:
     return f" ({', '.join(parameter.name for parameter in parameters)})" if parameters else ""

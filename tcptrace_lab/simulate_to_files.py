@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Written:
+class FilesOfRun:
     """What is left of a run whose rows are in files."""
 
     summary: dict[str, Any]
@@ -48,7 +48,7 @@ def simulate_to_files(
     truth: str | os.PathLike[str] | None = None,
     snaplen: int = 65535,
     payload: bool = True,
-) -> Written:
+) -> FilesOfRun:
     """Run a scenario into files: a capture for each of its taps, in their order, and the truth with drops and queue."""
     if len(captures) != len(scenario.taps):
         raise LabError(f"{len(captures)} captures for {len(scenario.taps)} taps ({', '.join(scenario.taps)})")
@@ -59,7 +59,7 @@ def simulate_to_files(
         run = simulate(scenario)
         for tap, path in zip(scenario.taps, files, strict=True):
             run.write(path, tap=tap, snaplen=snaplen, payload=payload)
-        return Written(run.summary, files + run.write_truth(truth))
+        return FilesOfRun(run.summary, files + run.write_truth(truth))
     with contextlib.ExitStack() as stack:
         parts = [os.fspath(stack.enter_context(replacing(path))) for path in files]
         outputs = [(part, suffix == ".pcapng") for part, suffix in zip(parts, suffixes, strict=True)]
@@ -75,7 +75,7 @@ def simulate_to_files(
         if tables is not None and truth is not None:
             tables.end(core)
             files += truth_files(truth)
-    return Written(core.summary(), files)
+    return FilesOfRun(core.summary(), files)
 
 
 class _Tables:

@@ -25,6 +25,7 @@ LAYERS = (
     ("sweep", "testbed"),
     ("simulate", "simulate_to_files", "truth_tables"),
     ("capture",),
+    ("flow", "source"),
     ("backends",),
     ("models",),
     ("scenario_file", "tables"),

@@ -71,26 +71,8 @@ BATCH = 20_000
 
 SACK_PERMITTED, MPTCP, FAST_OPEN = "4", "30", "34"
 
-# Column -> value where a segment lacks the option; the others are always there.
-NUMBERS = (
-    "packet",
-    "time_ns",
-    "src_port",
-    "dst_port",
-    "seq",
-    "ack",
-    "flags",
-    "window",
-    "payload_len",
-    "ip_len",
-    "ip_id",
-    "ttl",
-    "ecn",
-    "mss",
-    "wscale",
-    "ts_val",
-    "ts_ecr",
-)
+# Columns of whole numbers.
+NUMBERS = ("packet", "time_ns", *_core.SEGMENT_NUMBERS)
 FLAGS = ("sack_permitted", "has_tfo", "has_mptcp")
 
 

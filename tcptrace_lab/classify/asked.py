@@ -16,7 +16,7 @@ import numpy as np
 from tcptrace_lab.classify.candidates import Candidate
 from tcptrace_lab.classify.gamma import LEAST
 from tcptrace_lab.classify.growth import Growth
-from tcptrace_lab.classify.identify import UNKNOWN, Identified
+from tcptrace_lab.classify.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.measured import Steady
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.classify.recovery import SenderTcp

@@ -15,7 +15,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Timeline
+from tcptrace_lab.reconstruct.timeline import Floats, Timeline, parts
 
 # A delayed ACK, and a round trip, more until a probe ends.
 SLACK_NS = 45_000_000
@@ -35,8 +35,7 @@ EVEN = (0.08, 0.12)
 CYCLE_HALVES = (15, 20)
 # A sender that has not shown it by then will not.
 MOST_HALVES = 100_000
-# Segments, and halves, looked at in one go: what is held of each meanwhile stays small.
-AT_ONCE = 1 << 16
+# Halves looked at in one go: what is held of each meanwhile stays small.
 HALVES_AT_ONCE = 1 << 12
 # One probe of the round trip may be chance (an application's pause, a stall); two ten seconds apart are not.
 CONFIDENCE = {0: 0.0, 1: 0.9}
@@ -120,8 +119,7 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
         return ()
     pace = np.zeros(halves)
     upto = int(np.searchsorted(timeline.send_ns, begin_ns + halves * half_ns, side="left"))
-    for first in range(0, upto, AT_ONCE):
-        part = slice(first, min(first + AT_ONCE, upto))
+    for part in parts(upto):
         sizes = timeline.send_end[part] - timeline.send_offset[part]
         pace += np.bincount((timeline.send_ns[part] - begin_ns) // half_ns, weights=sizes, minlength=halves)
     around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES, mode="edge"), usual_halves)

@@ -47,9 +47,11 @@ class Candidate:
         """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
         return TICK_PHASES_MS if self.window in BY_TICKS else (0,)
 
-    def sender(self, *, initial_window: int, smss: int) -> _core.Sender:
+    def sender(self, *, initial_window: int, smss: int) -> _core.CandidateSender:
         """The candidate before its first ACK."""
-        return _core.Sender(self.slow_start, self.window, dict(self.parameters), float(initial_window), float(smss))
+        return _core.CandidateSender(
+            self.slow_start, self.window, dict(self.parameters), float(initial_window), float(smss)
+        )
 
 
 def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:

@@ -108,7 +108,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class PhaseReading:
     """Where a phase is taken to begin: what counts as an empty queue, as its draining, as noticed too late."""
 
     # Fewer packets are no queue, and the base round trip may be one off.
@@ -117,15 +117,15 @@ class Reading:
     noticed: float = NOTICED_ROUNDS
 
 
-AS_SEEN = Reading()
+AS_SEEN = PhaseReading()
 # A packet or a round trip more or less.
 OTHER_READINGS = (
-    Reading(empty=DELAYED_ACK_SEGMENTS - WITHIN_SEGMENTS),
-    Reading(empty=DELAYED_ACK_SEGMENTS + WITHIN_SEGMENTS),
-    Reading(drained=DRAINED_STEPS - 1),
-    Reading(drained=DRAINED_STEPS + 1),
-    Reading(noticed=0.0),
-    Reading(noticed=2 * NOTICED_ROUNDS),
+    PhaseReading(empty=DELAYED_ACK_SEGMENTS - WITHIN_SEGMENTS),
+    PhaseReading(empty=DELAYED_ACK_SEGMENTS + WITHIN_SEGMENTS),
+    PhaseReading(drained=DRAINED_STEPS - 1),
+    PhaseReading(drained=DRAINED_STEPS + 1),
+    PhaseReading(noticed=0.0),
+    PhaseReading(noticed=2 * NOTICED_ROUNDS),
 )
 
 
@@ -266,7 +266,7 @@ def phases_of(
     rounds: Floats,
     *,
     floor: float,
-    reading: Reading = AS_SEEN,
+    reading: PhaseReading = AS_SEEN,
 ) -> tuple[int, ...]:
     """The phases of one cycle, from its rows of a replay, or of a simulator's truth; `rounds`: round trips up to each.
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.asked import MOST_NAMES
-from tcptrace_lab.classify.identify import UNKNOWN as UNKNOWN_CONTROL
-from tcptrace_lab.classify.identify import open_names
+from tcptrace_lab.classify.identified import UNKNOWN as UNKNOWN_CONTROL
+from tcptrace_lab.classify.identified import open_names
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path import PathEstimate

@@ -9,7 +9,7 @@ from typing import Any
 from tcptrace_lab.classify.asked import gammas_asked, law_control, law_paths, queue_paths, sender_asked
 from tcptrace_lab.classify.compound_regime import CompoundRegime
 from tcptrace_lab.classify.growth import Growth
-from tcptrace_lab.classify.identify import Identified
+from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.measured import Steady, observed, steady
 from tcptrace_lab.classify.path import PathEstimate

@@ -38,7 +38,7 @@ MISSING = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class EvidenceRow:
     """`about`: loss, slow_start, candidate, limit or path. `frame`: Wireshark's frame.number (None: not one packet)."""
 
     about: str
@@ -102,7 +102,7 @@ def _numbered(offsets: Ints) -> Ints:
     return found
 
 
-def _losses(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
+def _losses(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
     timeline, smss = verdict.seen.timeline, verdict.seen.timeline.smss
     for number, episode in enumerate(verdict.seen.episodes):
         known = int(timeline.acks_before_send[episode.first_send]) - 1
@@ -118,7 +118,7 @@ def _losses(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
             words.append(f"{episode.window_after / smss:.0f} behind the recovery")
         if episode.is_loss:
             words.append(_cause(verdict, number))
-        yield Evidence(
+        yield EvidenceRow(
             about="loss",
             time_s=round(timeline.seconds(episode.time_ns), 6),
             frame=frames.of_send(episode.first_send),
@@ -142,7 +142,7 @@ def _cause(verdict: Verdict, number: int) -> str:
     return "" if np.isnan(queue) else f"a queue of {queue:.0f} packets found"
 
 
-def _slow_starts(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
+def _slow_starts(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
     timeline = verdict.seen.timeline
     for part in verdict.seen.stretches:
         if not part.is_counted:
@@ -155,7 +155,7 @@ def _slow_starts(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
             ended = f"ends with the loss of packet {frames.of_send(_sent_before(verdict, part.episode)) or '?'}"
         else:
             ended = "meets no threshold in the capture"
-        yield Evidence(
+        yield EvidenceRow(
             about="slow_start",
             time_s=round(timeline.seconds(timeline.send_ns[first]), 6),
             frame=frames.of_send(first),
@@ -170,7 +170,7 @@ def _first_send(verdict: Verdict, part: Stretch) -> int:
     return min(known, len(verdict.seen.timeline.send_ns) - 1)
 
 
-def _candidates(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
+def _candidates(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
     for each in verdict.identified.refuted:
         off = np.flatnonzero(each.sizes > 1.0)
         if not len(off):
@@ -179,7 +179,7 @@ def _candidates(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
         ack, seen, expected = _parted(each, misfit)
         name = f"{each.candidate.name} ({each.candidate.variant})"
         where = misfit.part.replace("_", " ")
-        yield Evidence(
+        yield EvidenceRow(
             about="candidate",
             time_s=round(verdict.seen.timeline.seconds(verdict.seen.timeline.ack_ns[max(ack, 0)]), 6),
             frame=frames.of_ack(ack),
@@ -205,7 +205,7 @@ def _parted(each: Replay, misfit: Misfit) -> tuple[int, float, float]:
     return misfit.ack, misfit.observed, misfit.expected
 
 
-def _limits(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
+def _limits(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
     timeline, table = verdict.seen.timeline, verdict.seen.window_columns
     times, codes = table["time_ns"], table["limited_by"]
     runs = [list(run) for code, run in groupby(range(len(codes)), key=lambda row: codes[row]) if code in (1, 2)]
@@ -215,7 +215,7 @@ def _limits(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
     for run in sorted(longest):
         first, last = (int(np.searchsorted(timeline.ack_ns, times[row], side="left")) for row in (run[0], run[-1]))
         spent_s = (ends[run[-1]] - int(times[run[0]])) / 1e9
-        yield Evidence(
+        yield EvidenceRow(
             about="limit",
             time_s=round(timeline.seconds(times[run[0]]), 6),
             frame=frames.of_ack(first),
@@ -223,11 +223,11 @@ def _limits(verdict: Verdict, frames: Frames) -> Iterator[Evidence]:
         )
 
 
-def _path(verdict: Verdict) -> Iterator[Evidence]:
+def _path(verdict: Verdict) -> Iterator[EvidenceRow]:
     for name, estimate in verdict.path.as_dict().items():
         value = "unknown" if estimate["value"] is None else f"{estimate['value']:.6g}"
         bounds = "" if estimate["value"] is None else f" [{_or_open(estimate['low'])}, {_or_open(estimate['high'])}]"
-        yield Evidence(about="path", time_s=None, frame=None, says=f"{name} {value}{bounds}: {estimate['method']}")
+        yield EvidenceRow(about="path", time_s=None, frame=None, says=f"{name} {value}{bounds}: {estimate['method']}")
 
 
 def _or_open(bound: float | None) -> str:

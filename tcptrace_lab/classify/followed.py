@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tcptrace_lab.classify.likelihood import Replay
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # A law that was followed is followed to the ACK. Of its errors (in units of what is open) at most these shares are
@@ -22,9 +22,8 @@ CLOSELY: Mapping[bool, Mapping[str, tuple[tuple[float, float], ...]]] = {
     True: {"growth": ((0.02, 0.8), (0.1, 0.5), (0.3, 0.2)), "reduction": ((0.1, 0.25), (0.5, 0.05))},
 }
 # A law that grows as no other does needs less: half of its growth to the ACK, most of it and every cut within what is
-# open. It grows so where it alone is within, three times at least: two may be one disturbance and its echo.
+# open. It grows so where it alone is within, and where that is a rule (FEWEST_ALIKE).
 OWN_GROWTH = ((0.05, 0.5), (1.0, 0.2))
-FEWEST_OWN_PIECES = 3
 # Where delay moves a window a single round trip read otherwise leads it astray until the next loss. Until then it is
 # followed to the ACK; where no other is, over a whole piece and once more, that is its signature.
 SIGNED_SHARE = 0.05
@@ -72,9 +71,9 @@ def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
         return True
     # Each stack rounds in its own way: within what is open throughout, and alone so for most of the growth.
     alone = MAJORITY * np.count_nonzero(each.places_of("growth"))
-    if not each.unfit and own.sum() >= max(alone, FEWEST_OWN_PIECES):
+    if not each.unfit and own.sum() >= max(alone, FEWEST_ALIKE):
         return True
-    return int(own.sum()) >= FEWEST_OWN_PIECES and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
+    return int(own.sum()) >= FEWEST_ALIKE and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
 
 
 def _is_led_astray(each: Replay, own: Bools) -> bool:
@@ -93,7 +92,7 @@ def _starts_closely(each: Replay) -> bool:
 def _cuts_by_itself(each: Replay) -> bool:
     own = each.sizes_of("reduction") <= 1.0
     odd = len(own) - int(own.sum())
-    return odd == 0 or (own.sum() >= FEWEST_OWN_PIECES and odd <= max(ODD_CUTS_SHARE * len(own), 1))
+    return odd == 0 or (own.sum() >= FEWEST_ALIKE and odd <= max(ODD_CUTS_SHARE * len(own), 1))
 
 
 def _is_odd_once(each: Replay) -> bool:

@@ -9,9 +9,8 @@ follow what was sent, it is "unknown".
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, with_gamma_told
 from tcptrace_lab.classify.followed import ODD_CUTS_SHARE, ODD_PLACES_SHARE, departs, grows_alone, is_followed
 from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
+from tcptrace_lab.classify.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified
 from tcptrace_lab.classify.likelihood import (
     FITS_SHARES,
     REFUTED,
@@ -30,93 +30,17 @@ from tcptrace_lab.classify.likelihood import (
 )
 from tcptrace_lab.classify.tape import Tape, Tapes
 from tcptrace_lab.classify.traits import traits
-from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.estimate import Estimate
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
 
-UNKNOWN = "unknown"
 # RFC 6928, where no first window is seen.
 INITIAL_WINDOW = 10
 # Refuted is who the best is far likelier than, if it is clearly off where the best is not. More than once, where the
 # best itself is off anywhere: then a single disturbed cycle refutes nobody.
 CLEAR_OF_NOISE = 3.0
 FEWEST_CLEAR = 2
-# Of the loss cycles (and of the reductions) the true law explains at least this share.
-EXPLAINED = 0.5
-FEWEST_UNFIT = 3
-
-
-NOT_TOLD = unknown("no Compound was followed to the ACK")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Identified:
-    """`control`: the only family left, "unknown", or None. `left` and `refuted`: each family's best variant."""
-
-    control: str | None
-    confidence: float
-    left: tuple[Replay, ...]
-    refuted: tuple[Replay, ...]
-    reasons: tuple[str, ...]
-    # Of each of `left`.
-    shares: tuple[float, ...] = ()
-    # What a sender does that none of the table is.
-    seen_instead: str | None = None
-    # The flight stood where no window does: held by a send buffer, or by a fixed window.
-    is_kept: bool = False
-    # Of the Compound of `left`, if there is one: what is known of its queue threshold.
-    gamma: Estimate = NOT_TOLD
-    # Named is Reno, and a Compound of other thresholds than its document's would have been Reno here: in words, which.
-    same_with: str | None = None
-
-    def kept(self) -> Identified:
-        """The same of a sender that is held by something else than its window: nobody is refuted."""
-        every = (*self.left, *self.refuted)
-        share = 1.0 / max(len(every), 1)
-        reason = (
-            "its flight stood below what the path carries, without a loss: its send buffer held it, or a fixed window"
-        )
-        return replace(
-            self,
-            control=None,
-            confidence=share,
-            left=every,
-            refuted=(),
-            reasons=(reason,),
-            shares=(share,) * len(every),
-            seen_instead=None,
-            is_kept=True,
-            gamma=NOT_TOLD,
-        )
-
-    def as_dicts(self) -> list[dict[str, Any]]:
-        """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
-        out = [_row(each, 0.0, against=self._against(each)) for each in self.refuted]
-        if self.control == "bbr":
-            row: dict[str, Any] = {"name": "bbr", "variant": "probes", "confidence": self.confidence}
-            return [{**row, "residual": None, "against": None}] + [{**each, "against": BY_RATE_AGAINST} for each in out]
-        if self.control == UNKNOWN:
-            row = {"name": UNKNOWN, "variant": None, "confidence": round(self.confidence, 3), "residual": None}
-            return [{**row, "against": self.seen_instead}, *out]
-        left = [_row(each, share, against=None) for each, share in zip(self.left, self.shares, strict=True)]
-        return left + out
-
-    def _against(self, each: Replay) -> str:
-        words = each.against or ALL_ALONG
-        if self.same_with and "gamma" in each.candidate.parameters:
-            return f"{words}; with {self.same_with} it is reno here: its delay window never opens"
-        return words
-
-
-def open_names(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of a verdict's `candidates` those that it leaves: nothing speaks against them, or none of the table does it."""
-    return [str(row["name"]) for row in candidates if row["against"] is None or row["name"] == UNKNOWN]
-
-
-ALL_ALONG = "off by less than is open, but all along, where another is not"
-BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
-HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 
 
 def identify(
@@ -179,7 +103,7 @@ def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Seque
     compounds = [each for each in known if "gamma" in each.candidate.parameters]
     rivals = [each for each in known if "gamma" not in each.candidate.parameters]
     is_found = any(
-        is_followed(each) or (each.explained >= EXPLAINED and grows_alone(each, rivals)) for each in compounds
+        is_followed(each) or (each.explained >= MAJORITY and grows_alone(each, rivals)) for each in compounds
     )
     if is_found or not any(map(begins_as_seen, compounds)):
         return []
@@ -237,8 +161,8 @@ def decide(
         or not _is_clearly_off(each, best, noise, min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)))
     ]
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
-    # Two odd loss cycles are no rule of their own.
-    is_foreign = best.explained < EXPLAINED and best.unfit >= FEWEST_UNFIT
+    # The true law explains most of the loss cycles and reductions; two odd ones are no rule of their own.
+    is_foreign = best.explained < MAJORITY and best.unfit >= FEWEST_ALIKE
     if is_foreign and not (is_ahead and _is_partly_followed(best)):
         if _sends_less(best):
             reason = "less was sent than any control allows: what held it back hides which it is"
@@ -291,7 +215,7 @@ def _sends_less(best: Replay) -> bool:
     """
     off = best.sizes > 1.0
     less = off & best.places_of("growth") & (best.tape.compared.pieces.observed < best.misfits.expected)
-    return int(np.count_nonzero(off & ~less)) < FEWEST_UNFIT
+    return int(np.count_nonzero(off & ~less)) < FEWEST_ALIKE
 
 
 def _all_left(families: Sequence[Replay], reason: str, *, confidence: float = 0.0) -> Identified:
@@ -340,17 +264,6 @@ def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> 
         refuted=tuple(families),
         reasons=(f"sent by a rate, not by ACKs, and {' and '.join(told)}: only bbr does",),
     )
-
-
-def _row(each: Replay, confidence: float, *, against: str | None) -> dict[str, Any]:
-    residual = each.residual
-    return {
-        "name": each.candidate.name,
-        "variant": each.candidate.variant,
-        "confidence": round(confidence, 3),
-        "residual": None if residual is None else round(residual, 3),
-        "against": against,
-    }
 
 
 def _unknown(families: Sequence[Replay], traits_seen: str) -> Identified:

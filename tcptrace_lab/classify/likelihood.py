@@ -43,8 +43,7 @@ HOPELESS = 10 * MOST_PER_PIECE
 FEWEST_JUDGED = 16
 # Values of a parameter are told apart by the first pieces that hang on it: the true one's are all but nothing.
 FEWEST_SCREENED = 6
-# Nor does who was beyond what is open at so many of them, once those of the slow start are few: a law explains half
-# (EXPLAINED).
+# Nor does who was beyond what is open at so many of them, once those of the slow start are few: a law explains most.
 UNFIT_SHARE = 0.75
 UNFIT_PIECES = 32
 # Odds of 100 to 1 against one that is behind the best: refuted.
@@ -132,7 +131,7 @@ class Replay:
         found: Floats = self.tape.core.play(self._sender(), later_ns=self.later_ns)[0]
         return found
 
-    def _sender(self) -> _core.Sender:
+    def _sender(self) -> _core.CandidateSender:
         return self.candidate.sender(initial_window=self.initial_window, smss=self.tape.smss)
 
 

@@ -6,12 +6,11 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
-from tcptrace_lab.classify.obstacles import AT_ONCE
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import AT_ONCE, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either
 
 UNKNOWN = "unknown"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.buffer import SAME_PACKETS
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
@@ -31,11 +32,9 @@ LONGER = 1.5
 MOST_INTERVALS = 10.0
 # A segment sent within this part of the least round trip before a lost one met the same queue.
 NEAR_SHARE = 0.25
-# A wait of so many packets' service: one that is being sent, and half of the next for the blur of an ACK.
-SHORT_PACKETS = 1.5
 # Where a packet's service is longer than the target only a queue of one packet is short, and the second that a delayed
 # ACK releases behind it hides when it was: for how long it had not been is known to so many packets more.
-BLURRED_PACKETS = SHORT_PACKETS + DELAYED_ACK_SEGMENTS
+BLURRED_PACKETS = SAME_PACKETS + DELAYED_ACK_SEGMENTS
 # The others may be a lossy link's.
 OWN_SHARE = 0.8
 
@@ -131,7 +130,7 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
     waits = samples - samples.min()
     turn = sent + waits
     # RFC 8289 section 4.4: a queue of one packet is none, however long its service takes.
-    short = np.flatnonzero(waits < max(TARGET_NS, SHORT_PACKETS / pps * 1e9))
+    short = np.flatnonzero(waits < max(TARGET_NS, SAME_PACKETS / pps * 1e9))
     blurred = np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9) if 1e9 / pps > TARGET_NS else short
     met, least, most = np.full((3, len(seen.episodes)), np.nan)
     is_first, lost_ns = np.zeros(len(seen.episodes), dtype=bool), -1

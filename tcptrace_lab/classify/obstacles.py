@@ -11,13 +11,12 @@ from tcptrace_lab.numbers import duration, seconds
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.timeline import parts
 
 # An own window shows itself when, most of the time, something is outstanding and ACKs release segments.
 APPLICATION_SHARE = 0.3
 # Fewer segments than this cannot show growth over two round trips.
 FEW_SEGMENTS = 12
-# ACKs looked at in one go: what is held of each meanwhile stays small.
-AT_ONCE = 1 << 16
 # A flight of so few super-segments is too coarse to show a window.
 FEW_SUPER_SEGMENTS = 4
 # A round trip of fewer ticks of the clock has no beginning and no end.
@@ -155,8 +154,7 @@ def empty_share(seen: Reconstruction) -> float:
     """Share of the time from the first to the last segment in which everything sent was acknowledged."""
     timeline = seen.timeline
     whole, waited = int(timeline.send_ns[-1] - timeline.send_ns[0]), 0
-    for first in range(0, len(timeline.ack_ns), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for part in parts(len(timeline.ack_ns)):
         following = np.searchsorted(timeline.send_ns, timeline.ack_ns[part], side="left")
         known = (following > 0) & (following < len(timeline.send_ns)) & (timeline.newly_acked[part] > 0)
         at = following[known]

@@ -8,7 +8,7 @@ them together come at the bottleneck's. One pair of back-to-back ACKs proves not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -232,16 +232,15 @@ def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
     """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
     if base.value is None:
         return base
-    if before_ns == 0:
-        high = None if base.high is None else base.high + near_ns / 1e9
-        return Estimate(value=base.value, low=base.low, high=high, method=base.method)
     if before_ns is None:
         method = f"{base.method}; and what a full segment takes to a tap that is behind a line of the sender's"
-        return Estimate(value=base.value, low=base.low, high=None, method=method)
+        return replace(base, high=None, method=method)
     before = before_ns / 1e9
-    high = None if base.high is None else base.high + before
+    high = None if base.high is None else base.high + (before or near_ns / 1e9)
+    if not before:
+        return replace(base, high=high)
     method = f"{base.method}; and {seconds(before)} from the sender to the tap"
-    return Estimate(value=base.value + before, low=base.low, high=high, method=method)
+    return replace(base, value=base.value + before, high=high, method=method)
 
 
 def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Estimate) -> bool:

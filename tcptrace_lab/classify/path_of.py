@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from tcptrace_lab.classify.path import PathEstimate, infer_path
-from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 
@@ -24,27 +22,10 @@ def path_of(
         clock=tap.clock,
         beside=beside,
         by_rhythm=rebuilt is not None and rebuilt.is_inferred,
-        before_ns=before_tap(seen, who) if who.place == "sender" and rebuilt is None else 0,
+        before_ns=who.before_tap_ns if who.place == "sender" and rebuilt is None else 0,
         near_ns=0 if rebuilt is not None or who.where is None else who.where.to_sender_ns or 0,
         has_flight=not tap.hides_flight,
         has_losses=not tap.misses_repairs,
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
         by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
     )
-
-
-def before_tap(seen: Reconstruction, who: Sender) -> int | None:
-    """What a full segment takes from the sender to the tap beyond a host's own time; None: how long is not known.
-
-    Without timestamps by what passes after an ACK: at a sender much follows at once, behind a slow line as it comes.
-    """
-    if who.where is None:
-        return 0
-    taken = who.where.segment_turn_ns
-    if taken is not None:
-        return taken if taken > BURST_NS else 0
-    timeline = seen.timeline
-    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
-    waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
-    return None if len(waits) and np.percentile(waits, 100 * MINORITY) > BURST_NS else 0

@@ -21,7 +21,7 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, F
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.self_clocking import delivered
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, parts
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
@@ -68,8 +68,6 @@ MOST_ROUNDS = 2
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
 SECOND_NS = 1_000_000_000
-# Runs looked at in one go: what is held of each meanwhile stays small.
-AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,8 +280,7 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     samples = timeline.rtt[1]
     delay, least = np.zeros(len(end)), np.zeros(len(end))
     slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
-    for at in range(0, len(end), AT_ONCE):
-        part = slice(at, at + AT_ONCE)
+    for part in parts(len(end)):
         # Sent when acknowledged, less the round trip then.
         sent = spans[part]
         if len(samples):

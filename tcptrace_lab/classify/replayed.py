@@ -18,7 +18,8 @@ from itertools import zip_longest
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.identify import HIDDEN, Identified, identify
+from tcptrace_lab.classify.identified import HIDDEN, Identified
+from tcptrace_lab.classify.identify import identify
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns

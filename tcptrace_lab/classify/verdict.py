@@ -15,14 +15,14 @@ from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, 
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
-from tcptrace_lab.classify.identify import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.identify import UNKNOWN, Identified
+from tcptrace_lab.classify.identified import HIDDEN as NOT_IDENTIFIED
+from tcptrace_lab.classify.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, is_kept, limits_told
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.path import PathEstimate
-from tcptrace_lab.classify.path_of import before_tap, path_of
+from tcptrace_lab.classify.path_of import path_of
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.replayed import identify_sender
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
@@ -276,13 +276,12 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
-    before_ns = before_tap(seen, who)
     obstacles = find_obstacles(seen, who)
     path = path_of(seen, who, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
     identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery)
-    if identified.control == "bbr" and who.view is None and before_ns != 0:
+    if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
     if not hidden and identified.control in (None, UNKNOWN) and is_kept(seen, path.bottleneck_pps.low):
@@ -293,7 +292,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         limits = limits_told(
             seen,
             who.tap,
-            is_rebuilt=who.view is not None or before_ns != 0,
+            is_rebuilt=who.view is not None or who.before_tap_ns != 0,
             is_blurred=who.is_blurred or who.tap.blurs_flight,
             is_paced=identified.control == "bbr",
             is_kept=identified.is_kept,

@@ -147,9 +147,9 @@ def _more(capture: Capture, arguments: argparse.Namespace) -> Callable[[Verdict]
 
         make["evidence"] = lambda verdict: explain(verdict, capture[verdict.who.connection])
     if arguments.simulate:
-        from tcptrace_lab.replay.beside import Simulated
+        from tcptrace_lab.replay.beside import SentAgain
 
-        make["simulation"] = Simulated(capture).beside
+        make["simulation"] = SentAgain(capture).beside
     return lambda verdict: {name: one(verdict) for name, one in make.items()}
 
 

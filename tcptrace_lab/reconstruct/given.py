@@ -13,6 +13,8 @@ ODD_SHARE = 0.01
 FEWEST_ALIKE = 3
 # What is counted in segments (a window, a threshold, a queue) is known to within one: it is on its way, or in service.
 WITHIN_SEGMENTS = 1.0
+# Near a host, a tap's part of a round trip: beside the host's own time it is the rest that is the path.
+NEAR_SHARE = 0.1
 # With this much of what the pipe holds in the network, or of its rate used, the bottleneck is busy: what a host's own
 # delay and a sawtooth's low ends leave.
 FULL_SHARE = 0.9

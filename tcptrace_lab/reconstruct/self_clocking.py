@@ -15,7 +15,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, PAUSE_SHARE
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, NEAR_SHARE, PAUSE_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -25,7 +25,6 @@ IDLE_FACTOR = 1.5
 SPACING_PERCENTILE = 25
 # A segment that an ACK released passes within this of one turn after it: a host's own time, a path's jitter.
 NEAR_NS = 200_000
-NEAR_SHARE = 0.1
 # Among so many segments so many must be such: while nothing waits, every burst that an ACK releases begins with one.
 AMONG = 32
 FEW_TOGETHER = 4

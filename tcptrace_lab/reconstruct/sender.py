@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside, reached
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
     ETHERNET_MSS,
     LEAST_MSS,
@@ -31,7 +32,8 @@ from tcptrace_lab.reconstruct.unheard import unheard_by_count, unheard_by_releas
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
 if TYPE_CHECKING:
-    from tcptrace_lab.capture import Capture, Columns, Connection
+    from tcptrace_lab.capture import Capture, Connection
+    from tcptrace_lab.flow import Columns
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
@@ -77,6 +79,24 @@ class Sender:
     def is_blurred(self) -> bool:
         """Rebuilt, and the flight is open so often that neither windows nor queues nor restarts are certain."""
         return self.view is not None and self.view.is_inferred and self.view.unsure > MOST_OPEN
+
+    @cached_property
+    def before_tap_ns(self) -> int | None:
+        """What a full segment takes to the tap beyond a host's own time; None: how long is not known.
+
+        Without timestamps by what passes after an ACK: at a sender much follows at once, behind a slow line as it
+        comes.
+        """
+        if self.where is None:
+            return 0
+        taken = self.where.segment_turn_ns
+        if taken is not None:
+            return taken if taken > BURST_NS else 0
+        timeline = self.timeline
+        following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+        known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+        waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+        return None if len(waits) and np.percentile(waits, 100 * MINORITY) > BURST_NS else 0
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -163,13 +183,12 @@ def _passed(connection: Connection, direction: int, sent_ns: Ints, smss: int, rt
     # A clock that was set back shows no time that passed.
     offsets, lengths, times = segments["offset"][kept], segments["length"][kept], np.maximum.accumulate(sent_ns[kept])
     fresh = offsets >= reached(offsets, offsets + lengths)
-    again = np.flatnonzero(~fresh)
     return Passed(
         time_ns=times[fresh],
         length=lengths[fresh],
         asked_ns=_beside(connection, direction).asked_ns,
         smss=smss,
-        again_ns=int(times[again[0]]) if len(again) else None,
+        again_ns=None if fresh.all() else int(times[np.argmin(fresh)]),
         rtt_ns=int(rtt_ns) if rtt_ns > 0 else None,
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab.reconstruct.clock import TICK_SAMPLE
 from tcptrace_lab.reconstruct.sender_clock import PARTS, RATE_TOLERANCE, RATES_HZ, Floats, Ints, unwrapped
 
 Bools = NDArray[np.bool_]
@@ -24,8 +25,6 @@ LEAST_NS = 1_000_000_000
 MOST_GAPS = 16
 # ACKs on either side of a gap that tell how far the receiver's clock is behind; of so few in all nothing is told.
 BESIDE, FEW = 16, 32
-# So many ACKs, taken evenly, tell the tick, and that the clock stayed where it was set.
-TICK_SAMPLE = 4_096
 # Of the gap: passed on no host's clock. Less, and most of it was a pause.
 JUMP_SHARE = 0.8
 # A timer waits for some round trips besides (RFC 6298 section 2.3: one, and four times what they vary by).

@@ -6,7 +6,7 @@ it left. At another point every conclusion drawn from "which ACK released which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,8 +26,15 @@ Bytes = NDArray[np.uint8]
 
 # A rebuilt flight that is open by more than this part, and a segment, does not tell a window.
 OPEN_SHARE = 0.05
+# Rows looked at in one go: what is held of each meanwhile stays small.
+AT_ONCE = 1 << 16
 # What a tap away from the sender knows of a send.
 UNKNOWN, LOST, ARRIVED = range(len(_core.FATES))
+
+
+def parts(rows: int) -> Iterator[slice]:
+    """All rows of a table, some at a time."""
+    return (slice(at, min(at + AT_ONCE, rows)) for at in range(0, rows, AT_ONCE))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,6 @@ from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 
 # A window's marks stand out from so many ACKs on each side; a sender that sends at its own times makes them all along.
 AROUND = 6
-RARE_SHARE = 0.05
 # Ticks that captured ACKs must span for the length of one, and how well it must fit a clock that hosts have.
 FEWEST_TICKS = 100
 # More ACKs show no habit that so many did not.
@@ -74,7 +73,7 @@ def unheard_by_window(timeline: Timeline) -> int:
     calm = ~(sliding_window_view(timeline.is_dupack, wide).any(axis=1))
     found = int(np.count_nonzero(stands_out & is_double & calm))
     others = int(np.count_nonzero(stands_out & calm)) - found
-    return found if others <= RARE_SHARE * count and found <= RARE_SHARE * count else 0
+    return found if others <= MINORITY * count and found <= MINORITY * count else 0
 
 
 def unheard_by_release(timeline: Timeline) -> int:

@@ -17,21 +17,17 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.echoes import among, are_stale, turns, unwrapped_both
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY, NEAR_SHARE
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline, parts
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
 
-# A host answers its own tap within this part of the round trip.
-NEAR_SHARE = 0.1
 # The values with which hosts begin to count down (RFC 1700 has 64; Windows 128, routers and some systems 255).
 INITIAL_TTLS = (32, 64, 128, 255)
 # Longer paths are not known: such a TTL began at another value.
 MOST_HOPS = 31
 # A bridge, a virtual switch or an emulator between a host and a tap may count as one or two.
 FAR_HOPS = 3
-# Segments looked at in one go: what is held of each meanwhile stays small.
-AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +180,7 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
     # Behind the last ACK none is newer.
     passed = np.append(timeline.ack_ns, np.iinfo(np.int64).max)
     least, least_full, waited = [], [], 0
-    for first in range(0, len(echo), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for part in parts(len(echo)):
         echoed = among(echo[part], clock)
         if are_stale(timeline, echoed, ends[part]):
             return None

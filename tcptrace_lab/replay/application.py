@@ -26,7 +26,7 @@ MOST_WRITES = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class AppWrites:
     """The application of one sender; `first_ns` is when its first byte left, `bytes` all it wrote."""
 
     application: ApplicationSpec
@@ -35,7 +35,7 @@ class Written:
     notes: tuple[str, ...]
 
 
-def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is_paced: bool = False) -> Written:
+def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is_paced: bool = False) -> AppWrites:
     """The application behind a timeline; `heard_ns` are the times at which the other side sent data.
 
     Without a bound (no bottleneck seen, no loss, no receiver's window at work) it was the application that took its
@@ -58,7 +58,7 @@ def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is
         begins |= streamed
     at = np.flatnonzero(begins)
     if not len(at):
-        return Written(
+        return AppWrites(
             application=ApplicationSpec(kind="bytes", bytes=total),
             first_ns=first_ns,
             bytes=total,
@@ -74,7 +74,7 @@ def recover(seen: Reconstruction, heard_ns: Ints, *, is_bounded: bool = True, is
         return _turns(times, sizes, since, first_ns, total)
     writes = tuple((int(ns - first_ns) / 1e9, int(size)) for ns, size in zip(times, sizes, strict=True))
     words = f"{len(writes)} writes at their own times: nothing from the other side came before them"
-    return Written(
+    return AppWrites(
         application=ApplicationSpec(kind="schedule", writes=writes), first_ns=first_ns, bytes=total, notes=(words,)
     )
 
@@ -86,12 +86,12 @@ def _lasts(seen: Reconstruction, fresh: Ints) -> bool:
     return span_ns > (len(fresh).bit_length() + 1) * max(seen.base_rtt_ns, 1)
 
 
-def _turns(times: Ints, sizes: Ints, since: Ints, first_ns: int, total: int) -> Written:
+def _turns(times: Ints, sizes: Ints, since: Ints, first_ns: int, total: int) -> AppWrites:
     waits = np.maximum(times - since, 0)
     turns = [(0.0, int(sizes[0]))]
     turns += [(int(wait) / 1e9, int(size)) for wait, size in zip(waits[1:], sizes[1:], strict=True)]
     words = f"{len(turns)} answers to requests, {np.median(waits[1:]) / 1e6:.3g} ms (median) after all before was heard"
-    return Written(
+    return AppWrites(
         application=ApplicationSpec(kind="turns", turns=tuple(turns)), first_ns=first_ns, bytes=total, notes=(words,)
     )
 

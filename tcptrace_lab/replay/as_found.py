@@ -11,11 +11,11 @@ import numpy as np
 from tcptrace_lab import controls
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.candidates import BY_RATE
-from tcptrace_lab.classify.identify import open_names
+from tcptrace_lab.classify.identified import open_names
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Ints
-from tcptrace_lab.replay.application import Written, recover
+from tcptrace_lab.replay.application import AppWrites, recover
 from tcptrace_lab.replay.habit import Habit, recover_habit
 from tcptrace_lab.replay.own_delay import own_delay_s
 from tcptrace_lab.replay.pauses import host_pauses
@@ -39,7 +39,7 @@ class Found:
     the likeliest first, by name."""
 
     verdict: Verdict
-    written: Written
+    written: AppWrites
     habit: Habit
     # From when to when the sender's host stood still, on the capture's clock.
     pauses_ns: tuple[tuple[int, int], ...]
@@ -47,7 +47,7 @@ class Found:
     control_name: str
     open_controls: tuple[tuple[str, ControlSpec], ...]
     # Where no control is named and segments leave at times of their own: a sender by a rate, whose data was all there.
-    paced: tuple[str, ControlSpec, Written] | None = None
+    paced: tuple[str, ControlSpec, AppWrites] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ WORDS = ("regime", "case")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantity:
+class ComparedQuantity:
     """One quantity: as seen in the capture, as each model that was asked expects it, and as seen in the simulation."""
 
     quantity: str
@@ -40,7 +40,7 @@ class Quantity:
         }
 
 
-class Simulated:
+class SentAgain:
     """A capture's connections, each sent again over the path and by the control that its verdict names."""
 
     def __init__(self, capture: Capture) -> None:
@@ -73,12 +73,12 @@ class Simulated:
         }
 
 
-def table(then: Verdict, now: Verdict) -> list[Quantity]:
+def table(then: Verdict, now: Verdict) -> list[ComparedQuantity]:
     """Everything that the capture or a model tells, beside the simulation."""
     predictions = then.expectation.predictions
     seen, simulated = _means(then), _means(now)
     rows = [
-        Quantity(
+        ComparedQuantity(
             quantity=name,
             unit=None,
             capture=_word(then, name),
@@ -94,11 +94,13 @@ def table(then: Verdict, now: Verdict) -> list[Quantity]:
             continue
         known = {model: value for model, value in values.items() if value is not None}
         rows.append(
-            Quantity(quantity=name, unit=unit, capture=seen.get(name), models=known, simulator=simulated.get(name))
+            ComparedQuantity(
+                quantity=name, unit=unit, capture=seen.get(name), models=known, simulator=simulated.get(name)
+            )
         )
     figures = outcome(then), outcome(now)
     rows += [
-        Quantity(
+        ComparedQuantity(
             quantity=name,
             unit=None,
             capture=_number(figures[0], name),

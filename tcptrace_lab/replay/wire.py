@@ -57,7 +57,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class WireReport:
     """What was sent, and how far from its recorded time each packet left; NaN: its sender does not tell."""
 
     packets: int
@@ -96,7 +96,7 @@ def plan(
     return found, frames
 
 
-def send(chosen: Plan, frames: Sequence[tuple[float, bytes]], *, speed: float = 1.0) -> Sent:
+def send(chosen: Plan, frames: Sequence[tuple[float, bytes]], *, speed: float = 1.0) -> WireReport:
     """Send the frames at their times, `speed` times as fast."""
     if chosen.sender == "tcpreplay":
         return _with_tcpreplay(chosen, frames, speed)
@@ -184,7 +184,7 @@ def _length(network: Any) -> int:
     return int(network.len) if network.version == 4 else int(network.plen) + 40
 
 
-def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: float) -> Sent:
+def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: float) -> WireReport:
     from scapy.config import conf
     from scapy.packet import Raw
 
@@ -203,7 +203,7 @@ def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: floa
                 raise LabError(f"{chosen.interface}: packet of {len(frame)} bytes: {error.strerror}") from error
         took_s = time.perf_counter() - begun_s
     late = np.array(errors)
-    return Sent(
+    return WireReport(
         packets=len(frames),
         duration_s=took_s,
         error_median_s=float(np.median(late)),
@@ -212,7 +212,7 @@ def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: floa
     )
 
 
-def _with_tcpreplay(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: float) -> Sent:
+def _with_tcpreplay(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: float) -> WireReport:
     from scapy.utils import RawPcapWriter
 
     with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
@@ -231,4 +231,6 @@ def _with_tcpreplay(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: 
     if done.returncode:
         told = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise LabError(f"{chosen.interface}: tcpreplay: {told[-1] if told else done.returncode}")
-    return Sent(packets=len(frames), duration_s=took_s, error_median_s=np.nan, error_p99_s=np.nan, error_max_s=np.nan)
+    return WireReport(
+        packets=len(frames), duration_s=took_s, error_median_s=np.nan, error_p99_s=np.nan, error_max_s=np.nan
+    )

@@ -257,7 +257,7 @@ def _oscillations(sources: Sources) -> Table:
 
 def simulated_oscillation(
     sources: Sources, bdp: int, *, profile: str = "ns2", **control: object
-) -> by_rounds.Seen | None:
+) -> by_rounds.CyclesSeen | None:
     """Phase 3 of a run that never loses a packet, from the window's jumps (a Reno step is 1 packet)."""
     table = scenario(bdp * 0.24, 50, None, 30, 6, initial_ssthresh=bdp // 2, **control) | {"profile": profile}
     series = sources.windows(table)

@@ -77,13 +77,13 @@ def scenario(packets: int, *, packet_bytes: int = 1000, buffers: int = 3) -> Sce
     return parse(SCENARIO, overrides=overrides)
 
 
-def start(packets: int, *, packet_bytes: int = 1000, buffers: int = 3) -> model.Timeline:
+def start(packets: int, *, packet_bytes: int = 1000, buffers: int = 3) -> model.StartTimeline:
     """The model of that start."""
     chain = model.reduce_chain(scenario(packets, packet_bytes=packet_bytes, buffers=buffers).path)
     return model.timeline(initial_window=packets, **chain)
 
 
-def ack_times(run: model.Timeline) -> list[float]:
+def ack_times(run: model.StartTimeline) -> list[float]:
     """When ACKs come, up to the third duplicate."""
     at = np.sort(run.ack_at[~np.isnan(run.ack_at)])
     return [float(value) for value in at if value <= run.retransmitted]

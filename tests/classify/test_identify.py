@@ -14,7 +14,8 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.followed import grows_alone
-from tcptrace_lab.classify.identify import Identified, identify
+from tcptrace_lab.classify.identified import Identified
+from tcptrace_lab.classify.identify import identify
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
 from tcptrace_lab.classify.tape import Tapes

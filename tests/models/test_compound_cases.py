@@ -9,6 +9,7 @@ from tcptrace_lab.models import compound_cases as cases
 from tcptrace_lab.models.compound import Compound, case_map
 from tcptrace_lab.models.compound_oscillation import Rule, oscillation
 
+from tcptrace_lab.reproduce.compound import transitions
 from tcptrace_lab.reproduce.compound_grid import linear_share
 from tcptrace_lab.reproduce.compound_runs import scenario
 from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
@@ -100,22 +101,6 @@ def test_throughput_of_ns2_in_case_2() -> None:
         assert ours == pytest.approx(theirs, abs=0.03)
     assert found["900"]["utilization"] == pytest.approx(0.742, abs=0.001)
     assert float(table["900"]["utilization_whole_epochs"]) == pytest.approx(0.59, abs=0.01)
-
-
-def transitions(gamma: float) -> list[tuple[float, float, int]]:
-    """First and last Mb/s (b = 100, tau = 50 ms) at which the answer of Figure 13 moves to another case, and that case.
-
-    Whole-number windows make some changes a band in which both cases alternate: bands are told apart by 10 Mb/s.
-    """
-    mbps = np.arange(60, 900, 0.24)
-    bdp = mbps / 0.24
-    number = cases.case(100.0, cases.thresholds(bdp, oscillation(bdp, gamma).theta_max))
-    bands: list[tuple[float, float, int]] = []
-    for at in np.flatnonzero(np.diff(number)) + 1:
-        here = round(float(mbps[at]), 1)
-        start = bands.pop()[0] if bands and here - bands[-1][1] < 10 else here
-        bands.append((start, here, int(number[at])))
-    return bands
 
 
 def test_transitions_of_figures_14_and_15() -> None:

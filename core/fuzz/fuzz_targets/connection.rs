@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tcptrace_core::connection::{Table, Wanted};
+use tcptrace_core::connection::{ConnectionTable, Wanted};
 use tcptrace_core::wire::{Endpoint, Segment, TcpFlags};
 
 /// Bytes of input for one segment.
 const STEP: usize = 16;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut table = Table::new(Wanted::All);
+    let mut table = ConnectionTable::new(Wanted::All);
     let mut time_ns = 0;
     let mut pushed = 0;
     for step in bytes.chunks_exact(STEP) {

@@ -3,14 +3,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use tcptrace_core::connection::filter::Filter;
-use tcptrace_core::connection::{Table, Wanted};
+use tcptrace_core::connection::{ConnectionTable, Wanted};
 use tcptrace_core::wire::{Segment, TcpFlags};
 
 fuzz_target!(|text: &str| {
     let Ok(filter) = Filter::new(text) else {
         return;
     };
-    let mut table = Table::new(Wanted::None);
+    let mut table = ConnectionTable::new(Wanted::None);
     table.push(
         0,
         &Segment {

@@ -208,6 +208,7 @@ impl Window for Cubic26 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::worked::ack;
     use super::super::{Control, MStart, Pair, SlowStart, Standard};
     use super::*;
 
@@ -223,14 +224,7 @@ mod tests {
         };
         let ack = Ack {
             now_ns: 400_000_000,
-            newly_acked: 1000.0,
-            newly_sacked: 0.0,
-            rtt_ns: None,
-            srtt_ns: None,
-            flight_size: 0.0,
-            snd_una: 0,
-            snd_nxt: 0,
-            is_cwnd_limited: true,
+            ..ack(1000.0)
         };
         (0..4)
             .map(|_| {

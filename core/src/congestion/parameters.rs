@@ -32,7 +32,7 @@ pub(super) const NS2: &[Profile] = &[Profile::Ns2];
 
 /// A number that a scenario may set; a flag is 0 or 1.
 #[derive(Debug)]
-pub struct Parameter {
+pub struct ControlParameter {
     pub name: &'static str,
     /// "flag" for one that is on or off.
     pub unit: &'static str,
@@ -46,7 +46,7 @@ pub struct Parameter {
 /// The range of a number that must only be greater than 0.
 const POSITIVE: (f64, f64) = (f64::MIN_POSITIVE, f64::MAX);
 
-impl Parameter {
+impl ControlParameter {
     const fn flag(
         name: &'static str,
         profiles: &'static [Profile],
@@ -80,14 +80,14 @@ impl Parameter {
     }
 }
 
-pub(super) const BYTE_COUNTING: Parameter = Parameter::flag(
+pub(super) const BYTE_COUNTING: ControlParameter = ControlParameter::flag(
     "byte_counting",
     RFC,
     false,
     "acknowledged segments open the window, not ACKs (RFC 3465)",
 );
 
-pub(super) const KERNEL_HZ: Parameter = Parameter {
+pub(super) const KERNEL_HZ: ControlParameter = ControlParameter {
     name: "kernel_hz",
     unit: "Hz",
     default: 250.0,
@@ -96,21 +96,21 @@ pub(super) const KERNEL_HZ: Parameter = Parameter {
     what: "ticks of the kernel's clock per second (CONFIG_HZ)",
 };
 
-pub(super) const KERNEL_HYSTART: Parameter = Parameter::flag(
+pub(super) const KERNEL_HYSTART: ControlParameter = ControlParameter::flag(
     "kernel_hystart",
     RFC,
     true,
     "slow start ends by the module's own HyStart",
 );
 
-pub(super) const FAST_CONVERGENCE: Parameter = Parameter::flag(
+pub(super) const FAST_CONVERGENCE: ControlParameter = ControlParameter::flag(
     "fast_convergence",
     BOTH,
     true,
     "a loss below the last plateau lowers it further (RFC 9438 section 4.7)",
 );
 
-pub(super) const GAMMA: Parameter = Parameter {
+pub(super) const GAMMA: ControlParameter = ControlParameter {
     name: "gamma",
     unit: "packets",
     default: 30.0,
@@ -119,14 +119,14 @@ pub(super) const GAMMA: Parameter = Parameter {
     what: "packets in the queue at which the delay window gives way",
 };
 
-pub(super) const DWND_BY_CWND: Parameter = Parameter::flag(
+pub(super) const DWND_BY_CWND: ControlParameter = ControlParameter::flag(
     "dwnd_by_cwnd",
     RFC,
     false,
     "the delay window opens by the window of now, and not by the round in which a recovery ended",
 );
 
-pub(super) const MAX_SSTHRESH: Parameter = Parameter {
+pub(super) const MAX_SSTHRESH: ControlParameter = ControlParameter {
     name: "max_ssthresh",
     unit: "segments",
     default: 100.0,
@@ -135,14 +135,14 @@ pub(super) const MAX_SSTHRESH: Parameter = Parameter {
     what: "window above which slow start slows down",
 };
 
-pub(super) const ZERO_STEP: Parameter = Parameter::flag(
+pub(super) const ZERO_STEP: ControlParameter = ControlParameter::flag(
     "zero_step",
     BOTH,
     false,
     "a step of 0 after 10, 9, ..., 1: an 11-ACK cycle, as the paper's pseudo-code has it",
 );
 
-pub(super) const BBR_SEED: Parameter = Parameter {
+pub(super) const BBR_SEED: ControlParameter = ControlParameter {
     name: "bbr_seed",
     unit: "number",
     default: 1.0,
@@ -151,7 +151,7 @@ pub(super) const BBR_SEED: Parameter = Parameter {
     what: "draws the phase with which ProbeBW begins; flows with different seeds do not probe together",
 };
 
-pub(super) const HTCP_FROM_RECOVERY: Parameter = Parameter::flag(
+pub(super) const HTCP_FROM_RECOVERY: ControlParameter = ControlParameter::flag(
     "htcp_from_recovery",
     RFC,
     false,
@@ -169,12 +169,12 @@ impl Parameters {
         self
     }
 
-    pub fn value(&self, parameter: &Parameter) -> f64 {
+    pub fn value(&self, parameter: &ControlParameter) -> f64 {
         let given = self.0.get(parameter.name);
         given.copied().unwrap_or(parameter.default)
     }
 
-    pub fn is_set(&self, parameter: &Parameter) -> bool {
+    pub fn is_set(&self, parameter: &ControlParameter) -> bool {
         self.value(parameter) != 0.0
     }
 

@@ -48,21 +48,8 @@ impl Window for Reno {
 
 #[cfg(test)]
 mod tests {
+    use super::super::worked::ack;
     use super::*;
-
-    fn ack(newly_acked: f64) -> Ack {
-        Ack {
-            now_ns: 0,
-            newly_acked,
-            newly_sacked: 0.0,
-            rtt_ns: None,
-            srtt_ns: None,
-            flight_size: 10_000.0,
-            snd_una: 0,
-            snd_nxt: 0,
-            is_cwnd_limited: true,
-        }
-    }
 
     #[test]
     fn a_window_of_acks_adds_one_segment() {

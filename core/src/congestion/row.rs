@@ -1,6 +1,6 @@
 //! What the table of controls says of each slow start and each window.
 
-use super::parameters::{Parameter, Parameters, Profile};
+use super::parameters::{ControlParameter, Parameters, Profile};
 use super::{Control, Kernel, SlowStart};
 
 pub(super) const STANDARD: &str = "standard";
@@ -27,7 +27,7 @@ impl Counting {
 pub struct SlowStartRow {
     pub name: &'static str,
     pub source: &'static str,
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [ControlParameter],
     pub build: fn(&Parameters) -> Box<dyn SlowStart>,
 }
 
@@ -41,7 +41,7 @@ pub struct WindowRow {
     pub family: &'static str,
     /// The document or program whose arithmetic it is.
     pub source: &'static str,
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [ControlParameter],
     /// Profiles that can run it.
     pub profiles: &'static [Profile],
     /// A module of the Linux kernel's: profile ns2 runs 2.6.22's on ns-2's Linux agent, profile rfc Linux 6's.

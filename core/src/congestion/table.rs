@@ -7,8 +7,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::parameters::{
-    BBR_SEED, BOTH, BYTE_COUNTING, DWND_BY_CWND, FAST_CONVERGENCE, GAMMA, HTCP_FROM_RECOVERY,
-    KERNEL_HYSTART, KERNEL_HZ, MAX_SSTHRESH, NS2, Parameter, Parameters, RFC, ZERO_STEP,
+    BBR_SEED, BOTH, BYTE_COUNTING, ControlParameter, DWND_BY_CWND, FAST_CONVERGENCE, GAMMA,
+    HTCP_FROM_RECOVERY, KERNEL_HYSTART, KERNEL_HZ, MAX_SSTHRESH, NS2, Parameters, RFC, ZERO_STEP,
 };
 use super::row::{BuildWindow, Counting, STANDARD, Setting, SlowStartRow, WindowRow};
 use super::{
@@ -19,7 +19,7 @@ use super::{
 
 use Setting::{Flag, Text};
 
-const SACK: (&str, Setting) = ("recovery", Text("sack"));
+pub(super) const SACK: (&str, Setting) = ("recovery", Text("sack"));
 const TIMESTAMPS: (&str, Setting) = ("timestamps", Flag(true));
 
 pub static SLOW_STARTS: &[SlowStartRow] = &[
@@ -236,46 +236,8 @@ pub static WINDOWS: &[WindowRow] = &[
     },
 ];
 
-/// Names for more than a window alone; every window is a name, too.
-static COMBINATIONS: &[(&str, &[(&str, Setting)])] = &[
-    ("tahoe", &[("recovery", Text("tahoe"))]),
-    ("newreno", &[("recovery", Text("newreno"))]),
-    ("sack", &[SACK]),
-    ("fack", &[("recovery", Text("fack"))]),
-    (
-        "cubic-hystart",
-        &[
-            ("slow_start", Text("hystart")),
-            ("window", Text("cubic")),
-            SACK,
-        ],
-    ),
-    ("m-start", &[("slow_start", Text("m-start")), SACK]),
-    (
-        "m-start-cubic",
-        &[
-            ("slow_start", Text("m-start")),
-            ("window", Text("cubic")),
-            SACK,
-        ],
-    ),
-];
-
-/// The named controls: name, and the keys it stands for.
-pub fn controls() -> impl Iterator<Item = (&'static str, Vec<(&'static str, Setting)>)> {
-    let combined = COMBINATIONS
-        .iter()
-        .map(|&(name, settings)| (name, settings.to_vec()));
-    let single = WINDOWS.iter().map(|row| {
-        let window = ("window", Text(row.name));
-        let settings = std::iter::once(window).chain(row.sender.iter().copied());
-        (row.name, settings.collect())
-    });
-    combined.chain(single)
-}
-
 /// Every parameter, one that several rows have as often as they are.
-pub fn parameters() -> impl Iterator<Item = &'static Parameter> {
+pub fn parameters() -> impl Iterator<Item = &'static ControlParameter> {
     let slow_starts = SLOW_STARTS.iter().flat_map(|row| row.parameters);
     slow_starts.chain(WINDOWS.iter().flat_map(|row| row.parameters))
 }
@@ -339,33 +301,16 @@ fn module<W: Window + Clone + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use super::super::parameters::Profile;
     use super::*;
 
     #[test]
-    fn a_name_stands_once_and_every_key_of_a_named_control_is_known() {
-        let mut names = BTreeSet::new();
-        for (name, settings) in controls() {
-            assert!(names.insert(name), "{name}");
-            for (key, setting) in settings {
-                match (key, setting) {
-                    ("window", Text(name)) => assert!(window(name).is_some(), "{name}"),
-                    ("slow_start", Text(name)) => assert!(slow_start(name).is_some(), "{name}"),
-                    ("recovery", Text(_)) | (_, Flag(_)) => {}
-                    (key, Text(_)) => panic!("{name}: {key}"),
-                }
-            }
-        }
-        assert!(SLOW_STARTS.iter().all(|row| !row.source.is_empty()));
-    }
-
-    #[test]
     fn a_parameter_is_the_same_wherever_it_stands() {
         let rows = WINDOWS.iter().map(|row| row.parameters);
         let all = rows.chain(SLOW_STARTS.iter().map(|row| row.parameters));
-        let mut known: BTreeMap<&str, &Parameter> = BTreeMap::new();
+        let mut known: BTreeMap<&str, &ControlParameter> = BTreeMap::new();
         for parameter in all.flatten() {
             let (low, high) = parameter.range;
             assert!((low..=high).contains(&parameter.default), "{parameter:?}");

@@ -2,10 +2,10 @@
 
 use super::columns::AckRow;
 use super::flow::Flow;
-use super::outstanding::Sent;
+use super::outstanding::SentSegment;
 use super::packet::TcpPacket;
 use super::sequence::unwrap;
-use crate::infer::{Answer, above, received_twice};
+use crate::infer::{AckContent, above, received_twice};
 
 /// What an ACK did, for the side that sent it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,10 +58,10 @@ impl Flow {
     /// Notes an ACK without SACK blocks as the one before the next.
     #[inline]
     pub fn hear(&mut self, packet: &TcpPacket<'_>, offset: i64) {
-        self.answer = Answer {
+        self.answer = AckContent {
             offset,
             window: packet.window.into(),
-            ..Answer::default()
+            ..AckContent::default()
         };
     }
 
@@ -106,7 +106,7 @@ impl Flow {
         let blocks = self.blocks(packet, base);
         let blocks = blocks.as_slice();
         let (sack_high, sacked) = above(offset, blocks);
-        let answer = Answer {
+        let answer = AckContent {
             offset,
             window: packet.window.into(),
             sack_high,
@@ -171,7 +171,7 @@ impl Flow {
             // RFC 7323 section 4.1: the echoed TSval tells which transmission arrived, retransmitted or not.
             if ts_rtt.is_none()
                 && packet.has_ts
-                && front.is(Sent::HAS_TS)
+                && front.is(SentSegment::HAS_TS)
                 && front.ts_val == packet.ts_ecr
             {
                 ts_rtt = Some(packet.time - front.time);
@@ -184,7 +184,7 @@ impl Flow {
             // Karn's rule, and no sample either where bytes below were sent later: the ACK waited for those.
             if front.end() == offset
                 && front.transmissions == 1
-                && !front.is(Sent::PARTLY_ACKED)
+                && !front.is(SentSegment::PARTLY_ACKED)
                 && self.acked_sent_at <= front.time
             {
                 rtt = Some(packet.time - front.time);

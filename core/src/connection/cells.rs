@@ -4,7 +4,7 @@ use crate::infer::Samples;
 
 /// One cell; `Missing` where the capture cannot tell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum Cell {
     Int(i64),
     Float(f64),
     Bool(bool),
@@ -21,20 +21,20 @@ pub enum Kind {
     Text,
 }
 
-pub(super) fn int(value: u64) -> Value {
-    Value::Int(i64::try_from(value).unwrap_or(i64::MAX))
+pub(super) fn int(value: u64) -> Cell {
+    Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-pub(super) fn float(value: Option<f64>) -> Value {
+pub(super) fn float(value: Option<f64>) -> Cell {
     value
         .filter(|value| value.is_finite())
-        .map_or(Value::Missing, Value::Float)
+        .map_or(Cell::Missing, Cell::Float)
 }
 
-pub(super) fn number(value: Option<impl Into<i64>>) -> Value {
-    value.map_or(Value::Missing, |value| Value::Float(value.into() as f64))
+pub(super) fn number(value: Option<impl Into<i64>>) -> Cell {
+    value.map_or(Cell::Missing, |value| Cell::Float(value.into() as f64))
 }
 
-pub(super) fn among(samples: &Samples, value: i64) -> Value {
+pub(super) fn among(samples: &Samples, value: i64) -> Cell {
     number((samples.count() > 0).then_some(value))
 }

@@ -13,29 +13,47 @@ pub enum Keep {
     Tables,
 }
 
-/// One row per data segment of the flow, in captured order.
-#[derive(Clone, Debug, Default)]
-pub struct SegmentColumns {
-    pub time_ns: Vec<i64>,
-    /// 0 is the first byte of data, or the first byte seen.
-    pub offset: Vec<i64>,
-    pub length: Vec<i64>,
-    pub flags: Vec<u16>,
-    pub is_retransmission: Vec<bool>,
-    pub cause: Vec<u8>,
-    pub confidence: Vec<f32>,
-    /// Bytes sent and not cumulatively acknowledged, this segment included (RFC 5681 section 2).
-    pub flight_size: Vec<i64>,
-    /// RFC 6675 section 4 `SetPipe`, this segment included.
-    pub pipe: Vec<i64>,
-    /// -1: no timestamps option.
-    pub ts_val: Vec<i64>,
-    /// -1: no timestamps option. What the sender had last heard of the receiver's clock (RFC 7323 section 4.3).
-    pub ts_ecr: Vec<i64>,
-    /// IPv4 identification; 0: none.
-    pub ip_id: Vec<i64>,
-    /// The record's number in the capture.
-    pub packet: Vec<i64>,
+/// `columns! { Table { column: type, ... } }`: the table, and `clear`, which no column of it escapes.
+macro_rules! columns {
+    ($(#[$doc:meta])* $table:ident { $($(#[$column_doc:meta])* $column:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $table {
+            $($(#[$column_doc])* pub $column: Vec<$type>,)*
+        }
+
+        impl $table {
+            pub fn clear(&mut self) {
+                $(self.$column.clear();)*
+            }
+        }
+    };
+}
+
+columns! {
+    /// One row per data segment of the flow, in captured order.
+    SegmentColumns {
+        time_ns: i64,
+        /// 0 is the first byte of data, or the first byte seen.
+        offset: i64,
+        length: i64,
+        flags: u16,
+        is_retransmission: bool,
+        cause: u8,
+        confidence: f32,
+        /// Bytes sent and not cumulatively acknowledged, this segment included (RFC 5681 section 2).
+        flight_size: i64,
+        /// RFC 6675 section 4 `SetPipe`, this segment included.
+        pipe: i64,
+        /// -1: no timestamps option.
+        ts_val: i64,
+        /// -1: no timestamps option. What the sender had last heard of the receiver's clock (RFC 7323 section 4.3).
+        ts_ecr: i64,
+        /// IPv4 identification; 0: none.
+        ip_id: i64,
+        /// The record's number in the capture.
+        packet: i64,
+    }
 }
 
 impl SegmentColumns {
@@ -64,41 +82,6 @@ impl SegmentColumns {
         self.confidence.push(confidence);
         self.flight_size.push(flight_size);
         self.ip_id.push(packet.ip_id.into());
-    }
-
-    pub fn clear(&mut self) {
-        let Self {
-            time_ns,
-            offset,
-            length,
-            flags,
-            is_retransmission,
-            cause,
-            confidence,
-            flight_size,
-            pipe,
-            ts_val,
-            ts_ecr,
-            ip_id,
-            packet,
-        } = self;
-        for column in [
-            time_ns,
-            offset,
-            length,
-            flight_size,
-            pipe,
-            ts_val,
-            ts_ecr,
-            ip_id,
-            packet,
-        ] {
-            column.clear();
-        }
-        flags.clear();
-        is_retransmission.clear();
-        cause.clear();
-        confidence.clear();
     }
 
     /// The rows that are sends of the sender's window: no copies, no probes, nothing that the tap put out of order.
@@ -142,34 +125,35 @@ impl SegmentColumns {
     }
 }
 
-/// One row per ACK to the flow's sender, in captured order.
-#[derive(Clone, Debug, Default)]
-pub struct AckColumns {
-    pub time_ns: Vec<i64>,
-    pub ack_offset: Vec<i64>,
-    /// Scaled where the shift is known.
-    pub rwnd: Vec<i64>,
-    /// Duplicate ACKs in a row, this one included; 0: it isn't one.
-    pub dup_count: Vec<i64>,
-    /// Where this row's SACK blocks begin in `sack_edges`; one more entry than rows.
-    pub sack_first: Vec<i64>,
-    /// Left and right edges as offsets, in turn.
-    pub sack_edges: Vec<i64>,
-    /// From sequence numbers, with Karn's rule; -1: no sample.
-    pub rtt_ns: Vec<i64>,
-    /// From timestamps (RFC 7323 section 4); -1: no sample.
-    pub ts_rtt_ns: Vec<i64>,
-    pub newly_acked: Vec<i64>,
-    /// -1: no timestamps option.
-    pub ts_val: Vec<i64>,
-    pub ts_ecr: Vec<i64>,
-    /// Data bytes that the ACK's own segment carries.
-    pub length: Vec<i64>,
-    pub flags: Vec<u16>,
-    pub packet: Vec<i64>,
-    /// The highest byte SACKed above the ACK number (0: none), and how many bytes are.
-    pub sack_high: Vec<i64>,
-    pub sacked: Vec<i64>,
+columns! {
+    /// One row per ACK to the flow's sender, in captured order.
+    AckColumns {
+        time_ns: i64,
+        ack_offset: i64,
+        /// Scaled where the shift is known.
+        rwnd: i64,
+        /// Duplicate ACKs in a row, this one included; 0: it isn't one.
+        dup_count: i64,
+        /// Where this row's SACK blocks begin in `sack_edges`; one more entry than rows.
+        sack_first: i64,
+        /// Left and right edges as offsets, in turn.
+        sack_edges: i64,
+        /// From sequence numbers, with Karn's rule; -1: no sample.
+        rtt_ns: i64,
+        /// From timestamps (RFC 7323 section 4); -1: no sample.
+        ts_rtt_ns: i64,
+        newly_acked: i64,
+        /// -1: no timestamps option.
+        ts_val: i64,
+        ts_ecr: i64,
+        /// Data bytes that the ACK's own segment carries.
+        length: i64,
+        flags: u16,
+        packet: i64,
+        /// The highest byte SACKed above the ACK number (0: none), and how many bytes are.
+        sack_high: i64,
+        sacked: i64,
+    }
 }
 
 /// One ACK's row, the packet's own fields apart.
@@ -183,46 +167,10 @@ pub struct AckRow {
 }
 
 impl AckColumns {
-    pub fn clear(&mut self) {
-        let Self {
-            time_ns,
-            ack_offset,
-            rwnd,
-            dup_count,
-            sack_first,
-            sack_edges,
-            rtt_ns,
-            ts_rtt_ns,
-            newly_acked,
-            ts_val,
-            ts_ecr,
-            length,
-            flags,
-            packet,
-            sack_high,
-            sacked,
-        } = self;
-        for column in [
-            time_ns,
-            ack_offset,
-            rwnd,
-            dup_count,
-            sack_edges,
-            rtt_ns,
-            ts_rtt_ns,
-            newly_acked,
-            ts_val,
-            ts_ecr,
-            length,
-            packet,
-            sack_high,
-            sacked,
-        ] {
-            column.clear();
-        }
-        flags.clear();
-        // The first row's blocks begin at the beginning.
-        sack_first.truncate(1);
+    /// No rows; the first one's blocks will begin at the beginning.
+    pub fn begin(&mut self) {
+        self.clear();
+        self.sack_first.push(0);
     }
 
     pub fn push(

@@ -33,10 +33,12 @@ pub struct Detail {
 impl Detail {
     pub fn new(keep: Keep) -> Option<Box<Self>> {
         (keep != Keep::Nothing).then(|| {
+            let mut acks = AckColumns::default();
+            acks.begin();
             Box::new(Self {
                 keep,
                 segments: SegmentColumns::default(),
-                acks: no_acks(),
+                acks,
                 srtt: 0,
                 handshake_rtt: 0,
                 gap_at: 0,
@@ -48,7 +50,7 @@ impl Detail {
     /// The rows so far are not needed any more; their places are for the next.
     pub fn forget_rows(&mut self) {
         self.segments.clear();
-        self.acks.clear();
+        self.acks.begin();
     }
 
     pub fn on_new(
@@ -163,12 +165,5 @@ impl Detail {
         let flight_size = (snd_max - snd_una).max(0);
         self.segments
             .push(packet, data, cause, flight_size, self.keep);
-    }
-}
-
-fn no_acks() -> AckColumns {
-    AckColumns {
-        sack_first: vec![0],
-        ..AckColumns::default()
     }
 }

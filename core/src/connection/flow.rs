@@ -7,10 +7,10 @@ use super::columns::{AckColumns, SegmentColumns};
 use super::counts::FlowCounts;
 use super::detail::Detail;
 use super::intervals::IntervalSet;
-use super::outstanding::{Outstanding, Sent};
+use super::outstanding::{Outstanding, SentSegment};
 use super::packet::TcpPacket;
 use super::sequence::{unwrap, wrap};
-use crate::infer::Answer;
+use crate::infer::AckContent;
 use crate::wire::{Checked, TcpOptions};
 
 /// Of a flow's checksums: with one wrong one in fewer than this they are not the flow's damage but its host's or its tap's
@@ -34,7 +34,7 @@ pub struct Flow {
     pub(super) is_data_acked: bool,
     pub(super) dup_count: u32,
     /// The last segment that was sent again (offset, length, and what was sent when): its copy is no third one.
-    pub(super) last_again: Option<(i64, Sent)>,
+    pub(super) last_again: Option<(i64, SentSegment)>,
     /// The end of a byte sent into a closed window.
     pub(super) probe_end: i64,
     /// As sender of ACKs: what the window was last (scaled) and the last pure ACKs.
@@ -42,7 +42,7 @@ pub struct Flow {
     pub shift: u8,
     pub(super) prints: [u64; 2],
     /// The peer's last ACK; its window is raw.
-    pub(super) answer: Answer,
+    pub(super) answer: AckContent,
     /// The wire numbers of `snd_max` and `snd_una`.
     pub next_seq: u32,
     pub una_ack: u32,
@@ -75,7 +75,7 @@ impl Flow {
     /// The same behind its pointers.
     #[inline]
     pub(super) fn hot_heap(&self) -> (Option<i64>, Option<i64>, [Option<i64>; 2]) {
-        let sent = |sent: &Sent| sent.time;
+        let sent = |sent: &SentSegment| sent.time;
         (
             self.outstanding.front().map(sent),
             self.outstanding.last().map(sent),

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::pipeline;
-use super::table::Table;
+use super::table::ConnectionTable;
 use super::wanted::{Patience, Wanted};
 use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::DecodeCounts;
@@ -11,7 +11,7 @@ use crate::wire::DecodeCounts;
 #[derive(Debug)]
 pub struct Followed {
     pub name: String,
-    pub table: Table,
+    pub table: ConnectionTable,
     /// Packets by what became of them.
     pub counts: DecodeCounts,
     pub truncated: Option<Truncated>,
@@ -24,11 +24,11 @@ pub fn follow(
     wanted: Wanted,
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Followed, CaptureError> {
-    let progress = |table: &mut Table, position, _| {
+    let progress = |table: &mut ConnectionTable, position, _| {
         table.settle_first();
         progress(position)
     };
-    followed(reader, Table::new(wanted), progress)
+    followed(reader, ConnectionTable::new(wanted), progress)
 }
 
 /// Packets between two looks for connections that are over; never fewer than there are connections.
@@ -45,16 +45,20 @@ pub fn follow_by_row<E>(
 ) -> Result<Result<Followed, E>, CaptureError> {
     let name = reader.name().to_owned();
     let (mut failed, mut looked_at) = (None, 0);
-    let followed = followed(reader, Table::default(), |table, position, now| {
-        if table.segments() - looked_at >= SELDOM.max(table.len() as u64) {
-            looked_at = table.segments();
-            let gone = table.leave(now, patience);
-            failed = gone
-                .iter()
-                .find_map(|connection| row(&name, connection).err());
-        }
-        failed.is_none() && progress(position)
-    })?;
+    let followed = followed(
+        reader,
+        ConnectionTable::default(),
+        |table, position, now| {
+            if table.segments() - looked_at >= SELDOM.max(table.len() as u64) {
+                looked_at = table.segments();
+                let gone = table.leave(now, patience);
+                failed = gone
+                    .iter()
+                    .find_map(|connection| row(&name, connection).err());
+            }
+            failed.is_none() && progress(position)
+        },
+    )?;
     if failed.is_none() {
         failed = followed
             .table
@@ -66,8 +70,8 @@ pub fn follow_by_row<E>(
 
 fn followed(
     reader: Reader,
-    mut table: Table,
-    progress: impl FnMut(&mut Table, u64, i64) -> bool,
+    mut table: ConnectionTable,
+    progress: impl FnMut(&mut ConnectionTable, u64, i64) -> bool,
 ) -> Result<Followed, CaptureError> {
     let read = pipeline::run(reader, &mut table, progress)?;
     Ok(Followed {

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::connection::Connection;
 use super::filter::Filter;
 use super::follow::Followed;
-use super::summary::{self, Value};
+use super::summary::{self, Cell};
 
 /// A connection's row under its columns' names; `file` stands first where each row is read alone.
 struct Row<'a> {
@@ -20,7 +20,7 @@ struct Row<'a> {
 /// What a capture held besides its connections.
 struct Head<'a>(&'a Followed);
 
-impl Serialize for Value {
+impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Int(value) => to.serialize_i64(*value),
@@ -138,12 +138,12 @@ mod tests {
     #[test]
     fn numbers_are_written_as_whole_as_they_are() {
         let values = [
-            Value::Float(1.5e9),
-            Value::Float(0.25),
-            Value::Float(1.23456),
-            Value::Missing,
-            Value::Bool(true),
-            Value::Text("a\"b\\c\u{1}\n\u{e9}".to_owned()),
+            Cell::Float(1.5e9),
+            Cell::Float(0.25),
+            Cell::Float(1.23456),
+            Cell::Missing,
+            Cell::Bool(true),
+            Cell::Text("a\"b\\c\u{1}\n\u{e9}".to_owned()),
         ];
         let text = serde_json::to_string(&values[..]).unwrap();
         assert_eq!(

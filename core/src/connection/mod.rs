@@ -38,8 +38,8 @@ pub use follow::{Followed, follow, follow_by_row};
 pub use intervals::IntervalSet;
 pub use packet::TcpPacket;
 pub use sequence::{is_later, unwrap, wrap};
-pub use table::Table;
-pub use traced::Shown;
+pub use table::ConnectionTable;
+pub use traced::ShownRows;
 pub use wanted::{Patience, Wanted};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const LIMIT_UNACKED: usize = 1 << 9;
 
 /// One segment in flight, as first sent or last retransmitted.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+pub struct SentSegment {
     pub start: i64,
     /// When it was sent last.
     pub time: i64,
@@ -20,7 +20,7 @@ pub struct Sent {
     pub marks: u8,
 }
 
-impl Sent {
+impl SentSegment {
     pub const HAS_TS: u8 = 1;
     /// Part of it has been acknowledged: its RTT can't be told any more.
     pub const PARTLY_ACKED: u8 = 2;
@@ -36,15 +36,15 @@ impl Sent {
 
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
-    ring: VecDeque<Sent>,
+    ring: VecDeque<SentSegment>,
     /// The last that left it.
-    gone: Option<Sent>,
+    gone: Option<SentSegment>,
 }
 
 impl Outstanding {
     /// New data above all that is there.
     #[inline]
-    pub fn push(&mut self, sent: Sent, is_acked_ever: bool) {
+    pub fn push(&mut self, sent: SentSegment, is_acked_ever: bool) {
         debug_assert!(self.ring.back().is_none_or(|last| last.end() <= sent.start));
         if self.ring.len() >= LIMIT_UNACKED && (!is_acked_ever || self.ring.len() >= LIMIT) {
             self.pop();
@@ -53,30 +53,30 @@ impl Outstanding {
     }
 
     #[inline]
-    pub fn front(&self) -> Option<&Sent> {
+    pub fn front(&self) -> Option<&SentSegment> {
         self.ring.front()
     }
 
     /// The first segment has been acknowledged in part.
     pub fn mark_partly_acked(&mut self) {
         if let Some(front) = self.ring.front_mut() {
-            front.marks |= Sent::PARTLY_ACKED;
+            front.marks |= SentSegment::PARTLY_ACKED;
         }
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<Sent> {
+    pub fn pop(&mut self) -> Option<SentSegment> {
         let front = self.ring.pop_front();
         self.gone = front.or(self.gone);
         front
     }
 
     /// The last segment sent, if it has been acknowledged already.
-    pub fn answered(&self) -> Option<&Sent> {
+    pub fn answered(&self) -> Option<&SentSegment> {
         self.gone.as_ref().filter(|_| self.ring.is_empty())
     }
 
-    pub fn last(&self) -> Option<&Sent> {
+    pub fn last(&self) -> Option<&SentSegment> {
         self.ring.back()
     }
 
@@ -88,7 +88,7 @@ impl Outstanding {
         self.ring.is_empty()
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &SentSegment> {
         self.ring.iter()
     }
 
@@ -99,17 +99,17 @@ impl Outstanding {
         first..last.max(first)
     }
 
-    pub fn get(&self, index: usize) -> &Sent {
+    pub fn get(&self, index: usize) -> &SentSegment {
         &self.ring[index]
     }
 
     /// Changes one segment; not its place or length.
-    pub fn change(&mut self, index: usize, change: impl FnOnce(&mut Sent)) {
+    pub fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
         change(&mut self.ring[index]);
     }
 
     /// Puts a segment into a hole; rare.
-    pub fn insert(&mut self, sent: Sent) {
+    pub fn insert(&mut self, sent: SentSegment) {
         let index = self.ring.partition_point(|other| other.start < sent.start);
         self.ring.insert(index, sent);
         if self.ring.len() > LIMIT {
@@ -119,6 +119,6 @@ impl Outstanding {
 
     /// Gives back memory that a burst took.
     pub fn heap_bytes(&self) -> usize {
-        self.ring.capacity() * size_of::<Sent>()
+        self.ring.capacity() * size_of::<SentSegment>()
     }
 }

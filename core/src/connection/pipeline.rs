@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::table::{AHEAD, Table};
+use super::table::{AHEAD, ConnectionTable};
 use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::{DecodeCounts, Decoder, Plain, Segment};
 
@@ -35,7 +35,7 @@ struct Batch {
 }
 
 /// What the reading thread knows at the end.
-pub struct Reading {
+pub struct ReadResult {
     pub name: String,
     pub counts: DecodeCounts,
     pub truncated: Option<Truncated>,
@@ -45,9 +45,9 @@ pub struct Reading {
 /// time of the last packet; it ends the work by returning false.
 pub fn run(
     reader: Reader,
-    table: &mut Table,
-    mut progress: impl FnMut(&mut Table, u64, i64) -> bool,
-) -> Result<Reading, CaptureError> {
+    table: &mut ConnectionTable,
+    mut progress: impl FnMut(&mut ConnectionTable, u64, i64) -> bool,
+) -> Result<ReadResult, CaptureError> {
     let (full, to_follow) = sync_channel::<Batch>(BATCHES);
     let (empty, to_fill) = sync_channel::<Batch>(BATCHES);
     for _ in 0..BATCHES {
@@ -74,7 +74,7 @@ pub fn run(
     })
 }
 
-fn follow(table: &mut Table, batch: &Batch) {
+fn follow(table: &mut ConnectionTable, batch: &Batch) {
     for (at, packet) in batch.packets.iter().enumerate() {
         if at % AHEAD == 0 {
             let next = batch.packets[at..].iter().take(AHEAD);
@@ -97,7 +97,7 @@ fn read(
     mut reader: Reader,
     empty: &Receiver<Batch>,
     full: &SyncSender<Batch>,
-) -> Result<Reading, CaptureError> {
+) -> Result<ReadResult, CaptureError> {
     let mut decoder = Decoder::new();
     let mut record = 0;
     while let Ok(mut batch) = empty.recv() {
@@ -108,7 +108,7 @@ fn read(
             break;
         }
     }
-    Ok(Reading {
+    Ok(ReadResult {
         name: reader.name().to_owned(),
         counts: *decoder.counts(),
         truncated: reader.truncated().cloned(),

@@ -1,7 +1,7 @@
 //! What a flow's sender sent: new data, data sent again, data in gaps, and copies of the capture.
 
 use super::flow::Flow;
-use super::outstanding::Sent;
+use super::outstanding::SentSegment;
 use super::packet::TcpPacket;
 use super::sequence::unwrap;
 use crate::recovery::LEAST_RTO_NS;
@@ -82,15 +82,19 @@ impl Flow {
         }
     }
 
-    fn sent(packet: &TcpPacket<'_>, start: i64, len: u32) -> Sent {
-        Sent {
+    fn sent(packet: &TcpPacket<'_>, start: i64, len: u32) -> SentSegment {
+        SentSegment {
             start,
             time: packet.time,
             len,
             ts_val: packet.ts_val,
             ip_id: packet.ip_id,
             transmissions: 1,
-            marks: if packet.has_ts { Sent::HAS_TS } else { 0 },
+            marks: if packet.has_ts {
+                SentSegment::HAS_TS
+            } else {
+                0
+            },
         }
     }
 

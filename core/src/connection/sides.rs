@@ -1,6 +1,6 @@
 //! The columns of one direction of a connection, each named once.
 
-use super::cells::{Kind, Value, among, float, int, number};
+use super::cells::{Cell, Kind, among, float, int, number};
 use super::connection::Connection;
 use super::counts::FlowCounts;
 use super::flow::Flow;
@@ -10,7 +10,7 @@ pub type FlowColumn = (
     Kind,
     &'static str,
     &'static str,
-    fn(&Side<'_>) -> Value,
+    fn(&Side<'_>) -> Cell,
 );
 
 /// One direction of a connection with what only the connection knows of it.
@@ -62,7 +62,7 @@ pub const FLOW: &[FlowColumn] = &[
         Kind::Int,
         "bytes",
         "payload within what was sent that the capture does not hold",
-        |s| Value::Int(s.flow.missing_bytes()),
+        |s| Cell::Int(s.flow.missing_bytes()),
     ),
     (
         "acks",
@@ -214,7 +214,7 @@ pub const FLOW: &[FlowColumn] = &[
         Kind::Bool,
         "",
         "this side's SYN permits SACK",
-        |s| Value::Bool(s.counts().sack_permitted),
+        |s| Cell::Bool(s.counts().sack_permitted),
     ),
     (
         "max_segment",
@@ -347,7 +347,7 @@ pub const FLOW: &[FlowColumn] = &[
         Kind::Int,
         "ns",
         "longest time without a packet of this side",
-        |s| Value::Int(s.counts().idle_max),
+        |s| Cell::Int(s.counts().idle_max),
     ),
     (
         "first_ns",
@@ -365,15 +365,15 @@ pub const FLOW: &[FlowColumn] = &[
     ),
 ];
 
-fn from_start(side: &Side<'_>, value: u64) -> Value {
+fn from_start(side: &Side<'_>, value: u64) -> Cell {
     if side.flow.isn.is_some() {
-        Value::Float(value as f64)
+        Cell::Float(value as f64)
     } else {
-        Value::Missing
+        Cell::Missing
     }
 }
 
 /// Nanoseconds since the connection's start: a float holds them exactly for a hundred days.
-fn seen(side: &Side<'_>, time: i64) -> Value {
+fn seen(side: &Side<'_>, time: i64) -> Cell {
     number((side.counts().packets() > 0).then_some(time - side.connection.first_time()))
 }

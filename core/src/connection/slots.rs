@@ -14,7 +14,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// How much of a connection is kept.
 #[derive(Clone, Debug)]
-pub(super) enum State {
+pub(super) enum Keeping {
     Brief(Vec<KeptPacket>),
     /// Its place in `Table::begun`.
     Begun(u32),
@@ -28,14 +28,14 @@ pub(super) struct Slot {
     pub ends: [Endpoint; 2],
     /// The network of what each end sent, once it has sent something: a mirrored port may tag each direction its own way.
     pub networks: [Option<u32>; 2],
-    pub state: State,
+    pub state: Keeping,
     /// The connection before this one with the same pair (or, rarely, another pair with the same hash).
     previous: u32,
 }
 
 impl Slot {
     fn has_left(&self) -> bool {
-        matches!(self.state, State::Left)
+        matches!(self.state, Keeping::Left)
     }
 
     /// Which of its ends sent; a connection from an endpoint to itself, told apart by nothing, is all one direction.
@@ -133,7 +133,7 @@ impl Slots {
             networks: [None; 2],
             previous: self.newest.insert(hash(ends), id).unwrap_or(NOBODY),
             // Most of many have one packet: room for four would be most of their memory.
-            state: State::Brief(Vec::with_capacity(1)),
+            state: Keeping::Brief(Vec::with_capacity(1)),
         };
         self.slots.push_back(slot);
         id

@@ -1,6 +1,6 @@
 //! The columns of the connections table, each named once: DataFrame, CSV, Parquet and JSON are made from here.
 
-pub use super::cells::{Kind, Value};
+pub use super::cells::{Cell, Kind};
 use super::cells::{int, number};
 use super::connection::Connection;
 use super::counts::FlowCounts;
@@ -13,10 +13,10 @@ pub type Column<T> = (
     Kind,
     &'static str,
     &'static str,
-    fn(&T) -> Value,
+    fn(&T) -> Cell,
 );
 
-fn both(connection: &Connection, count: fn(&FlowCounts) -> u64) -> Value {
+fn both(connection: &Connection, count: fn(&FlowCounts) -> u64) -> Cell {
     int(connection
         .flows
         .iter()
@@ -38,30 +38,30 @@ pub const CONNECTION: &[Column<Connection>] = &[
         Kind::Text,
         "",
         "who opened it: the first SYN's sender, else the receiver of a SYN-ACK, else the higher port",
-        |c| Value::Text(c.ends[c.client()].addr.to_string()),
+        |c| Cell::Text(c.ends[c.client()].addr.to_string()),
     ),
     ("client_port", Kind::Int, "", "the client's port", |c| {
-        Value::Int(c.ends[c.client()].port.into())
+        Cell::Int(c.ends[c.client()].port.into())
     }),
     ("server", Kind::Text, "", "the other end", |c| {
-        Value::Text(c.ends[1 - c.client()].addr.to_string())
+        Cell::Text(c.ends[1 - c.client()].addr.to_string())
     }),
     ("port", Kind::Int, "", "the server's port", |c| {
-        Value::Int(c.ends[1 - c.client()].port.into())
+        Cell::Int(c.ends[1 - c.client()].port.into())
     }),
     (
         "start_ns",
         Kind::Int,
         "ns",
         "time of the first packet since 1970, UTC",
-        |c| Value::Int(c.first_time()),
+        |c| Cell::Int(c.first_time()),
     ),
     (
         "duration_ns",
         Kind::Int,
         "ns",
         "first packet to last",
-        |c| Value::Int(c.duration()),
+        |c| Cell::Int(c.duration()),
     ),
     ("packets", Kind::Int, "packets", "packets captured", |c| {
         int(c.packets())
@@ -99,45 +99,45 @@ pub const CONNECTION: &[Column<Connection>] = &[
         Kind::Bool,
         "",
         "both SYNs permit SACK (RFC 2018)",
-        |c| Value::Bool(c.flows.iter().all(|flow| flow.counts.sack_permitted)),
+        |c| Cell::Bool(c.flows.iter().all(|flow| flow.counts.sack_permitted)),
     ),
     (
         "timestamps",
         Kind::Bool,
         "",
         "both sides send timestamps (RFC 7323)",
-        |c| Value::Bool(c.flows.iter().all(|flow| flow.counts.timestamps)),
+        |c| Cell::Bool(c.flows.iter().all(|flow| flow.counts.timestamps)),
     ),
     (
         "end",
         Kind::Text,
         "",
         "fin: both sides sent one; rst: reset; open: neither in the capture",
-        |c| Value::Text(c.end().name().to_owned()),
+        |c| Cell::Text(c.end().name().to_owned()),
     ),
     (
         "vantage",
         Kind::Text,
         "",
         "where the tap stands, by the parts of the handshake's round trip: client, server, middle, unknown",
-        |c| Value::Text(c.vantage().name().to_owned()),
+        |c| Cell::Text(c.vantage().name().to_owned()),
     ),
     ("from_start", Kind::Bool, "", "the capture has a SYN", |c| {
-        Value::Bool(c.is_from_start())
+        Cell::Bool(c.is_from_start())
     }),
     (
         "simultaneous_open",
         Kind::Bool,
         "",
         "both sides sent a SYN before either answered (RFC 9293 section 3.5)",
-        |c| Value::Bool(c.is_simultaneous),
+        |c| Cell::Bool(c.is_simultaneous),
     ),
     (
         "approximate",
         Kind::Bool,
         "",
         "old gaps were given up to stay within memory: counts of repeated bytes are estimates",
-        |c| Value::Bool(c.flows.iter().any(Flow::is_approximate)),
+        |c| Cell::Bool(c.flows.iter().any(Flow::is_approximate)),
     ),
 ];
 
@@ -167,7 +167,7 @@ pub fn documented() -> impl Iterator<Item = (String, &'static str, String)> {
 }
 
 /// One connection's cells, in the order of `columns`.
-pub fn row(connection: &Connection) -> impl Iterator<Item = Value> + '_ {
+pub fn row(connection: &Connection) -> impl Iterator<Item = Cell> + '_ {
     let whole = CONNECTION.iter().map(move |(.., cell)| cell(connection));
     let client = connection.client();
     let sides = [client, 1 - client].into_iter().flat_map(move |from| {

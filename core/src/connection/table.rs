@@ -9,7 +9,7 @@ use super::connection::{Connection, End};
 use super::flow::Flow;
 use super::packet::TcpPacket;
 use super::shortcuts::{Found, Shortcuts, plain_pair, reversed};
-use super::slots::{Slots, State};
+use super::slots::{Keeping, Slots};
 use super::wanted::{Patience, Wanted};
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
 
@@ -22,7 +22,7 @@ const MANY_ROWS: usize = 1 << 14;
 
 /// Follows every connection of a stream of segments in captured order. Ids are the order of first packets.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct ConnectionTable {
     slots: Slots,
     begun: Vec<Connection>,
     /// Places of `begun` that are free again.
@@ -34,7 +34,7 @@ pub struct Table {
     left_idle: u64,
 }
 
-impl Table {
+impl ConnectionTable {
     /// A table that keeps detail for the connections wanted (by id, in order of appearance from 0).
     pub fn new(wanted: Wanted) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Table {
     /// A connection with per-segment detail, to take it out.
     pub fn detailed(&mut self, id: usize) -> Option<&mut Connection> {
         match self.slots.get(id as u32)?.state {
-            State::Begun(place) => Some(&mut self.begun[place as usize]),
+            Keeping::Begun(place) => Some(&mut self.begun[place as usize]),
             _ => None,
         }
     }
@@ -107,9 +107,11 @@ impl Table {
     fn followed(&self, id: u32) -> Option<Cow<'_, Connection>> {
         let slot = self.slots.get(id)?;
         Some(match &slot.state {
-            State::Begun(place) => Cow::Borrowed(&self.begun[*place as usize]),
-            State::Brief(kept) => Cow::Owned(follow_again(id, slot.ends, kept, [Keep::Nothing; 2])),
-            State::Left => return None,
+            Keeping::Begun(place) => Cow::Borrowed(&self.begun[*place as usize]),
+            Keeping::Brief(kept) => {
+                Cow::Owned(follow_again(id, slot.ends, kept, [Keep::Nothing; 2]))
+            }
+            Keeping::Left => return None,
         })
     }
 
@@ -193,7 +195,7 @@ impl Table {
     fn push_found(&mut self, plain: &Plain, packet: &TcpPacket<'_>) -> u32 {
         let id = self.follow([plain.src(), plain.dst()], 0, packet, None);
         let slot = self.slots.get(id).expect("a segment was followed");
-        let State::Begun(begun) = slot.state else {
+        let Keeping::Begun(begun) = slot.state else {
             return id;
         };
         if slot.networks != [Some(0); 2] {
@@ -230,7 +232,7 @@ impl Table {
         let from = slot.from(src);
         slot.networks[from].get_or_insert(network);
         match &mut slot.state {
-            State::Brief(kept) if kept.len() < brief::MOST && packet.sack.is_none() => {
+            Keeping::Brief(kept) if kept.len() < brief::MOST && packet.sack.is_none() => {
                 kept.push(KeptPacket::new(from, packet, options));
             }
             _ => self.begin(id).push(from, packet, options),
@@ -241,16 +243,16 @@ impl Table {
     /// The connection in full.
     fn begin(&mut self, id: u32) -> &mut Connection {
         let place = match &self.slots.get_mut(id).state {
-            State::Begun(place) => *place,
-            State::Brief(kept) => {
+            Keeping::Begun(place) => *place,
+            Keeping::Brief(kept) => {
                 let (kept, ends) = (kept.clone(), self.slots.get_mut(id).ends);
                 let wanted = self.wanted.of(id as usize);
                 let connection = follow_again(id, ends, &kept, wanted);
                 let place = self.put(connection);
-                self.slots.get_mut(id).state = State::Begun(place);
+                self.slots.get_mut(id).state = Keeping::Begun(place);
                 place
             }
-            State::Left => unreachable!("a connection that has left is not found"),
+            Keeping::Left => unreachable!("a connection that has left is not found"),
         };
         &mut self.begun[place as usize]
     }
@@ -276,7 +278,7 @@ impl Table {
         let wanted = self.wanted.of(id as usize);
         if wanted != [Keep::Nothing; 2] {
             let place = self.put(Connection::new(id as usize, ends, wanted));
-            self.slots.get_mut(id).state = State::Begun(place);
+            self.slots.get_mut(id).state = Keeping::Begun(place);
         }
         // It may be a new connection on a known pair.
         self.shortcuts.forget(ends);
@@ -300,18 +302,18 @@ impl Table {
             self.left_idle += u64::from(!is_over);
             let slot = self.slots.get_mut(id);
             let ends = slot.ends;
-            match std::mem::replace(&mut slot.state, State::Left) {
-                State::Begun(at) => {
+            match std::mem::replace(&mut slot.state, Keeping::Left) {
+                Keeping::Begun(at) => {
                     let empty = Connection::new(id as usize, ends, [Keep::Nothing; 2]);
                     gone.push(std::mem::replace(&mut self.begun[at as usize], empty));
                     self.free.push(at);
                     self.shortcuts.forget(ends);
                 }
-                State::Brief(kept) => {
+                Keeping::Brief(kept) => {
                     let nothing = [Keep::Nothing; 2];
                     gone.push(follow_again(id, ends, &kept, nothing));
                 }
-                State::Left => {}
+                Keeping::Left => {}
             }
             if is_over {
                 // Nothing of it is expected any more; one that was merely idle is remembered as such.

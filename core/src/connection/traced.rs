@@ -84,7 +84,7 @@ impl Connection {
 
     /// Shows the rows that came since, of what `ends[from]` sent and was told; `read` counts them. With `drops` they are
     /// kept no longer.
-    pub fn show(&mut self, from: usize, rolling: &mut Rolling, read: &mut Shown, drops: bool) {
+    pub fn show(&mut self, from: usize, rolling: &mut Rolling, read: &mut ShownRows, drops: bool) {
         // A shift that is not known leaves the window open.
         let knows_scale = self.knows_scale(1 - from);
         let Some(detail) = &mut self.flows[from].detail else {
@@ -120,14 +120,14 @@ impl Connection {
         }
         if drops && read.segments + read.acks >= AT_ONCE {
             detail.forget_rows();
-            *read = Shown::default();
+            *read = ShownRows::default();
         }
     }
 }
 
 /// Rows of a flow that were shown.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Shown {
+pub struct ShownRows {
     segments: usize,
     acks: usize,
 }

@@ -54,8 +54,8 @@ pub struct Journal {
 
 impl Journal {
     /// What looks at one direction for us.
-    pub fn observer(&mut self, way: Way) -> Watch<'_> {
-        Watch { journal: self, way }
+    pub fn observer(&mut self, way: Way) -> JournalWriter<'_> {
+        JournalWriter { journal: self, way }
     }
 
     pub fn delivered(&mut self, late_ns: i64) {
@@ -136,12 +136,12 @@ impl Journal {
 }
 
 /// Writes into the journal while a packet's journey is worked out.
-pub struct Watch<'a> {
+pub struct JournalWriter<'a> {
     journal: &'a mut Journal,
     way: Way,
 }
 
-impl Watch<'_> {
+impl JournalWriter<'_> {
     /// The arrival that is being looked at; arrivals are kept of the forward direction.
     fn arrival(&mut self) -> Option<&mut Arrival> {
         match self.way {
@@ -151,7 +151,7 @@ impl Watch<'_> {
     }
 }
 
-impl Observer<Nanos, Label> for Watch<'_> {
+impl Observer<Nanos, Label> for JournalWriter<'_> {
     fn arrived(&mut self, node: usize, at: Stamp<Nanos>, _packet: &Label, waiting: usize) {
         if self.way == Way::Forward {
             self.journal.arrivals.push(Arrival {

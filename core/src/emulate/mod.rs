@@ -23,9 +23,9 @@ pub use device::Stop;
 pub use journal::{Bin, Dropped, Journal};
 pub use lane::Lane;
 #[cfg(target_os = "linux")]
-pub use own_device::{Sent, send};
+pub use own_device::{SendReport, send};
 pub use own_sender::{NotSendable, OwnSender};
-pub use own_truth::{KernelRow, RowKind, Truth};
+pub use own_truth::{KernelRow, RowKind, TruthRows};
 pub use packet::{Label, LabelledPacket, Way};
 #[cfg(target_os = "linux")]
 pub use tunnel::{Carried, Report, Tunnel};

@@ -22,7 +22,7 @@ const STALL_NS: i64 = 500_000;
 
 /// What a connection came to.
 #[derive(Debug)]
-pub struct Sent {
+pub struct SendReport {
     /// On the captures' clock.
     pub rows: Vec<KernelRow>,
     pub acknowledged: u64,
@@ -39,7 +39,7 @@ pub fn send(
     duration_ns: i64,
     drain_ns: i64,
     stop: &Stop,
-) -> io::Result<Sent> {
+) -> io::Result<SendReport> {
     no_timer_slack()?;
     let device = duplicate(device)?;
     let wall = wall_minus_monotonic();
@@ -94,7 +94,7 @@ pub fn send(
         time_ns: row.time_ns + wall,
         ..*row
     };
-    Ok(Sent {
+    Ok(SendReport {
         rows: sender.rows().iter().map(on_the_wall).collect(),
         acknowledged: sender.acknowledged(),
         has_ended: sender.has_ended(),

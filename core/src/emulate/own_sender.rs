@@ -3,7 +3,7 @@
 //! The kernel has no Tahoe and no Compound. Here `recovery::Sender` writes real segments and is given the real ACKs;
 //! the simulator drives the same code. No clock and no device: segments and times in, segments out.
 
-use super::own_truth::{KernelRow, Truth};
+use super::own_truth::{KernelRow, TruthRows};
 use crate::congestion::{Control, Counting, State};
 use crate::recovery::{Arrived, Options, Outgoing, Rto, Sender};
 use crate::scenario::{Application, Scenario};
@@ -51,7 +51,7 @@ pub struct OwnSender {
     is_reset: bool,
     ip_id: u16,
     outgoing: Vec<Segment>,
-    truth: Truth,
+    truth: TruthRows,
 }
 
 impl OwnSender {
@@ -108,7 +108,7 @@ impl OwnSender {
             is_reset: false,
             ip_id: 0,
             outgoing: Vec::new(),
-            truth: Truth::new(f64::from(smss)),
+            truth: TruthRows::new(f64::from(smss)),
         })
     }
 

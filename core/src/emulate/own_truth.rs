@@ -1,6 +1,6 @@
 //! What our own sender knew, in the rows in which the kernel's recordings tell it.
 
-use crate::recovery::{DetectedBy, Phase, Sender};
+use crate::recovery::{DetectedBy, RecoveryPhase, Sender};
 
 /// The kernel's numbers of its congestion states.
 const OPEN: u8 = 0;
@@ -51,14 +51,14 @@ pub struct KernelRow {
 
 /// The rows so far.
 #[derive(Debug)]
-pub struct Truth {
+pub struct TruthRows {
     smss: f64,
     rows: Vec<KernelRow>,
     state: u8,
     shown: (u32, Option<u32>),
 }
 
-impl Truth {
+impl TruthRows {
     pub fn new(smss: f64) -> Self {
         Self {
             smss,
@@ -89,10 +89,10 @@ impl Truth {
             self.push(now_ns, RowKind::State, sender, isn, 0);
         }
         let now = match sender.phase() {
-            Phase::Open => OPEN,
-            Phase::Disorder => DISORDER,
+            RecoveryPhase::Open => OPEN,
+            RecoveryPhase::Disorder => DISORDER,
             // A loss keeps the name of how it was found until it is over.
-            Phase::Recovery | Phase::Loss => self.state,
+            RecoveryPhase::Recovery | RecoveryPhase::Loss => self.state,
         };
         if now != self.state {
             self.state = now;

@@ -1,7 +1,7 @@
 //! What rows of a trace leave behind when they are dropped: the state of every pass at that place, of constant size. What
 //! each pass does with its own stands with the pass.
 
-use super::duplicate::Answer;
+use super::duplicate::AckContent;
 use super::samples::Samples;
 
 /// Of an ACK at which nothing was lost, out of order or open, and of all before it.
@@ -10,7 +10,7 @@ pub struct Before {
     /// `snd_una`, and the first byte of the segments that are kept.
     pub una: i64,
     pub top: i64,
-    pub answer: Answer,
+    pub answer: AckContent,
     pub rtt: Sampled,
     pub told: Told,
     pub votes: Votes,
@@ -71,7 +71,7 @@ impl Begin {
 #[derive(Clone, Copy, Debug)]
 pub struct Open {
     pub begin: Begin,
-    pub growth: Growth,
+    pub growth: ExcessGrowth,
     /// The least and the most that was outstanding in it.
     pub least: i64,
     pub held: i64,
@@ -86,14 +86,14 @@ pub struct Open {
 
 /// Growth per ACK in segments, less what lies between slow start and avoidance, added up along a stretch.
 #[derive(Clone, Copy, Debug)]
-pub struct Growth {
+pub struct ExcessGrowth {
     pub score: f64,
     pub best: f64,
     /// What was outstanding after the last ACK that moved `snd_una`.
     pub before: Option<i64>,
 }
 
-impl Default for Growth {
+impl Default for ExcessGrowth {
     fn default() -> Self {
         Self {
             score: 0.0,

@@ -2,7 +2,7 @@
 
 /// What two ACKs in a row are compared by. Windows in any unit, the same for both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct AckContent {
     pub offset: i64,
     pub window: i64,
     /// The highest byte SACKed above the ACK number, and how many are.
@@ -10,7 +10,7 @@ pub struct Answer {
     pub sacked: i64,
 }
 
-impl Answer {
+impl AckContent {
     /// Data is outstanding, and the ACK, which carries neither data nor SYN nor FIN, acknowledges nothing new; the window
     /// is as before, or the SACK blocks have news. `before`: the ACK before it, of whatever kind. What repeats that the
     /// window is closed answers a probe (RFC 9293 section 3.8.6.1) and tells of no segment that left.

@@ -40,7 +40,7 @@ mod windows;
 pub use before::{Before, Begin};
 pub use cause::{Cause, causes};
 pub use cycles::{Cycle, Cycles, InCycle, Moment};
-pub use duplicate::{Answer, above, received_twice};
+pub use duplicate::{AckContent, above, received_twice};
 pub use given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, HOST_NS};
 pub use limits::{BURST_NS, Limit, PAUSE_PARTS, PROMPT_PARTS};
 pub use lost::{Losses, Lost};

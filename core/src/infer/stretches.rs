@@ -4,7 +4,7 @@
 //! adds one per round trip. Its end (the ssthresh reached, or HyStart's exit) is the change point of that growth, found by
 //! a cumulative sum, so a late ACK or a burst does not move it.
 
-use super::before::{Begin, Growth, Open};
+use super::before::{Begin, ExcessGrowth, Open};
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::recovery::LEAST_RTO_NS;
@@ -75,7 +75,7 @@ pub fn stretches(
         let last = last.max(cut.first);
         let open = trace.before.map(|before| &before.stretch);
         let open = open.filter(|_| number == 0);
-        let mut growth = open.map_or(Growth::default(), |open| open.growth);
+        let mut growth = open.map_or(ExcessGrowth::default(), |open| open.growth);
         let peak = growth_end(trace, seen, flight, (cut.first, last), &mut growth);
         let until = peak.map_or(cut.first + 1, |peak| peak.max(cut.first + 1));
         let upto = peak.unwrap_or(last);
@@ -103,7 +103,7 @@ impl Open {
     pub fn new(trace: &Trace, seen: &Sequence, part: &Stretch, flight: &[i64], at: usize) -> Self {
         let open = trace.before.map(|before| before.stretch);
         let open = open.filter(|_| part.first == 0);
-        let mut growth = open.map_or(Growth::default(), |open| open.growth);
+        let mut growth = open.map_or(ExcessGrowth::default(), |open| open.growth);
         let rows = &flight[part.first..at];
         let peak = growth_end(trace, seen, flight, (part.first, at - 1), &mut growth);
         let until = peak.map_or(part.first + 1, |peak| peak.max(part.first + 1));
@@ -221,7 +221,7 @@ fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = u
         })
 }
 
-impl Growth {
+impl ExcessGrowth {
     /// The next ACK that moved; whether it has grown the most so far. Sizes in bytes.
     fn is_most(&mut self, now: i64, newly_acked: i64, smss: f64) -> bool {
         let Some(before) = self.before.replace(now) else {
@@ -250,7 +250,7 @@ fn growth_end(
     seen: &Sequence,
     flight: &[i64],
     (first, last): (usize, usize),
-    growth: &mut Growth,
+    growth: &mut ExcessGrowth,
 ) -> Option<usize> {
     let smss = trace.smss.max(1) as f64;
     let mut peak = None;

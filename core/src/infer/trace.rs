@@ -4,7 +4,7 @@
 //! it left. At another point every conclusion drawn from "which ACK released which segment" errs by the delay between.
 
 use super::before::Before;
-use super::duplicate::{Answer, received_twice};
+use super::duplicate::{AckContent, received_twice};
 use crate::recovery::DetectedBy;
 
 // What no capture has, and what every sum and product behind the door fits `i64` for. Two times differ by less than
@@ -189,8 +189,8 @@ impl Trace<'_> {
     }
 
     /// What one ACK is compared by with its neighbours.
-    pub fn answer(&self, ack: usize) -> Answer {
-        Answer {
+    pub fn answer(&self, ack: usize) -> AckContent {
+        AckContent {
             offset: self.ack_offset[ack],
             window: self.rwnd[ack],
             sack_high: self.sack_high[ack],

@@ -2,7 +2,7 @@
 //!
 //! Omitted: marking instead of dropping (section 3.1's ECN): no sender here negotiates ECN.
 
-use super::discipline::{Discipline, Head, Waiting};
+use super::discipline::{Discipline, HeadOfLine, Waiting};
 
 /// The estimator and the control law of section 5, names as there.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl CoDel {
     }
 
     /// `dodequeue`'s `ok_to_drop`: waits have been above the target for an interval.
-    fn may_drop(&mut self, now_ns: i64, head: Option<Head>) -> bool {
+    fn may_drop(&mut self, now_ns: i64, head: Option<HeadOfLine>) -> bool {
         let is_above = head.is_some_and(|head| {
             head.waited_ns >= self.target_ns && head.bytes_behind > self.max_packet
         });
@@ -98,8 +98,8 @@ mod tests {
     }
 
     impl Waiting for Line {
-        fn head(&self) -> Option<Head> {
-            Some(Head {
+        fn head(&self) -> Option<HeadOfLine> {
+            Some(HeadOfLine {
                 waited_ns: self.now_ns - self.arrived.front()?,
                 bytes_behind: 1000 * (self.arrived.len() as u64 - 1),
             })

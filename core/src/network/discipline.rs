@@ -4,7 +4,7 @@
 
 /// The packet whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct HeadOfLine {
     pub waited_ns: i64,
     /// Waiting behind it.
     pub bytes_behind: u64,
@@ -13,7 +13,7 @@ pub struct Head {
 /// What a discipline sees of a queue, and may do to it.
 pub trait Waiting {
     /// `None`: nobody waits.
-    fn head(&self) -> Option<Head>;
+    fn head(&self) -> Option<HeadOfLine>;
     /// The packet at the head is lost.
     fn lose(&mut self);
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// How much may stand in the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum Capacity {
     Unlimited,
     Packets(u64),
     Bytes(u64),
@@ -26,7 +26,7 @@ pub struct Counters {
 /// First in, first out; the packet that finds the buffer full is lost.
 #[derive(Debug)]
 pub struct DropTail<T> {
-    limit: Limit,
+    limit: Capacity,
     counts_in_service: bool,
     /// With their bytes; the first is in service, the others wait.
     held: VecDeque<(T, u32)>,
@@ -39,7 +39,7 @@ pub struct DropTail<T> {
 impl<T> DropTail<T> {
     /// `counts_in_service`: whether the packet being sent takes a place. ns-2's `queue-limit q` is `Packets(q)` with
     /// it; the papers' B, `Packets(B)` without: B = q - 1.
-    pub fn new(limit: Limit, counts_in_service: bool) -> Self {
+    pub fn new(limit: Capacity, counts_in_service: bool) -> Self {
         Self {
             limit,
             counts_in_service,
@@ -51,7 +51,7 @@ impl<T> DropTail<T> {
     }
 
     pub fn is_unlimited(&self) -> bool {
-        self.limit == Limit::Unlimited
+        self.limit == Capacity::Unlimited
     }
 
     /// Whether a packet of `bytes` arriving now would be lost. One that goes straight into service needs no place to
@@ -59,14 +59,14 @@ impl<T> DropTail<T> {
     #[inline]
     pub fn is_full_for(&self, bytes: u32) -> bool {
         match self.limit {
-            Limit::Unlimited => false,
-            Limit::Packets(places) => {
+            Capacity::Unlimited => false,
+            Capacity::Packets(places) => {
                 self.held.len() as u64 >= places.saturating_add(u64::from(!self.counts_in_service))
             }
-            Limit::Bytes(places) if self.counts_in_service => {
+            Capacity::Bytes(places) if self.counts_in_service => {
                 self.held_bytes + u64::from(bytes) > places
             }
-            Limit::Bytes(places) => {
+            Capacity::Bytes(places) => {
                 !self.is_idle() && self.waiting_bytes() + u64::from(bytes) > places
             }
         }
@@ -182,7 +182,7 @@ mod tests {
     fn the_packet_in_service_takes_no_place_unless_counted() {
         // B = 2 waiting places: three packets fit while one is being sent; ns-2's limit 2 holds two in all.
         for (counts_in_service, fit) in [(false, 3), (true, 2)] {
-            let mut queue = DropTail::new(Limit::Packets(2), counts_in_service);
+            let mut queue = DropTail::new(Capacity::Packets(2), counts_in_service);
             let kept = (0..5).filter(|&packet| queue.arrive(packet, 1500)).count();
             assert_eq!(kept, fit);
             assert!(queue.is_conserved());
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn without_places_to_wait_only_an_idle_server_takes_a_packet() {
-        for limit in [Limit::Packets(0), Limit::Bytes(0)] {
+        for limit in [Capacity::Packets(0), Capacity::Bytes(0)] {
             let mut queue = DropTail::new(limit, false);
             assert!(queue.arrive('a', 1500));
             assert!(!queue.arrive('b', 40));
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_byte_limit_refuses_the_packet_that_does_not_fit_and_takes_a_smaller_one() {
         for (counts_in_service, places) in [(false, 2000), (true, 3500)] {
-            let mut queue = DropTail::new(Limit::Bytes(places), counts_in_service);
+            let mut queue = DropTail::new(Capacity::Bytes(places), counts_in_service);
             assert!(queue.arrive('a', 1500));
             assert!(queue.arrive('b', 1500));
             assert!(!queue.arrive('c', 1500));
@@ -216,7 +216,7 @@ mod tests {
         #[test]
         fn packets_and_bytes_are_conserved_and_leave_in_order(steps in prop::collection::vec((any::<bool>(), 40u32..1500), 0..200),
                                                               places in 1u64..8, counted: bool) {
-            let mut queue = DropTail::new(Limit::Packets(places), counted);
+            let mut queue = DropTail::new(Capacity::Packets(places), counted);
             let mut last = None;
             for (number, (arrives, bytes)) in steps.into_iter().enumerate() {
                 if arrives {

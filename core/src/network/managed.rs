@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::discipline::{Head, Waiting};
+use super::discipline::{HeadOfLine, Waiting};
 use super::node::Service;
 use super::{DropReason, DropTail, Instant, Node, Observer, Random, Stamp, Traveller};
 
@@ -28,9 +28,9 @@ struct Turn<'a, I> {
 }
 
 impl<I: Instant> Waiting for Turn<'_, I> {
-    fn head(&self) -> Option<Head> {
+    fn head(&self) -> Option<HeadOfLine> {
         let arrived = self.queue.in_service()?.start;
-        Some(Head {
+        Some(HeadOfLine {
             waited_ns: self.now.to_ns() - arrived.to_ns(),
             bytes_behind: self.queue.waiting_bytes(),
         })
@@ -189,7 +189,7 @@ impl<I: Instant, P: Traveller> Standing<I, P> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CoDel, Discipline, Limit, Link, Nanos, Path};
+    use super::super::{Capacity, CoDel, Discipline, Link, Nanos, Path};
     use super::*;
     use proptest::prelude::*;
 
@@ -231,7 +231,7 @@ mod tests {
         let codel = target_ns.map(|target_ns| {
             Box::new(CoDel::new(target_ns, 20_000_000, 1000)) as Box<dyn Discipline>
         });
-        Node::new(link, Limit::Packets(places), false)
+        Node::new(link, Capacity::Packets(places), false)
             .with_discipline(codel)
             .with_bins(1_000_000)
     }

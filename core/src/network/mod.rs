@@ -12,8 +12,8 @@ mod random;
 mod schedule;
 
 pub use codel::CoDel;
-pub use discipline::{Discipline, Head, Waiting};
-pub use drop_tail::{Counters, DropTail, Limit};
+pub use discipline::{Discipline, HeadOfLine, Waiting};
+pub use drop_tail::{Capacity, Counters, DropTail};
 pub use instant::{Instant, Nanos, Seconds, Stamp};
 pub use link::Link;
 pub use node::{Blind, DropReason, Node, Observer, QueueBin, Traveller};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Counters, Discipline, DropTail, Instant, Limit, Link, Random, Stamp};
+use super::{Capacity, Counters, Discipline, DropTail, Instant, Link, Random, Stamp};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct Node<I> {
 }
 
 impl<I: Instant> Node<I> {
-    pub fn new(link: Link, limit: Limit, counts_in_service: bool) -> Self {
+    pub fn new(link: Link, limit: Capacity, counts_in_service: bool) -> Self {
         Self {
             link,
             propagation: I::propagation(&link),

@@ -252,7 +252,7 @@ impl<I: Instant, P: Traveller> Path<I, P> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Limit, Link, Nanos, Seconds};
+    use super::super::{Capacity, Link, Nanos, Seconds};
     use super::*;
 
     #[derive(Clone, Copy)]
@@ -291,7 +291,7 @@ mod tests {
                 rate_bps: Some(8e6),
                 delay_ns: 5e6,
             },
-            Limit::Packets(places),
+            Capacity::Packets(places),
             false,
         )
     }
@@ -347,7 +347,7 @@ mod tests {
                 rate_bps: Some(8e6),
                 delay_ns: 5e6,
             };
-            Node::new(link, Limit::Unlimited, false).unwatched_until(until)
+            Node::new(link, Capacity::Unlimited, false).unwatched_until(until)
         };
         let end = Nanos(20_000_000);
         let ends = [Nanos::ZERO, end].map(|until| {

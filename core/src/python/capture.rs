@@ -1,21 +1,16 @@
 //! Captures and connections for Python.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::PyDict;
 
+use super::arrays::{Cells, ack_arrays, segment_arrays};
 use crate::capture::{self, Reader};
 use crate::connection::filter::Filter;
-use crate::connection::json;
-use crate::connection::summary::{self, Kind, Value};
-use crate::connection::{
-    AckColumns, Connection, Followed, Keep, Patience, SegmentColumns, Table, Wanted, follow,
-    follow_by_row,
-};
+use crate::connection::summary::{self, Kind};
+use crate::connection::{Connection, ConnectionTable, Followed, Keep, Wanted, follow};
 use crate::infer::Cause;
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
@@ -24,8 +19,6 @@ pyo3::import_exception!(tcptrace_lab.errors, LabError);
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Capture>()?;
     module.add_function(wrap_pyfunction!(read_path, module)?)?;
-    module.add_function(wrap_pyfunction!(analyze_json, module)?)?;
-    module.add_function(wrap_pyfunction!(check_filter, module)?)?;
     let documented: Vec<(String, &str, String)> = summary::documented().collect();
     module.add("COLUMNS", documented)?;
     let causes: Vec<&str> = Cause::ALL.iter().map(|(_, name)| *name).collect();
@@ -41,7 +34,7 @@ pub struct Capture {
     undecoded: Vec<(&'static str, u64)>,
     unknown_link: Option<String>,
     truncated: Option<(u64, String)>,
-    table: Table,
+    table: ConnectionTable,
 }
 
 impl Capture {
@@ -181,97 +174,6 @@ fn from(connection: &Connection, direction: usize) -> usize {
     if direction == 0 { client } else { 1 - client }
 }
 
-/// A column of the connections table as it grows.
-enum Cells {
-    Int(Vec<i64>),
-    Float(Vec<f64>),
-    Bool(Vec<bool>),
-    Text(Vec<String>),
-}
-
-impl Cells {
-    fn new(kind: Kind) -> Self {
-        match kind {
-            Kind::Int => Self::Int(Vec::new()),
-            Kind::Float => Self::Float(Vec::new()),
-            Kind::Bool => Self::Bool(Vec::new()),
-            Kind::Text => Self::Text(Vec::new()),
-        }
-    }
-
-    /// A value of another kind than the column's, and a missing one, is nothing: 0, NaN, false, "".
-    fn push(&mut self, value: Value) {
-        match self {
-            Self::Int(cells) => cells.push(match value {
-                Value::Int(value) => value,
-                _ => 0,
-            }),
-            Self::Float(cells) => cells.push(match value {
-                Value::Float(value) => value,
-                Value::Int(value) => value as f64,
-                _ => f64::NAN,
-            }),
-            Self::Bool(cells) => cells.push(value == Value::Bool(true)),
-            Self::Text(cells) => cells.push(match value {
-                Value::Text(text) => text,
-                _ => String::new(),
-            }),
-        }
-    }
-
-    fn into_array(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        Ok(match self {
-            Self::Int(cells) => cells.into_pyarray(py).into_any(),
-            Self::Float(cells) => cells.into_pyarray(py).into_any(),
-            Self::Bool(cells) => cells.into_pyarray(py).into_any(),
-            Self::Text(cells) => PyList::new(py, cells)?.into_any(),
-        })
-    }
-}
-
-fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
-    values.into_pyarray(py)
-}
-
-fn segment_arrays(py: Python<'_>, columns: SegmentColumns) -> PyResult<Bound<'_, PyDict>> {
-    let arrays = PyDict::new(py);
-    arrays.set_item("time_ns", array(py, columns.time_ns))?;
-    arrays.set_item("offset", array(py, columns.offset))?;
-    arrays.set_item("length", array(py, columns.length))?;
-    arrays.set_item("flags", array(py, columns.flags))?;
-    arrays.set_item("is_retransmission", array(py, columns.is_retransmission))?;
-    arrays.set_item("cause", array(py, columns.cause))?;
-    arrays.set_item("confidence", array(py, columns.confidence))?;
-    arrays.set_item("flight_size", array(py, columns.flight_size))?;
-    arrays.set_item("pipe", array(py, columns.pipe))?;
-    arrays.set_item("ts_val", array(py, columns.ts_val))?;
-    arrays.set_item("ts_ecr", array(py, columns.ts_ecr))?;
-    arrays.set_item("ip_id", array(py, columns.ip_id))?;
-    arrays.set_item("packet", array(py, columns.packet))?;
-    Ok(arrays)
-}
-
-fn ack_arrays(py: Python<'_>, columns: AckColumns) -> PyResult<Bound<'_, PyDict>> {
-    let arrays = PyDict::new(py);
-    arrays.set_item("time_ns", array(py, columns.time_ns))?;
-    arrays.set_item("ack_offset", array(py, columns.ack_offset))?;
-    arrays.set_item("rwnd", array(py, columns.rwnd))?;
-    arrays.set_item("dup_count", array(py, columns.dup_count))?;
-    arrays.set_item("sack_first", array(py, columns.sack_first))?;
-    arrays.set_item("sack_edges", array(py, columns.sack_edges))?;
-    arrays.set_item("rtt_ns", array(py, columns.rtt_ns))?;
-    arrays.set_item("sack_high", array(py, columns.sack_high))?;
-    arrays.set_item("sacked", array(py, columns.sacked))?;
-    arrays.set_item("ts_rtt_ns", array(py, columns.ts_rtt_ns))?;
-    arrays.set_item("newly_acked", array(py, columns.newly_acked))?;
-    arrays.set_item("ts_val", array(py, columns.ts_val))?;
-    arrays.set_item("ts_ecr", array(py, columns.ts_ecr))?;
-    arrays.set_item("length", array(py, columns.length))?;
-    arrays.set_item("flags", array(py, columns.flags))?;
-    arrays.set_item("packet", array(py, columns.packet))?;
-    Ok(arrays)
-}
-
 /// Of which connections rows are kept: none, all (`True`), those of a list of ids, or, with fewer columns, one direction
 /// of each of a list of pairs: an id and the place of the end that sent (`end_of`); "first": of the first connection the
 /// main sender's.
@@ -313,84 +215,6 @@ fn read_path(
     run(py, reader, wanted, progress)
 }
 
-/// Python's `write` as a sink: bytes in pieces of about a megabyte.
-struct Sink(Py<PyAny>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Python::attach(|py| self.0.call1(py, (PyBytes::new(py, bytes),)))
-            .map_err(io::Error::from)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-const PIECE: usize = 1 << 20;
-
-/// Follows a capture and writes it as JSON (`analyze --json`): nothing else need be imported for it.
-///
-/// `patience_s`: a connection a line, written as soon as it has been closed, or idle, for so many seconds.
-#[pyfunction]
-#[pyo3(signature = (path, write, filter=None, patience_s=None, progress=None))]
-fn analyze_json(
-    py: Python<'_>,
-    path: PathBuf,
-    write: Py<PyAny>,
-    filter: Option<&str>,
-    patience_s: Option<(f64, f64)>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<()> {
-    let filter = filter
-        .map(Filter::new)
-        .transpose()
-        .map_err(|error| LabError::new_err(error.to_string()))?;
-    let out = &mut BufWriter::with_capacity(PIECE, Sink(write));
-    let reader = capture::open(path);
-    let Some((closed_s, idle_s)) = patience_s else {
-        let followed = follow_all(py, reader, Wanted::None, progress)?;
-        py.detach(|| {
-            json::write_capture(out, &followed, filter.as_ref())?;
-            out.flush()
-        })?;
-        return Ok(());
-    };
-    let patience = Patience {
-        closed_ns: (closed_s * 1e9) as i64,
-        idle_ns: (idle_s * 1e9) as i64,
-    };
-    let names = json::names();
-    let followed = told(py, progress, unreadable, |tell| {
-        let row = |file: &str, connection: &Connection| {
-            if filter
-                .as_ref()
-                .is_none_or(|filter| filter.accepts(connection))
-            {
-                json::write_row(out, &names, Some(file), connection)?;
-                out.write_all(b"\n")?;
-            }
-            Ok::<(), io::Error>(())
-        };
-        follow_by_row(reader?, patience, row, tell)
-    })?;
-    let followed = followed?;
-    py.detach(|| {
-        json::write_summary(out, &followed)?;
-        out.flush()
-    })?;
-    Ok(())
-}
-
-/// Raises LabError if the expression is none.
-#[pyfunction]
-fn check_filter(text: &str) -> PyResult<()> {
-    Filter::new(text)
-        .map(|_| ())
-        .map_err(|error| LabError::new_err(error.to_string()))
-}
-
 fn run(
     py: Python<'_>,
     reader: Result<Reader, capture::CaptureError>,
@@ -400,7 +224,7 @@ fn run(
     Ok(Capture::new(follow_all(py, reader, wanted, progress)?))
 }
 
-fn follow_all(
+pub fn follow_all(
     py: Python<'_>,
     reader: Result<Reader, capture::CaptureError>,
     wanted: Wanted,
@@ -439,6 +263,6 @@ pub fn told<T: Send, E: Send>(
     done.map_err(failed)
 }
 
-fn unreadable(error: capture::CaptureError) -> PyErr {
+pub fn unreadable(error: capture::CaptureError) -> PyErr {
     CaptureError::new_err(error.to_string())
 }

@@ -6,7 +6,7 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::tape::{Column, Evidence, Sender, Tape};
+use super::tape::{CandidateSender, Column, Evidence, Tape};
 use crate::infer::contest;
 use crate::infer::tape;
 
@@ -29,7 +29,7 @@ impl Contest {
         evidence: Py<Evidence>,
         tapes: Vec<Py<Tape>>,
         rows: Vec<Vec<usize>>,
-        entries: Vec<(usize, Py<Sender>, i64)>,
+        entries: Vec<(usize, Py<CandidateSender>, i64)>,
     ) -> PyResult<Self> {
         let wrong = || PyValueError::new_err("a contest whose columns do not fit each other");
         let known = &evidence.get().inner;

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::congestion::{self, Parameter, Profile, SLOW_STARTS, Setting, WINDOWS};
+use crate::congestion::{self, ControlParameter, Profile, SLOW_STARTS, Setting, WINDOWS};
 
 /// The table of controls (core/src/congestion/table.rs): `slow_starts` and `windows`, a dict for each row in order;
 /// `controls`, the named ones and the keys for which each stands.
@@ -51,7 +51,10 @@ fn profiles(profiles: &[Profile]) -> Vec<&'static str> {
     profiles.iter().map(|profile| profile.name()).collect()
 }
 
-fn parameters<'py>(py: Python<'py>, parameters: &[Parameter]) -> PyResult<Bound<'py, PyList>> {
+fn parameters<'py>(
+    py: Python<'py>,
+    parameters: &[ControlParameter],
+) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for parameter in parameters {
         let dict = PyDict::new(py);

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::capture::Capture;
 use crate::capture::{self, Reader};
-use crate::connection::{Followed, Table};
+use crate::connection::{ConnectionTable, Followed};
 use crate::wire::{
     Checked, DecodeCounts, Decoder, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions,
 };
@@ -19,14 +19,15 @@ pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Follower>()?;
-    module.add_class::<Records>()
+    module.add_class::<Records>()?;
+    module.add("SEGMENT_NUMBERS", NUMBERS.to_vec())
 }
 
 /// A connection table that grows as it is fed. Packets count from 0, those without a segment included.
 #[pyclass(module = "tcptrace_lab._core")]
 pub struct Follower {
     name: String,
-    table: Table,
+    table: ConnectionTable,
     decoder: Decoder,
     /// Packets that came as columns, and those a foreign dissector found no segment in.
     counts: DecodeCounts,
@@ -41,7 +42,7 @@ impl Follower {
     fn new(name: String, detail: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Ok(Self {
             name,
-            table: Table::new(super::capture::wanted(detail)?),
+            table: ConnectionTable::new(super::capture::wanted(detail)?),
             decoder: Decoder::new(),
             counts: DecodeCounts::default(),
             packets: 0,

@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+mod analyze;
+mod arrays;
 mod capture;
 mod contest;
 mod control;
@@ -9,6 +11,7 @@ mod controls;
 mod emulate;
 mod follower;
 mod infer;
+mod observed;
 mod outlet;
 mod own_sender;
 mod replay;
@@ -19,6 +22,7 @@ mod simulation;
 mod sweep;
 mod tape;
 mod tapped;
+mod timeline;
 mod watch;
 
 #[pymodule]
@@ -26,8 +30,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("BUILD", env!("TCPTRACE_BUILD"))?;
     capture::register(module)?;
+    analyze::register(module)?;
     follower::register(module)?;
     infer::register(module)?;
+    observed::register(module)?;
     simulate::register(module)?;
     controls::register(module)?;
     scenario::register(module)?;

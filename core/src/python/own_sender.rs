@@ -11,7 +11,7 @@ mod linux {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
-    use crate::emulate::{KernelRow, OwnSender as Core, Sent, Stop, send};
+    use crate::emulate::{KernelRow, OwnSender as Core, SendReport, Stop, send};
     use crate::python::scenario::scenario_of;
     use crate::wire::Endpoint;
 
@@ -68,7 +68,7 @@ mod linux {
         }
     }
 
-    fn columns<'py>(py: Python<'py>, sent: &Sent) -> PyResult<Bound<'py, PyDict>> {
+    fn columns<'py>(py: Python<'py>, sent: &SendReport) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("time_ns", column(sent, |row| row.time_ns))?;
         dict.set_item("ev", column(sent, |row| row.event.name()))?;
@@ -90,7 +90,7 @@ mod linux {
         Ok(result)
     }
 
-    fn column<V>(sent: &Sent, value: impl Fn(&KernelRow) -> V) -> Vec<V> {
+    fn column<V>(sent: &SendReport, value: impl Fn(&KernelRow) -> V) -> Vec<V> {
         sent.rows.iter().map(value).collect()
     }
 }

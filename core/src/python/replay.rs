@@ -13,7 +13,7 @@ use super::capture::told;
 use super::run_tables::{column, node_row, queue_table};
 use super::scenario::scenario_of;
 use crate::capture::{self, FileFormat, Reader};
-use crate::replay::{self, Carrier, Counts, Failed, NO_PAIR, Pair, Sides, Sink, Way};
+use crate::replay::{self, Carrier, Counts, Exit, Failed, NO_PAIR, Pair, Sides, WayTotals};
 use crate::simulate::NodeTotals;
 use crate::wire::Endpoint;
 
@@ -164,7 +164,7 @@ fn open_loop(
 ) -> PyResult<OpenLoop> {
     let scenario = scenario_of(scenario)?;
     let sink = output.map(|output| {
-        File::create(output).map(|file| Sink {
+        File::create(output).map(|file| Exit {
             file: Box::new(file),
             format: if is_pcapng {
                 FileFormat::Pcapng
@@ -253,7 +253,7 @@ fn carry(
     sides: Sides,
     mtu: u32,
     carriers: Vec<Carrier>,
-    sink: Option<Sink>,
+    sink: Option<Exit>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<replay::Finished> {
     let failed = |error| match error {
@@ -288,7 +288,7 @@ fn summary<'py>(py: Python<'py>, carrier: &Carrier) -> PyResult<Bound<'py, PyDic
     Ok(row)
 }
 
-fn put_way(row: &Bound<'_, PyDict>, way: &Way, suffix: &str) -> PyResult<()> {
+fn put_way(row: &Bound<'_, PyDict>, way: &WayTotals, suffix: &str) -> PyResult<()> {
     let put = |name: &str, value: u64| row.set_item(format!("{name}{suffix}"), value);
     put("packets", way.packets)?;
     put("bytes", way.bytes)?;

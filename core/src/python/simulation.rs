@@ -14,7 +14,7 @@ use super::tapped;
 use crate::scenario::Scenario;
 use crate::simulate::capture_file::Kept;
 use crate::simulate::summary::summary;
-use crate::simulate::{Output, Place, Totals};
+use crate::simulate::{Output, Site, Totals};
 
 /// A finished run. Every table is a dict of numpy columns of equal length.
 ///
@@ -270,11 +270,11 @@ impl Simulation {
     }
 }
 
-fn place_name(place: Place) -> String {
+fn place_name(place: Site) -> String {
     match place {
-        Place::Sender => "S".to_owned(),
-        Place::Receiver => "D".to_owned(),
-        Place::Node { number, is_reverse } => {
+        Site::Sender => "S".to_owned(),
+        Site::Receiver => "D".to_owned(),
+        Site::Node { number, is_reverse } => {
             format!("{}{number}", if is_reverse { "R" } else { "N" })
         }
     }

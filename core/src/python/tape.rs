@@ -237,7 +237,7 @@ impl Tape {
     fn play<'py>(
         &self,
         py: Python<'py>,
-        sender: &Sender,
+        sender: &CandidateSender,
         at_most: bool,
         later_ns: i64,
     ) -> PyResult<(Column<'py>, Column<'py>)> {
@@ -260,7 +260,7 @@ impl Tape {
     fn memory<'py>(
         &self,
         py: Python<'py>,
-        sender: &Sender,
+        sender: &CandidateSender,
         names: Vec<String>,
         later_ns: i64,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -307,7 +307,7 @@ impl Tape {
     fn played(
         &self,
         heard: tape::Heard<'_>,
-        sender: &Sender,
+        sender: &CandidateSender,
         later_ns: i64,
         unseen: Unseen,
     ) -> replay::Played {
@@ -319,14 +319,14 @@ impl Tape {
 
 /// A candidate before its first ACK: a row of the table of controls, with parameters and an initial window in segments.
 #[pyclass(frozen)]
-pub(super) struct Sender {
+pub(super) struct CandidateSender {
     slow_start: &'static SlowStartRow,
     window: &'static WindowRow,
     parameters: Parameters,
     pub(super) start: State,
 }
 
-impl Sender {
+impl CandidateSender {
     pub(super) fn control(&self) -> Box<dyn Control> {
         let counting = Counting {
             profile: Profile::Rfc,
@@ -338,7 +338,7 @@ impl Sender {
 }
 
 #[pymethods]
-impl Sender {
+impl CandidateSender {
     #[new]
     fn new(
         slow_start: &str,
@@ -390,7 +390,7 @@ fn column<'py, T: numpy::Element + Copy>(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Sender>()?;
+    module.add_class::<CandidateSender>()?;
     module.add("TAPE_EVENTS", TapeEvent::ALL.map(TapeEvent::name))?;
     module.add_class::<Tape>()?;
     module.add_class::<Heard>()?;

@@ -10,16 +10,20 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::capture::{Capture, wanted};
 use crate::capture::FileFormat;
-use crate::connection::{Followed, Table};
+use crate::connection::{ConnectionTable, Followed};
 use crate::simulate::capture_file::{Kept, write_capture};
-use crate::simulate::taps::Seen;
+use crate::simulate::taps::FinishedTaps;
 use crate::wire::{DecodeCounts, Segment, TcpFlags};
 
 /// Capture files are written in blocks of this many bytes.
 pub const BLOCK: usize = 1 << 18;
 
 /// Every packet with its numbers on the wire: a dict of columns.
-pub fn packets<'py>(py: Python<'py>, taps: &dyn Seen, tap: usize) -> PyResult<Bound<'py, PyDict>> {
+pub fn packets<'py>(
+    py: Python<'py>,
+    taps: &dyn FinishedTaps,
+    tap: usize,
+) -> PyResult<Bound<'py, PyDict>> {
     let rows: Vec<(i64, Segment)> = taps.segments(tap).collect();
     let ends = taps.ends();
     let number = |segment: &Segment| {
@@ -72,12 +76,12 @@ pub fn packets<'py>(py: Python<'py>, taps: &dyn Seen, tap: usize) -> PyResult<Bo
 /// The connection table over a tap, without a file between.
 pub fn capture(
     py: Python<'_>,
-    taps: &dyn Seen,
+    taps: &dyn FinishedTaps,
     tap: usize,
     name: String,
     detail: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Capture> {
-    let mut table = Table::new(wanted(detail)?);
+    let mut table = ConnectionTable::new(wanted(detail)?);
     let mut counts = DecodeCounts::default();
     py.detach(|| {
         for (time_ns, segment) in taps.segments(tap) {
@@ -97,7 +101,7 @@ pub fn capture(
 /// Writes a tap as pcap (nanoseconds) or pcapng.
 pub fn write(
     py: Python<'_>,
-    taps: &dyn Seen,
+    taps: &dyn FinishedTaps,
     tap: usize,
     path: &Path,
     is_pcapng: bool,

@@ -3,7 +3,7 @@
 use super::DUP_THRESH;
 use super::DetectedBy;
 use super::Prr;
-use super::sender::{Phase, Recovery, Sender};
+use super::sender::{Recovery, RecoveryPhase, Sender};
 use crate::congestion::Ack;
 
 impl Sender {
@@ -12,20 +12,24 @@ impl Sender {
         self.dupacks = 0;
         self.limited_transmit = 0;
         match self.phase {
-            Phase::Recovery if self.snd_una < self.recover => self.on_partial_ack(now_ns, ack),
+            RecoveryPhase::Recovery if self.snd_una < self.recover => {
+                self.on_partial_ack(now_ns, ack)
+            }
             // Linux, without SACK: until something above is acknowledged, so that duplicates of what was sent again for
             // nothing begin no recovery (RFC 6582 section 3.2 (2)).
-            Phase::Recovery if self.snd_una == self.recover && self.recovers_by_duplicates() => {
+            RecoveryPhase::Recovery
+                if self.snd_una == self.recover && self.recovers_by_duplicates() =>
+            {
                 self.restart_timer(now_ns);
             }
-            Phase::Recovery => {
+            RecoveryPhase::Recovery => {
                 self.exit_recovery(now_ns);
                 if self.options.is_linux && ack.newly_acked > 0.0 {
                     self.control.on_ack(&mut self.state, ack);
                 }
             }
-            Phase::Loss if self.snd_una >= self.recover => {
-                self.phase = Phase::Open;
+            RecoveryPhase::Loss if self.snd_una >= self.recover => {
+                self.phase = RecoveryPhase::Open;
                 self.board.end();
                 if let Some(rack) = &mut self.rack {
                     rack.on_recovered();
@@ -35,9 +39,9 @@ impl Sender {
                     .on_recovered(&mut self.state, now_ns, self.snd_nxt);
                 self.restart_timer(now_ns);
             }
-            Phase::Open | Phase::Disorder | Phase::Loss => {
-                if self.phase == Phase::Disorder {
-                    self.phase = Phase::Open;
+            RecoveryPhase::Open | RecoveryPhase::Disorder | RecoveryPhase::Loss => {
+                if self.phase == RecoveryPhase::Disorder {
+                    self.phase = RecoveryPhase::Open;
                 }
                 self.control.on_ack(&mut self.state, ack);
                 self.restart_timer(now_ns);
@@ -77,7 +81,7 @@ impl Sender {
     }
 
     fn exit_recovery(&mut self, now_ns: i64) {
-        self.phase = Phase::Open;
+        self.phase = RecoveryPhase::Open;
         self.board.end();
         if let Some(rack) = &mut self.rack {
             rack.on_recovered();
@@ -105,19 +109,19 @@ impl Sender {
             self.limited_from = self.snd_nxt;
         }
         match self.phase {
-            Phase::Recovery => {
+            RecoveryPhase::Recovery => {
                 if self.inflates() {
                     // RFC 5681 section 3.2 (4): a segment has left, another may follow.
                     self.set_cwnd(self.state.cwnd + self.state.smss);
                 }
             }
             // RFC 6582 section 3.2 (2): not again for the window that was outstanding at the last reduction.
-            Phase::Loss if self.snd_una < self.recover => {}
-            Phase::Open | Phase::Disorder | Phase::Loss => {
+            RecoveryPhase::Loss if self.snd_una < self.recover => {}
+            RecoveryPhase::Open | RecoveryPhase::Disorder | RecoveryPhase::Loss => {
                 if self.dupacks == DUP_THRESH && self.rack.is_none() && self.may_enter() {
                     self.enter_recovery(now_ns);
                 } else if self.dupacks < DUP_THRESH {
-                    self.phase = Phase::Disorder;
+                    self.phase = RecoveryPhase::Disorder;
                     if self.options.limited_transmit {
                         // RFC 3042: one new segment each for the first two.
                         self.limited_transmit += self.options.smss;
@@ -143,7 +147,7 @@ impl Sender {
     pub(super) fn check_sack_recovery(&mut self, now_ns: i64, newly_sacked: u64) {
         let may = self.has_pipe() && newly_sacked > 0 && self.may_enter();
         if may
-            && matches!(self.phase, Phase::Open | Phase::Disorder)
+            && matches!(self.phase, RecoveryPhase::Open | RecoveryPhase::Disorder)
             && self.board.is_lost(self.snd_una)
         {
             self.enter_recovery(now_ns);
@@ -183,13 +187,13 @@ impl Sender {
         self.has_had_partial = false;
         self.limited_transmit = 0;
         if self.options.recovery == Recovery::Tahoe {
-            self.phase = Phase::Loss;
+            self.phase = RecoveryPhase::Loss;
             self.state.cwnd = self.state.smss;
             self.snd_nxt = self.snd_una;
             self.rto_at_ns = Some(now_ns + self.rto.timeout_ns());
             return;
         }
-        self.phase = Phase::Recovery;
+        self.phase = RecoveryPhase::Recovery;
         let has_prr = (self.has_pipe() && self.options.has_prr) || self.recovers_by_duplicates();
         self.prr = (has_prr && !self.owns_window).then(|| Prr::new(prr_from));
         self.tail.probe_at_ns = None;

@@ -132,6 +132,12 @@ impl Intervals {
         self.ranges.iter().map(|(&start, &end)| (start, end))
     }
 
+    /// The first gap from `at` on; without an end where no range comes behind it.
+    pub fn gap(&self, at: u64) -> (u64, u64) {
+        let start = self.next_hole(at);
+        (start, self.after(start).map_or(u64::MAX, |(next, _)| next))
+    }
+
     /// The first number from `at` on that is in no range.
     pub fn next_hole(&self, at: u64) -> u64 {
         self.around(at).map_or(at, |(_, end)| end)

@@ -20,4 +20,4 @@ pub use prr::Prr;
 pub use rack::Rack;
 pub use rto::{LEAST_RTO_NS, Rto};
 pub use scoreboard::{BoardCounts, Scoreboard};
-pub use sender::{Arrived, Expired, Options, Outgoing, Phase, Recovery, Reduction, Sender};
+pub use sender::{Arrived, Expired, Options, Outgoing, Recovery, RecoveryPhase, Reduction, Sender};

@@ -106,12 +106,8 @@ impl Scoreboard {
         let below = self.lost_below();
         let mut at = self.judged.max(snd_una);
         while at < below {
-            let hole = self.sacked.next_hole(at);
-            let end = self
-                .sacked
-                .after(hole)
-                .map_or(below, |(start, _)| start)
-                .min(below);
+            let (hole, next) = self.sacked.gap(at);
+            let end = next.min(below);
             self.mark_lost(hole, end);
             at = end.max(hole + 1);
         }
@@ -124,12 +120,8 @@ impl Scoreboard {
     fn mark_lost(&mut self, start: u64, end: u64) {
         let mut at = start;
         while at < end {
-            let from = self.retransmitted.next_hole(at);
-            let to = self
-                .retransmitted
-                .after(from)
-                .map_or(end, |(start, _)| start)
-                .min(end);
+            let (from, next) = self.retransmitted.gap(at);
+            let to = next.min(end);
             self.declared_lost += self.lost.insert(from, to);
             at = to.max(from + 1);
         }
@@ -164,11 +156,7 @@ impl Scoreboard {
 
     /// The first offset from `at` on that is not SACKed, and where the next SACKed range begins.
     pub fn hole_from(&self, at: u64) -> (u64, u64) {
-        let hole = self.sacked.next_hole(at);
-        (
-            hole,
-            self.sacked.after(hole).map_or(u64::MAX, |(start, _)| start),
-        )
+        self.sacked.gap(at)
     }
 
     /// `HighACK`'s opposite end: just above the highest SACKed byte.

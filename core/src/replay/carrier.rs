@@ -20,7 +20,7 @@ pub struct DroppedPacket {
 
 /// When a packet entered and left; `None`: it was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delay {
+pub struct Passage {
     pub record: u64,
     pub is_reverse: bool,
     pub ip_len: u32,
@@ -100,7 +100,7 @@ impl Delays {
 
 /// Totals of one direction.
 #[derive(Clone, Debug, Default)]
-pub struct Way {
+pub struct WayTotals {
     pub packets: u64,
     pub bytes: u64,
     pub out: u64,
@@ -140,17 +140,17 @@ pub struct Carrier {
     /// Packets whose fate is known.
     decided: u64,
     random: Random,
-    pub ways: [Way; 2],
+    pub ways: [WayTotals; 2],
     pub acknowledged: Acknowledged,
     pub drops: Vec<DroppedPacket>,
-    pub delays: Vec<Delay>,
+    pub delays: Vec<Passage>,
     keeps_rows: bool,
     is_managed: bool,
 }
 
 /// Where a direction's drops are written down.
 struct Watch<'a> {
-    way: &'a mut Way,
+    way: &'a mut WayTotals,
     drops: Option<&'a mut Vec<DroppedPacket>>,
     /// Numbers of the lost.
     lost: Vec<u64>,
@@ -325,7 +325,7 @@ impl Carrier {
             self.acknowledged.on_segment(packet, left_ns);
         }
         if self.keeps_rows {
-            self.delays.push(Delay {
+            self.delays.push(Passage {
                 record: packet.record,
                 is_reverse: packet.is_reverse,
                 ip_len: packet.ip_len,

@@ -10,7 +10,7 @@ mod impossible;
 mod run;
 mod sides;
 
-pub use carrier::{Carrier, Delay, Delays, DroppedPacket, Way};
+pub use carrier::{Carrier, Delays, DroppedPacket, Passage, WayTotals};
 pub use entrance::{NO_PAIR, Passing};
-pub use run::{Counts, Failed, Finished, Sink, run};
+pub use run::{Counts, Exit, Failed, Finished, run};
 pub use sides::{Pair, Sides};

@@ -34,7 +34,7 @@ pub enum Failed {
 }
 
 /// Where the packets behind the path go: `None` to count only.
-pub struct Sink {
+pub struct Exit {
     pub file: Box<dyn Write + Send>,
     pub format: FileFormat,
 }
@@ -68,7 +68,7 @@ pub fn run(
     sides: Sides,
     mtu: u32,
     mut carriers: Vec<Carrier>,
-    sink: Option<Sink>,
+    sink: Option<Exit>,
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Finished, Failed> {
     let mut entrance = Entrance::new(sides, mtu);
@@ -166,7 +166,7 @@ impl Clock {
     }
 }
 
-fn open(sink: Sink, epoch_ns: i64) -> io::Result<Behind<Box<dyn Write>>> {
+fn open(sink: Exit, epoch_ns: i64) -> io::Result<Behind<Box<dyn Write>>> {
     let file: Box<dyn Write> = Box::new(BufWriter::with_capacity(1 << 18, sink.file));
     let writer = Writer::new(file, Layout::new(sink.format, RAW))?;
     Ok(Behind::new(writer, epoch_ns))

@@ -16,13 +16,13 @@ pub struct Pair {
 
 /// Direction and pair of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Sided {
     pub is_reverse: bool,
     pub pair: u32,
 }
 
 /// Addresses and ports of a packet, and what was found.
-type Last = ((u64, u32), Option<Found>);
+type Last = ((u64, u32), Option<Sided>);
 
 /// The near hosts, and the pairs met so far by number.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Sides {
     pairs: Vec<Pair>,
     numbers: FxHashMap<Pair, u32>,
     /// Packets of the usual form: addresses and ports to what was found; `None`: it does not cross the path.
-    plain: FxHashMap<(u64, u32), Option<Found>>,
+    plain: FxHashMap<(u64, u32), Option<Sided>>,
     /// Data one way and ACKs the other take turns.
     last: [Option<Last>; 2],
 }
@@ -60,7 +60,7 @@ impl Sides {
         }
     }
 
-    pub fn find(&mut self, src: Endpoint, dst: Endpoint) -> Option<Found> {
+    pub fn find(&mut self, src: Endpoint, dst: Endpoint) -> Option<Sided> {
         let is_reverse = if self.near_ends.contains(&src) {
             false
         } else if self.near_ends.contains(&dst) {
@@ -84,14 +84,14 @@ impl Sides {
         if number == next {
             self.pairs.push(pair);
         }
-        Some(Found {
+        Some(Sided {
             is_reverse,
             pair: number,
         })
     }
 
     #[inline]
-    pub fn find_plain(&mut self, plain: &Plain) -> Option<Found> {
+    pub fn find_plain(&mut self, plain: &Plain) -> Option<Sided> {
         let key = (plain.addresses, plain.ports);
         for (known, found) in self.last.iter().flatten() {
             if *known == key {

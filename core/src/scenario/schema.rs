@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Map, Value, json};
 
 use super::Scenario;
-use crate::congestion::{self, Parameter, SLOW_STARTS, SlowStartRow, WINDOWS, WindowRow};
+use crate::congestion::{self, ControlParameter, SLOW_STARTS, SlowStartRow, WINDOWS, WindowRow};
 
 static FILE: LazyLock<Value> = LazyLock::new(file);
 
@@ -100,7 +100,7 @@ fn names(variants: &Value) -> Option<Value> {
 }
 
 /// A row of a control's parameters as a key.
-fn described(parameter: &Parameter) -> Value {
+fn described(parameter: &ControlParameter) -> Value {
     let mut key = Map::new();
     key.insert("description".to_owned(), json!(parameter.what));
     if parameter.is_flag() {

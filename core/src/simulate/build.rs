@@ -3,7 +3,7 @@
 use super::controls::Controls;
 use super::record::Logs;
 use crate::congestion::{Control, Counting};
-use crate::network::{CoDel, Discipline, Instant, Limit, Link, Node, Path, Traveller};
+use crate::network::{Capacity, CoDel, Discipline, Instant, Link, Node, Path, Traveller};
 use crate::scenario::{BufferUnit, ControlSpec, NodeSpec, Queue, Scenario};
 
 /// Bins of the queue record, as in this project's captures of kernel runs.
@@ -41,9 +41,9 @@ fn node<I: Instant>(given: &NodeSpec, bin_ns: i64, packet_bytes: u32) -> Node<I>
         }
     };
     let limit = match given.buffer_unit {
-        _ if given.buffer.is_infinite() => Limit::Unlimited,
-        BufferUnit::Packets => Limit::Packets(given.buffer as u64),
-        BufferUnit::Bytes => Limit::Bytes(given.buffer as u64),
+        _ if given.buffer.is_infinite() => Capacity::Unlimited,
+        BufferUnit::Packets => Capacity::Packets(given.buffer as u64),
+        BufferUnit::Bytes => Capacity::Bytes(given.buffer as u64),
     };
     Node::new(
         Link {

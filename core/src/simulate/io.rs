@@ -2,7 +2,7 @@
 
 use super::controls::Controls;
 use super::output::Output;
-use super::record::{DropRow, EventKind, EventRow, Place, Recorder};
+use super::record::{DropRow, EventKind, EventRow, Recorder, Site};
 use super::taps::{Captured, Taps};
 use crate::network::{DropReason, Instant, Observer, Path, Random, Schedule, Stamp, Traveller};
 use crate::scenario::Scenario;
@@ -129,7 +129,7 @@ impl<I: Instant, P: Carried> Io<I, P> {
 
     /// An event at an endpoint.
     #[inline]
-    pub fn event(&mut self, at: Stamp<I>, place: Place, kind: EventKind, packet: &P) {
+    pub fn event(&mut self, at: Stamp<I>, place: Site, kind: EventKind, packet: &P) {
         if self.is_watched {
             self.recorder.event(row(at, place, kind, packet));
         }
@@ -275,7 +275,7 @@ impl<I: Instant, P: Carried> Observer<I, P> for Watch<'_, I, P> {
 impl<I: Instant, P: Carried> Watch<'_, I, P> {
     fn event(&mut self, node: usize, at: Stamp<I>, packet: &P, kind: EventKind) {
         if self.recorder.keeps_events {
-            let place = Place::Node {
+            let place = Site::Node {
                 number: node as u32,
                 is_reverse: self.direction == 1,
             };
@@ -286,7 +286,7 @@ impl<I: Instant, P: Carried> Watch<'_, I, P> {
 
 fn row<I: Instant, P: Carried>(
     at: Stamp<I>,
-    place: Place,
+    place: Site,
     kind: EventKind,
     packet: &P,
 ) -> EventRow<I> {

@@ -18,7 +18,7 @@ mod writes;
 pub use build::{QUEUE_BIN_NS, control, paths};
 pub use controls::{Controls, Outlet};
 pub use output::{NodeTotals, Output, OutputEvent};
-pub use record::{DropRow, EventKind, Logs, LossRow, Place, SenderState, Totals, TruthRow};
+pub use record::{DropRow, EventKind, Logs, LossRow, SenderState, Site, Totals, TruthRow};
 pub use rfc::{initial_state, options as sender_options, rto};
 
 use replica::ns2::Ns2Connection;

@@ -2,9 +2,9 @@
 
 use super::packet_counting;
 use super::record::{
-    ControlValues, DropRow, EventKind, LossRow, Place, Recorder, Totals, TruthRow, count_drops,
+    ControlValues, DropRow, EventKind, LossRow, Recorder, Site, Totals, TruthRow, count_drops,
 };
-use super::taps::Seen;
+use super::taps::FinishedTaps;
 use crate::congestion::Profile;
 use crate::infer::Cycles;
 use crate::network::{Counters, Instant, Node, Path, QueueBin, Traveller};
@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutputEvent {
     pub time_ns: i64,
-    pub place: Place,
+    pub place: Site,
     pub kind: EventKind,
     pub connection: u32,
     pub is_data: bool,
@@ -54,7 +54,7 @@ pub struct Output {
     /// Segment size of each connection in bytes.
     pub smss: Vec<u32>,
     pub cycles: Vec<Cycles>,
-    pub taps: Box<dyn Seen>,
+    pub taps: Box<dyn FinishedTaps>,
 }
 
 /// Bytes of payload per unit of the profile.
@@ -120,7 +120,7 @@ impl Output {
         scenario: &Scenario,
         smss: Vec<u32>,
         recorder: &mut Recorder<I>,
-        taps: Box<dyn Seen>,
+        taps: Box<dyn FinishedTaps>,
         paths: &mut [Path<I, P>; 2],
         now_ns: i64,
     ) -> Self {
@@ -148,7 +148,7 @@ impl Output {
         totals: Vec<Totals>,
         smss: Vec<u32>,
         recorder: Recorder<I>,
-        taps: Box<dyn Seen>,
+        taps: Box<dyn FinishedTaps>,
         paths: &mut [Path<I, P>; 2],
         end: I,
     ) -> Self {

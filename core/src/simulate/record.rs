@@ -45,12 +45,12 @@ pub struct TruthRow {
     pub snd_una: u64,
     pub snd_nxt: u64,
     pub rwnd: f64,
-    pub known: Known,
+    pub known: OwnState,
 }
 
 /// What else the sender knows of itself; nothing where no truth is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct OwnState {
     /// `None` before the first sample.
     pub srtt_ns: Option<i64>,
     /// `None`: it keeps no scoreboard.
@@ -116,7 +116,7 @@ impl EventKind {
 
 /// Where an event is: a data sender, a receiver, or a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Site {
     Sender,
     Receiver,
     Node { number: u32, is_reverse: bool },
@@ -125,7 +125,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventRow<I> {
     pub at: Stamp<I>,
-    pub place: Place,
+    pub place: Site,
     pub kind: EventKind,
     pub connection: u32,
     pub is_data: bool,

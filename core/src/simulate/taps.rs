@@ -224,7 +224,7 @@ impl<P: Captured> Taps<P> {
 }
 
 /// The taps of a finished run, whatever its profile's packets are. Numbers are those of the scenario's order.
-pub trait Seen: Send + Sync + std::fmt::Debug {
+pub trait FinishedTaps: Send + Sync + std::fmt::Debug {
     fn count(&self) -> usize;
     fn ends(&self) -> &[Ends];
     /// The wire's number of each connection's first byte of data.
@@ -233,7 +233,7 @@ pub trait Seen: Send + Sync + std::fmt::Debug {
     fn segments(&self, tap: usize) -> Box<dyn Iterator<Item = (i64, Segment)> + '_>;
 }
 
-impl<P: Captured + Send + Sync + std::fmt::Debug> Seen for Taps<P> {
+impl<P: Captured + Send + Sync + std::fmt::Debug> FinishedTaps for Taps<P> {
     fn count(&self) -> usize {
         self.taps.len()
     }

@@ -70,12 +70,12 @@ pub struct News {
     pub kind: NewsKind,
     pub flight: u32,
     /// Where senders are observed: that end then.
-    pub state: Option<Box<State>>,
+    pub state: Option<Box<EndState>>,
 }
 
 /// An end after the packet that made the news; what the observer says of it, if it knows.
 #[derive(Clone, Copy, Debug)]
-pub struct State {
+pub struct EndState {
     pub glance: Glance,
     pub now: Option<Now>,
 }

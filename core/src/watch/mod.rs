@@ -8,6 +8,6 @@ mod source;
 mod stream;
 mod watcher;
 
-pub use glance::{Doing, Glance, News, NewsKind, State};
+pub use glance::{Doing, EndState, Glance, News, NewsKind};
 pub use source::{Sources, Stop};
 pub use watcher::{Live, Progress, Watcher};

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::glance::{Glance, News, NewsKind, State};
+use super::glance::{EndState, Glance, News, NewsKind};
 use super::source::{Sources, Stop};
 use super::stream::{Decoded, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
-use crate::connection::{self, Followed, Shown, Table, Wanted};
+use crate::connection::{self, ConnectionTable, Followed, ShownRows, Wanted};
 use crate::infer::{Now, Rolling};
 use crate::wire::{DecodeCounts, Endpoint};
 
@@ -33,7 +33,7 @@ pub struct Live {
     pub packets: u64,
     shifts: [Option<u8>; 2],
     /// What the observer knows of each end as sender, and how many of its rows it has been shown.
-    rolling: [(Rolling, Shown); 2],
+    rolling: [(Rolling, ShownRows); 2],
     /// Where the tap is at neither, the last packets with their numbers in the stream: some windows' worth.
     recent: VecDeque<(i64, u64, Decoded)>,
 }
@@ -66,7 +66,7 @@ pub struct Watcher {
     name: String,
     stream: Stream,
     stop: Stop,
-    table: Table,
+    table: ConnectionTable,
     keeps_rows: bool,
     live: Vec<Option<Box<Live>>>,
     pending: VecDeque<(i64, Decoded)>,
@@ -97,7 +97,7 @@ impl Watcher {
             stream: stream(sources),
             stop,
             keeps_rows: !matches!(wanted, Wanted::None),
-            table: Table::new(wanted),
+            table: ConnectionTable::new(wanted),
             live: Vec::new(),
             pending: VecDeque::new(),
             events: Vec::new(),
@@ -117,7 +117,7 @@ impl Watcher {
     /// A connection's last packets as a capture of their own: what the observer is asked about.
     pub fn recent(&self, id: u32) -> Option<Followed> {
         let live = self.live(id)?;
-        let mut table = Table::new(Wanted::All);
+        let mut table = ConnectionTable::new(Wanted::All);
         for (time_ns, index, packet) in &live.recent {
             match packet {
                 Decoded::Plain(plain) => table.push_plain(*time_ns, *index, plain),
@@ -138,7 +138,7 @@ impl Watcher {
         self.observes = true;
         if !self.keeps_rows {
             self.drops = true;
-            self.table = Table::new(Wanted::Rows);
+            self.table = ConnectionTable::new(Wanted::Rows);
         }
     }
 
@@ -295,7 +295,7 @@ impl Watcher {
                 usize::from(self.events[place].from),
             );
             self.events[place].state = self.live(id).map(|live| {
-                Box::new(State {
+                Box::new(EndState {
                     glance: live.glances[from],
                     now: self.now(id, from),
                 })

@@ -30,7 +30,7 @@ impl Key {
 }
 
 #[derive(Clone, Copy)]
-pub struct Piece {
+pub struct Fragment {
     pub start: u32,
     pub len: u32,
     pub is_last: bool,
@@ -38,7 +38,7 @@ pub struct Piece {
 
 /// The segment as the first piece shows it, and how long its TCP header is.
 #[derive(Clone, Copy)]
-pub struct Head {
+pub struct FirstFragment {
     pub segment: Segment,
     pub tcp_header: u32,
 }
@@ -48,7 +48,7 @@ struct Waiting {
     /// Sorted, not overlapping, as [start, end).
     pieces: Vec<(u32, u32)>,
     end: Option<u32>,
-    head: Option<Head>,
+    head: Option<FirstFragment>,
 }
 
 /// Datagrams in pieces.
@@ -62,7 +62,12 @@ pub struct Fragments {
 impl Fragments {
     /// Notes a piece (`head`: with the first one) and gives the whole segment when it is complete.
     #[cold]
-    pub fn add(&mut self, key: Key, piece: Piece, head: Option<Head>) -> Option<Segment> {
+    pub fn add(
+        &mut self,
+        key: Key,
+        piece: Fragment,
+        head: Option<FirstFragment>,
+    ) -> Option<Segment> {
         let index = match self.waiting.iter().position(|waiting| waiting.key == key) {
             Some(index) => index,
             None => {

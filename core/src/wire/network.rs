@@ -6,7 +6,7 @@ use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice};
 
 use super::bytes::Bytes;
 use super::checksum::{Checker, Header, of_ipv4, sum_of};
-use super::fragments::{Fragments, Head, Key, Piece};
+use super::fragments::{FirstFragment, Fragment, Fragments, Key};
 use super::link::{self, Network};
 use super::{Checked, Segment, Undecoded, tcp};
 
@@ -116,7 +116,7 @@ fn ipv4(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), U
             protocol,
         );
         let start = u32::from(header.fragments_offset().value()) * 8;
-        let piece = Piece {
+        let piece = Fragment {
             start,
             len: payload.wire_len,
             is_last: !header.more_fragments(),
@@ -175,7 +175,7 @@ fn ipv6(packet: Bytes<'_>, target: &mut Target<'_>, tunnels: u8) -> Result<(), U
         // RFC 6946: an atomic fragment is a whole datagram.
         if start != 0 || has_more {
             let key = Key::new(datagram.src, datagram.dst, id, next);
-            let piece = Piece {
+            let piece = Fragment {
                 start,
                 len: payload.wire_len,
                 is_last: !has_more,
@@ -210,7 +210,7 @@ fn jumbo_payload_len(options: Bytes<'_>) -> Result<Option<u32>, Undecoded> {
 /// A piece of a datagram. The TCP header stands in the first; its segment is given when the last piece is there.
 fn fragment(
     key: Key,
-    piece: Piece,
+    piece: Fragment,
     protocol: u8,
     payload: Bytes<'_>,
     datagram: &Datagram,
@@ -228,7 +228,7 @@ fn fragment(
         tcp_segment(payload, datagram, target)?;
         let segment = *target.segment;
         let tcp_header = payload.wire_len - segment.payload_len;
-        Some(Head {
+        Some(FirstFragment {
             segment,
             tcp_header,
         })

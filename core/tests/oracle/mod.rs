@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tcptrace_core::scenario::Scenario;
-use tcptrace_core::simulate::{Controls, Logs, Output, OutputEvent, Place};
+use tcptrace_core::simulate::{Controls, Logs, Output, OutputEvent, Site};
 
 /// Rows of a CSV as maps would be slow: columns by name, cells as text.
 pub struct Csv {
@@ -139,13 +139,13 @@ fn as_ns(
     bottleneck: u32,
 ) -> Option<(i64, &'static str, &'static str, u64, u32)> {
     let node = match event.place {
-        Place::Sender => "S",
-        Place::Receiver => "D",
-        Place::Node {
+        Site::Sender => "S",
+        Site::Receiver => "D",
+        Site::Node {
             number,
             is_reverse: false,
         } if number == bottleneck => "R",
-        Place::Node { .. } => return None,
+        Site::Node { .. } => return None,
     };
     Some((
         event.time_ns,

@@ -11,7 +11,7 @@ mod tokens;
 use std::net::IpAddr;
 
 use super::connection::Connection;
-use super::summary::{self, Value};
+use super::summary::{self, Cell};
 
 /// What is wrong with an expression, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct FilterError {
 #[derive(Clone, Debug)]
 enum Node {
     Column(usize),
-    Constant(Value),
+    Constant(Cell),
     /// Columns of which one must compare as wanted, as in Wireshark: `tcp.port` is either side's.
     Either([usize; 2]),
     Network(IpAddr, u8),
@@ -50,7 +50,7 @@ impl Filter {
     }
 
     pub fn accepts(&self, connection: &Connection) -> bool {
-        let row: Vec<Value> = summary::row(connection).collect();
+        let row: Vec<Cell> = summary::row(connection).collect();
         evaluate::is_true(&evaluate::evaluate(&self.root, &row))
     }
 }

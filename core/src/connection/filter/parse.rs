@@ -2,7 +2,7 @@
 
 use super::tokens::{Token, tokens};
 use super::{COMPARISONS, FilterError, Node};
-use crate::connection::summary::{self, Value};
+use crate::connection::summary::{self, Cell};
 
 /// Wireshark's names for what a connection has: of two columns either may be meant.
 const WIRESHARK: [(&str, &[&str]); 13] = [
@@ -182,12 +182,12 @@ impl Parser<'_> {
     fn operand(&mut self) -> Result<Node, FilterError> {
         let at = self.error("a column, a number or a text is missing");
         match self.take() {
-            Token::Number(number) => Ok(Node::Constant(Value::Float(number))),
-            Token::Text(text) => Ok(Node::Constant(Value::Text(text))),
-            Token::Address(address, None) => Ok(Node::Constant(Value::Text(address.to_string()))),
+            Token::Number(number) => Ok(Node::Constant(Cell::Float(number))),
+            Token::Text(text) => Ok(Node::Constant(Cell::Text(text))),
+            Token::Address(address, None) => Ok(Node::Constant(Cell::Text(address.to_string()))),
             Token::Address(address, Some(prefix)) => Ok(Node::Network(address, prefix)),
             Token::Sign("-") => {
-                let zero = Box::new(Node::Constant(Value::Float(0.0)));
+                let zero = Box::new(Node::Constant(Cell::Float(0.0)));
                 self.depth += 1;
                 if self.depth > MAX_DEPTH {
                     return Err(self.error("nested too deeply"));
@@ -207,10 +207,10 @@ impl Parser<'_> {
                 }
             }
             Token::Name(name) if name == "true" || name == "True" => {
-                Ok(Node::Constant(Value::Bool(true)))
+                Ok(Node::Constant(Cell::Bool(true)))
             }
             Token::Name(name) if name == "false" || name == "False" => {
-                Ok(Node::Constant(Value::Bool(false)))
+                Ok(Node::Constant(Cell::Bool(false)))
             }
             Token::Name(name) => self.column(&name).ok_or_else(|| FilterError {
                 reason: self.unknown(&name),

@@ -32,7 +32,7 @@ fn no_rtt_sample_where_the_ack_waited_for_a_retransmission() {
 #[test]
 fn summary_of_a_million_segments_takes_kilobytes() {
     let mut wire = Wire::open();
-    wire.table = Table::new(Wanted::None);
+    wire.table = ConnectionTable::new(Wanted::None);
     for index in 0..500_000_u32 {
         let time = i64::from(index) * MS / 10;
         wire.data(time, index.wrapping_mul(1000), 1000);
@@ -56,8 +56,8 @@ proptest::proptest! {
         events in proptest::collection::vec((0_u8..12, 0_u32..30, 1_u32..4), 1..300), isn: u32,
     ) {
         let mut wire = Wire::new();
-        let mut short = Table::new(Wanted::None);
-        let mut long = Table::new(Wanted::All);
+        let mut short = ConnectionTable::new(Wanted::None);
+        let mut long = ConnectionTable::new(Wanted::All);
         let (mut sent, mut acked) = (0_u32, 0_u32);
         let at = |offset: u32| isn.wrapping_add(1).wrapping_add(offset);
         for (number, (kind, back, count)) in events.into_iter().enumerate() {
@@ -87,7 +87,7 @@ proptest::proptest! {
                 long.push(time, &segment);
             }
         }
-        let rows = |table: &Table| -> Vec<Vec<summary::Value>> {
+        let rows = |table: &ConnectionTable| -> Vec<Vec<summary::Cell>> {
             table.connections().map(|connection| summary::row(&connection).collect()).collect()
         };
         proptest::prop_assert_eq!(rows(&short), rows(&long));

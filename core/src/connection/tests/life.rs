@@ -112,7 +112,7 @@ fn capture_from_the_middle_says_that_the_scale_is_unknown() {
 #[test]
 fn half_a_capture_keeps_counting_in_bounded_memory() {
     let mut wire = Wire::new();
-    wire.table = Table::new(Wanted::None);
+    wire.table = ConnectionTable::new(Wanted::None);
     for index in 0..100_000_u32 {
         wire.data(i64::from(index) * MS, index * 1000, 1000);
     }
@@ -135,7 +135,7 @@ fn reset_ends_a_connection() {
 #[test]
 fn one_pair_of_endpoints_on_two_vlans_is_two_connections() {
     let mut wire = Wire::new();
-    wire.table = Table::new(Wanted::None);
+    wire.table = ConnectionTable::new(Wanted::None);
     // Both tagged ports of a router are mirrored: each packet is seen twice, a hop apart.
     let steps = [
         (true, SYN, CLIENT_ISN, 0, 0),
@@ -165,7 +165,7 @@ fn one_pair_of_endpoints_on_two_vlans_is_two_connections() {
 #[test]
 fn directions_that_are_tagged_differently_are_one_connection() {
     let mut wire = Wire::new();
-    wire.table = Table::new(Wanted::None);
+    wire.table = ConnectionTable::new(Wanted::None);
     for time in 0..4 {
         let mut there = wire.segment(true, ACK, 1000, SERVER_ISN, 0);
         let mut back = wire.segment(false, ACK, SERVER_ISN, 1000, 0);
@@ -183,7 +183,7 @@ fn what_is_over_leaves_the_table_and_what_comes_later_begins_anew() {
         idle_ns: 60_000 * MS,
     };
     let mut wire = Wire::open();
-    wire.table = Table::new(Wanted::None);
+    wire.table = ConnectionTable::new(Wanted::None);
     wire.client(0, SYN, CLIENT_ISN, 0, 0);
     wire.server(50 * MS, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1), 0);
     wire.data(60 * MS, 0, 100);
@@ -221,7 +221,7 @@ fn a_connection_kept_in_brief_has_the_row_of_one_followed_from_the_start() {
     for count in 1..=6 {
         let rows = [Wanted::None, Wanted::All].map(|wanted| {
             let mut wire = Wire::new();
-            wire.table = Table::new(wanted);
+            wire.table = ConnectionTable::new(wanted);
             let steps: [(bool, TcpFlags, u32, u32, u32); 6] = [
                 (true, SYN, CLIENT_ISN, 0, 0),
                 (true, SYN, CLIENT_ISN, 0, 0),

@@ -7,7 +7,7 @@ mod life;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Connection, End, SegmentColumns, Table, Vantage, Wanted};
+use super::{Connection, ConnectionTable, End, SegmentColumns, Vantage, Wanted};
 use crate::infer::Cause;
 use crate::wire::{Checked, Endpoint, SackBlocks, Segment, TcpFlags, TcpOptions};
 
@@ -28,7 +28,7 @@ fn end(host: u8, port: u16) -> Endpoint {
 
 /// A wire between client 10.0.0.1:4000 and server 10.0.0.2:80, tapped at the client.
 struct Wire {
-    table: Table,
+    table: ConnectionTable,
     ip_id: u16,
     has_sack: bool,
 }
@@ -36,7 +36,7 @@ struct Wire {
 impl Wire {
     fn new() -> Self {
         Self {
-            table: Table::new(Wanted::All),
+            table: ConnectionTable::new(Wanted::All),
             ip_id: 1,
             has_sack: true,
         }

@@ -1,7 +1,7 @@
 //! An ACK as a sender reads it: what it acknowledges, what it tells of the clock and of losses, and in which order the
 //! parts hear of it.
 
-use super::{Arrived, Phase, Sender, Sent, undo};
+use super::{Arrived, RecoveryPhase, Sender, Sent, undo};
 use crate::congestion::Ack;
 
 impl Sender {
@@ -71,7 +71,7 @@ impl Sender {
         if is_arrival {
             delivered += self.options.smss;
         }
-        if newly_acked > 0 && self.phase != Phase::Recovery {
+        if newly_acked > 0 && self.phase != RecoveryPhase::Recovery {
             self.by_duplicates = 0;
         }
         if self.rack.is_some() {

@@ -1,6 +1,6 @@
 //! What each ACK delivered and cost, for a control that wants to know (draft-cheng-iccrg-delivery-rate-estimation-02).
 
-use super::{Phase, Sender, Sent};
+use super::{RecoveryPhase, Sender, Sent};
 use crate::congestion::Delivery;
 use crate::recovery::DeliveryRate;
 
@@ -96,8 +96,8 @@ impl Sender {
                 && sample.is_some_and(|sample| sample.delivered == newly_acked),
             prior_in_flight,
             in_flight,
-            is_in_recovery: self.phase == Phase::Recovery,
-            is_in_loss: self.phase == Phase::Loss,
+            is_in_recovery: self.phase == RecoveryPhase::Recovery,
+            is_in_loss: self.phase == RecoveryPhase::Loss,
             departure_ns: self.pacer.departure_ns(),
         };
         delivery.told_lost = delivery.lost;

@@ -1,6 +1,6 @@
 //! Without SACK: how many segments duplicate ACKs say have arrived, as Linux counts them (its emulated `sacked_out`).
 
-use super::{Phase, Recovery, Sender};
+use super::{Recovery, RecoveryPhase, Sender};
 
 impl Sender {
     /// Whether recovery rests on the count: Linux's NewReno reduces in proportion to what arrives (RFC 9937), too.
@@ -21,7 +21,7 @@ impl Sender {
     /// what was never sent before makes news; and one segment of the flight is the hole.
     pub(super) fn count_duplicate(&mut self) -> bool {
         let smss = self.options.smss;
-        let is_news = self.phase != Phase::Loss || self.snd_nxt > self.recover;
+        let is_news = self.phase != RecoveryPhase::Loss || self.snd_nxt > self.recover;
         let is_arrival = is_news && self.by_duplicates + 2 * smss <= self.flight_size();
         if is_arrival {
             self.by_duplicates += smss;

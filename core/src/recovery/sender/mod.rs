@@ -25,10 +25,10 @@ use pacer::Pacer;
 pub use reducing::Reduction;
 pub use tail::Expired;
 use tail::Tail;
-use undo::{Before, Frto};
+use undo::{Frto, UndoState};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum RecoveryPhase {
     #[default]
     Open,
     /// Duplicate ACKs have come, fewer than it takes.
@@ -86,7 +86,7 @@ pub struct Sender {
     pub(super) control: Box<dyn Control>,
     pub(super) state: State,
     pub(super) rto: Rto,
-    pub(super) phase: Phase,
+    pub(super) phase: RecoveryPhase,
     pub(super) snd_una: u64,
     pub(super) snd_nxt: u64,
     /// One above the highest byte ever sent.
@@ -110,7 +110,7 @@ pub struct Sender {
     pub(super) rack: Option<Rack>,
     pub(super) tail: Tail,
     /// What the last reduction can be taken back to.
-    before: Option<Before>,
+    before: Option<UndoState>,
     frto: Frto,
     /// `snd_una` when the timer expired last.
     timed_out_at: Option<u64>,
@@ -165,7 +165,7 @@ impl Sender {
             control,
             state,
             rto,
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             snd_una: first,
             snd_nxt: first,
             snd_max: first,
@@ -271,7 +271,7 @@ impl Sender {
         self.state
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RecoveryPhase {
         self.phase
     }
 

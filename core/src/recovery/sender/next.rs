@@ -1,7 +1,7 @@
 //! Which range goes out next: a retransmission that is due, a hole, new data, as the windows allow; and what is known
 //! of it once it has gone out.
 
-use super::{DeliveryStamp, Frto, Outgoing, Phase, Sender, Sent};
+use super::{DeliveryStamp, Frto, Outgoing, RecoveryPhase, Sender, Sent};
 
 impl Sender {
     /// The next range to send now, if any; call until `None`. What is returned counts as sent.
@@ -36,7 +36,7 @@ impl Sender {
         if self.tail.probes_with_new {
             return self.next_segment().map(|(start, end)| new(start, end));
         }
-        if self.has_pipe() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
+        if self.has_pipe() && matches!(self.phase, RecoveryPhase::Recovery | RecoveryPhase::Loss) {
             return self.may_send_by_pipe();
         }
         let probe = (self.frto == Frto::Probing).then(|| self.next_of_frto());
@@ -82,7 +82,7 @@ impl Sender {
         if let Some(next) = first.or(second) {
             return Some(next);
         }
-        if self.phase == Phase::Loss || self.rack.is_some() {
+        if self.phase == RecoveryPhase::Loss || self.rack.is_some() {
             // RACK sends again what is lost, and no more; its probes take the place of (3) and (4).
             return None;
         }
@@ -134,7 +134,7 @@ impl Sender {
     fn on_sent_again(&mut self, now_ns: i64, start: u64, end: u64, stamp: DeliveryStamp) {
         self.note_sent_again(now_ns, end - start);
         if self.has_pipe() {
-            if self.phase == Phase::Recovery && self.board.is_rescue(start) {
+            if self.phase == RecoveryPhase::Recovery && self.board.is_rescue(start) {
                 // RFC 6675 section 4 NextSeg (4): HighRxt stays where it is.
                 self.board.on_rescued(self.recover);
             } else {

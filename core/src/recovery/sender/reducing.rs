@@ -1,6 +1,6 @@
 //! A window that falls: what the control is asked, the floor, the books; by the timer (RFC 6298) or by ACKs.
 
-use super::{Phase, Sender};
+use super::{RecoveryPhase, Sender};
 use crate::congestion::Loss;
 use crate::recovery::DetectedBy;
 
@@ -29,7 +29,7 @@ impl Sender {
 
     /// RFC 5681 section 3.2 (2): what limited transmit has sent is no part of FlightSize.
     fn sent_beyond(&self) -> u64 {
-        if self.phase == Phase::Disorder {
+        if self.phase == RecoveryPhase::Disorder {
             self.snd_nxt.saturating_sub(self.limited_from)
         } else {
             0
@@ -75,7 +75,7 @@ impl Sender {
         }
         self.begin_frto();
         self.state.cwnd = self.state.smss;
-        self.phase = Phase::Loss;
+        self.phase = RecoveryPhase::Loss;
         self.recover = self.snd_max;
         self.dupacks = 0;
         self.note_lost(self.flight_size());
@@ -103,13 +103,14 @@ impl Sender {
     /// window of a recovery, but again once the timer's retransmission was acknowledged.
     fn reduces_at_timeout(&self) -> bool {
         match self.phase {
-            Phase::Open | Phase::Disorder => true,
-            Phase::Recovery | Phase::Loss if self.options.is_linux => {
+            RecoveryPhase::Open | RecoveryPhase::Disorder => true,
+            RecoveryPhase::Recovery | RecoveryPhase::Loss if self.options.is_linux => {
                 self.snd_una >= self.recover
-                    || (self.phase == Phase::Loss && self.timed_out_at != Some(self.snd_una))
+                    || (self.phase == RecoveryPhase::Loss
+                        && self.timed_out_at != Some(self.snd_una))
             }
-            Phase::Recovery => true,
-            Phase::Loss => self.snd_una > self.recover || self.rto_first_for(self.snd_una),
+            RecoveryPhase::Recovery => true,
+            RecoveryPhase::Loss => self.snd_una > self.recover || self.rto_first_for(self.snd_una),
         }
     }
 

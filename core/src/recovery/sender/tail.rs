@@ -1,6 +1,6 @@
 //! RACK in the sender (RFC 8985 section 6), and tail loss probes (section 7): losses that no third duplicate ACK tells of.
 
-use super::{Arrived, Phase, Sender};
+use super::{Arrived, RecoveryPhase, Sender};
 use crate::recovery::{DUP_THRESH, DetectedBy};
 
 /// TLP.max_ack_delay: a receiver may keep the ACK of a lone segment for so long.
@@ -43,7 +43,7 @@ impl Sender {
         if self.tail.reordering_at_ns.is_some_and(|at| at <= now_ns) {
             self.tail.reordering_at_ns = None;
             self.detect_losses(now_ns);
-            let was_in_recovery = self.phase == Phase::Recovery;
+            let was_in_recovery = self.phase == RecoveryPhase::Recovery;
             self.recover_what_rack_found(now_ns);
             if !was_in_recovery {
                 // As if one segment had been delivered (Linux's tcp_rack_reo_timeout).
@@ -61,7 +61,7 @@ impl Sender {
     }
 
     fn reo_wnd_ns(&self) -> i64 {
-        let in_recovery = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let in_recovery = matches!(self.phase, RecoveryPhase::Recovery | RecoveryPhase::Loss);
         let sacked = self.board.sacked_bytes().div_ceil(self.options.smss);
         // RFC 8985 section 6.2 step 4: then reordering that was never seen is not waited for.
         let is_certain = in_recovery || sacked >= u64::from(DUP_THRESH);
@@ -83,7 +83,7 @@ impl Sender {
 
     /// RACK's losses begin a recovery; Linux's also those that a recovery before has sent again and not seen arrive.
     pub(in crate::recovery) fn recover_what_rack_found(&mut self, now_ns: i64) {
-        let is_open = matches!(self.phase, Phase::Open | Phase::Disorder);
+        let is_open = matches!(self.phase, RecoveryPhase::Open | RecoveryPhase::Disorder);
         let has_lost = self.board.next_lost().is_some()
             || (self.options.is_linux && self.board.counts().lost > 0);
         if self.rack.is_some() && is_open && has_lost {
@@ -111,7 +111,7 @@ impl Sender {
     pub(super) fn schedule_probe(&mut self, now_ns: i64) {
         self.tail.probe_at_ns = None;
         let is_waiting = self.rack.is_some()
-            && self.phase == Phase::Open
+            && self.phase == RecoveryPhase::Open
             && self.snd_una < self.snd_max
             && self.tail.reordering_at_ns.is_none();
         if !is_waiting {
@@ -175,7 +175,7 @@ impl Sender {
         } else if arrived.ack > end {
             // Case 2: the probe has repaired a loss that nobody else will see.
             self.tail.probe = None;
-            if self.phase == Phase::Open {
+            if self.phase == RecoveryPhase::Open {
                 self.reduce(now_ns, DetectedBy::Tlp);
                 self.set_cwnd(self.state.ssthresh.min(self.state.cwnd));
                 self.control

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Arrived, Options, Outgoing, Phase, Recovery, Sender};
+use super::{Arrived, Options, Outgoing, Recovery, RecoveryPhase, Sender};
 use crate::congestion::{self, Counting, Parameters, Profile, State, WINDOWS};
 use crate::recovery::Rto;
 
@@ -284,9 +284,9 @@ fn linux_without_sack_reduces_in_proportion_to_what_duplicates_tell() {
     let (sent, ..) = hear(8, 50);
     assert_eq!(sent[0], (8, true));
     let (_, phase, _) = hear(22, 90);
-    assert_eq!(phase, Phase::Recovery);
+    assert_eq!(phase, RecoveryPhase::Recovery);
     let (_, phase, cwnd) = hear(23, 91);
-    assert_eq!((phase, cwnd), (Phase::Open, 10));
+    assert_eq!((phase, cwnd), (RecoveryPhase::Open, 10));
 }
 
 /// Twenty segments sent over 40 ms, the first lost; the timer expires when the last have been under way for less than a

@@ -2,7 +2,7 @@
 //! retransmission (Eifel, RFC 3522 and RFC 4015), by D-SACKs for all that was sent again (RFC 3708), by the arrival of
 //! what a timeout took for lost and nobody sent again (F-RTO, RFC 5682 sections 2.1 and 3.1).
 
-use super::{Arrived, Phase, Sender};
+use super::{Arrived, RecoveryPhase, Sender};
 
 /// Linux's timestamps count milliseconds: two of one tick tell no order.
 const TICK_NS: i64 = 1_000_000;
@@ -15,7 +15,7 @@ pub(super) fn in_ticks(now_ns: i64, rtt_ns: i64) -> i64 {
 
 /// What a reduction found, and what was sent again since.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
+pub(super) struct UndoState {
     cwnd: f64,
     ssthresh: f64,
     snd_una: u64,
@@ -42,15 +42,15 @@ impl Sender {
         if !self.options.is_linux {
             return;
         }
-        let is_begun = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let is_begun = matches!(self.phase, RecoveryPhase::Recovery | RecoveryPhase::Loss);
         let again_ns = self.before.filter(|_| is_begun).and_then(|it| it.again_ns);
         let on_its_way = self.board.counts().retransmitted;
         // Three quarters, from whole halves and quarters.
         let segments = (self.state.cwnd / self.state.smss).floor();
         let most = ((segments / 2.0).floor() + (segments / 4.0).floor()) * self.state.smss;
-        self.before = Some(Before {
+        self.before = Some(UndoState {
             cwnd: self.state.cwnd,
-            ssthresh: if self.phase == Phase::Recovery {
+            ssthresh: if self.phase == RecoveryPhase::Recovery {
                 self.state.ssthresh
             } else {
                 self.state.ssthresh.max(most)
@@ -65,7 +65,7 @@ impl Sender {
         let Some(before) = &mut self.before else {
             return;
         };
-        if matches!(self.phase, Phase::Recovery | Phase::Loss) {
+        if matches!(self.phase, RecoveryPhase::Recovery | RecoveryPhase::Loss) {
             before.again_ns = before.again_ns.or(Some(now_ns));
             before.untold = Some(before.untold.unwrap_or(0) + bytes);
         }
@@ -94,18 +94,20 @@ impl Sender {
             && (echo_ns.zip(before.again_ns)).is_some_and(|(echo, again)| echo + TICK_NS < again);
         let is_over = self.snd_una >= self.recover;
         match self.phase {
-            Phase::Loss if self.frto != Frto::Off && has_original => self.take_back(now_ns, before),
-            Phase::Loss if newly_acked > 0 && (is_delayed || is_told) => {
+            RecoveryPhase::Loss if self.frto != Frto::Off && has_original => {
+                self.take_back(now_ns, before)
+            }
+            RecoveryPhase::Loss if newly_acked > 0 && (is_delayed || is_told) => {
                 self.take_back(now_ns, before);
             }
-            Phase::Recovery if is_told => self.take_back(now_ns, before),
+            RecoveryPhase::Recovery if is_told => self.take_back(now_ns, before),
             // Within a recovery only once nothing that was sent again is on its way.
-            Phase::Recovery
+            RecoveryPhase::Recovery
                 if is_delayed && (is_over || self.board.counts().retransmitted == 0) =>
             {
                 self.take_back(now_ns, before);
             }
-            Phase::Open | Phase::Disorder if is_told => self.restore(before),
+            RecoveryPhase::Open | RecoveryPhase::Disorder if is_told => self.restore(before),
             _ => {}
         }
     }
@@ -113,7 +115,7 @@ impl Sender {
     /// The timer has expired: within a recovery only where its own retransmission was not answered is anything to be
     /// learnt from what comes next.
     pub(super) fn begin_frto(&mut self) {
-        let is_again = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let is_again = matches!(self.phase, RecoveryPhase::Recovery | RecoveryPhase::Loss);
         let is_unanswered = self.timed_out_at.replace(self.snd_una) == Some(self.snd_una);
         let is_asked = self.options.is_linux && (!is_again || is_unanswered);
         self.frto = if is_asked { Frto::Waiting } else { Frto::Off };
@@ -124,12 +126,12 @@ impl Sender {
         let has_sent_new = self.snd_nxt > self.recover;
         let was_probing = self.frto == Frto::Probing;
         self.frto = match self.frto {
-            Frto::Waiting if self.phase != Phase::Loss => Frto::Off,
+            Frto::Waiting if self.phase != RecoveryPhase::Loss => Frto::Off,
             Frto::Waiting if newly_acked > 0 && !has_sent_new => Frto::Probing,
             Frto::Waiting if !(has_sent_new && is_news) => Frto::Waiting,
             _ => Frto::Off,
         };
-        if was_probing && self.phase == Phase::Loss && !self.has_pipe() {
+        if was_probing && self.phase == RecoveryPhase::Loss && !self.has_pipe() {
             // Step 3a: the loss was one. What is sent again begins at the ACK, as before the probe.
             self.snd_nxt = self.snd_una;
         }
@@ -143,14 +145,14 @@ impl Sender {
     }
 
     /// The windows as they were, or as they have become (RFC 4015 section 3.2).
-    fn restore(&mut self, before: Before) {
+    fn restore(&mut self, before: UndoState) {
         self.set_cwnd(self.state.cwnd.max(before.cwnd));
         self.state.ssthresh = self.state.ssthresh.max(before.ssthresh);
         self.before = None;
     }
 
     /// Nothing was lost: what was taken for lost is on its way, and the recovery is over.
-    fn take_back(&mut self, now_ns: i64, before: Before) {
+    fn take_back(&mut self, now_ns: i64, before: UndoState) {
         self.restore(before);
         self.frto = Frto::Off;
         self.prr = None;
@@ -160,7 +162,7 @@ impl Sender {
         if self.has_pipe() {
             self.recover = self.snd_una;
         }
-        self.phase = Phase::Open;
+        self.phase = RecoveryPhase::Open;
         self.control
             .on_undone(&mut self.state, now_ns, self.snd_nxt);
         self.restart_timer(now_ns);

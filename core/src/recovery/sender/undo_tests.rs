@@ -1,7 +1,7 @@
 //! Reductions taken back, and those that stand: by D-SACKs, by timestamps, by what arrives after a timeout.
 
 use super::tests::{RTT_NS, SMSS, sender};
-use super::{Arrived, Phase, Recovery, Sender};
+use super::{Arrived, Recovery, RecoveryPhase, Sender};
 
 const WINDOW: u64 = 20;
 
@@ -54,7 +54,7 @@ fn overtaken(linux: &mut Sender, holes: &[u64]) -> i64 {
         hear(linux, now_ns, holes[0], &blocks, None);
         out(linux, now_ns);
     }
-    assert_eq!(linux.phase(), Phase::Recovery);
+    assert_eq!(linux.phase(), RecoveryPhase::Recovery);
     now_ns
 }
 
@@ -73,7 +73,7 @@ fn a_dsack_after_the_recovery_takes_the_reduction_back() {
     hear(&mut linux, now_ns + 1_000_000, sent, &[], None);
     assert_eq!(
         (linux.phase(), windows(&linux).1),
-        (Phase::Open, WINDOW / 2)
+        (RecoveryPhase::Open, WINDOW / 2)
     );
     out(&mut linux, now_ns + 1_000_000);
     hear(&mut linux, now_ns + RTT_NS, sent, &[(0, 1)], None);
@@ -108,10 +108,13 @@ fn dsacks_for_all_that_was_sent_again_end_the_recovery() {
     hear(&mut linux, now_ns + 2_000_000, WINDOW + 1, &[(0, 1)], None);
     assert_eq!(
         (linux.phase(), windows(&linux).1),
-        (Phase::Recovery, WINDOW / 2)
+        (RecoveryPhase::Recovery, WINDOW / 2)
     );
     hear(&mut linux, now_ns + 3_000_000, WINDOW + 1, &[(4, 5)], None);
-    assert_eq!((linux.phase(), windows(&linux).0), (Phase::Open, WINDOW));
+    assert_eq!(
+        (linux.phase(), windows(&linux).0),
+        (RecoveryPhase::Open, WINDOW)
+    );
 }
 
 /// RFC 3522 section 3.2: the ACK that covers segment 0 echoes what that carried before the recovery began. Another
@@ -123,13 +126,16 @@ fn an_echo_from_before_the_retransmission_takes_it_back_within_the_recovery() {
     let mut real = linux.clone();
     let late_ns = now_ns + 1_000_000;
     hear(&mut linux, late_ns, WINDOW - 1, &[], Some(0));
-    assert_eq!((linux.phase(), windows(&linux).0), (Phase::Open, WINDOW));
+    assert_eq!(
+        (linux.phase(), windows(&linux).0),
+        (RecoveryPhase::Open, WINDOW)
+    );
     // The copy's echo proves nothing.
     let again_ns = RTT_NS + 3_000_000;
     hear(&mut real, late_ns, WINDOW - 1, &[], Some(again_ns));
     assert_eq!(
         (real.phase(), windows(&real).1),
-        (Phase::Recovery, WINDOW / 2)
+        (RecoveryPhase::Recovery, WINDOW / 2)
     );
 }
 
@@ -141,10 +147,13 @@ fn within_the_recovery_nothing_is_taken_back_while_a_copy_is_on_its_way() {
     hear(&mut linux, now_ns + 1_000_000, 4, &[(5, WINDOW)], Some(0));
     assert_eq!(
         (linux.phase(), windows(&linux).1),
-        (Phase::Recovery, WINDOW / 2)
+        (RecoveryPhase::Recovery, WINDOW / 2)
     );
     hear(&mut linux, now_ns + 2_000_000, WINDOW, &[], Some(4_000));
-    assert_eq!((linux.phase(), windows(&linux).0), (Phase::Open, WINDOW));
+    assert_eq!(
+        (linux.phase(), windows(&linux).0),
+        (RecoveryPhase::Open, WINDOW)
+    );
 }
 
 /// RFC 5682 section 2.1: without SACK the first ACK after the timeout lets two new segments out; the second, of data
@@ -158,7 +167,10 @@ fn without_sack_two_acks_that_move_take_the_timeout_back() {
     let probes = [(WINDOW, false), (WINDOW + 1, false)];
     assert_eq!(out(&mut linux, RTT_NS * 11), probes);
     hear(&mut linux, RTT_NS * 11 + 1000, 2, &[], None);
-    assert_eq!((linux.phase(), windows(&linux).0), (Phase::Open, WINDOW));
+    assert_eq!(
+        (linux.phase(), windows(&linux).0),
+        (RecoveryPhase::Open, WINDOW)
+    );
     assert!(
         out(&mut linux, RTT_NS * 11 + 1000)
             .iter()
@@ -178,7 +190,7 @@ fn without_sack_a_duplicate_ack_of_the_probe_confirms_the_timeout() {
     assert_eq!(out(&mut linux, RTT_NS * 12), [(1, true), (2, true)]);
     assert_eq!(
         (linux.phase(), windows(&linux).1),
-        (Phase::Loss, WINDOW / 2)
+        (RecoveryPhase::Loss, WINDOW / 2)
     );
 }
 
@@ -191,7 +203,7 @@ fn without_sack_what_lies_behind_a_segment_sent_again_proves_nothing() {
     hear(&mut linux, RTT_NS * 11, WINDOW - 2, &[], None);
     assert_eq!(
         (linux.phase(), windows(&linux).1),
-        (Phase::Loss, WINDOW / 2)
+        (RecoveryPhase::Loss, WINDOW / 2)
     );
 }
 

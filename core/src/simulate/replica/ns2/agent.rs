@@ -6,7 +6,7 @@ use super::rto::{Sample, TickRto};
 use crate::congestion::{Ack, Control, Loss, State};
 use crate::network::{Instant, Seconds, Stamp};
 use crate::recovery::DetectedBy;
-use crate::simulate::record::{EventKind, LossRow, Place, SenderState, Totals};
+use crate::simulate::record::{EventKind, LossRow, SenderState, Site, Totals};
 use crate::simulate::timer::Timer;
 
 /// What an agent may touch besides itself.
@@ -137,7 +137,7 @@ impl Base {
             time: io.now,
             scheduled: io.now,
         };
-        io.event(at, Place::Sender, EventKind::Send, &packet);
+        io.event(at, Site::Sender, EventKind::Send, &packet);
         io.send(self.direction, packet);
         if let Some(deliveries) = &mut self.deliveries {
             deliveries.on_sent(io.now.to_ns(), number);

@@ -211,11 +211,10 @@ impl Board {
         let threshold = self.fack - LOST_BELOW;
         let mut number = (self.judged + 1) as u64;
         while number as i64 <= threshold {
-            let hole = self.sacked.next_hole(number);
+            let (hole, next) = self.sacked.gap(number);
             if hole as i64 > threshold {
                 break;
             }
-            let next = self.sacked.after(hole).map_or(u64::MAX, |(start, _)| start);
             let end = next.min((threshold + 1) as u64);
             self.lost.insert(hole, end);
             news.lost = true;
@@ -228,8 +227,7 @@ impl Board {
     pub fn mark_all_lost(&mut self, snd_una: i64, snd_nxt: i64) {
         let mut number = snd_una.max(0) as u64;
         while (number as i64) < snd_nxt {
-            let hole = self.sacked.next_hole(number);
-            let next = self.sacked.after(hole).map_or(u64::MAX, |(start, _)| start);
+            let (hole, next) = self.sacked.gap(number);
             let end = next.min(snd_nxt as u64);
             self.lost.insert(hole, end);
             number = end;

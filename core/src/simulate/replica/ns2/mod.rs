@@ -29,7 +29,7 @@ use crate::recovery::Recovery;
 use crate::scenario::Scenario;
 use crate::simulate::controls::Controls;
 use crate::simulate::event_loop::Simulated;
-use crate::simulate::record::{EventKind, Known, Place, SenderState, Totals, TruthRow};
+use crate::simulate::record::{EventKind, OwnState, SenderState, Site, Totals, TruthRow};
 use crate::simulate::timer::Timer;
 use crate::simulate::{packet_counting, writes};
 
@@ -175,7 +175,7 @@ impl Simulated for Ns2Connection {
     fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Seconds>, packet: &Ns2Packet) {
         if packet.is_data {
             io.delivered(direction, packet);
-            io.event(at, Place::Receiver, EventKind::Recv, packet);
+            io.event(at, Site::Receiver, EventKind::Recv, packet);
             match self.sink.receive(packet) {
                 Answer::Delay => {
                     let wait = Seconds(self.delayed_ack_s);
@@ -242,13 +242,13 @@ impl Ns2Connection {
         if let Some(stamps) = &mut self.ack_stamps {
             stamps.push_back((ack.number(), ack.ts, io.now.0));
         }
-        io.event(at, Place::Receiver, EventKind::SendAck, &ack);
+        io.event(at, Site::Receiver, EventKind::SendAck, &ack);
         io.send(1 - self.base.direction, ack);
     }
 
     fn take_ack(&mut self, io: &mut Io, at: Stamp<Seconds>, packet: &Ns2Packet) {
         io.delivered(1 - self.base.direction, packet);
-        io.event(at, Place::Sender, EventKind::RecvAck, packet);
+        io.event(at, Site::Sender, EventKind::RecvAck, packet);
         self.tell_stamps(packet);
         self.agent.on_ack(&mut self.base, io, packet);
         if self.base.deliveries.is_some() {
@@ -308,7 +308,7 @@ impl Ns2Connection {
                 snd_una: moment.snd_una,
                 snd_nxt: moment.snd_nxt,
                 rwnd: base.max_window,
-                known: Known {
+                known: OwnState {
                     srtt_ns: base.rto.srtt_ns(),
                     board: None,
                 },

@@ -3,8 +3,8 @@
 use super::RfcConnection;
 use crate::congestion::State;
 use crate::infer::Moment;
-use crate::recovery::Phase;
-use crate::simulate::record::{Known, LossRow, SenderState, Totals, TruthRow};
+use crate::recovery::RecoveryPhase;
+use crate::simulate::record::{LossRow, OwnState, SenderState, Totals, TruthRow};
 use crate::simulate::rfc::Io;
 
 impl RfcConnection {
@@ -29,10 +29,10 @@ impl RfcConnection {
     pub(super) fn record(&mut self, io: &mut Io) {
         let Some(sender) = &self.sender else { return };
         let state = match sender.phase() {
-            Phase::Open => SenderState::Open,
-            Phase::Disorder => SenderState::Disorder,
-            Phase::Recovery => SenderState::Recovery,
-            Phase::Loss => SenderState::Loss,
+            RecoveryPhase::Open => SenderState::Open,
+            RecoveryPhase::Disorder => SenderState::Disorder,
+            RecoveryPhase::Recovery => SenderState::Recovery,
+            RecoveryPhase::Loss => SenderState::Loss,
         };
         let State { cwnd, ssthresh, .. } = sender.state();
         let now = (cwnd, ssthresh, state);
@@ -60,7 +60,7 @@ impl RfcConnection {
                 snd_una: moment.snd_una,
                 snd_nxt: moment.snd_nxt,
                 rwnd: sender.rwnd() as f64,
-                known: Known {
+                known: OwnState {
                     srtt_ns: sender.srtt_ns(),
                     board: sender.board_counts(),
                 },

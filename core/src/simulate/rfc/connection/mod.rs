@@ -18,7 +18,7 @@ use crate::recovery::{Arrived, Expired, Options, Rto, Sender};
 use crate::scenario::Scenario;
 use crate::simulate::controls::Controls;
 use crate::simulate::event_loop::Simulated;
-use crate::simulate::record::{EventKind, Place, SenderState, Totals};
+use crate::simulate::record::{EventKind, SenderState, Site, Totals};
 use crate::simulate::timer::Timer;
 use crate::simulate::writes::Writes;
 use crate::wire::TcpFlags;
@@ -143,7 +143,7 @@ impl Simulated for RfcConnection {
     fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Nanos>, packet: &RfcPacket) {
         if packet.is_from_sender {
             io.delivered(direction, packet);
-            io.event(at, Place::Receiver, EventKind::Recv, packet);
+            io.event(at, Site::Receiver, EventKind::Recv, packet);
             self.at_receiver(io, at, packet);
         } else {
             self.on_way_back(io, at, packet);
@@ -280,7 +280,7 @@ impl RfcConnection {
     }
 
     fn take_in(&mut self, io: &mut Io, at: Stamp<Nanos>, packet: &RfcPacket) {
-        io.event(at, Place::Sender, EventKind::RecvAck, packet);
+        io.event(at, Site::Sender, EventKind::RecvAck, packet);
         self.sender_echo_ns = Some(packet.ts_ns);
         if packet.is_syn() {
             self.establish(io, packet);

@@ -3,7 +3,7 @@
 use super::{RfcConnection, WINDOW_UPDATE, stamp};
 use crate::network::{Nanos, Traveller};
 use crate::recovery::{Outgoing, Sender};
-use crate::simulate::record::{EventKind, Place};
+use crate::simulate::record::{EventKind, Site};
 use crate::simulate::rfc::Io;
 use crate::simulate::rfc::packet::{Blocks, RfcPacket};
 use crate::wire::TcpFlags;
@@ -138,9 +138,9 @@ impl RfcConnection {
     pub(super) fn transmit(&mut self, io: &mut Io, packet: RfcPacket) {
         let at = stamp(io.now, io.now);
         let (place, kind, direction) = if packet.is_from_sender {
-            (Place::Sender, EventKind::Send, self.direction)
+            (Site::Sender, EventKind::Send, self.direction)
         } else {
-            (Place::Receiver, EventKind::SendAck, 1 - self.direction)
+            (Site::Receiver, EventKind::SendAck, 1 - self.direction)
         };
         debug_assert!(packet.payload == 0 || packet.bytes() <= 65_535);
         io.event(at, place, kind, &packet);

@@ -1,0 +1,93 @@
+"""Which congestion control it was, as identification leaves it: who is left, who is refuted and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcptrace_lab.classify.likelihood import Replay
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+
+UNKNOWN = "unknown"
+NOT_TOLD = unknown("no Compound was followed to the ACK")
+ALL_ALONG = "off by less than is open, but all along, where another is not"
+BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identified:
+    """`control`: the only family left, "unknown", or None. `left` and `refuted`: each family's best variant."""
+
+    control: str | None
+    confidence: float
+    left: tuple[Replay, ...]
+    refuted: tuple[Replay, ...]
+    reasons: tuple[str, ...]
+    # Of each of `left`.
+    shares: tuple[float, ...] = ()
+    # What a sender does that none of the table is.
+    seen_instead: str | None = None
+    # The flight stood where no window does: held by a send buffer, or by a fixed window.
+    is_kept: bool = False
+    # Of the Compound of `left`, if there is one: what is known of its queue threshold.
+    gamma: Estimate = NOT_TOLD
+    # Named is Reno, and a Compound of other thresholds than its document's would have been Reno here: in words, which.
+    same_with: str | None = None
+
+    def kept(self) -> Identified:
+        """The same of a sender that is held by something else than its window: nobody is refuted."""
+        every = (*self.left, *self.refuted)
+        share = 1.0 / max(len(every), 1)
+        reason = (
+            "its flight stood below what the path carries, without a loss: its send buffer held it, or a fixed window"
+        )
+        return replace(
+            self,
+            control=None,
+            confidence=share,
+            left=every,
+            refuted=(),
+            reasons=(reason,),
+            shares=(share,) * len(every),
+            seen_instead=None,
+            is_kept=True,
+            gamma=NOT_TOLD,
+        )
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
+        out = [_row(each, 0.0, against=self._against(each)) for each in self.refuted]
+        if self.control == "bbr":
+            row: dict[str, Any] = {"name": "bbr", "variant": "probes", "confidence": self.confidence}
+            return [{**row, "residual": None, "against": None}] + [{**each, "against": BY_RATE_AGAINST} for each in out]
+        if self.control == UNKNOWN:
+            row = {"name": UNKNOWN, "variant": None, "confidence": round(self.confidence, 3), "residual": None}
+            return [{**row, "against": self.seen_instead}, *out]
+        left = [_row(each, share, against=None) for each, share in zip(self.left, self.shares, strict=True)]
+        return left + out
+
+    def _against(self, each: Replay) -> str:
+        words = each.against or ALL_ALONG
+        if self.same_with and "gamma" in each.candidate.parameters:
+            return f"{words}; with {self.same_with} it is reno here: its delay window never opens"
+        return words
+
+
+def open_names(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of a verdict's `candidates` those that it leaves: nothing speaks against them, or none of the table does it."""
+    return [str(row["name"]) for row in candidates if row["against"] is None or row["name"] == UNKNOWN]
+
+
+HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
+
+
+def _row(each: Replay, confidence: float, *, against: str | None) -> dict[str, Any]:
+    residual = each.residual
+    return {
+        "name": each.candidate.name,
+        "variant": each.candidate.variant,
+        "confidence": round(confidence, 3),
+        "residual": None if residual is None else round(residual, 3),
+        "against": against,
+    }
