@@ -47,7 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words:
             parser.print_help()
             return 0
-        arguments = parser.parse_args(words)
+        arguments, foreign = parser.parse_known_args(words)
+        if foreign:
+            # Told by the command: its help has the right ones.
+            parser.prog += f" {arguments.command}"
+            parser.error(f"unrecognized arguments: {' '.join(foreign)}")
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except LabError as error:

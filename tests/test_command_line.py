@@ -71,7 +71,15 @@ def test_every_column_of_the_table_is_documented(capsys: pytest.CaptureFixture[s
     assert [row["column"] for row in told] == list(capture["connections"][0])
     assert all(row["holds"] for row in told)
     assert {row["unit"] for row in told if "_ns" in row["column"]} == {"ns"}
-    assert main(["columns", "no_such_word"]) == 1
+    assert main(["columns", "no_such_word"]) == 2
+
+
+def test_an_option_that_a_command_lacks_is_told_by_that_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["reconstruct", str(SHORT), "-c", "9"])
+    assert done.value.code == 2
+    told = "tcptrace-lab reconstruct: unrecognized arguments: -c 9 (see tcptrace-lab reconstruct --help)"
+    assert capsys.readouterr().err.strip() == told
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "man"])

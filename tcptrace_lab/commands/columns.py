@@ -16,6 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from tcptrace_lab.errors import LabError
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which columns."""
@@ -24,13 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what the core says of its columns; 1 if none has the word."""
+    """Print what the core says of its columns."""
     from tcptrace_lab import _core
 
     found = [row for row in _core.COLUMNS if arguments.word in row[0]]
+    if not found:
+        raise LabError(f"no column has {arguments.word!r} in its name")
     if arguments.json:
         print(json.dumps([dict(zip(("column", "unit", "holds"), row, strict=True)) for row in found], indent=1))
-        return 0 if found else 1
+        return 0
     from rich.table import Table
 
     from tcptrace_lab.report import terminal
@@ -41,4 +45,4 @@ def run(arguments: argparse.Namespace) -> int:
     for row in found:
         table.add_row(*row)
     terminal.console(width=120).print(table)
-    return 0 if found else 1
+    return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -236,8 +237,9 @@ def _controls(name: str, verdict: Verdict, wanted: str | ControlSpec | None) -> 
         if wanted in FAMILIES:
             return [(wanted, _of_family(wanted, recovery))]
         if wanted not in CONTROLS:
-            known = ", ".join(dict.fromkeys([*CONTROLS, *FAMILIES]))
-            raise LabError(f"--control {wanted}: must be one of {known}")
+            known = list(dict.fromkeys([*CONTROLS, *FAMILIES]))
+            near = "".join(f" (did you mean {name}?)" for name in difflib.get_close_matches(wanted, known, n=1))
+            raise LabError(f"--control {wanted}: must be one of {', '.join(known)}{near}")
         modern = _modern(str(CONTROLS[wanted].get("recovery", "newreno")))
         return [(wanted, ControlSpec(**{**modern, **CONTROLS[wanted]}))]  # type: ignore[arg-type]
     if recovery == "tahoe":

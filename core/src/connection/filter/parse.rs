@@ -266,7 +266,7 @@ impl Parser<'_> {
         if best >= 2 {
             format!("no column {name:?} (perhaps {})", near.join(", "))
         } else {
-            format!("no column {name:?} (columns are the keys of a connection in analyze --json)")
+            format!("no column {name:?} (tcptrace-lab columns has them all)")
         }
     }
 }
