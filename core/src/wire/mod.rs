@@ -20,6 +20,7 @@ pub const ETHERNET: u16 = 1;
 /// LINKTYPE_RAW: IPv4 or IPv6 without a link layer.
 pub const RAW: u16 = 101;
 
+pub use checksum::Checker;
 pub use datagram::Datagram;
 pub use decode::{DecodeCounts, Decoder, decode};
 pub use encode::{Unencodable, encode};
