@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import _core, controls
 
@@ -254,6 +254,15 @@ class Scenario(Part):
     def control(self) -> ControlSpec:
         """The first connection's sender: what a model of one connection predicts for."""
         return self.connections[0].control
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # The names of 0.2, for notebooks that were written with them.
+        if name in ("Application", "Connection", "Control", "Node", "Path", "Receiver", "Rto"):
+            return globals()[f"{name}Spec"]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def plain(value: object) -> Any:

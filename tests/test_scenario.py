@@ -203,3 +203,13 @@ def test_a_controls_parameters_go_with_it(small, override):
     loaded = load(small, overrides=["control.name=compound", "control.gamma=10", override])
     assert {each.control.window for each in loaded.connections} == {"reno"}
     assert loaded == load(small, overrides=["control.name=compound", override])
+
+
+def test_the_names_of_the_release_before_are_still_found() -> None:
+    """A notebook written with 0.2 runs."""
+    from tcptrace_lab import scenario
+
+    assert scenario.Path is scenario.PathSpec
+    assert scenario.Connection is scenario.ConnectionSpec
+    with pytest.raises(AttributeError, match="Street"):
+        scenario.Street  # noqa: B018
