@@ -6,7 +6,7 @@ THROUGH ANOTHER PATH (open loop): every recorded packet enters when it was recor
     captures/two_reno.pcap.gz through captures/scenarios/reno_10M.toml, open loop
       carried     18549 of 18549 packets
       there       11854 packets, 69 dropped (69 overflow); delay 43.5 ms (half), 59.8 ms (95 %), 68.9 ms (most)
-      back        6695 packets, 0 dropped; delay 20 ms (half), 20 ms (95 %), 20 ms (most)
+      back        6695 packets, 0 dropped; delay 20.0 ms (half), 20.0 ms (95 %), 20.0 ms (most)
       node 0      69 of 11854 dropped, 17.4 packets waiting on average, 40 at most
       cannot know
         - the senders were not asked: each packet enters when it was recorded, whatever became of those before it
