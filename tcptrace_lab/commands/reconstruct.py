@@ -29,6 +29,8 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,7 +43,7 @@ SHOWN = 40
 # Columns with -1 where there is no value.
 NULLABLE = ("cwnd_high", "ssthresh", "ssthresh_after")
 # Rows turned into text in one go.
-ROWS_AT_ONCE = 1 << 13
+ROWS_AT_ONCE = 1 << 14
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,19 +148,24 @@ def _print_json(file: str, who: Sender, tables: dict[str, dict[str, Any]], refus
     told = {**head, "notes": list(who.tap.notes), "refused": refused, **dict.fromkeys(refused)}
     write = sys.stdout.write
     write(json.dumps(told, indent=1, allow_nan=False).removesuffix("\n}"))
-    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+    between = ",\n  "
     for name, columns in tables.items():
         write(f",\n {json.dumps(name)}: [")
-        # The cells of some rows in one go, and a line from each: a call for each row is most of the time otherwise. No
-        # cell has a comma in it.
-        line = ",".join(f"{json.dumps(key)}:%s" for key in columns).join(("{", "}"))
         for first in range(0, len(next(iter(columns.values()))), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
-            cells = [encode(_values(key, column[rows]))[1:-1].split(",") for key, column in columns.items()]
-            lines = map(line.__mod__, zip(*cells, strict=True))
-            write(("," if first else "") + "\n  " + ",\n  ".join(lines))
+            cells = [_cells(key, column[rows]) for key, column in columns.items()]
+            write(between.removeprefix("" if first else ",") + _core.json_rows(list(columns), cells, between))
         write("\n ]")
     write("\n}\n")
+
+
+def _cells(name: str, column: Any) -> list[str] | tuple[Any, list[str], bool]:
+    """Some rows of a column as the core writes them; what is as long as the capture is numbers."""
+    from tcptrace_lab.reconstruct.windows import LIMITS
+
+    if hasattr(column, "dtype") and column.dtype.kind == "i":
+        return column.astype("int64"), list(LIMITS) if name == "limited_by" else [], name in NULLABLE
+    return [json.dumps(value, allow_nan=False) for value in _values(name, column)]
 
 
 def _head(seen: Reconstruction, causes_of: Callable[[], list[str]], table: str) -> tuple[dict[str, list[Any]], int]:

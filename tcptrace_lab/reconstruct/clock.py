@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 
 Ints = NDArray[np.int64]
@@ -81,6 +82,9 @@ class Clock:
         }
 
 
+# Steps back, neighbours of one stamp, those close by, and of each way how many are alike (core/src/infer/stamped.rs).
+Alike = tuple[tuple[int, int], list[list[int]], int, list[tuple[int, int, int]]]
+
 FINE = Clock(tick_ns=1, resolution_ns=1, jitter_ns=0, steps_back=0, stepped_ns=0)
 
 
@@ -92,17 +96,17 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
     if len(stamps) < 2:
         return FINE
     tick = _tick(stamps, is_sent)
-    gaps = np.diff(stamps)
-    back = -gaps[gaps < 0]
-    del gaps
+    one_way = np.ones(len(stamps), dtype=bool)
+    alike = _core.stamped_alike(stamps, one_way if is_sent is None else is_sent, AROUND_TICKS * tick)
+    back, most_back = alike[0]
     steps, jitter, stepped = 0, 0, 0
-    if len(back) * PACKETS_PER_STEP > len(stamps) and len(back) > 2:
-        jitter = int(back.max())
-    elif len(back):
-        steps, stepped = len(back), int(back.max())
+    if back * PACKETS_PER_STEP > len(stamps) and back > 2:
+        jitter = most_back
+    elif back:
+        steps, stepped = back, most_back
     return Clock(
         tick_ns=tick,
-        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent, tick)),
+        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent, alike)),
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,
@@ -111,7 +115,7 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
 
 def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     since = np.abs(stamps[:: 1 + len(stamps) // TICK_SAMPLE] - stamps[0])
-    ways = [stamps] if is_sent is None else [stamps[is_sent], stamps[~is_sent]]
+    ways = [stamps[:TICK_SAMPLE]] if is_sent is None else [_first_of(stamps, is_sent), _first_of(stamps, ~is_sent)]
     own = 0 if any(map(_is_even, ways)) else _least_apart(stamps[:TICK_SAMPLE])
     for tick in TICKS_NS:
         if np.mean(since % tick == 0) >= 1 - ODD_SHARE and since.max() > 2 * tick:
@@ -119,10 +123,16 @@ def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     return max(1, own)
 
 
+def _first_of(stamps: Ints, own: Bools) -> Ints:
+    """As many as are looked at."""
+    found: Ints = stamps[: 4 * TICK_SAMPLE][own[: 4 * TICK_SAMPLE]]
+    return (found if len(found) >= TICK_SAMPLE else stamps[own])[:TICK_SAMPLE]
+
+
 def _is_even(way: Ints) -> bool:
     """Whether what goes one way is stamped at one distance throughout: what the path or a pacer makes of it. By a tick
     some would share a stamp or come one later, unless they come at its very pace."""
-    gaps = np.diff(way[:TICK_SAMPLE])
+    gaps = np.diff(way)
     if len(gaps) < ENOUGH_STAMPS:
         return False
     usual = np.median(gaps)
@@ -152,33 +162,31 @@ def _least_apart(stamps: Ints) -> int:
     return 0 if np.count_nonzero(pauses & (off > doubt)) * 2 > np.count_nonzero(pauses) else round(least)
 
 
-def _batches(stamps: Ints, is_sent: Bools | None, tick: int) -> list[int]:
+def _batches(stamps: Ints, is_sent: Bools | None, alike: Alike) -> list[int]:
     """The interrupts of each way; what shares its stamp with the other way's before it is its answer, however many."""
+    _, pairs, by_chance, ways = alike
     if is_sent is None:
-        return [_batch(stamps, stamps)]
-    if _is_polled(stamps, is_sent, tick):
+        return [_apart(stamps)] if _are_batches(*ways[0]) else [0]
+    if _is_polled(pairs, by_chance, len(stamps)):
         return [_apart(stamps)]
+    told = [own for own, way in zip((is_sent, ~is_sent), ways, strict=True) if _are_batches(*way)]
+    if not told:
+        return [0]
     begins = np.flatnonzero(np.append(True, np.diff(stamps) != 0))
     answers = is_sent != np.repeat(is_sent[begins], np.diff(begins, append=len(stamps)))
-    return [_of_way(stamps[own], answers[own], stamps[~own]) for own in (is_sent, ~is_sent)]
+    return [_of_way(stamps[own], answers[own], stamps[~own]) for own in told]
 
 
-def _is_polled(stamps: Ints, is_sent: Bools, tick: int) -> bool:
+def _is_polled(pairs: list[list[int]], by_chance: int, count: int) -> bool:
     """Whether both ways were read together: of those with one stamp either way's is before the other's."""
-    gaps = np.diff(stamps)
-    is_one, before, after = gaps == 0, is_sent[:-1], is_sent[1:]
-
-    def times(first: bool, then: bool) -> int:
-        return int(np.count_nonzero(is_one & (before == first) & (after == then)))
-
-    together = min(times(True, False), times(False, True)) + min(times(True, True), times(False, False))
-    by_chance = int(np.count_nonzero((gaps > 0) & (gaps <= AROUND_TICKS * tick)))
-    return together > max(by_chance, FEW_TOGETHER - 1, TOGETHER_SHARE * len(stamps))
+    (both_sent, sent_heard), (heard_sent, both_heard) = pairs
+    together = min(sent_heard, heard_sent) + min(both_sent, both_heard)
+    return together > max(by_chance, FEW_TOGETHER - 1, TOGETHER_SHARE * count)
 
 
 def _of_way(way: Ints, answers: Bools, other: Ints) -> int:
     """Where most of what is stamped follows the other way's at once it leaves here, and no interrupt has stamped it."""
-    apart = _batch(way[~answers], way)
+    apart = _apart(way)
     return 0 if apart and _is_prompt(way, answers, other) else apart
 
 
@@ -193,17 +201,14 @@ def _is_prompt(way: Ints, answers: Bools, other: Ints) -> bool:
     return bool(np.mean(is_soon | answers[::every][at]) > MAJORITY)
 
 
-def _batch(unprompted: Ints, way: Ints) -> int:
-    """How far apart stamps are at least where many are equal: an interrupt stamps what has come since the last one."""
-    gaps = np.diff(unprompted)
-    if len(gaps) < ENOUGH_STAMPS or np.count_nonzero(gaps == 0) < MINORITY * (len(way) - 1):
-        return 0
-    return _apart(way)
+def _are_batches(stamps: int, unprompted: int, equal: int) -> bool:
+    """Whether many are equal: an interrupt stamps what has come since the last one."""
+    return unprompted > ENOUGH_STAMPS and equal >= MINORITY * (stamps - 1)
 
 
 def _apart(stamps: Ints) -> int:
     """How far apart stamps are that differ, at least; 0: there are too few."""
-    apart = np.diff(np.unique(stamps))
+    apart = np.diff(_core.counts(stamps)[0])
     return int(np.percentile(apart, 5)) if len(apart) >= ENOUGH_STAMPS else 0
 
 

@@ -82,10 +82,10 @@ def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints) -> int:
         return 0
     echo, clock = unwrapped_both(echoes, stamps)
     # The first segment that names each TSval.
-    echo, first = np.unique(echo, return_index=True)
-    last = np.searchsorted(clock, echo, side="right") - 1
+    echo, first = _core.firsts(echo)
+    last = _core.places(clock, echo, or_equal=True) - 1
     is_known = (last >= 0) & (clock[np.maximum(last, 0)] == echo)
-    heard, first = np.searchsorted(clock, echo[is_known], side="left"), first[is_known]
+    heard, first = _core.places(clock, echo[is_known]), first[is_known]
     is_ahead = acks["packet"][heard] > segments["packet"][has_data][first]
     if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(first):
         return 0

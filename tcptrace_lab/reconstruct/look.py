@@ -134,7 +134,7 @@ def is_cut_to(lengths: Ints, smss: int) -> bool:
 
 def few_merged(lengths: Ints) -> int | None:
     """The size of most segments, where the larger ones are whole multiples of it: a path's, whatever its MSS was."""
-    values, counts = np.unique(lengths[lengths >= SMALL_PATH_BYTES], return_counts=True)
+    values, counts = _core.counts(lengths[lengths >= SMALL_PATH_BYTES])
     if not len(values) or counts.max() < MAJORITY * len(lengths):
         return None
     usual = int(values[np.argmax(counts)])
@@ -151,7 +151,7 @@ def _one_packet(lengths: Ints) -> int:
     large = lengths[lengths > ETHERNET_MSS]
     if not len(small) or not len(large):
         return ONE_PACKET_BYTES
-    values, counts = np.unique(small, return_counts=True)
+    values, counts = _core.counts(small)
     usual = int(values[np.argmax(counts)])
     is_whole = np.mean(large % usual == 0) > MAJORITY
     return usual if is_whole and counts.max() > ODD_SHARE * len(lengths) else ONE_PACKET_BYTES
@@ -214,16 +214,18 @@ def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
     offsets = segments["offset"]
     if not len(offsets) or not len(acks["time_ns"]):
         return 0
-    order = np.argsort(offsets, kind="stable")
-    ends = (offsets + segments["length"])[order]
-    starts = offsets[order]
-    del order
+    ends = offsets + segments["length"]
+    if (offsets[1:] < offsets[:-1]).any():
+        order = np.argsort(offsets, kind="stable")
+        offsets, ends = offsets[order], ends[order]
+        del order
     # In place: of each of these a long connection has some megabytes.
-    covered = np.minimum(np.maximum.accumulate(ends, out=ends), int(acks["ack_offset"].max()), out=ends)
-    starts = np.minimum(starts, int(acks["ack_offset"].max()), out=starts)
-    holes = np.subtract(starts[1:], covered[:-1], out=starts[1:])
+    most = int(acks["ack_offset"].max())
+    covered = np.minimum(np.maximum.accumulate(ends, out=ends), most, out=ends)
     # Offset 0 is the first byte behind a SYN.
-    begin = max(int(starts[0]), 0) if from_start else 0
+    begin = max(min(int(offsets[0]), most), 0) if from_start else 0
+    holes = np.minimum(offsets[1:], most)
+    holes -= covered[:-1]
     return begin + int(np.maximum(holes, 0, out=holes).sum())
 
 
@@ -246,11 +248,7 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
         return 0, 0
     again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
     begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
-    unseen = 0
-    for hole, begin, end in zip(una[told].tolist(), begins.tolist(), upto.tolist(), strict=True):
-        rows = again[begin:end]
-        unseen += not ((segments["offset"][rows] <= hole) & (ends[rows] > hole)).any()
-    return len(told), unseen
+    return len(told), _core.unfilled(una[told], begins, upto, segments["offset"][again], ends[again])
 
 
 def _syns(row: Any) -> Fact:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
 from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses, lost_again
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
 
 if TYPE_CHECKING:
@@ -36,6 +39,26 @@ class Reconstruction:
         """Bytes in the network after each ACK and after the segments it released."""
         found: Ints = self.timeline.observed.column("flight")
         return found
+
+    @cached_property
+    def under_way(self) -> Floats:
+        """Of each round trip: the packets that were under way when its segment left, itself included.
+
+        Infinite as long as some of it had left before a capture that begins in the middle: what was sent again then is
+        not known.
+        """
+        rows, samples = self.timeline.rtt
+        una = self.una_at(self.timeline.ack_ns[rows] - samples)
+        found: Floats = (self.timeline.snd_una[rows] - una) / self.timeline.smss
+        return found
+
+    def una_at(self, times: Ints) -> Floats:
+        """What was acknowledged at these times; minus infinity where a capture's beginning hides it."""
+        known = _core.places(self.timeline.ack_ns, times, or_equal=True)
+        una = self.timeline.una_after(known).astype(np.float64)
+        if not self.timeline.has_start:
+            una[(known == 0) | (una < self.timeline.first_offset)] = -np.inf
+        return una
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:

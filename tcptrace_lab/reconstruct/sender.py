@@ -327,14 +327,14 @@ def _smss(lengths: Ints, row: Any) -> int:
         return largest
     # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).
     small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
-    values, counts = np.unique(small, return_counts=True)
+    values, counts = _core.counts(small)
     return _part_of(lengths) or (int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp)
 
 
 def _part_of(lengths: Ints) -> int | None:
     """The largest size that Ethernet carries of which most super-segments are multiples; None: there is none."""
     large = lengths[lengths > ETHERNET_MSS]
-    values, counts = np.unique(large, return_counts=True)
+    values, counts = _core.counts(large)
     usual = int(values[np.argmax(counts)])
     parts = range(-(-usual // ETHERNET_MSS), usual // LEAST_MSS + 1)
     return next((usual // part for part in parts if usual % part == 0 and is_cut_to(large, usual // part)), None)

@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES
 
 Ints = NDArray[np.int64]
@@ -47,18 +48,13 @@ class SenderClock:
 
 def unwrapped(stamps: Ints) -> Ints:
     """A 32-bit clock without its wraps, from 0 at the first stamp; it may step back by less than half its range."""
-    if not len(stamps):
-        return stamps
-    found = np.zeros(len(stamps), dtype=np.int64)
-    np.cumsum(signed(np.diff(stamps)), out=found[1:])
+    found: Ints = _core.unwrapped(np.ascontiguousarray(stamps))
     return found
 
 
 def signed(difference: Ints) -> Ints:
     """A difference of 32-bit numbers, between minus and plus half the range."""
-    found: Ints = difference + WRAP // 2
-    found %= WRAP
-    found -= WRAP // 2
+    found: Ints = difference.astype(np.int32).astype(np.int64)
     return found
 
 

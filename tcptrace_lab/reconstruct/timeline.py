@@ -138,7 +138,10 @@ class Timeline:
 
     def una_after(self, acks: Ints) -> Ints:
         """`snd_una` after so many ACKs: before the first, the first byte of data."""
-        found: Ints = np.append(self.snd_una, self.first_offset)[acks - 1]
+        if not len(self.snd_una):
+            return np.full(len(acks), self.first_offset, dtype=np.int64)
+        found: Ints = self.snd_una[acks - 1]
+        found[acks == 0] = self.first_offset
         return found
 
     @property
@@ -146,14 +149,16 @@ class Timeline:
         """Sent, each byte once."""
         return int(self.snd_max[-1]) - self.first_offset if len(self.snd_max) else 0
 
-    @property
+    @cached_property
     def answered_to_the_end(self) -> tuple[Ints, Ints]:
         """The ACKs after which nothing was outstanding until more was sent, and of each the send that came next."""
-        following = np.searchsorted(self.send_ns, self.ack_ns, side="right")
-        acks = np.flatnonzero((following > 0) & (following < len(self.send_ns)))
-        sends = following[acks]
-        is_done = self.snd_max[sends - 1] <= self.snd_una[acks]
-        return acks[is_done], sends[is_done]
+        following = _core.places(self.send_ns, self.ack_ns, or_equal=True)
+        if not len(self.send_ns):
+            return following[:0], following[:0]
+        is_done = self.snd_max[np.maximum(following - 1, 0)] <= self.snd_una
+        is_done &= (following > 0) & (following < len(self.send_ns))
+        acks = np.flatnonzero(is_done)
+        return acks, following[acks]
 
     @cached_property
     def is_dupack(self) -> Bools:

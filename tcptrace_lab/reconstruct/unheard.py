@@ -90,22 +90,27 @@ def unheard_by_release(timeline: Timeline) -> int:
     usual = int(np.argmax(sizes[1:])) + 1 if len(sizes) > 1 else 0
     if not usual:
         return 0
-    fresh_ns = timeline.send_ns[~timeline.is_retransmission]
-    # Of each ACK but the first: what left after the one before had had its time, and before this one.
-    waits = np.diff(times)
-    begin = np.searchsorted(fresh_ns, times[:-1] + np.maximum(waits // _core.PROMPT_PARTS, AT_ONCE_NS), side="right")
-    is_unasked = np.searchsorted(fresh_ns, times[1:], side="left") > begin
+    # Of each ACK but the first.
     is_calm = np.diff(np.cumsum(timeline.is_dupack)[heard]) == 0
-    more = reports[1:] // usual - 1
     # The smallest that are not rare are of one ACK each: what most report may be that of two.
     least = min(int(np.argmax(sizes[1:] >= MINORITY * len(heard))) + 1, usual)
-    several, single = is_calm & (more > 0), is_calm & (reports[1:] == least)
-    unasked = int(np.count_nonzero(several & is_unasked))
-    if unasked <= MAJORITY * np.count_nonzero(several) or unasked < AROUND:
+    several, single = (np.flatnonzero(is_calm & which) for which in (reports[1:] >= 2 * usual, reports[1:] == least))
+    if len(several) < AROUND:
         return 0
-    if np.count_nonzero(single & is_unasked) > MINORITY * np.count_nonzero(single):
+    fresh_ns = timeline.send_ns[~timeline.is_retransmission]
+
+    def unasked(acks: Ints) -> Ints:
+        """Those before which something left after the ACK before had had its time."""
+        since = times[acks] + np.maximum((times[acks + 1] - times[acks]) // _core.PROMPT_PARTS, AT_ONCE_NS)
+        left = _core.places(fresh_ns, times[acks + 1]) > _core.places(fresh_ns, since, or_equal=True)
+        return acks[left]
+
+    told = unasked(several)
+    if len(told) <= MAJORITY * len(several) or len(told) < AROUND:
         return 0
-    return int(more[several & is_unasked].sum())
+    if len(unasked(single)) > MINORITY * len(single):
+        return 0
+    return int((reports[1:][told] // usual - 1).sum())
 
 
 def unheard_by_count(timeline: Timeline) -> int:

@@ -16,9 +16,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import duration
-from tcptrace_lab.reconstruct.echoes import among, are_stale, turns, unwrapped_both
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY, NEAR_SHARE
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline, parts
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY, NEAR_SHARE, ODD_SHARE
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
 
@@ -169,31 +168,18 @@ def _hops(ttl: float) -> int | None:
 def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
     """What the timestamps of the segments tell of the way from the sender to the tap; None without them."""
     segments, acks = rows
-    stamps = acks["ts_val"]
-    sent = segments["length"] > 0
-    echoes = segments["ts_ecr"][sent]
-    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
+    offered = np.maximum.accumulate(timeline.ack_offset + timeline.rwnd)
+    found = _core.echoed(
+        [segments[name] for name in ("time_ns", "offset", "length", "ts_ecr")],
+        [timeline.ack_ns, acks["ts_val"], offered if timeline.has_scale else offered[:0]],
+        smss=timeline.smss,
+        long_ns=long_ns,
+        most_stale=ODD_SHARE,
+    )
+    if found is None or found[0] is None:
         return None
-    times, full = segments["time_ns"][sent], segments["length"][sent] >= timeline.smss
-    echo, clock = unwrapped_both(echoes, stamps)
-    ends = (segments["offset"] + segments["length"])[sent]
-    # Behind the last ACK none is newer.
-    passed = np.append(timeline.ack_ns, np.iinfo(np.int64).max)
-    least, least_full, waited = [], [], 0
-    for part in parts(len(echo)):
-        echoed = among(echo[part], clock)
-        if are_stale(timeline, echoed, ends[part]):
-            return None
-        found = turns(times[part], timeline.ack_ns, echoed)
-        least += [int(each.min()) for each in (found[found >= 0],) if len(each)]
-        least_full += [int(each.min()) for each in (found[(found >= 0) & full[part]],) if len(each)]
-        # The first ACK that it could not name yet.
-        newer = passed[echoed.high + 1]
-        late = (echoed.high >= 0) & (times[part] > newer)
-        waited += int(np.count_nonzero(late & (times[part] - np.where(late, newer, 0) > long_ns)))
-    if not least:
-        return None
-    return Echoes(turn_ns=min(least), segment_turn_ns=min(least_full or least), waited_share=waited / len(echo))
+    turn_ns, full_ns, waited, of = found
+    return Echoes(turn_ns=turn_ns, segment_turn_ns=turn_ns if full_ns is None else full_ns, waited_share=waited / of)
 
 
 def _least(*values: int | None) -> int | None:

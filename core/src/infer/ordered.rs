@@ -1,5 +1,7 @@
 //! Where things stand in columns that rise: each column is walked through once, not searched anew for every row.
 
+use rustc_hash::FxHashMap;
+
 /// How many of `values`, which rise, are less than each of `keys` (`or_equal`: or equal to it).
 ///
 /// A key is looked for from the place of the one before: keys that rise cost a walk, others a search each.
@@ -26,32 +28,121 @@ pub fn places(values: &[i64], keys: &[i64], or_equal: bool) -> Vec<i64> {
 
 /// The least of `values` in each range from `first` to before `behind`, in whatever order. None: a range without a value.
 pub fn least_within(values: &[i64], first: &[i64], behind: &[i64]) -> Option<Vec<i64>> {
+    extreme_within(values, first, behind, |value, other| value <= other)
+}
+
+/// The same for the most of them.
+pub fn most_within(values: &[f64], first: &[i64], behind: &[i64]) -> Option<Vec<f64>> {
+    extreme_within(values, first, behind, |value, other| value >= other)
+}
+
+fn extreme_within<T: Copy + Default>(
+    values: &[T],
+    first: &[i64],
+    behind: &[i64],
+    hides: impl Fn(T, T) -> bool,
+) -> Option<Vec<T>> {
     if first.len() != behind.len() {
         return None;
     }
     let mut by_end: Vec<usize> = (0..first.len()).collect();
     by_end.sort_by_key(|&at| behind[at]);
-    // Places up to the end reached whose value is less than all behind them: the first within a range has its least.
+    // Places up to the end reached whose value is hidden by none behind them: the first within a range has its extreme.
     let mut left: Vec<usize> = Vec::new();
     let mut taken = 0;
-    let mut found = vec![0; first.len()];
+    let mut found = vec![T::default(); first.len()];
     for at in by_end {
         let end = usize::try_from(behind[at]).ok()?.min(values.len());
         let begin = usize::try_from(first[at]).ok()?;
         for place in taken..end {
             while left
                 .last()
-                .is_some_and(|&last| values[last] >= values[place])
+                .is_some_and(|&last| hides(values[place], values[last]))
             {
                 left.pop();
             }
             left.push(place);
         }
         taken = taken.max(end);
-        let least = left.partition_point(|&place| place < begin);
-        found[at] = values[*left.get(least)?];
+        let extreme = left.partition_point(|&place| place < begin);
+        found[at] = values[*left.get(extreme)?];
     }
     Some(found)
+}
+
+/// The different values in order, and how often each comes: as numpy's `unique`, without sorting what is repeated.
+pub fn counts(values: &[i64]) -> Vec<(i64, i64)> {
+    let mut found: FxHashMap<i64, i64> = FxHashMap::default();
+    for run in values.chunk_by(|one, other| one == other) {
+        *found.entry(run[0]).or_default() += run.len() as i64;
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_unstable();
+    found
+}
+
+/// The different values in order, and where each comes first.
+pub fn firsts(values: &[i64]) -> Vec<(i64, i64)> {
+    let runs = values.chunk_by(|one, other| one == other);
+    let mut at = 0;
+    let each = runs.map(|run| {
+        at += run.len() as i64;
+        (run[0], at - run.len() as i64)
+    });
+    let mut found: Vec<_> = each.collect();
+    found.sort_unstable();
+    found.dedup_by_key(|&mut (value, _)| value);
+    found
+}
+
+/// How many holes none of the segments sent again covers, of those from place `begin` to before `upto`: of each hole,
+/// none of which (nor of their places) is below the one before it.
+pub fn unfilled(holes: &[i64], begin: &[i64], upto: &[i64], offset: &[i64], end: &[i64]) -> usize {
+    // A tree over the holes: each node has the last segment that covers all of them.
+    let count = holes.len();
+    let mut last = vec![-1; 2 * count];
+    let mut again = 0;
+    let mut unfilled = 0;
+    for (number, &hole) in holes.iter().enumerate() {
+        while again < offset.len() && (again as i64) < upto[number] {
+            let mut first = count + holes.partition_point(|&each| each < offset[again]);
+            let mut behind = count + holes.partition_point(|&each| each < end[again]);
+            while first < behind {
+                if first % 2 == 1 {
+                    last[first] = again as i64;
+                    first += 1;
+                }
+                if behind % 2 == 1 {
+                    behind -= 1;
+                    last[behind] = again as i64;
+                }
+                (first, behind) = (first / 2, behind / 2);
+            }
+            again += 1;
+        }
+        debug_assert!(holes[..number].last().is_none_or(|&before| before <= hole));
+        let mut node = count + number;
+        let mut newest = -1;
+        while node > 0 {
+            newest = last[node].max(newest);
+            node /= 2;
+        }
+        unfilled += usize::from(newest < begin[number]);
+    }
+    unfilled
+}
+
+/// The number of each ACK's round trip: one is over when what had been sent at its beginning (`nxt`) is acknowledged
+/// (`una`, which rises).
+pub fn rounds(una: &[i64], nxt: &[i64]) -> Vec<i32> {
+    let (mut number, mut upto) = (-1, i64::MIN);
+    let each = una.iter().zip(nxt).map(|(&una, &nxt)| {
+        if number < 0 || una >= upto {
+            (number, upto) = (number + 1, nxt);
+        }
+        number
+    });
+    each.collect()
 }
 
 #[cfg(test)]
@@ -75,6 +166,56 @@ mod tests {
             );
         }
         assert_eq!(places(&[], &[3, 1], true), [0, 0]);
+    }
+
+    #[test]
+    fn values_are_counted_in_order() {
+        assert_eq!(counts(&[5, 5, -1, 5, 2, 2, -1]), [(-1, 2), (2, 2), (5, 3)]);
+        assert_eq!(counts(&[]), []);
+        assert_eq!(firsts(&[5, 5, -1, 5, 2, 2, -1]), [(-1, 2), (2, 4), (5, 0)]);
+        assert_eq!(firsts(&[]), []);
+    }
+
+    #[test]
+    fn a_hole_is_filled_by_what_covers_it_within_its_time() {
+        let holes: Vec<i64> = (0..60).map(|at| at * 3).collect();
+        let begin: Vec<i64> = (0..60).map(|at| at / 2).collect();
+        let upto: Vec<i64> = (0..60).map(|at| at * 2 / 3 + 4).collect();
+        let offset: Vec<i64> = (0..40).map(|at| (at * 53) % 150).collect();
+        let end: Vec<i64> = offset
+            .iter()
+            .zip(0..)
+            .map(|(at, by)| at + by % 30)
+            .collect();
+        let covers = |hole: i64, row: usize| offset[row] <= hole && end[row] > hole;
+        let each = holes.iter().zip(begin.iter().zip(&upto));
+        let open = each.filter(|(hole, (begin, upto))| {
+            !(**begin as usize..40.min(**upto as usize)).any(|row| covers(**hole, row))
+        });
+        let open = open.count();
+        assert!(open > 5 && open < 55);
+        assert_eq!(unfilled(&holes, &begin, &upto, &offset, &end), open);
+        assert_eq!(unfilled(&[], &[], &[], &offset, &end), 0);
+    }
+
+    #[test]
+    fn a_round_ends_where_what_was_sent_at_its_beginning_is_acknowledged() {
+        let una = [0, 0, 2, 3, 5, 6, 6];
+        let nxt = [3, 3, 5, 7, 8, 6, 9];
+        assert_eq!(rounds(&una, &nxt), [0, 0, 0, 1, 1, 1, 1]);
+        // Nothing outstanding: the next ACK is a round of its own.
+        assert_eq!(rounds(&[4, 4, 4], &[4, 4, 4]), [0, 1, 2]);
+        assert_eq!(rounds(&[], &[]), []);
+    }
+
+    #[test]
+    fn the_most_within_is_found_in_every_range() {
+        let values = [1.0, 4.0, 2.0, 2.0, 0.5];
+        assert_eq!(
+            most_within(&values, &[0, 1, 2, 4], &[1, 3, 5, 5]),
+            Some(vec![1.0, 4.0, 2.0, 0.5])
+        );
+        assert_eq!(most_within(&values, &[5], &[5]), None);
     }
 
     #[test]

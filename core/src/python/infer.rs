@@ -13,8 +13,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scoreboard, module)?)?;
     module.add_function(wrap_pyfunction!(dsacks, module)?)?;
     module.add_function(wrap_pyfunction!(slow_starts_per_cycle, module)?)?;
-    module.add_function(wrap_pyfunction!(places_of, module)?)?;
-    module.add_function(wrap_pyfunction!(least_within, module)?)?;
     module.add_function(wrap_pyfunction!(swapped_ns, module)?)?;
     module.add("HOST_NS", infer::HOST_NS.get())?;
     module.add("DELAYED_ACK_SEGMENTS", infer::DELAYED_ACK_SEGMENTS.get())?;
@@ -53,34 +51,6 @@ fn scoreboard<'py>(py: Python<'py>, timeline: Timeline<'py>) -> PyResult<Triple<
         column(|row| row.1),
         column(|row| i64::from(row.2)),
     ))
-}
-
-/// Where keys belong in values that rise, as numpy's `searchsorted` on the left (`or_equal`: on the right), in one walk
-/// where the keys rise too (core/src/infer/ordered.rs).
-#[pyfunction]
-#[pyo3(name = "places", signature = (values, keys, *, or_equal = false))]
-fn places_of<'py>(
-    py: Python<'py>,
-    values: PyReadonlyArray1<'py, i64>,
-    keys: PyReadonlyArray1<'py, i64>,
-    or_equal: bool,
-) -> PyResult<Ints<'py>> {
-    let (values, keys) = (values.as_slice()?, keys.as_slice()?);
-    let found = py.detach(|| infer::ordered::places(values, keys, or_equal));
-    Ok(found.into_pyarray(py))
-}
-
-/// The least of the values in each range from `first` to before `behind`.
-#[pyfunction]
-fn least_within<'py>(
-    values: PyReadonlyArray1<'py, i64>,
-    first: PyReadonlyArray1<'py, i64>,
-    behind: PyReadonlyArray1<'py, i64>,
-) -> PyResult<Ints<'py>> {
-    let (first, behind) = (first.as_slice()?, behind.as_slice()?);
-    let found = infer::ordered::least_within(values.as_slice()?, first, behind);
-    let found = found.ok_or_else(|| PyValueError::new_err("a range without a value"))?;
-    Ok(found.into_pyarray(values.py()))
 }
 
 /// Ranges that the SACK blocks of some ACKs report as received twice (RFC 2883).
