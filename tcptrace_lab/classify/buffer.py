@@ -19,7 +19,7 @@ from tcptrace_lab.reconstruct.given import (
     WITHIN_SEGMENTS,
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Floats
 from tcptrace_lab.reconstruct.windows import RWND
 
 # What is the same queue: one is in service, and a delayed ACK makes it one longer or shorter.
@@ -61,13 +61,14 @@ def queues(
     at = _core.places(columns["time_ns"], seen.timeline.ack_ns, or_equal=True) - 1
     limited = columns["limited_by"][at]
     found, free, held = list[float](), list[float](), list[float]()
-    for episode in seen.episodes:
-        # The round trip before the loss: the last segments that still got in.
-        upto = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
-        since = int(np.searchsorted(sent, episode.lost_sent_ns - samples.min() // 4, side="left"))
+    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    # The round trip before the loss: the last segments that still got in.
+    uptos = np.searchsorted(sent, lost_ns, side="right")
+    sinces = np.searchsorted(sent, lost_ns - samples.min() // 4, side="left")
+    knowns = np.searchsorted(seen.timeline.ack_ns, lost_ns, side="right")
+    for upto, since, known in zip(uptos.tolist(), sinces.tolist(), knowns.tolist(), strict=True):
         near = slice(max(since, upto - 3), upto)
         met = queue[near][is_queue[near]]
-        known = int(np.searchsorted(seen.timeline.ack_ns, episode.lost_sent_ns, side="right"))
         found.append(float(met.max()) if len(met) else float("nan"))
         (held if known and limited[known - 1] == RWND else free).append(found[-1])
     middle = float(np.median(free)) if free else float("nan")
@@ -84,34 +85,11 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     """
     timeline = seen.timeline
     rows, samples = timeline.rtt
-    calm = outstanding(seen) < FULL_SHARE * float(samples.min()) / 1e9 * pps
+    calm = seen.under_way < FULL_SHARE * float(samples.min()) / 1e9 * pps
     for part in seen.stretches:
         if part.peak is not None:
             calm[np.searchsorted(rows, part.first) : np.searchsorted(rows, part.peak, side="right")] = False
     return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
-
-
-def outstanding(seen: Reconstruction) -> Floats:
-    """Of each round trip: the packets that were under way when its segment left, itself included.
-
-    Infinite as long as some of it had left before a capture that begins in the middle: what was sent again then is not
-    known.
-    """
-    timeline = seen.timeline
-    rows, samples = timeline.rtt
-    una = una_at(seen, timeline.ack_ns[rows] - samples)
-    found: Floats = (timeline.snd_una[rows] - una) / timeline.smss
-    return found
-
-
-def una_at(seen: Reconstruction, times: Ints) -> Floats:
-    """What was acknowledged at these times; minus infinity where a capture's beginning hides it."""
-    timeline = seen.timeline
-    known = _core.places(timeline.ack_ns, times, or_equal=True)
-    una = timeline.una_after(known).astype(np.float64)
-    if not timeline.has_start:
-        una[(known == 0) | (una < timeline.first_offset)] = -np.inf
-    return una
 
 
 def own_queue(seen: Reconstruction) -> Floats:
@@ -121,7 +99,7 @@ def own_queue(seen: Reconstruction) -> Floats:
     """
     _, samples = seen.timeline.rtt
     share = 1 - samples.min() / np.maximum(samples, 1)
-    found: Floats = np.where(share > 0, outstanding(seen), 0.0) * share
+    found: Floats = np.where(share > 0, seen.under_way, 0.0) * share
     return found
 
 
@@ -134,7 +112,7 @@ def longest_queue(queue: Floats) -> float:
 def buffer_of(
     at_loss: tuple[float, ...], queue: Floats, own: Floats, *, base_rtt: Estimate, pps: Estimate, resolution_ns: int
 ) -> Estimate:
-    """Packets that wait in a full buffer, or a lower bound. `own`: what the sender had under way (`outstanding`).
+    """Packets that wait in a full buffer, or a lower bound. `own`: what the sender had under way (`under_way`).
 
     A path that stands still makes round trips long: no more is said to have queued than there was to queue.
     """

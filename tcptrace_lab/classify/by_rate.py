@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.rate import touches
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Timeline, parts
@@ -89,21 +90,16 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     emptied, following = timeline.answered_to_the_end
     waits = timeline.send_ns[following] - timeline.ack_ns[emptied]
     pauses = timeline.send_ns[following[waits > PAUSE_SHARE * seen.typical_rtt_ns]]
-    for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        begin_ns, end_ns = int(timeline.ack_ns[first]), int(timeline.ack_ns[end - 1])
-        lasted = end_ns - begin_ns
-        sends = np.searchsorted(timeline.send_ns, [begin_ns, end_ns])
-        is_probe = (
-            _core.BBR_PROBE_RTT_NS - SLACK_NS <= lasted <= _core.BBR_PROBE_RTT_NS + 2 * seen.typical_rtt_ns + SLACK_NS
-            and usual > LEAST_SHARE * _core.BBR_MIN_CWND_SEGMENTS
-            and begin_ns - least_ns >= _core.BBR_MIN_RTT_WINDOW_NS - SLACK_NS
-            # It goes on sending four at a time, and at its rate afterwards: no pause, no timeout, not the end.
-            and sends[1] - sends[0] >= _core.BBR_MIN_CWND_SEGMENTS
-            and not ((pauses > begin_ns) & (pauses <= end_ns)).any()
-            and end_ns < last_send
-            and not any(episode.time_ns <= end_ns and episode.end_ns >= begin_ns for episode in seen.episodes)
-        )
-        if is_probe:
+    begins, ends = timeline.ack_ns[edges[::2]], timeline.ack_ns[edges[1::2] - 1]
+    is_long = np.abs(ends - begins - _core.BBR_PROBE_RTT_NS - seen.typical_rtt_ns) <= seen.typical_rtt_ns + SLACK_NS
+    # It goes on sending four at a time, and at its rate afterwards: no pause, no timeout, not the end.
+    sends = _core.places(timeline.send_ns, ends) - _core.places(timeline.send_ns, begins)
+    paused = np.searchsorted(pauses, ends, side="right") > np.searchsorted(pauses, begins, side="right")
+    goes_on = (sends >= _core.BBR_MIN_CWND_SEGMENTS) & ~paused & (ends < last_send)
+    goes_on &= ~touches(begins, ends, seen.episodes)
+    is_like = is_long & goes_on & (usual > LEAST_SHARE * _core.BBR_MIN_CWND_SEGMENTS)
+    for begin_ns, end_ns in zip(begins[is_like].tolist(), ends[is_like].tolist(), strict=True):
+        if begin_ns - least_ns >= _core.BBR_MIN_RTT_WINDOW_NS - SLACK_NS:
             found.append(begin_ns)
             least_ns = end_ns
     return tuple(found)

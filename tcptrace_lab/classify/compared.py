@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.epoch import Epoch, epochs
+from tcptrace_lab.classify.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.heard import Heard
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.timeline import Ints
@@ -61,9 +61,10 @@ class Compared:
         is not told."""
         timeline = self.heard.timeline
         acked = np.maximum(timeline.newly_acked, 0)
-        if not acked.any():
+        gaps = np.diff(timeline.ack_ns, prepend=timeline.ack_ns[:1])
+        if not acked.any() or np.count_nonzero(gaps) >= len(gaps) - 1:
             return 0.0, 0.0
-        _, stamp = np.unique(timeline.ack_ns, return_inverse=True)
+        stamp = np.cumsum(gaps != 0)
         others = np.bincount(stamp, weights=acked)[stamp] - acked
         many, one = np.percentile(others[acked > 0], [MANY_PERCENTILE, ONE_PERCENTILE]) / self.smss
         return float(many), float(one)
@@ -79,8 +80,9 @@ class Compared:
             if len(chosen) < FEWEST_SAMPLES:
                 continue
             flight = epoch.flight[chosen] / self.smss
-            around = np.stack((flight[:-2], flight[1:-1], flight[2:]))
-            found.append(around[1] - np.median(around, axis=0))
+            before, own, after = flight[:-2], flight[1:-1], flight[2:]
+            # The middle one of three.
+            found.append(own - np.maximum(np.minimum(before, own), np.minimum(np.maximum(before, own), after)))
         return float(np.sqrt(np.mean(np.concatenate(found) ** 2))) if found else 0.0
 
 
@@ -93,7 +95,7 @@ class Pieces:
 
     def __init__(self, compared: Compared) -> None:
         heard, smss = compared.heard, compared.smss
-        acks: list[Ints] = []
+        acks: list[Ints32] = []
         parts: list[Part] = []
         ack: list[int] = []
         stretch: list[int] = []
@@ -117,7 +119,7 @@ class Pieces:
         self.stretch = np.array(stretch, dtype=np.int64)
         self.followed = np.flatnonzero(self.parts != "reduction")
         self.core = _core.Evidence(
-            acks=np.concatenate(acks) if acks else np.zeros(0, dtype=np.int64),
+            acks=np.concatenate(acks, dtype=np.int64) if acks else np.zeros(0, dtype=np.int64),
             ends=np.cumsum([len(each) for each in acks], dtype=np.int64),
             is_slow_start=self.parts[self.followed] == "slow_start",
             followed=self.followed.tolist(),
@@ -153,7 +155,7 @@ def _seen_reduction(epoch: Epoch) -> int | None:
     return epoch.loss if epoch.begin == "restart" else None
 
 
-def _pieces(epoch: Epoch) -> list[Ints]:
+def _pieces(epoch: Epoch) -> list[Ints32]:
     """The ACKs that released something: a slow start is several pieces of evidence, an epoch of avoidance (a path of
     growth) is one."""
     if epoch.begin in ("idle", "lost", "capture") or (

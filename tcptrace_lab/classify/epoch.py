@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from tcptrace_lab.classify.heard import Heard
+
+Ints32 = npt.NDArray[np.int32]
 
 # An avoidance longer than this is judged in pieces, each from the window observed at its beginning: what a delay
 # changes once does not count against the round trips behind it. Long enough for a delay window to come round.
@@ -53,9 +56,12 @@ class Epoch:
     after: float
     ends_in_loss: bool
 
-    @property
-    def acks(self) -> Ints:
-        return self.first + 1 + np.flatnonzero(self.heard.kind[self.first + 1 : self.last + 1] == ACK)
+    @cached_property
+    def acks(self) -> Ints32:
+        # All epochs together have as many as the capture.
+        found = np.flatnonzero(self.heard.kind[self.first + 1 : self.last + 1] == ACK).astype(np.int32)
+        found += self.first + 1
+        return found
 
     @property
     def flight(self) -> Floats:
@@ -70,7 +76,7 @@ class Epoch:
         return self.heard.has_sent[self.acks]
 
     @property
-    def rounds(self) -> npt.NDArray[np.int32]:
+    def rounds(self) -> Ints32:
         """The number of the round trip of each."""
         return self.heard.round[self.acks]
 
@@ -88,12 +94,11 @@ class Epoch:
         found = np.flatnonzero(is_limited)
         return found[found < over[0]] if len(over) else found
 
-    @property
-    def released(self) -> Ints:
+    @cached_property
+    def released(self) -> Ints32:
         """Of `at_work` those that released something: there the flight is what the sender made of its window."""
         at_work = self.at_work
-        found: Ints = at_work[self.has_sent[at_work]]
-        return found
+        return at_work[self.has_sent[at_work]].astype(np.int32)
 
 
 def avoids_from(heard: Heard, part: Stretch) -> int | None:

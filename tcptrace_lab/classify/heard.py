@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tcptrace_lab import _core
+from tcptrace_lab.classify.ack_columns import AckColumns
 from tcptrace_lab.classify.epoch import avoids_from, cuts_of
 from tcptrace_lab.classify.marks import (
     ACK,
@@ -29,12 +29,11 @@ from tcptrace_lab.classify.marks import (
     When,
     mark_columns,
 )
-from tcptrace_lab.classify.round_trips import Covered, covered, round_trips, round_trips_of_sacked, rounds
+from tcptrace_lab.classify.round_trips import round_trips
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 # The first ACKs behind a recovery by which its window is told: an ACK or two may release a burst, or nothing.
 SETTLES_ACKS = 6
@@ -42,47 +41,39 @@ SETTLES_ACKS = 6
 
 class Heard:
     """A column per ACK, and the marks; `follows`: the window observed is taken over wherever it shows, not only where
-    an epoch begins; `is_reno`: the recovery is RFC 2581's."""
+    an epoch begins; `is_reno`: the recovery is RFC 2581's; `columns`: of another reading, which has the same."""
 
     def __init__(
-        self, seen: Reconstruction, handshake_rtt_ns: int | None, *, follows: bool = False, is_reno: bool = False
+        self,
+        seen: Reconstruction,
+        handshake_rtt_ns: int | None,
+        *,
+        follows: bool = False,
+        is_reno: bool = False,
+        columns: AckColumns | None = None,
     ) -> None:
         self.seen = seen
-        self.timeline = timeline = seen.timeline
+        self.timeline = seen.timeline
         self.handshake_rtt_ns = handshake_rtt_ns
         self.follows = follows
         self.is_reno = is_reno
         self.flight = seen.flight
-        sent = _core.places(timeline.send_ns, timeline.ack_ns)
-        first = timeline.first_offset
-        top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
-        self.una = np.maximum(timeline.snd_una - first, 0)
-        self.nxt = np.maximum(top - first, self.una)
-        self.before = np.maximum(top - first - np.concatenate(([0], self.una[:-1])), 0)
-        self.kind = np.where(timeline.newly_acked > 0, ACK, ARRIVAL).astype(np.uint8)
-        # SACKed for the first time: told where the ACK number stands still.
-        grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
-        self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
-        # With SACK blocks about, what is outstanding is not what is on the path.
-        limited_by, is_bound = self._limited()
-        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0)
-        # Before a recovery: what held the sender back last.
-        told = np.where(limited_by == RECOVERY, -1, np.arange(len(limited_by)))
-        last = limited_by[np.maximum(np.maximum.accumulate(told), 0)]
-        self.is_held_back = last == RWND
-        self.has_sent: Bools = timeline.sends_before_next_ack > sent
-        # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
-        self.sends_in_order = self.has_sent & (timeline.sacked == 0)
-        self.sends_by_window = self.has_sent & self.limited
-        self.shown = self.sends_by_window & is_bound
-        # What comes before any data, no control hears of.
-        self.first = int(np.searchsorted(sent, 0, side="right"))
-        self.round = rounds(self.una, self.nxt)
+        self.columns = columns = columns or AckColumns(seen)
+        self.una, self.nxt, self.before = columns.una, columns.nxt, columns.before
+        self.newly_sacked = columns.newly_sacked
+        self.limited, self.shown = columns.limited, columns.shown
+        self.is_held_back = columns.is_held_back
+        self.has_sent = columns.has_sent
+        self.sends_in_order, self.sends_by_window = columns.sends_in_order, columns.sends_by_window
+        self.first, self.round = columns.first, columns.round
+        self.kind = np.where(self.timeline.newly_acked > 0, ACK, ARRIVAL).astype(np.uint8)
         # With SACK nothing bounds it.
-        self.most_after = np.full(0 if timeline.has_sack else len(timeline.ack_ns), np.inf)
+        self.most_after = np.full(0 if self.timeline.has_sack else len(self.timeline.ack_ns), np.inf)
         # ACKs that are another event to Linux, and what; to everybody else they are what the second says.
         self.to_linux: dict[int, tuple[int, int]] = {}
         self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
+        self._settles: dict[int, int | None] = {}
+        self._after: dict[int, float] = {}
         self.cuts = [cuts_of(self, part) for part in seen.stretches]
         self._shared: list[Ints] = []
         self.marks: list[Mark] = []
@@ -97,10 +88,6 @@ class Heard:
         """The marks as the core reads them."""
         return mark_columns(self.marks)
 
-    @cached_property
-    def _covered(self) -> Covered:
-        return covered(self.timeline)
-
     def shared(self, column: Ints) -> Ints:
         """One array for all readings that agree in it."""
         for known in self._shared:
@@ -114,19 +101,13 @@ class Heard:
 
         `of_sacked`: and takes one of what is SACKed (Linux), at a hole too, and stamps as they are.
         """
-        found = round_trips(self.timeline, self._covered, handshake_rtt_ns, by_stamps=of_sacked)
+        found = round_trips(self.timeline, self.columns.covered, handshake_rtt_ns, by_stamps=of_sacked)
         if not of_sacked or not self.timeline.has_sack:
             return found
-        sacked = round_trips_of_sacked(self.timeline)
-        return np.where(sacked >= 0, sacked, found)
-
-    def _limited(self) -> tuple[Ints, Bools]:
-        """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
-        table = self.timeline.observed.windows()
-        # A row per ACK, and one per restart behind its ACK's.
-        at = _core.places(table["time_ns"], self.timeline.ack_ns)
-        rows = np.minimum(at, len(table["time_ns"]) - 1)
-        return table["limited_by"][rows], table["cwnd_high"][rows] >= 0
+        rows, sacked = self.columns.of_sacked
+        found = found.copy()
+        found[rows] = sacked
+        return found
 
     def _add(self, mark: Mark) -> int:
         """Its number."""
@@ -331,6 +312,11 @@ class Heard:
 
     def settles(self, part: Stretch) -> int | None:
         """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""
+        if id(part) not in self._settles:
+            self._settles[id(part)] = self._settles_at(part)
+        return self._settles[id(part)]
+
+    def _settles_at(self, part: Stretch) -> int | None:
         if part.peak is not None and part.has_threshold:
             return part.peak
         if self._is_unsettled(part):
@@ -341,6 +327,11 @@ class Heard:
 
     def after(self, part: Stretch) -> float:
         """The window with which a recovery was left; NaN where it is not seen."""
+        if id(part) not in self._after:
+            self._after[id(part)] = self._left_with(part)
+        return self._after[id(part)]
+
+    def _left_with(self, part: Stretch) -> float:
         at = self.settles(part)
         if at is None:
             return np.nan
@@ -351,12 +342,14 @@ class Heard:
             # Slow start from here on.
             return first
         # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
-        settled = float(np.median(self.flight[at : min(at + SETTLES_ACKS, part.last + 1)]))
+        behind = sorted(self.flight[at : min(at + SETTLES_ACKS, part.last + 1)].tolist())
+        # Their median; numpy's costs more for so few.
+        settled = (behind[len(behind) // 2] + behind[~(len(behind) // 2)]) / 2
         return first if abs(first - settled) <= 2 * self.timeline.smss else settled
 
     def _is_left_below(self, part: Stretch, at: int) -> bool:
         """Whether a recovery may have been left with less than ssthresh."""
-        return bool(np.isfinite(self.most_after[part.first : at + 1]).any())
+        return bool(len(self.most_after) and np.isfinite(self.most_after[part.first : at + 1]).any())
 
     def left(self, part: Stretch) -> float:
         """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""

@@ -81,7 +81,8 @@ def _first_flight(timeline: Timeline, answers: Ints) -> int | None:
         ends, waits = _is_short(timeline, last), has_more and _is_short(timeline, following)
         if last < begin or not (ends or waits):
             return begin
-        if has_more and int(timeline.una_after(timeline.acks_before_send[following])) < timeline.snd_max[last]:
+        heard = timeline.acks_before_send[following : following + 1]
+        if has_more and int(timeline.una_after(heard)[0]) < timeline.snd_max[last]:
             # More was outstanding: of an application that writes words all along, no window is seen.
             return None if ends and waits else begin
         said = timeline.snd_max[last] - timeline.first_offset

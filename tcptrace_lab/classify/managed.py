@@ -127,22 +127,25 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
     before it meanwhile."""
     rows, samples = seen.timeline.rtt
     sent = seen.timeline.ack_ns[rows] - samples
-    waits = samples - samples.min()
+    least_ns = samples.min()
+    waits = samples - least_ns
     turn = sent + waits
     # RFC 8289 section 4.4: a queue of one packet is none, however long its service takes.
     short = np.flatnonzero(waits < max(TARGET_NS, SAME_PACKETS / pps * 1e9))
     blurred = np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9) if 1e9 / pps > TARGET_NS else short
     met, least, most = np.full((3, len(seen.episodes)), np.nan)
     is_first, lost_ns = np.zeros(len(seen.episodes), dtype=bool), -1
-    for number, episode in enumerate(seen.episodes):
-        before = int(np.searchsorted(sent, episode.lost_sent_ns, side="right"))
-        last = int(np.searchsorted(short, before)) - 1
+    sent_ns = [episode.lost_sent_ns for episode in seen.episodes]
+    befores = np.searchsorted(sent, np.array(sent_ns, dtype=np.int64), side="right")
+    lasts, blurs = np.searchsorted(short, befores) - 1, np.searchsorted(blurred, befores) - 1
+    rows_of = zip(sent_ns, befores.tolist(), lasts.tolist(), blurs.tolist(), strict=True)
+    for number, (lost_sent_ns, before, last, blur) in enumerate(rows_of):
         is_first[number] = last >= 0 and lost_ns < sent[short[last]]
         # In a recovery nothing is measured (Karn): what was before it is no neighbour.
-        if before and last >= 0 and sent[before - 1] >= episode.lost_sent_ns - samples.min() * NEAR_SHARE:
-            now = episode.lost_sent_ns + waits[before - 1]
+        if before and last >= 0 and sent[before - 1] >= lost_sent_ns - least_ns * NEAR_SHARE:
+            now = lost_sent_ns + waits[before - 1]
             met[number] = waits[before - 1]
             most[number] = now - turn[short[last]]
-            least[number] = now - turn[min(blurred[np.searchsorted(blurred, before) - 1] + 1, before - 1)]
-        lost_ns = episode.lost_sent_ns
+            least[number] = now - turn[min(blurred[blur] + 1, before - 1)]
+        lost_ns = lost_sent_ns
     return met, least, most, is_first

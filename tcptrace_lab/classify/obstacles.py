@@ -105,7 +105,7 @@ def _vantage(least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> 
 def _nearer_receiver(seen: Reconstruction) -> list[str]:
     """Where the place is not known: at a sender ACKs release segments at once, at a receiver segments are answered."""
     timeline = seen.timeline
-    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    following = _core.places(timeline.send_ns, timeline.ack_ns)
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
     if not known.any():
         return []
@@ -155,7 +155,7 @@ def empty_share(seen: Reconstruction) -> float:
     timeline = seen.timeline
     whole, waited = int(timeline.send_ns[-1] - timeline.send_ns[0]), 0
     for part in parts(len(timeline.ack_ns)):
-        following = np.searchsorted(timeline.send_ns, timeline.ack_ns[part], side="left")
+        following = _core.places(timeline.send_ns, timeline.ack_ns[part])
         known = (following > 0) & (following < len(timeline.send_ns)) & (timeline.newly_acked[part] > 0)
         at = following[known]
         done = timeline.snd_max[at - 1] <= timeline.snd_una[part][known]

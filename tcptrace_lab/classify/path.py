@@ -17,10 +17,8 @@ from tcptrace_lab.classify.buffer import (
     buffer_of,
     jitter_of,
     longest_queue,
-    outstanding,
     own_queue,
     queues,
-    una_at,
 )
 from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
@@ -136,7 +134,7 @@ def infer_path(
         # One late ACK makes one of them long.
         buffer = unknown(f"{words}: it holds what half of them met", low=float(np.floor(np.median(met or [0.0]))))
     else:
-        own = outstanding(seen) if len(queue) else queue
+        own = seen.under_way if len(queue) else queue
         buffer = buffer_of(free, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
@@ -254,7 +252,7 @@ def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Esti
         return False
     least = samples <= LEAST_FACTOR * samples.min()
     sent_ns = (seen.timeline.ack_ns[rows] - samples)[least]
-    packets = outstanding(seen)[least]
+    packets = seen.under_way[least]
     packets += sum(_under_way(other, sent_ns) for other in others if not other.timeline.has_start)
     load = np.maximum(packets, 1) / (np.maximum(samples[least], 1) / 1e9)
     return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(FEWEST_ALIKE, len(load)))
@@ -307,7 +305,7 @@ def _under_way(other: Reconstruction, times: Ints) -> Floats:
     timeline = other.timeline
     sent = np.searchsorted(timeline.send_ns, times, side="right")
     top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
-    found: Floats = np.maximum(top - una_at(other, times), 0.0) / timeline.smss
+    found: Floats = np.maximum(top - other.una_at(times), 0.0) / timeline.smss
     return found
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import duration
@@ -153,7 +154,7 @@ def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
     total = int(timeline.newly_acked[moving].sum()) / timeline.smss
     if clock.resolution_ns <= BATCH_NS or not moving.any():
         return RUN_SEGMENTS
-    spans = run_rates(seen, (), RUN_SEGMENTS).spans_ns
+    spans = _chosen(acked_together(seen, ()), RUN_SEGMENTS, (seen,)).spans
     # Where many runs have no length, the mean pace stands for them.
     times = timeline.ack_ns[moving]
     per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)
@@ -234,49 +235,63 @@ def _highest_mode(rates: Floats, blur: float) -> float | None:
     return float(np.exp((origin + peak + 0.5) * BIN))
 
 
-def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
-    """Every run of `segments` of all these flows; what it met is what this flow's own segments met."""
-    timeline = seen.timeline
-    packet_bytes = timeline.smss + timeline.header_bytes
+@dataclass(frozen=True, kw_only=True)
+class Batches:
+    """The ends of batches of ACKs: when, packets acknowledged until then, ACKs that jumped.
+
+    A run goes from the end of a batch to the end of another: within one, the host set the distances.
+    """
+
+    times: Ints
+    acked: Floats
+    jumps: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Runs that tell a rate: the batch that each begins and ends with, and how long it takes."""
+
+    opens: Ints
+    closes: Ints
+    spans: Floats
+
+
+def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Batches:
+    """The ACKs of all these flows, counted in packets of the first one's size."""
+    packet_bytes = seen.timeline.smss + seen.timeline.header_bytes
     flows = [_moves(flow, packet_bytes) for flow in (seen, *others)]
     times, packets, jumped = flows[0]
     if others:
         order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
         times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
-    none = np.zeros(0)
-    if not len(times):
-        flags = np.zeros(0, dtype=bool)
-        return Runs(
-            rates=none,
-            spans_ns=none,
-            delay_ns=none,
-            least_ns=none,
-            base_ns=0,
-            uneven=none,
-            slowed=flags,
-            compressed=flags,
-        )
-    acked = np.cumsum(packets)
+    is_end = np.diff(times, append=times[-1:] + BATCH_NS + 1) > BATCH_NS
     # An ACK that jumps answers a filled hole: the run across it is no rate.
-    jumps = np.concatenate(([0], np.cumsum(jumped, dtype=np.int32)))
+    return Batches(
+        times=times[is_end], acked=np.cumsum(packets)[is_end], jumps=np.cumsum(jumped, dtype=np.int32)[is_end]
+    )
+
+
+def _chosen(batches: Batches, segments: int, flows: Sequence[Reconstruction]) -> Chosen:
+    times, jumps = batches.times, batches.jumps
+    opens, closes = _runs(batches.acked, segments)
+    spans = (times[closes] - times[opens]).astype(np.float64)
+    calm = (jumps[closes] == jumps[opens]) & (spans > 0) & (closes - opens >= FEWEST_ALIKE)
+    for flow in flows:
+        calm &= ~touches(times[opens], times[closes], flow.episodes)
+    return Chosen(opens=opens[calm], closes=closes[calm], spans=spans[calm])
+
+
+def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
+    """Every run of `segments` of all these flows; what it met is what this flow's own segments met."""
+    timeline = seen.timeline
+    batches = acked_together(seen, others)
+    chosen = _chosen(batches, segments, (seen, *others))
+    times, acked = batches.times, batches.acked
+    begin, end, spans = times[chosen.opens], times[chosen.closes], chosen.spans
+    rates = (acked[chosen.closes] - acked[chosen.opens]) / (spans / 1e9)
+    uneven = _slowest(times, acked, chosen.opens, chosen.closes) / 1e9 * rates
     # A long connection has megabytes of each of these: none is held longer than it is used.
-    del flows, packets, jumped
-    # A run goes from the end of a batch to the end of another: within one, the host set the distances.
-    is_end = np.append(np.diff(times) > BATCH_NS, True)
-    batch = np.cumsum(is_end, dtype=np.int32) - is_end
-    ends = np.flatnonzero(is_end)
-    opens, closes = _runs(acked[ends], segments)
-    slowest = _slowest(times[ends], acked[ends], opens, closes)
-    begin, end = ends[opens], ends[closes]
-    spans = (times[end] - times[begin]).astype(np.float64)
-    calm = (jumps[end + 1] == jumps[begin + 1]) & (spans > 0) & (batch[end] - batch[begin] >= FEWEST_ALIKE)
-    for flow in (seen, *others):
-        calm &= ~touches(times[begin], times[end], flow.episodes)
-    begin, end, spans = begin[calm], end[calm], spans[calm]
-    rates = (acked[end] - acked[begin]) / (spans / 1e9)
-    uneven = slowest[calm] / 1e9 * rates
-    begin, end = times[begin], times[end]
-    del times, acked, is_end, ends, opens, closes, slowest, batch, jumps, calm
+    del batches, chosen, times, acked
     samples = timeline.rtt[1]
     delay, least = np.zeros(len(end)), np.zeros(len(end))
     slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
@@ -318,17 +333,15 @@ def _met(timeline: Timeline, begin: Ints, end: Ints) -> tuple[Floats, Floats, Fl
 def _runs(reached: Floats, segments: int) -> tuple[Ints, Ints]:
     """From the end of each batch to that of the first by which so many segments more are acknowledged."""
     after = np.searchsorted(reached, reached + segments - 1e-6, side="left")
-    valid = np.flatnonzero(after < len(reached))
-    return valid, after[valid]
+    # What is reached rises: so do these.
+    valid = int(np.searchsorted(after, len(reached), side="left"))
+    return np.arange(valid), after[:valid]
 
 
 def _slowest(times: Ints, reached: Floats, first: Ints, last: Ints) -> Floats:
     """Of runs from one batch to another: the longest that a batch in it took for each of its packets."""
-    if not len(first):
-        return np.zeros(0)
-    each = np.diff(times) / np.diff(reached)
-    # Between batches `first` and `last`; a place behind the last cannot be named: one more stands there.
-    found: Floats = np.maximum.reduceat(np.append(each, 0.0), np.column_stack((first, last)).ravel())[::2]
+    # Between batches `first` and `last`.
+    found: Floats = _core.most_within(np.diff(times) / np.diff(reached), first, last)
     return found
 
 

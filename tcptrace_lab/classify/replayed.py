@@ -91,7 +91,7 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
     unmet = table["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
         return table
-    written, acks = tape(seen, follows=True), _acks(seen, table)
+    written, acks = tape(seen, follows=True, beside=identified.left[0].tape), _acks(seen, table)
     reached = _reached(seen, table, acks) if is_stack else np.full(count, np.inf)
     had = _had(seen, identified, written, _rows(written, acks), reached)
     most = np.minimum(np.maximum(had.most, _opened(seen, table, acks)), np.maximum(reached, had.most))
@@ -126,40 +126,45 @@ def _rows(written: Tape, acks: Ints) -> Ints:
 @dataclass(frozen=True, kw_only=True)
 class Had:
     """At each row: the windows of all candidates that do not grow unused, `least` of them and the likeliest's `value`;
-    the `most` of any; the threshold where they agree (NaN: they do not)."""
+    the `most` of any; the least threshold, and the one where they agree (NaN: they do not)."""
 
     value: Floats
     least: Floats
     most: Floats
+    least_ssthresh: Floats
     ssthresh: Floats
 
 
 def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints, reached: Floats) -> Had:
-    # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
-    found = [(_played(each, written, at_most=False), _played(each, written, at_most=True)) for each in identified.left]
-    kept = np.stack([cwnd[rows] for (cwnd, _), _ in found])
-    grown = np.stack([cwnd[rows] for _, (cwnd, _) in found])
-    thresholds = np.stack([ssthresh[rows] for both in found for _, ssthresh in both])
-    least, most = thresholds.min(axis=0), thresholds.max(axis=0)
-    agreed = np.isfinite(most) & (
-        np.where(np.isfinite(most), most, 0.0) - least <= WITHIN_SEGMENTS * seen.timeline.smss
-    )
-    return Had(
-        value=kept[0],
-        least=kept.min(axis=0),
-        most=np.maximum(kept, np.minimum(grown, reached)).max(axis=0),
-        ssthresh=np.where(agreed, least, np.nan),
-    )
+    had: Had | None = None
+    # One after the other: the windows of all together are many times the capture's.
+    for each in identified.left:
+        cwnd, ssthresh = _played(each, written, rows, at_most=False)
+        # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
+        most, other = _played(each, written, rows, at_most=True)
+        np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
+        least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
+        if had is None:
+            had = Had(value=cwnd, least=cwnd.copy(), most=most, least_ssthresh=least_ssthresh, ssthresh=ssthresh)
+            continue
+        np.minimum(had.least, cwnd, out=had.least)
+        np.maximum(had.most, most, out=had.most)
+        np.minimum(had.least_ssthresh, least_ssthresh, out=had.least_ssthresh)
+        np.maximum(had.ssthresh, ssthresh, out=had.ssthresh)
+    assert had is not None
+    known = np.isfinite(had.ssthresh)
+    agreed = known & (np.where(known, had.ssthresh, 0.0) - had.least_ssthresh <= WITHIN_SEGMENTS * seen.timeline.smss)
+    return replace(had, ssthresh=np.where(agreed, had.least_ssthresh, np.nan))
 
 
-def _played(each: Replay, written: Tape, *, at_most: bool) -> tuple[Floats, Floats]:
+def _played(each: Replay, written: Tape, rows: Ints, *, at_most: bool) -> tuple[Floats, Floats]:
     candidate = each.candidate
     if at_most and "byte_counting" in candidate.parameters:
         # RFC 3465: the faster of the two ways to count.
         candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
     sender = candidate.sender(initial_window=each.initial_window, smss=written.smss)
     cwnd, ssthresh = written.core.play(sender, at_most=at_most)
-    return cwnd, ssthresh
+    return cwnd[rows], ssthresh[rows]
 
 
 def _is_anchored(seen: Reconstruction, table: dict[str, Ints]) -> Bools:

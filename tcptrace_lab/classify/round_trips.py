@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import MAJORITY
@@ -65,32 +64,27 @@ def round_trips(timeline: Timeline, known: Covered, handshake_rtt_ns: int | None
     return found
 
 
-def round_trips_of_sacked(timeline: Timeline) -> Ints:
-    """Of the highest segment that each ACK SACKs for the first time and that was sent once; -1: none."""
-    fresh = np.flatnonzero(~timeline.is_retransmission)
+def round_trips_of_sacked(timeline: Timeline) -> tuple[Ints, Ints]:
+    """Of the highest segment that an ACK SACKs for the first time and that was sent once: the ACKs, and of each."""
     high = timeline.sack_high
     before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
-    place = _core.places(timeline.send_end[fresh], high)
+    rows = np.flatnonzero((high > before) & (high > timeline.snd_una))
+    fresh = np.flatnonzero(~timeline.is_retransmission)
+    if not (len(rows) and len(fresh)):
+        return rows[:0], rows[:0]
+    place = _core.places(timeline.send_end[fresh], high[rows])
     newest = fresh[np.minimum(place, len(fresh) - 1)]
-    told = (high > before) & (high > timeline.snd_una) & (timeline.send_end[newest] == high)
-    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
+    told = timeline.send_end[newest] == high[rows]
+    rows, newest = rows[told], newest[told]
     # The first copy of what has been sent again since.
     again = np.flatnonzero(timeline.is_retransmission)
     order = again[np.argsort(timeline.send_offset[again], kind="stable")]
-    at = np.searchsorted(timeline.send_offset[order], timeline.send_offset[newest], side="left")
-    is_again = (at < len(order)) & told
-    is_again[is_again] = timeline.send_offset[order[at[is_again]]] == timeline.send_offset[newest[is_again]]
-    is_again[is_again] = timeline.send_ns[order[at[is_again]]] <= timeline.ack_ns[is_again]
-    found[is_again] = -1
-    return found
-
-
-def rounds(una: Ints, nxt: Ints) -> npt.NDArray[np.int32]:
-    """The number of each ACK's round trip: a round is over when what was sent at its beginning is acknowledged."""
-    found = np.zeros(len(una), dtype=np.int32)
-    at, number = 0, 0
-    while at < len(una):
-        following = max(int(np.searchsorted(una, nxt[at], side="left")), at + 1)
-        found[at:following] = number
-        at, number = following, number + 1
-    return found
+    offsets = timeline.send_offset[newest]
+    at = np.searchsorted(timeline.send_offset[order], offsets, side="left")
+    is_again = at < len(order)
+    is_again[is_again] = timeline.send_offset[order[at[is_again]]] == offsets[is_again]
+    is_again[is_again] = timeline.send_ns[order[at[is_again]]] <= timeline.ack_ns[rows[is_again]]
+    rows, newest = rows[~is_again], newest[~is_again]
+    found = timeline.ack_ns[rows] - timeline.send_ns[newest]
+    # No segment is acknowledged before it left.
+    return rows[found >= 0], found[found >= 0]

@@ -74,12 +74,13 @@ class Tape:
         return found
 
 
-def tape(seen: Reconstruction, *, follows: bool = False) -> Tape:
+def tape(seen: Reconstruction, *, follows: bool = False, beside: Tape | None = None) -> Tape:
     """Everything a control would have been told, in order of time, but of the handshake's round trip.
 
-    `follows`: the window observed is taken over wherever it shows, not only where an epoch begins.
+    `follows`: the window observed is taken over wherever it shows, not only where an epoch begins. `beside`: another
+    reading of the same, whose columns are not worked out again.
     """
-    heard = Heard(seen, None, follows=follows)
+    heard = Heard(seen, None, follows=follows, columns=None if beside is None else beside.compared.heard.columns)
     return _tape(Compared(heard), _core_columns(heard), when=("always", "ends as seen", "reduces once"))
 
 

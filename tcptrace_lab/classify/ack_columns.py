@@ -1,0 +1,62 @@
+"""What stands beside each ACK whoever the sender was: the same in every reading of a capture."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.round_trips import Covered, covered, round_trips_of_sacked
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
+
+
+class AckColumns:
+    """Columns with an entry per ACK; not to be changed."""
+
+    def __init__(self, seen: Reconstruction) -> None:
+        self._timeline = timeline = seen.timeline
+        sent = _core.places(timeline.send_ns, timeline.ack_ns)
+        first = timeline.first_offset
+        top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
+        top -= first
+        una = timeline.snd_una
+        self.una = una if first == 0 and una.min(initial=0) == 0 else np.maximum(una - first, 0)
+        self.nxt = np.maximum(top, self.una)
+        self.before = np.maximum(top - np.concatenate(([0], self.una[:-1])), 0)
+        # SACKed for the first time: told where the ACK number stands still.
+        grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
+        self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
+        # With SACK blocks about, what is outstanding is not what is on the path.
+        limited_by, is_bound = _limited(timeline)
+        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0)
+        # Before a recovery: what held the sender back last.
+        told = np.where(limited_by == RECOVERY, 0, np.arange(len(limited_by), dtype=np.int32))
+        self.is_held_back: Bools = limited_by[np.maximum.accumulate(told)] == RWND
+        self.has_sent: Bools = timeline.sends_before_next_ack > sent
+        # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
+        self.sends_in_order = self.has_sent & (timeline.sacked == 0)
+        self.sends_by_window = self.has_sent & self.limited
+        self.shown = self.sends_by_window & is_bound
+        # What comes before any data, no control hears of.
+        self.first = int(np.searchsorted(sent, 0, side="right"))
+        self.round: npt.NDArray[np.int32] = _core.rounds(self.una, self.nxt)
+
+    @cached_property
+    def covered(self) -> Covered:
+        return covered(self._timeline)
+
+    @cached_property
+    def of_sacked(self) -> tuple[Ints, Ints]:
+        return round_trips_of_sacked(self._timeline)
+
+
+def _limited(timeline: Timeline) -> tuple[Ints, Bools]:
+    """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
+    table = timeline.observed.windows()
+    # A row per ACK, and one per restart behind its ACK's.
+    at = _core.places(table["time_ns"], timeline.ack_ns)
+    return table["limited_by"][at], table["cwnd_high"][at] >= 0
