@@ -91,21 +91,33 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
     unmet = table["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
         return table
+    # What is worked out of these alone is a small part of what all rows would take.
+    open_rows = np.flatnonzero(hidden | unmet)
     written, acks = tape(seen, follows=True, beside=identified.left[0].tape), _acks(seen, table)
-    reached = _reached(seen, table, acks) if is_stack else np.full(count, np.inf)
-    had = _had(seen, identified, written, _rows(written, acks), reached)
-    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks)), np.maximum(reached, had.most))
+    reached = _reached(seen, table, acks)[open_rows] if is_stack else np.full(len(open_rows), np.inf)
+    had = _had(seen, identified, written, _rows(written, acks[open_rows]), reached)
+    del written
+    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks)[open_rows]), np.maximum(reached, had.most))
     wanted = hidden & _is_anchored(seen, table)
-    high = _high(table, most, wanted, seen.timeline.smss)
-    low = _low(table, had.least, wanted, seen.timeline.smss)
+    kept = _kept(table, wanted)[open_rows]
+    part, wanted = {name: column[open_rows] for name, column in table.items()}, wanted[open_rows]
+    high = _high(part, most, wanted, seen.timeline.smss)
+    low = _low(part, had.least, kept, seen.timeline.smss)
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
-    return {
-        **table,
-        "cwnd": np.where(wanted, value, table["cwnd"]),
+    met = (unmet & ~_backs_off(seen, table))[open_rows]
+    found = {
+        "cwnd": np.where(wanted, value, part["cwnd"]),
         "cwnd_low": low,
         "cwnd_high": high,
-        "ssthresh": _filled(table["ssthresh"], had.ssthresh, unmet & ~_backs_off(seen, table)),
+        "ssthresh": _filled(part["ssthresh"], had.ssthresh, met),
     }
+    return {**table, **{name: _with(table[name], open_rows, column) for name, column in found.items()}}
+
+
+def _with(column: Ints, rows: Ints, values: Ints) -> Ints:
+    found = column.copy()
+    found[rows] = values
+    return found
 
 
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
@@ -260,19 +272,25 @@ def _high(table: dict[str, Ints], most: Floats, wanted: Bools, smss: int) -> Int
     return found
 
 
-def _low(table: dict[str, Ints], least: Floats, wanted: Bools, smss: int) -> Ints:
-    """Until it may have been taken back an unused window is not smaller than when it was last seen at work.
-
-    Delay may have closed it since; that it grew on nobody can know: a threshold may have been met unseen.
-    """
-    before, times = table["cwnd_low"], table["time_ns"]
+def _kept(table: dict[str, Ints], wanted: Bools) -> Ints:
+    """The lower bound when the window was last seen at work, until it may have been taken back; -1: none."""
+    times = table["time_ns"]
     last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times))))
     by_window = table["limited_by"] == CWND
     # A row is in force up to the next.
     until = np.append(times[1:], times[-1:])
     is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < _core.LEAST_RTO_NS)
-    kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, before[last])
-    found: Ints = np.where(is_kept, np.maximum(before, kept), before)
+    return np.where(is_kept, table["cwnd_low"][last], -1)
+
+
+def _low(table: dict[str, Ints], least: Floats, kept: Ints, smss: int) -> Ints:
+    """Until it may have been taken back an unused window is not smaller than when it was last seen at work.
+
+    Delay may have closed it since; that it grew on nobody can know: a threshold may have been met unseen.
+    """
+    before = table["cwnd_low"]
+    least_kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, kept)
+    found: Ints = np.where(kept >= 0, np.maximum(before, least_kept), before)
     return found
 
 

@@ -103,7 +103,8 @@ def unheard_by_release(timeline: Timeline) -> int:
         """Those before which something left after the ACK before had had its time."""
         since = times[acks] + np.maximum((times[acks + 1] - times[acks]) // _core.PROMPT_PARTS, AT_ONCE_NS)
         left = _core.places(fresh_ns, times[acks + 1]) > _core.places(fresh_ns, since, or_equal=True)
-        return acks[left]
+        found: Ints = acks[left]
+        return found
 
     told = unasked(several)
     if len(told) <= MAJORITY * len(several) or len(told) < AROUND:

@@ -176,9 +176,11 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
         long_ns=long_ns,
         most_stale=ODD_SHARE,
     )
-    if found is None or found[0] is None:
+    if found is None:
         return None
     turn_ns, full_ns, waited, of = found
+    if turn_ns is None:
+        return None
     return Echoes(turn_ns=turn_ns, segment_turn_ns=turn_ns if full_ns is None else full_ns, waited_share=waited / of)
 
 

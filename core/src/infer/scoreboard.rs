@@ -11,6 +11,10 @@ use super::trace::Trace;
 pub struct Scoreboard {
     /// (left, right, ACK)
     rows: Vec<(i64, i64, u32)>,
+    /// Gaps in front of each row, from the first on.
+    gaps: Vec<u32>,
+    /// A tree over the rows: each node has the last ACK of those below it.
+    last: Vec<u32>,
 }
 
 impl Scoreboard {
@@ -28,7 +32,19 @@ impl Scoreboard {
             }
         }
         rows.sort_unstable();
-        Self { rows }
+        let (mut gaps, mut reached) = (0, i64::MIN);
+        let before = rows.iter().map(|&(left, right, _)| {
+            gaps += u32::from(left > reached);
+            reached = right;
+            gaps
+        });
+        let gaps = before.collect();
+        let mut last = vec![0; rows.len()];
+        last.extend(rows.iter().map(|row| row.2));
+        for node in (1..rows.len()).rev() {
+            last[node] = last[2 * node].max(last[2 * node + 1]);
+        }
+        Self { rows, gaps, last }
     }
 
     /// (left, right, ACK) in order of offset.
@@ -42,18 +58,29 @@ impl Scoreboard {
             .rows
             .partition_point(|row| row.0 <= offset)
             .checked_sub(1)?;
-        let (mut reached, mut last) = (offset, 0);
-        for &(left, right, ack) in &self.rows[at..] {
-            if left > reached {
-                return None;
+        let behind = self.rows.partition_point(|row| row.0 < end).max(at + 1);
+        let is_whole = self.gaps[at] == self.gaps[behind - 1]
+            && self.rows[at].1 > offset
+            && self.rows[behind - 1].1 >= end;
+        is_whole.then(|| self.last_of(at, behind) as usize)
+    }
+
+    /// The last ACK that reported one of these rows.
+    fn last_of(&self, first: usize, behind: usize) -> u32 {
+        let (mut first, mut behind) = (first + self.rows.len(), behind + self.rows.len());
+        let mut last = 0;
+        while first < behind {
+            if first % 2 == 1 {
+                last = self.last[first].max(last);
+                first += 1;
             }
-            reached = reached.max(right);
-            last = last.max(ack);
-            if reached >= end {
-                return Some(last as usize);
+            if behind % 2 == 1 {
+                behind -= 1;
+                last = self.last[behind].max(last);
             }
+            (first, behind) = (first / 2, behind / 2);
         }
-        None
+        last
     }
 }
 
@@ -94,5 +121,46 @@ impl Known {
         }
         self.ranges.insert(from, to);
         self.last = (from, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One ACK for each block.
+    fn board(blocks: &[(i64, i64)]) -> Scoreboard {
+        let edges: Vec<i64> = blocks.iter().flat_map(|&(l, r)| [l, r]).collect();
+        let first: Vec<i64> = (0..=blocks.len() as i64).map(|ack| 2 * ack).collect();
+        Scoreboard::new(&Trace {
+            ack_offset: &vec![0; blocks.len()],
+            sack_first: &first,
+            sack_edges: &edges,
+            ..Trace::default()
+        })
+    }
+
+    #[test]
+    fn a_segment_is_reported_when_its_last_byte_is() {
+        let blocks: Vec<_> = (0..90)
+            .map(|at| (at * 37) % 120)
+            .map(|left| (left, left + 1 + left % 4))
+            .collect();
+        let board = board(&blocks);
+        let since = |byte: i64| {
+            blocks
+                .iter()
+                .position(|&(left, right)| left <= byte && byte < right)
+        };
+        let mut reported = 0;
+        for offset in 0..120 {
+            for end in offset + 1..=120 {
+                let each: Option<Vec<usize>> = (offset..end).map(since).collect();
+                let last = each.and_then(|each| each.into_iter().max());
+                assert_eq!(board.since(offset, end), last, "{offset}..{end}");
+                reported += usize::from(last.is_some());
+            }
+        }
+        assert!(reported > 200 && reported < 7000);
     }
 }
