@@ -144,11 +144,17 @@ impl<I: Instant> Node<I> {
         }
     }
 
+    #[inline]
     pub(super) fn service_length(&mut self, bytes: u32) -> I {
         if self.sized.0 != bytes {
-            self.sized = (bytes, I::service(&self.link, bytes));
+            self.size(bytes);
         }
         self.sized.1
+    }
+
+    #[cold]
+    fn size(&mut self, bytes: u32) {
+        self.sized = (bytes, I::service(&self.link, bytes));
     }
 
     /// Independent loss behind the node, and data packets lost by number of service from 1.
@@ -284,6 +290,7 @@ impl<I: Instant> Node<I> {
         is_admitted
     }
 
+    #[inline(never)]
     pub(super) fn loss_behind<P: Traveller>(
         &mut self,
         packet: &P,

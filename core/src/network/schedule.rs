@@ -66,7 +66,7 @@ impl<I: Instant> Schedule<I> {
         if source < PATHS {
             return self.set_path(source, at.unwrap_or(Stamp::NEVER));
         }
-        if at.is_none() && self.time(source) == I::NEVER {
+        if at.is_none() && self.others[source - PATHS].at.time == I::NEVER {
             // Most of what is cleared was never set: no match is decided otherwise.
             return;
         }
@@ -85,7 +85,8 @@ impl<I: Instant> Schedule<I> {
 
     #[inline]
     fn entry(&mut self, at: Stamp<I>) -> Entry<I> {
-        self.order += 1;
+        // Not checked: a count from 0 in steps of one, on every event's way.
+        self.order = self.order.wrapping_add(1);
         Entry {
             at,
             order: self.order,
@@ -106,12 +107,6 @@ impl<I: Instant> Schedule<I> {
             self.winners[node] = winner;
             node /= 2;
         }
-    }
-
-    /// A pending time of a source behind the paths; `NEVER` for none.
-    #[inline]
-    pub fn time(&self, source: usize) -> I {
-        self.others[source - PATHS].at.time
     }
 
     /// The next source and its time.

@@ -44,7 +44,8 @@ impl Controls<'_> {
     #[inline]
     pub(super) fn is_look_due(&mut self) -> bool {
         let is_due = self.events == self.next_look;
-        self.events += 1;
+        // Not checked: a count from 0 in steps of one, on every event's way.
+        self.events = self.events.wrapping_add(1);
         is_due
     }
 

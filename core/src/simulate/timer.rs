@@ -8,16 +8,16 @@ pub struct Timer<I> {
     source: usize,
     /// `NEVER` while idle.
     deadline: Stamp<I>,
+    /// Of its entry in the schedule; `NEVER` for none.
+    entry: I,
 }
 
 impl<I: Instant> Timer<I> {
     pub fn new(source: usize) -> Self {
         Self {
             source,
-            deadline: Stamp {
-                time: I::NEVER,
-                scheduled: I::NEVER,
-            },
+            deadline: Stamp::NEVER,
+            entry: I::NEVER,
         }
     }
 
@@ -37,8 +37,8 @@ impl<I: Instant> Timer<I> {
             time: now.plus(delay),
             scheduled: now,
         };
-        if self.deadline.time < schedule.time(self.source) {
-            schedule.set(self.source, Some(self.deadline));
+        if self.deadline.time < self.entry {
+            self.enter(schedule, Some(self.deadline));
         }
     }
 
@@ -51,11 +51,16 @@ impl<I: Instant> Timer<I> {
     pub fn is_due(&mut self, schedule: &mut Schedule<I>, at: Stamp<I>) -> bool {
         let is_pending = self.is_pending();
         if is_pending && self.deadline > at {
-            schedule.set(self.source, Some(self.deadline));
+            self.enter(schedule, Some(self.deadline));
             return false;
         }
-        schedule.set(self.source, None);
+        self.enter(schedule, None);
         self.cancel();
         is_pending
+    }
+
+    fn enter(&mut self, schedule: &mut Schedule<I>, at: Option<Stamp<I>>) {
+        self.entry = at.map_or(I::NEVER, |at| at.time);
+        schedule.set(self.source, at);
     }
 }

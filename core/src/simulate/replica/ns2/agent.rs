@@ -159,6 +159,7 @@ impl Base {
         }
     }
 
+    #[inline(never)]
     pub fn set_timer(&mut self, io: &mut Io) {
         self.timer
             .set(&mut io.schedule, io.now, Seconds(self.rto.timeout()));

@@ -30,7 +30,7 @@ macro_rules! on_any {
 }
 
 impl Agent for Any {
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         on_any!(self, agent => agent.on_ack(base, io, packet));
     }

@@ -241,18 +241,20 @@ impl Board {
         self.looked_up_to = u64::MAX;
     }
 
-    /// The packet to send again next, if any.
-    pub fn next_to_retransmit(&mut self) -> Option<i64> {
+    /// The packet to send again now, if any; noted as sent.
+    #[inline]
+    pub fn retransmit(&mut self, snd_nxt: i64) -> Option<i64> {
         let (first, _) = self.lost.first()?;
         if first > self.looked_up_to {
             return None;
         }
         self.looked_up_to = u64::MAX;
+        self.mark_retransmitted(first, snd_nxt);
         Some(first as i64)
     }
 
-    pub fn mark_retransmitted(&mut self, number: i64, snd_nxt: i64) {
-        let number = number as u64;
+    #[cold]
+    fn mark_retransmitted(&mut self, number: u64, snd_nxt: i64) {
         self.lost.remove(number, number + 1);
         self.retransmitted.insert(
             number,

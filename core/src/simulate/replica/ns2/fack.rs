@@ -133,6 +133,7 @@ impl Fack {
 }
 
 impl Agent for Fack {
+    #[inline]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if self.in_recovery {
             self.old_ack(base, io, packet);

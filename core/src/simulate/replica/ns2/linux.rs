@@ -46,17 +46,45 @@ impl Linux {
         base.state.cwnd as i64
     }
 
+    #[inline]
     fn remember_sending(&mut self, base: &Base, number: i64, now: f64) {
         if (number - base.highest_ack) as usize >= self.sent_at.len() {
-            let mut wider = vec![0.0; 2 * self.sent_at.len()];
-            for n in base.highest_ack.max(0)..number {
-                wider[n as usize & (2 * self.sent_at.len() - 1)] =
-                    self.sent_at[n as usize & (self.sent_at.len() - 1)];
-            }
-            self.sent_at = wider;
+            self.widen(base, number);
         }
         let mask = self.sent_at.len() - 1;
         self.sent_at[number as usize & mask] = now;
+    }
+
+    #[cold]
+    fn widen(&mut self, base: &Base, number: i64) {
+        let mut wider = vec![0.0; 2 * self.sent_at.len()];
+        for n in base.highest_ack.max(0)..number {
+            wider[n as usize & (2 * self.sent_at.len() - 1)] =
+                self.sent_at[n as usize & (self.sent_at.len() - 1)];
+        }
+        self.sent_at = wider;
+    }
+
+    /// Sends what the window has room for. Part of an ACK's work, compiled in one piece with it.
+    #[inline(always)]
+    fn fill_window(&mut self, base: &mut Base, io: &mut Io) {
+        let cwnd = Self::cwnd(base);
+        let mut in_flight = self.in_flight(base);
+        self.next_in_flight = self.next_in_flight.min(in_flight + 1);
+        while in_flight < cwnd.max(self.next_in_flight) {
+            let number = match self.board.retransmit(base.t_seqno) {
+                Some(number) => number,
+                None if base.t_seqno >= base.cur_seq => return,
+                None => {
+                    base.t_seqno += 1;
+                    base.t_seqno - 1
+                }
+            };
+            self.remember_sending(base, number, io.now.0);
+            base.output(io, number);
+            in_flight += 1;
+            self.next_in_flight = self.next_in_flight.min((in_flight - 1).max(1));
+        }
     }
 
     /// Round-trip sample, timer: every ACK that is not old gives both. Returns the sample of the newest packet
@@ -133,6 +161,7 @@ impl Linux {
 }
 
 impl Agent for Linux {
+    #[inline(always)]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         let newly_acked = packet.number() - base.highest_ack;
         if packet.number() + 1 > base.t_seqno || newly_acked < 0 {
@@ -180,7 +209,7 @@ impl Agent for Linux {
         }
         self.trace(base);
         base.last_ack = base.highest_ack;
-        self.send(base, io);
+        self.fill_window(base, io);
     }
 
     fn on_timeout(&mut self, base: &mut Base, io: &mut Io) {
@@ -203,26 +232,7 @@ impl Agent for Linux {
     }
 
     fn send(&mut self, base: &mut Base, io: &mut Io) {
-        let cwnd = Self::cwnd(base);
-        let mut in_flight = self.in_flight(base);
-        self.next_in_flight = self.next_in_flight.min(in_flight + 1);
-        while in_flight < cwnd.max(self.next_in_flight) {
-            let number = match self.board.next_to_retransmit() {
-                Some(number) => {
-                    self.board.mark_retransmitted(number, base.t_seqno);
-                    number
-                }
-                None if base.t_seqno >= base.cur_seq => return,
-                None => {
-                    base.t_seqno += 1;
-                    base.t_seqno - 1
-                }
-            };
-            self.remember_sending(base, number, io.now.0);
-            base.output(io, number);
-            in_flight += 1;
-            self.next_in_flight = self.next_in_flight.min((in_flight - 1).max(1));
-        }
+        self.fill_window(base, io);
     }
 
     fn cwnd(&self, base: &Base) -> f64 {

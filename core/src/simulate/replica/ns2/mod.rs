@@ -172,6 +172,7 @@ impl Simulated for Ns2Connection {
         self.record(io);
     }
 
+    #[inline(always)]
     fn arrive(&mut self, io: &mut Io, direction: usize, at: Stamp<Seconds>, packet: &Ns2Packet) {
         if packet.is_data {
             io.delivered(direction, packet);

@@ -66,10 +66,9 @@ impl Ns2Packet {
 
     /// The ACK of everything up to and with packet `number`, echoing `ts`.
     #[inline]
-    pub fn ack(connection: u32, number: i64, bytes: u32, ts: f64, blocks: Blocks) -> Self {
+    pub fn ack(connection: u32, number: i64, bytes: u32, ts: f64) -> Self {
         Self {
             is_data: false,
-            blocks,
             ..Self::data(connection, number, bytes, ts)
         }
     }

@@ -68,6 +68,7 @@ impl Reno {
 }
 
 impl Agent for Reno {
+    #[inline]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if packet.number() > base.last_ack {
             let is_partial = self.is_newreno

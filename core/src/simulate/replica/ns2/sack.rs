@@ -138,6 +138,7 @@ impl Sack1 {
 }
 
 impl Agent for Sack1 {
+    #[inline]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if self.in_recovery {
             self.in_recovery(base, io, packet);

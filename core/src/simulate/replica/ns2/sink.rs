@@ -105,23 +105,23 @@ impl Sink {
     #[inline(always)]
     pub fn ack(&mut self, connection: u32) -> Ns2Packet {
         let (number, received) = (self.in_order(), self.last_received);
-        let blocks = if self.has_sack {
-            self.sack_blocks(received, number)
-        } else {
-            Blocks::default()
-        };
         self.last_ack_sent = number;
-        let bytes = self.ack_bytes + 8 * blocks.count() as u32;
-        Ns2Packet::ack(connection, number, bytes, self.ts_to_echo, blocks)
+        let mut ack = Ns2Packet::ack(connection, number, self.ack_bytes, self.ts_to_echo);
+        if self.has_sack {
+            if number >= self.max_seen {
+                self.reported.clear();
+            } else {
+                ack.blocks = self.sack_blocks(received, number);
+                ack.bytes += 8 * ack.blocks.count() as u32;
+            }
+        }
+        ack
     }
 
     /// RFC 2018 section 4: the block that holds the packet just received, then the most recently reported others.
+    #[cold]
     fn sack_blocks(&mut self, received: i64, in_order: i64) -> Blocks {
         let mut blocks = Blocks::default();
-        if in_order >= self.max_seen {
-            self.reported.clear();
-            return blocks;
-        }
         // A packet that fills the gap reports no block of its own and covers what lies below the ACK.
         let recent = if received > in_order {
             let (start, end) = self

@@ -8,6 +8,7 @@ use crate::simulate::record::SenderState;
 pub struct Tahoe;
 
 impl Agent for Tahoe {
+    #[inline]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
         if packet.number() > base.last_ack {
             base.new_ack(io, packet);
