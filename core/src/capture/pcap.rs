@@ -11,6 +11,8 @@ pub const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 
 const FILE_HEADER: usize = 24;
+/// Times and lengths of a record; the modified format has more behind them.
+const COMMON_HEADER: usize = 16;
 /// libpcap's MAXIMUM_SNAPLEN; a file whose own snapshot length is larger may fill that.
 const MAX_SNAPLEN: u32 = 256 << 10;
 /// The largest snapshot length that is believed.
@@ -89,7 +91,11 @@ impl Parser {
         let snaplen = word(header, 16, is_big_endian);
         let parser = Self {
             is_big_endian,
-            record_header: if magic == MAGIC_MODIFIED { 24 } else { 16 },
+            record_header: if magic == MAGIC_MODIFIED {
+                24
+            } else {
+                COMMON_HEADER
+            },
             fraction_ns: if magic == MAGIC_NANOS { 1 } else { 1000 },
             lengths,
             // The upper bits tell the length of the frame check sequence, which no IP length counts.
@@ -103,7 +109,8 @@ impl Parser {
     /// The record at the start of `bytes`, if all of it is there and possible; `at` counts from there.
     #[inline(always)]
     pub fn whole(&self, bytes: &[u8]) -> Option<Found> {
-        let header = bytes.get(..self.record_header)?;
+        // What every variant's header begins with: of a known length, its words need no check each.
+        let header = bytes.first_chunk::<COMMON_HEADER>()?;
         let (caplen, orig_len) = self.lengths(header);
         let end = self.record_header + caplen as usize;
         if caplen > self.max_caplen || end > bytes.len() {
@@ -129,7 +136,8 @@ impl Parser {
             return Ok(end_of_stream(buffer, self.record_header, "record header"));
         }
         let offset = buffer.offset();
-        let (caplen, _) = self.lengths(buffer.available());
+        let header = buffer.available().first_chunk();
+        let (caplen, _) = self.lengths(header.expect("a record header is there"));
         if caplen > self.max_caplen {
             let reason = format!(
                 "record claims {caplen} captured bytes, more than the {} allowed",
@@ -148,8 +156,8 @@ impl Parser {
     }
 
     /// Bytes captured and bytes on the wire.
-    #[inline]
-    fn lengths(&self, header: &[u8]) -> (u32, u32) {
+    #[inline(always)]
+    fn lengths(&self, header: &[u8; COMMON_HEADER]) -> (u32, u32) {
         let first = word(header, 8, self.is_big_endian);
         let second = word(header, 12, self.is_big_endian);
         let is_swapped = match self.lengths {

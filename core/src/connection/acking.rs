@@ -193,7 +193,7 @@ impl Flow {
             self.outstanding.pop();
         }
         if let Some(sample) = rtt {
-            if self.counts.rtt.count() == 0 && offset == 0 && self.isn.is_some() {
+            if self.counts.rtt.is_empty() && offset == 0 && self.isn.is_some() {
                 self.counts.handshake_rtt = Some(sample);
             }
             self.counts.rtt.add(sample);

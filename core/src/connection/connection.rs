@@ -202,7 +202,9 @@ impl Connection {
                 other.counts.handshake_rtt = None;
             }
             mine.counts.dup_acks += u64::from(outcome.is_dup);
-            mine.counts.dsacks += u64::from(outcome.is_dsack);
+            if outcome.is_dsack {
+                mine.counts.dsacks += 1;
+            }
         }
         mine.settle();
         other.settle();

@@ -3,18 +3,39 @@
 use crate::infer::Samples;
 
 /// Sums over the packets that one side sent, and what came back for them.
+/// In this order in memory, a line of the cache at a time: first what nearly every packet changes.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub struct FlowCounts {
     pub data_packets: u64,
     pub pure_acks: u64,
+    pub unique_bytes: u64,
+    pub max_window: u64,
+    pub window_sum: u64,
+    pub idle_max: i64,
+    pub last_time: i64,
+    /// The largest payload of one packet.
+    pub max_segment: u32,
+    pub timestamps: bool,
+    pub sack_permitted: bool,
+    /// From sequence numbers (Karn).
+    pub rtt: Samples,
+    /// From timestamps.
+    pub ts_rtt: Samples,
+
     /// Packets that are neither: SYN, FIN and RST without data, and those without an ACK.
     pub other_packets: u64,
+    pub initial_window_bytes: u64,
+    pub initial_window_segments: u64,
+    pub dup_acks: u64,
+    pub zero_windows: u64,
+    /// RTT of the first SYN or SYN-ACK, if it was sent once.
+    pub handshake_rtt: Option<i64>,
     /// Packets without the ACK flag.
     pub without_ack: u64,
-    pub unique_bytes: u64,
+
     /// Payload bytes that had been seen before, for whatever reason they came again.
     pub repeated_bytes: u64,
-    pub dup_acks: u64,
     /// Segments with at least one payload byte that had been sent before.
     pub retransmissions: u64,
     pub retransmitted_bytes: u64,
@@ -29,37 +50,20 @@ pub struct FlowCounts {
     pub sack_packets: u64,
     pub sack_blocks: u64,
     pub dsacks: u64,
-    pub zero_windows: u64,
     /// Packets of whose TCP options the capture has not all.
     pub options_cut: u64,
     pub syns: u64,
     pub fins: u64,
     pub resets: u64,
-    /// The largest payload of one packet.
-    pub max_segment: u32,
-    pub initial_window_bytes: u64,
-    pub initial_window_segments: u64,
-    pub max_window: u64,
-    pub window_sum: u64,
     /// Packets whose window does not count towards the mean.
     pub without_window: u64,
-    pub idle_max: i64,
     pub first_time: i64,
-    pub last_time: i64,
-    /// RTT of the first SYN or SYN-ACK, if it was sent once.
-    pub handshake_rtt: Option<i64>,
     /// When this side was first acknowledged, and by how much its SYN was captured after that: an effect before its cause.
     pub first_acked: i64,
     pub syn_after_ack: Option<i64>,
-    /// From sequence numbers (Karn).
-    pub rtt: Samples,
-    /// From timestamps.
-    pub ts_rtt: Samples,
     /// Time to live (hop limit) of this side's first packet at the tap.
     pub ttl: Option<u8>,
     pub mss: Option<u16>,
-    pub sack_permitted: bool,
-    pub timestamps: bool,
 }
 
 impl FlowCounts {

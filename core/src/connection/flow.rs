@@ -17,70 +17,106 @@ use crate::wire::{Checked, TcpOptions};
 /// (offload, rewritten headers). Damage is rarer: Stone and Partridge (2000) met 1 in 1,100 to 1 in 32,000 packets.
 const RIGHT_PER_WRONG: u64 = 64;
 
+/// In this order in memory: first, a line of the cache at a time, what the short ways touch.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub struct Flow {
-    pub counts: FlowCounts,
-    pub(super) base: Option<u32>,
-    pub isn: Option<u32>,
-    pub(super) snd_una: i64,
-    pub(super) has_una: bool,
-    /// One past the last payload byte, once a FIN was seen.
-    pub(super) fin_at: Option<i64>,
-    pub(super) seen: IntervalSet,
-    pub(super) outstanding: Outstanding,
-    /// When the latest transmission among all acknowledged bytes was.
-    pub(super) acked_sent_at: i64,
-    /// The peer has acknowledged data: the initial window is over.
-    pub(super) is_data_acked: bool,
-    pub(super) dup_count: u32,
-    /// The last segment that was sent again (offset, length, and what was sent when): its copy is no third one.
-    pub(super) last_again: Option<(i64, SentSegment)>,
-    /// The end of a byte sent into a closed window.
-    pub(super) probe_end: i64,
-    /// As sender of ACKs: what the window was last (scaled) and the last pure ACKs.
-    pub window: Option<u64>,
-    pub shift: u8,
-    pub(super) prints: [u64; 2],
-    /// The peer's last ACK; its window is raw.
-    pub(super) answer: AckContent,
+    // As sender of data, what the ACKs of the peer touch.
     /// The wire numbers of `snd_max` and `snd_una`.
     pub next_seq: u32,
     pub una_ack: u32,
+    pub(super) dup_count: u32,
     /// Packets went before, and no rows are kept of either direction: the short ways are open.
     pub is_begun: bool,
     /// Data has been sent and acknowledged.
     pub extends: bool,
+    pub(super) has_una: bool,
+    pub shift: u8,
+    pub(super) snd_una: i64,
+    /// When the latest transmission among all acknowledged bytes was.
+    pub(super) acked_sent_at: i64,
+    /// The peer's last ACK; its window is raw.
+    pub(super) answer: AckContent,
+
+    pub(super) seen: IntervalSet,
+    /// As sender of ACKs: what the window was last (scaled) and, below, the last pure ACKs.
+    pub window: Option<u64>,
+
+    pub(super) outstanding: Outstanding,
+
+    pub(super) prints: [u64; 2],
     /// Packets by what their checksums tell.
     pub(super) checks: [u64; Checked::KINDS],
+    pub detail: Option<Box<Detail>>,
+
+    // What the short ways leave alone, and any other packet touches.
+    pub(super) base: Option<u32>,
+    pub isn: Option<u32>,
+    /// One past the last payload byte, once a FIN was seen.
+    pub(super) fin_at: Option<i64>,
+    /// The end of a byte sent into a closed window.
+    pub(super) probe_end: i64,
+    /// The peer has acknowledged data: the initial window is over.
+    pub(super) is_data_acked: bool,
     /// Rows are kept, of this direction or the other.
     pub is_watched: bool,
-    pub detail: Option<Box<Detail>>,
+
+    pub counts: FlowCounts,
+
+    /// The last segment that was sent again (offset, length, and what was sent when): its copy is no third one.
+    pub(super) last_again: Option<(i64, SentSegment)>,
 }
 
 impl Flow {
-    /// A value from each part of it that the short ways touch.
+    /// A value from each line that a packet of this side, with data or without, touches here by the short way, taken
+    /// together: they come from memory at once.
     #[inline]
-    pub(super) fn hot(&self) -> [i64; 6] {
-        let counts = &self.counts;
-        [
-            self.snd_una,
-            self.seen.end(),
-            i64::from(self.next_seq),
-            self.answer.offset,
-            counts.last_time,
-            counts.rtt.count() as i64,
-        ]
+    pub(super) fn sends_in(&self, has_data: bool) -> i64 {
+        let ring = if has_data { self.outstanding.len() } else { 0 };
+        i64::from(self.next_seq)
+            ^ self.seen.end()
+            ^ ring as i64
+            ^ self.prints[0] as i64
+            ^ self.counts.last_time
     }
 
-    /// The same behind its pointers.
+    /// The same of a packet of the other side.
     #[inline]
-    pub(super) fn hot_heap(&self) -> (Option<i64>, Option<i64>, [Option<i64>; 2]) {
-        let sent = |sent: &SentSegment| sent.time;
-        (
-            self.outstanding.front().map(sent),
-            self.outstanding.last().map(sent),
-            [self.counts.rtt.last(), self.counts.ts_rtt.last()],
-        )
+    pub(super) fn hears_in(&self, has_data: bool) -> i64 {
+        if has_data {
+            return self.snd_una;
+        }
+        let samples = self.counts.rtt.is_empty();
+        self.snd_una ^ self.seen.end() ^ self.outstanding.len() as i64 ^ i64::from(samples)
+    }
+
+    /// The same of a packet of either side that takes the long way.
+    #[inline]
+    pub(super) fn any_in(&self) -> i64 {
+        // No value twice: they would cancel out, and none be read.
+        self.snd_una
+            ^ self.seen.end()
+            ^ self.outstanding.len() as i64
+            ^ self.prints[0] as i64
+            ^ i64::from(self.is_watched)
+            ^ self.counts.last_time
+            ^ i64::from(self.counts.rtt.is_empty())
+            ^ self.counts.other_packets as i64
+    }
+
+    /// Behind the pointers: where the next segment sent will stand.
+    #[inline]
+    pub(super) fn sends_behind(&self) -> i64 {
+        self.outstanding.last().map_or(0, |sent| sent.time)
+    }
+
+    /// The segments that an ACK takes out, and where the samples go.
+    #[inline]
+    pub(super) fn hears_behind(&self) -> i64 {
+        let sent = self.outstanding.front().map_or(0, |sent| sent.time);
+        let samples = [&self.counts.rtt, &self.counts.ts_rtt];
+        let [rtt, ts_rtt] = samples.map(|samples| samples.last().unwrap_or(0));
+        sent ^ rtt ^ ts_rtt
     }
 
     /// One past the highest byte sent, SYN and FIN included (RFC 9293 `SND.NXT` as the tap sees it).
@@ -105,7 +141,9 @@ impl Flow {
     pub(super) fn takes(&mut self, checked: Checked) -> bool {
         let is_damaged = checked.is_wrong() && self.is_damaged(checked);
         self.checks[checked as usize] += 1;
-        self.counts.damaged_packets += u64::from(is_damaged);
+        if is_damaged {
+            self.counts.damaged_packets += 1;
+        }
         !is_damaged
     }
 
@@ -218,8 +256,12 @@ impl Flow {
             counts.other_packets += 1;
         }
         counts.timestamps |= packet.has_ts;
-        counts.options_cut += u64::from(packet.is_cut);
-        counts.without_ack += u64::from(!packet.is_ack());
+        if packet.is_cut {
+            counts.options_cut += 1;
+        }
+        if !packet.is_ack() {
+            counts.without_ack += 1;
+        }
         // As in tcptrace, an option of which a part was not captured is not counted.
         if let Some(sack) = packet.sack.filter(|sack| !sack.is_cut && !packet.is_rst()) {
             counts.sack_packets += 1;

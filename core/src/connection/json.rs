@@ -10,11 +10,11 @@ use super::filter::Filter;
 use super::follow::Followed;
 use super::summary::{self, Cell};
 
-/// A connection's row under its columns' names; `file` stands first where each row is read alone.
-struct Row<'a> {
-    names: &'a [String],
-    file: Option<&'a str>,
-    connection: &'a Connection,
+/// Connections as objects under their columns' names, each on one line without the line's end.
+pub struct Rows {
+    /// `"name":`, as JSON has it: a hundred for each connection, the same ones.
+    keys: Vec<String>,
+    line: Vec<u8>,
 }
 
 /// What a capture held besides its connections.
@@ -36,16 +36,41 @@ impl Serialize for Cell {
     }
 }
 
-impl Serialize for Row<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
-        if let Some(file) = self.file {
-            map.serialize_entry("file", file)?;
+impl Rows {
+    pub fn new() -> io::Result<Self> {
+        let key = |name: String| Ok(serde_json::to_string(&name)? + ":");
+        Ok(Self {
+            keys: summary::columns()
+                .map(|(name, _)| key(name))
+                .collect::<io::Result<_>>()?,
+            line: Vec::new(),
+        })
+    }
+
+    /// `file` stands first where each row is read alone.
+    pub fn write(
+        &mut self,
+        out: &mut impl Write,
+        file: Option<&str>,
+        connection: &Connection,
+    ) -> io::Result<()> {
+        let Self { keys, line } = self;
+        line.clear();
+        let mut separator = b'{';
+        if let Some(file) = file {
+            line.extend_from_slice(b"{\"file\":");
+            serde_json::to_writer(&mut *line, file)?;
+            separator = b',';
         }
-        for (name, value) in self.names.iter().zip(summary::row(self.connection)) {
-            map.serialize_entry(name, &value)?;
-        }
-        map.end()
+        let mut keys = keys.iter();
+        summary::row(connection).try_for_each(|value| {
+            line.push(separator);
+            separator = b',';
+            line.extend_from_slice(keys.next().map_or(b"", |key| key.as_bytes()));
+            serde_json::to_writer(&mut *line, &value)
+        })?;
+        line.push(b'}');
+        out.write_all(line)
     }
 }
 
@@ -86,36 +111,16 @@ pub fn write_capture(
     out.write_all(b", ")?;
     out.write_all(&head[1..])?;
     out.write_all(b", \"connections\": [")?;
-    let names = names();
+    let mut rows = Rows::new()?;
     let mut separator = "\n";
     for connection in followed.table.connections() {
         if filter.is_none_or(|filter| filter.accepts(&connection)) {
             out.write_all(separator.as_bytes())?;
-            write_row(out, &names, None, &connection)?;
+            rows.write(out, None, &connection)?;
             separator = ",\n";
         }
     }
     out.write_all(b"]}")
-}
-
-/// The columns' names, for `write_row`.
-pub fn names() -> Vec<String> {
-    summary::columns().map(|(name, _)| name).collect()
-}
-
-/// A connection as one object on one line, without the line's end.
-pub fn write_row(
-    out: &mut impl Write,
-    names: &[String],
-    file: Option<&str>,
-    connection: &Connection,
-) -> io::Result<()> {
-    let row = Row {
-        names,
-        file,
-        connection,
-    };
-    Ok(serde_json::to_writer(out, &row)?)
 }
 
 /// The last line of a capture written line by line: its packets, and what left the table before its end.

@@ -8,7 +8,7 @@ const LIMIT: usize = 1 << 16;
 const LIMIT_UNACKED: usize = 1 << 9;
 
 /// One segment in flight, as first sent or last retransmitted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SentSegment {
     pub start: i64,
     /// When it was sent last.
@@ -16,6 +16,7 @@ pub struct SentSegment {
     pub len: u32,
     pub ts_val: u32,
     pub ip_id: u16,
+    /// 0: nothing was sent.
     pub transmissions: u8,
     pub marks: u8,
 }
@@ -34,11 +35,13 @@ impl SentSegment {
     }
 }
 
+/// In this order in memory: the ring's end and beginning stand in a line of the cache with little else.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Outstanding {
     ring: VecDeque<SentSegment>,
-    /// The last that left it.
-    gone: Option<SentSegment>,
+    /// The last that left it, once it is empty.
+    gone: SentSegment,
 }
 
 impl Outstanding {
@@ -66,14 +69,16 @@ impl Outstanding {
 
     #[inline]
     pub fn pop(&mut self) -> Option<SentSegment> {
-        let front = self.ring.pop_front();
-        self.gone = front.or(self.gone);
-        front
+        let front = self.ring.pop_front()?;
+        if self.ring.is_empty() {
+            self.gone = front;
+        }
+        Some(front)
     }
 
     /// The last segment sent, if it has been acknowledged already.
     pub fn answered(&self) -> Option<&SentSegment> {
-        self.gone.as_ref().filter(|_| self.ring.is_empty())
+        Some(&self.gone).filter(|sent| self.ring.is_empty() && sent.transmissions > 0)
     }
 
     pub fn last(&self) -> Option<&SentSegment> {

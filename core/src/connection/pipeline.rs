@@ -75,20 +75,16 @@ pub fn run(
 }
 
 fn follow(table: &mut ConnectionTable, batch: &Batch) {
-    for (at, packet) in batch.packets.iter().enumerate() {
-        if at % AHEAD == 0 {
-            let next = batch.packets[at..].iter().take(AHEAD);
-            table.look_ahead(next.map(|packet| &packet.plain));
-        }
-        let index = batch.first_record + u64::from(packet.record & !OTHER);
-        if packet.record & OTHER == 0 {
-            table.push_plain(packet.time_ns, index, &packet.plain);
-        } else {
-            table.push_record(
-                packet.time_ns,
-                index,
-                &batch.others[packet.plain.seq as usize],
-            );
+    for next in batch.packets.chunks(AHEAD) {
+        let ahead = table.look_ahead(next.iter().map(|packet| &packet.plain));
+        for (at, packet) in next.iter().enumerate() {
+            let index = batch.first_record + u64::from(packet.record & !OTHER);
+            if packet.record & OTHER == 0 {
+                table.push_next(&ahead, at, packet.time_ns, index, &packet.plain);
+            } else {
+                let other = &batch.others[packet.plain.seq as usize];
+                table.push_record(packet.time_ns, index, other);
+            }
         }
     }
 }

@@ -205,7 +205,7 @@ impl Flow {
         let soonest = if self.outstanding.is_empty() {
             // Nothing behind it can have asked for it: a timer would have.
             COPY_NS.get()
-        } else if self.counts.rtt.count() > 0 {
+        } else if !self.counts.rtt.is_empty() {
             self.counts.rtt.min() / 2
         } else {
             COPY_NS.get()

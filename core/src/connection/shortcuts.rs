@@ -4,7 +4,14 @@ use std::net::IpAddr;
 
 use crate::wire::Endpoint;
 
-/// Where a pair of IPv4 endpoints was last found.
+/// A packet's connection, by its place in `Table::begun`, and which of its ends sent the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub begun: u32,
+    pub from: u32,
+}
+
+/// Where a pair of IPv4 endpoints was last found, as the connection's `ends` have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub addresses: u64,
@@ -20,16 +27,26 @@ const MOST_SHORTCUTS: usize = 1 << 19;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shortcuts {
     places: Vec<[Found; 2]>,
+    /// How often a pair's place was given up.
+    pub forgotten: u64,
 }
 
 impl Shortcuts {
-    /// Where a pair was last found, as either direction has it.
+    /// Where the pair of a packet (from, to) was last found.
     #[inline]
-    pub fn known(&self, there: (u64, u32), back: (u64, u32)) -> Option<Found> {
+    pub fn known(&self, there: (u64, u32)) -> Option<Known> {
+        let back = reversed(there);
         let two = self.places.get(place(self.places.len(), there, back))?;
-        two.iter()
-            .find(|found| [there, back].contains(&(found.addresses, found.ports)))
-            .copied()
+        let found = two.iter().find_map(|found| {
+            let pair = (found.addresses, found.ports);
+            let known = Known {
+                begun: found.begun,
+                from: u32::from(pair != there),
+            };
+            (pair == there || pair == back).then_some(known)
+        });
+        // An empty place stands for no pair.
+        found.filter(|_| there != (0, 0))
     }
 
     /// `begun`: how many connections there are, with whom it grows.
@@ -65,6 +82,7 @@ impl Shortcuts {
         };
         let back = reversed(there);
         let place = place(self.places.len(), there, back);
+        self.forgotten += 1;
         for found in self.places.get_mut(place).into_iter().flatten() {
             if [there, back].contains(&(found.addresses, found.ports)) {
                 *found = Found::default();

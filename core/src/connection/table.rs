@@ -6,9 +6,8 @@ use std::hint::black_box;
 use super::brief::{self, KeptPacket};
 use super::columns::Keep;
 use super::connection::{Connection, End};
-use super::flow::Flow;
 use super::packet::TcpPacket;
-use super::shortcuts::{Found, Shortcuts, plain_pair, reversed};
+use super::shortcuts::{Found, Known, Shortcuts, plain_pair, reversed};
 use super::slots::{Keeping, Slots};
 use super::wanted::{Patience, Wanted};
 use crate::wire::{Endpoint, Plain, Segment, TcpOptions};
@@ -20,11 +19,22 @@ const MANY: usize = 256;
 /// Rows that are held of a direction that nobody may ask for: some megabytes.
 const MANY_ROWS: usize = 1 << 14;
 
+/// Where the next packets' connections are.
+pub struct Ahead {
+    known: [Option<Known>; AHEAD],
+    /// They are there until a pair's place is given up.
+    forgotten: u64,
+}
+
 /// Follows every connection of a stream of segments in captured order. Ids are the order of first packets.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionTable {
     slots: Slots,
-    begun: Vec<Connection>,
+    #[expect(
+        clippy::vec_box,
+        reason = "they stand at lines of the cache: a vector of them could not be remapped as it grows, but is copied"
+    )]
+    begun: Vec<Box<Connection>>,
     /// Places of `begun` that are free again.
     free: Vec<u32>,
     shortcuts: Shortcuts,
@@ -107,7 +117,7 @@ impl ConnectionTable {
     fn followed(&self, id: u32) -> Option<Cow<'_, Connection>> {
         let slot = self.slots.get(id)?;
         Some(match &slot.state {
-            Keeping::Begun(place) => Cow::Borrowed(&self.begun[*place as usize]),
+            Keeping::Begun(place) => Cow::Borrowed(&*self.begun[*place as usize]),
             Keeping::Brief(kept) => {
                 Cow::Owned(follow_again(id, slot.ends, kept, [Keep::Nothing; 2]))
             }
@@ -126,9 +136,9 @@ impl ConnectionTable {
         let packet = TcpPacket::new(time_ns, index, segment);
         let options = Some(&segment.options);
         let pair = plain_pair(segment.src, segment.dst).filter(|_| segment.network == 0);
-        match pair.and_then(|pair| self.push_known(pair, &packet, options)) {
-            Some(id) => id,
-            None => {
+        match pair.and_then(|pair| self.shortcuts.known(pair)) {
+            Some(known) if !packet.is_syn() => self.push_known(known, &packet, options),
+            _ => {
                 let ends = [segment.src, segment.dst];
                 self.follow(ends, segment.network, &packet, options)
             }
@@ -138,56 +148,83 @@ impl ConnectionTable {
     /// The next segment, of the usual form; returns its connection's id.
     #[inline]
     pub fn push_plain(&mut self, time_ns: i64, index: u64, plain: &Plain) -> u32 {
+        let known = self.shortcuts.known((plain.addresses, plain.ports));
+        self.push_at(known, time_ns, index, plain)
+    }
+
+    /// The same of number `at` of those that were looked at.
+    #[inline]
+    pub fn push_next(&mut self, ahead: &Ahead, at: usize, time_ns: i64, index: u64, plain: &Plain) {
+        if ahead.forgotten == self.shortcuts.forgotten {
+            self.push_at(ahead.known[at], time_ns, index, plain);
+        } else {
+            self.push_plain(time_ns, index, plain);
+        }
+    }
+
+    #[inline]
+    fn push_at(&mut self, known: Option<Known>, time_ns: i64, index: u64, plain: &Plain) -> u32 {
         self.segments += 1;
         let packet = TcpPacket::plain(time_ns, index, plain);
-        match self.push_known((plain.addresses, plain.ports), &packet, None) {
-            Some(id) => id,
-            None => self.push_found(plain, &packet),
+        match known {
+            // A SYN may open a connection and goes through the map.
+            Some(known) if !packet.is_syn() => self.push_known(known, &packet, None),
+            _ => self.push_found(plain, &packet),
         }
     }
 
-    /// Looks at what the next packets will touch, so that the memory behind it comes for all of them at once.
+    /// Finds the connections of the next packets and looks at what these will touch there, so that the memory comes for
+    /// all of them at once.
     #[inline]
-    pub fn look_ahead<'a>(&self, next: impl Iterator<Item = &'a Plain>) {
-        if self.begun.len() < MANY {
-            return;
+    pub fn look_ahead<'a>(&self, next: impl Iterator<Item = &'a Plain> + Clone) -> Ahead {
+        let mut known = [None; AHEAD];
+        for (known, plain) in known.iter_mut().zip(next.clone()) {
+            *known = self.shortcuts.known((plain.addresses, plain.ports));
         }
-        let mut places = [u32::MAX; AHEAD];
-        for (place, plain) in places.iter_mut().zip(next) {
-            let there = (plain.addresses, plain.ports);
-            let back = reversed(there);
-            *place = self
-                .shortcuts
-                .known(there, back)
-                .map_or(u32::MAX, |found| found.begun);
+        if self.begun.len() >= MANY {
+            let touched = || {
+                known.iter().zip(next.clone()).filter_map(|(known, plain)| {
+                    let Known { begun, from } = (*known)?;
+                    let flows = &self.begun.get(begun as usize)?.flows;
+                    let (mine, other) =
+                        (&flows[from as usize & 1], &flows[1 - (from as usize & 1)]);
+                    Some((mine, other, plain.payload_len > 0))
+                })
+            };
+            let lines = touched().map(|(mine, other, has_data)| {
+                let sender = if has_data { mine } else { other };
+                if sender.extends {
+                    mine.sends_in(has_data) ^ other.hears_in(has_data)
+                } else {
+                    mine.any_in() ^ other.any_in()
+                }
+            });
+            black_box(lines.fold(0, |all, line| all ^ line));
+            let behind = touched().map(|(mine, other, has_data)| {
+                if has_data {
+                    mine.sends_behind()
+                } else {
+                    other.hears_behind()
+                }
+            });
+            black_box(behind.fold(0, |all, line| all ^ line));
         }
-        let connections = || places.iter().filter_map(|&at| self.begun.get(at as usize));
-        for connection in connections() {
-            black_box(connection.flows.each_ref().map(Flow::hot));
-        }
-        for connection in connections() {
-            black_box(connection.flows.each_ref().map(Flow::hot_heap));
+        Ahead {
+            known,
+            forgotten: self.shortcuts.forgotten,
         }
     }
 
-    /// By the shortcut, if it holds the pair; a SYN may open a connection and goes through the map.
     #[inline]
     fn push_known(
         &mut self,
-        there: (u64, u32),
+        known: Known,
         packet: &TcpPacket<'_>,
         options: Option<&TcpOptions>,
-    ) -> Option<u32> {
-        let back = reversed(there);
-        let found = self.shortcuts.known(there, back)?;
-        if packet.is_syn() || there == (0, 0) {
-            return None;
-        }
-        // The shortcut holds the pair as `ends` has it.
-        let from = usize::from((found.addresses, found.ports) != there);
-        let connection = &mut self.begun[found.begun as usize];
-        connection.push(from, packet, options);
-        Some(connection.id as u32)
+    ) -> u32 {
+        let connection = &mut self.begun[known.begun as usize];
+        connection.push(known.from as usize, packet, options);
+        connection.id as u32
     }
 
     /// Through the map, and noted in the shortcut.
@@ -259,10 +296,10 @@ impl ConnectionTable {
 
     fn put(&mut self, connection: Connection) -> u32 {
         if let Some(place) = self.free.pop() {
-            self.begun[place as usize] = connection;
+            *self.begun[place as usize] = connection;
             place
         } else {
-            self.begun.push(connection);
+            self.begun.push(Box::new(connection));
             self.begun.len() as u32 - 1
         }
     }
@@ -305,7 +342,7 @@ impl ConnectionTable {
             match std::mem::replace(&mut slot.state, Keeping::Left) {
                 Keeping::Begun(at) => {
                     let empty = Connection::new(id as usize, ends, [Keep::Nothing; 2]);
-                    gone.push(std::mem::replace(&mut self.begun[at as usize], empty));
+                    gone.push(std::mem::replace(&mut *self.begun[at as usize], empty));
                     self.free.push(at);
                     self.shortcuts.forget(ends);
                 }

@@ -16,11 +16,16 @@ type Row = Option<Box<[u32; SUB_BUCKETS]>>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// The latest ones.
+    /// The latest ones; none only before the first.
     exact: Vec<i64>,
-    /// All before them.
+    /// All before them, apart: most of what is added does not touch it.
+    older: Option<Box<Older>>,
+}
+
+#[derive(Clone, Debug)]
+struct Older {
     counted: Counted,
-    rows: Option<Box<[Row; ROWS]>>,
+    rows: [Row; ROWS],
 }
 
 /// What is exact however many samples there are.
@@ -55,17 +60,23 @@ impl Samples {
 
     #[cold]
     fn spill(&mut self) {
-        let rows = self
-            .rows
-            .get_or_insert_with(|| Box::new([const { None }; ROWS]));
+        let older = self.older.get_or_insert_with(|| {
+            Box::new(Older {
+                counted: Counted::default(),
+                rows: [const { None }; ROWS],
+            })
+        });
         for value in self.exact.drain(..) {
-            Self::count_in(rows, value);
-            self.counted.add(value);
+            Self::count_in(&mut older.rows, value);
+            older.counted.add(value);
         }
     }
 
     fn counted(&self) -> Counted {
-        let mut counted = self.counted;
+        let mut counted = self
+            .older
+            .as_ref()
+            .map_or_else(Counted::default, |older| older.counted);
         for &value in &self.exact {
             counted.add(value);
         }
@@ -78,7 +89,13 @@ impl Samples {
     }
 
     pub fn count(&self) -> u64 {
-        self.counted.count + self.exact.len() as u64
+        let older = self.older.as_ref().map_or(0, |older| older.counted.count);
+        older + self.exact.len() as u64
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty()
     }
 
     pub fn min(&self) -> i64 {
@@ -127,13 +144,13 @@ impl Samples {
         let rank = share * (counted.count - 1) as f64;
         let mut sorted = self.exact.clone();
         sorted.sort_unstable();
-        let Some(rows) = &self.rows else {
+        let Some(older) = &self.older else {
             let low = rank.floor();
             let below = sorted[low as usize] as f64;
             let above = sorted[(low as usize + 1).min(sorted.len() - 1)] as f64;
             return Some(below + (above - below) * (rank - low));
         };
-        let mut rows = rows.clone();
+        let mut rows = older.rows.clone();
         for value in sorted {
             Self::count_in(&mut rows, value);
         }
@@ -153,11 +170,11 @@ impl Samples {
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        let rows = self.rows.as_ref().map_or(0, |rows| {
-            size_of::<[Row; ROWS]>()
-                + rows.iter().flatten().count() * size_of::<[u32; SUB_BUCKETS]>()
+        let older = self.older.as_ref().map_or(0, |older| {
+            size_of::<Older>()
+                + older.rows.iter().flatten().count() * size_of::<[u32; SUB_BUCKETS]>()
         });
-        rows + self.exact.capacity() * size_of::<i64>()
+        older + self.exact.capacity() * size_of::<i64>()
     }
 }
 

@@ -65,14 +65,14 @@ fn analyze_json(
         closed_ns: (closed_s * 1e9) as i64,
         idle_ns: (idle_s * 1e9) as i64,
     };
-    let names = json::names();
+    let mut rows = json::Rows::new()?;
     let followed = told(py, progress, unreadable, |tell| {
         let row = |file: &str, connection: &Connection| {
             if filter
                 .as_ref()
                 .is_none_or(|filter| filter.accepts(connection))
             {
-                json::write_row(out, &names, Some(file), connection)?;
+                rows.write(out, Some(file), connection)?;
                 out.write_all(b"\n")?;
             }
             Ok::<(), io::Error>(())
