@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tcptrace_lab.models.initial_window import InitialWindow, Timeline, reduce_chain, shift, timeline
+from tcptrace_lab.models.initial_window import InitialWindow, StartTimeline, reduce_chain, shift, timeline
 
 from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tests.conftest import ns2_rows
@@ -20,11 +20,11 @@ def modem(packet_bytes: int = 1000, buffers: int = 3) -> PathSpec:
     return PathSpec(nodes=there, reverse=back, packet_bytes=packet_bytes, access_rate_bps=100e6)
 
 
-def start(packets: int, *, path: PathSpec | None = None, ack_timer: float = 0.0) -> Timeline:
+def start(packets: int, *, path: PathSpec | None = None, ack_timer: float = 0.0) -> StartTimeline:
     return timeline(initial_window=packets, ack_timer=ack_timer, **reduce_chain(path or modem()))
 
 
-def acks(run: Timeline) -> list[tuple[float, int, bool]]:
+def acks(run: StartTimeline) -> list[tuple[float, int, bool]]:
     """Time, number, duplicate, of the ACKs up to the third duplicate."""
     happened = ~np.isnan(run.ack_at)
     rows = zip(run.ack_at[happened], run.ack_number[happened], run.is_duplicate[happened], strict=True)
