@@ -92,14 +92,19 @@ def write(path: Path, *, packets: int, connections: int = 1, turn: int = 8, seed
             rows = [flows[index % len(flows)][first : first + block] for index in range(connections)]
             owner = np.repeat(np.arange(connections), [len(part) for part in rows])
             place = np.concatenate([np.arange(len(part)) for part in rows])
-            order = np.lexsort((place, owner, place // turn))
+            # The SYNs first, a window's time ahead of what answers them: the tap is beside the client.
+            order = np.lexsort((place, owner, (place + turn - 1) // turn))
             table = np.concatenate(rows)[order]
             started = first * connections
-            file.write(_encode(table, owner[order], (place[order] + first), started).tobytes())
+            file.write(_encode(table, owner[order], (place[order] + first), started, connections).tobytes())
 
 
 def _encode(
-    rows: npt.NDArray[np.int64], owner: npt.NDArray[np.int64], place: npt.NDArray[np.int64], started: int
+    rows: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int64],
+    place: npt.NDArray[np.int64],
+    started: int,
+    connections: int,
 ) -> npt.NDArray[np.uint8]:
     """Rows to records."""
     count = len(rows)
@@ -114,7 +119,7 @@ def _encode(
         header[:, at : at + width] = cells.astype(kind).view(np.uint8).reshape(count, width)
 
     # 2 us apart: about half a million packets a second.
-    micros = (np.arange(count) + started) * 2
+    micros = (np.arange(count) + started + np.where(place > 0, WINDOW * 3 // 2 * connections, 0)) * 2
     length = np.where(is_data == 1, MSS, 0)
     put(0, "<u4", 1_700_000_000 + micros // 1_000_000)
     put(4, "<u4", micros % 1_000_000)

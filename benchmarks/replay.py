@@ -43,7 +43,7 @@ def main() -> int:
         def watch(*, observes: bool) -> None:
             watcher = watch_files([str(file)])
             if observes:
-                watcher.observe()
+                watcher.observe(keeps_recent=False)
             with open(os.devnull, "w", encoding="utf-8") as nowhere:
                 Watch(watcher, "bulk").run(JsonLines(nowhere))
 

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         watcher = watch_files([stream], name=arguments.interface)
         watch = Watch(watcher, arguments.interface, count=arguments.count, duration_s=arguments.duration)
         if arguments.lines:
-            watcher.observe()
+            watcher.observe(keeps_recent=False)
             _until_stopped(watch, JsonLines())
         elif arguments.json or not console.is_terminal:
             _until_stopped(watch, Silent())

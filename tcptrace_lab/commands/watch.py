@@ -108,7 +108,7 @@ def follow(arguments: argparse.Namespace, watch: Watch, again: str | None) -> in
         raise LabError("--step: wants a terminal, for its keys")
     if arguments.json or not is_json:
         # A pipe that asks for no more is told what needs no look back, as fast as packets are read.
-        watch.watcher.observe()
+        watch.watcher.observe(keeps_recent=not is_json)
     try:
         if is_json:
             watch.run(JsonLines())

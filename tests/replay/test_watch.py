@@ -301,6 +301,16 @@ def test_an_event_carries_what_the_observer_says_then() -> None:
     assert told == 12
 
 
+def test_where_nobody_looks_no_packets_are_kept_for_it() -> None:
+    """Lines of JSON ask for the observer only; a window behind the sender is rebuilt for the screen alone."""
+    watcher = watch_files([str(CAPTURES / "cubic_v6_two_nodes.receiver.pcap.gz")])
+    watcher.observe(keeps_recent=False)
+    watcher.advance(NEVER_NS, 5000, False, 5.0)
+    recent = watcher.recent(0)
+    assert recent is not None
+    assert recent.packets == 0
+
+
 def test_what_is_kept_of_a_sender_does_not_grow_with_its_length() -> None:
     """Rows are dropped where nothing is open: at the end there are those of some windows, whatever was sent before."""
     file = CAPTURES / "cubic_20M.pcap.gz"

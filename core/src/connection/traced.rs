@@ -82,18 +82,23 @@ impl Connection {
         }
     }
 
-    /// Shows the rows that came since, of what `ends[from]` sent and was told; `read` counts them. With `drops` they are
-    /// kept no longer.
+    /// Shows the rows that came since, of what `ends[from]` sent and was told, in the order in which they came; `read`
+    /// counts them. With `drops` they are kept no longer.
     pub fn show(&mut self, from: usize, rolling: &mut Rolling, read: &mut ShownRows, drops: bool) {
         // A shift that is not known leaves the window open.
         let knows_scale = self.knows_scale(1 - from);
         let Some(detail) = &mut self.flows[from].detail else {
             return;
         };
-        let (segments, acks) = (&mut detail.segments, &mut detail.acks);
-        // Of one packet there is at most one row, and an ACK of the same instant released the segment.
-        while read.acks < acks.time_ns.len() {
-            let row = read.acks;
+        let (segments, acks) = (&detail.segments, &detail.acks);
+        for row in read.acks..acks.time_ns.len() {
+            // Of one packet there is at most one row.
+            while read.segments < segments.packet.len()
+                && segments.packet[read.segments] < acks.packet[row]
+            {
+                send(rolling, segments, read.segments);
+                read.segments += 1;
+            }
             let edges = acks.sack_first[row] as usize..acks.sack_first[row + 1] as usize;
             let heard = Heard {
                 time_ns: acks.time_ns[row],
@@ -104,24 +109,37 @@ impl Connection {
                 sacked: acks.sacked[row],
             };
             rolling.ack(heard, &acks.sack_edges[edges]);
-            read.acks += 1;
         }
-        while read.segments < segments.time_ns.len() {
-            let row = read.segments;
-            if segments.is_sent(row) && segments.length[row] > 0 {
-                let offset = segments.offset[row];
-                rolling.send(SendRow {
-                    time_ns: segments.time_ns[row],
-                    offset,
-                    end: offset + segments.length[row],
-                });
-            }
-            read.segments += 1;
+        for row in read.segments..segments.time_ns.len() {
+            send(rolling, segments, row);
         }
-        if drops && read.segments + read.acks >= AT_ONCE {
+        if drops {
             detail.forget_rows();
             *read = ShownRows::default();
+        } else {
+            *read = ShownRows {
+                segments: segments.time_ns.len(),
+                acks: acks.time_ns.len(),
+            };
         }
+    }
+
+    /// The rows of what `ends[from]` sent and was told are not needed any more.
+    pub fn forget_rows(&mut self, from: usize) {
+        if let Some(detail) = &mut self.flows[from].detail {
+            detail.forget_rows();
+        }
+    }
+}
+
+fn send(rolling: &mut Rolling, segments: &SegmentColumns, row: usize) {
+    if segments.is_sent(row) && segments.length[row] > 0 {
+        let offset = segments.offset[row];
+        rolling.send(SendRow {
+            time_ns: segments.time_ns[row],
+            offset,
+            end: offset + segments.length[row],
+        });
     }
 }
 
@@ -132,8 +150,6 @@ pub struct ShownRows {
     acks: usize,
 }
 
-/// Rows that are dropped together: so few that their places stay in the cache, of many connections too.
-const AT_ONCE: usize = 16;
 /// A window that bounds nothing.
 const OPEN: i64 = 1 << 40;
 

@@ -99,20 +99,25 @@ impl Watcher {
 
     /// The connections heard of last, at most `most`, in order of their ids.
     fn connections<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let inner = self.lock();
-        let mut last: Vec<&Live> = inner.connections().collect();
+        let mut inner = self.lock();
+        let all = inner.connections().map(|live| (live.last_ns, live.id));
+        let mut last: Vec<(i64, u32)> = all.collect();
         if last.len() > most {
-            last.select_nth_unstable_by_key(most, |live| std::cmp::Reverse(live.last_ns));
+            last.select_nth_unstable_by_key(most, |&(last_ns, _)| std::cmp::Reverse(last_ns));
             last.truncate(most);
         }
-        last.sort_unstable_by_key(|live| live.id);
-        let each = last.iter().map(|live| connection(py, live, &inner));
-        each.collect()
+        last.sort_unstable_by_key(|&(_, id)| id);
+        for &(_, id) in &last {
+            inner.catch_up(id);
+        }
+        let each = last.iter().filter_map(|&(_, id)| inner.live(id));
+        each.map(|live| connection(py, live, &inner)).collect()
     }
 
-    /// From the first packet on senders are observed: `observed` of `connections`, and `recent`.
-    fn observe(&self) {
-        self.lock().observe();
+    /// From the first packet on senders are observed: `observed` of `connections`, and with `keeps_recent` also `recent`.
+    #[pyo3(signature = (keeps_recent=true))]
+    fn observe(&self, keeps_recent: bool) {
+        self.lock().observe(keeps_recent);
     }
 
     /// Rows kept of all senders observed.

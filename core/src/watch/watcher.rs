@@ -8,7 +8,7 @@ use super::glance::{EndState, Glance, News, NewsKind};
 use super::source::{Sources, Stop};
 use super::stream::{Decoded, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
-use crate::connection::{self, ConnectionTable, Followed, ShownRows, Wanted};
+use crate::connection::{self, Connection, ConnectionTable, Followed, ShownRows, Wanted};
 use crate::infer::{Now, Rolling};
 use crate::wire::{DecodeCounts, Endpoint};
 
@@ -34,6 +34,8 @@ pub struct Live {
     shifts: [Option<u8>; 2],
     /// What the observer knows of each end as sender, and how many of its rows it has been shown.
     rolling: [(Rolling, ShownRows); 2],
+    /// Packets since.
+    unshown: u8,
     /// Where the tap is at neither, the last packets with their numbers in the stream: some windows' worth.
     recent: VecDeque<(i64, u64, Decoded)>,
 }
@@ -49,7 +51,29 @@ impl Live {
         }
         self.recent.push_back((time_ns, index, packet));
     }
+
+    /// Shows the observer the rows that came since. With `drops` they are kept nowhere else.
+    fn show(&mut self, connection: &mut Connection, drops: bool) {
+        self.unshown = 0;
+        for from in [0, 1] {
+            let (rolling, shown) = &mut self.rolling[from];
+            if connection.is_near(from) == Some(false) {
+                // The handshake has said so for good: nothing will be asked of it.
+                *rolling = Rolling::default();
+                if drops {
+                    connection.forget_rows(from);
+                }
+                continue;
+            }
+            connection.show(from, rolling, shown, drops);
+            rolling.settle(connection.known(from));
+        }
+    }
 }
+
+/// Packets of a connection that the observer is shown together: so few that their rows stay in the cache, of many
+/// connections too.
+const SHOWN_AT_ONCE: u8 = 16;
 
 /// Packets kept of a connection for the observer, where somebody looks: so many windows of data and ACKs, and never fewer.
 const RECENT_WINDOWS: usize = 8;
@@ -82,6 +106,7 @@ pub struct Watcher {
     /// Whether senders are observed, and whether rows are kept for nothing else.
     observes: bool,
     drops: bool,
+    keeps_recent: bool,
 }
 
 impl Drop for Watcher {
@@ -111,6 +136,7 @@ impl Watcher {
             is_ended: false,
             observes: false,
             drops: false,
+            keeps_recent: false,
         }
     }
 
@@ -133,21 +159,28 @@ impl Watcher {
         })
     }
 
-    /// From now on senders are observed: `now`, and `recent`.
-    pub fn observe(&mut self) {
+    /// From now on senders are observed: `now`, and with `keeps_recent` also `recent`.
+    pub fn observe(&mut self, keeps_recent: bool) {
         self.observes = true;
+        self.keeps_recent = keeps_recent;
         if !self.keeps_rows {
             self.drops = true;
             self.table = ConnectionTable::new(Wanted::Rows);
         }
     }
 
-    /// A sender as the observer sees it after the last packet; None: it is not observed, or has sent no data.
+    /// Shows the observer what it has not seen yet of a connection, before `now` is asked.
+    pub fn catch_up(&mut self, id: u32) {
+        let live = self.live.get_mut(id as usize).and_then(Option::as_mut);
+        if let Some((live, connection)) = live.zip(self.table.detailed(id as usize)) {
+            live.show(connection, self.drops);
+        }
+    }
+
+    /// A sender as the observer sees it after the last packet that it was shown; None: it is not observed, or has sent
+    /// no data.
     pub fn now(&self, id: u32, from: usize) -> Option<Now> {
         let connection = self.table.connection(id as usize)?;
-        if self.is_near(id, from) == Some(false) {
-            return None;
-        }
         self.live(id)?.rolling[from].0.now(connection.known(from))
     }
 
@@ -294,6 +327,7 @@ impl Watcher {
                 self.events[place].connection,
                 usize::from(self.events[place].from),
             );
+            self.catch_up(id);
             self.events[place].state = self.live(id).map(|live| {
                 Box::new(EndState {
                     glance: live.glances[from],
@@ -312,10 +346,12 @@ impl Watcher {
         let Some((live, connection)) = live.zip(self.table.detailed(id as usize)) else {
             return;
         };
-        for from in [0, 1] {
-            let (rolling, shown) = &mut live.rolling[from];
-            connection.show(from, rolling, shown, self.drops);
-            rolling.settle(connection.known(from));
+        live.unshown += 1;
+        if live.unshown >= SHOWN_AT_ONCE {
+            live.show(connection, self.drops);
+        }
+        if !self.keeps_recent {
+            return;
         }
         // The sender of most of the data.
         let from = usize::from(live.glances[1].bytes > live.glances[0].bytes);
@@ -348,6 +384,7 @@ impl Watcher {
                 packets: 0,
                 shifts: [None; 2],
                 rolling: Default::default(),
+                unshown: 0,
                 recent: VecDeque::new(),
             })
         });
