@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from tcptrace_lab.replay.application import AppWrites, recover
 from tcptrace_lab.replay.habit import Habit, recover_habit
 from tcptrace_lab.replay.own_delay import own_delay_s
 from tcptrace_lab.replay.pauses import host_pauses
+from tcptrace_lab.replay.unseen import unseen_traffic
 from tcptrace_lab.scenario import CONTROLS, LONGEST_S, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
 # After the last byte of the recording a slower run goes on: so many times its length, and never less.
@@ -98,6 +99,7 @@ def as_found(
     notes: list[str] = []
     if through is None:
         path = _path(capture, found, leader, notes)
+        notes += _others(leader.verdict, verdicts)
     else:
         path = replace(through.path, packet_bytes=_packet_bytes(leader))
     begins = [one.written.first_ns - _handshake_ns(capture, one, path) for one in found]
@@ -302,6 +304,16 @@ def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[s
     if node.drop_packets:
         notes.append(f"{len(node.drop_packets)} packets lost though the queue had room: the same ones are lost again")
     return PathSpec(nodes=(node,), return_delay_s=delay_s, packet_bytes=packet_bytes)
+
+
+def _others(leader: Verdict, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Who shared the bottleneck and was not captured is not sent again either."""
+    others = unseen_traffic(leader, verdicts)
+    if others is not None:
+        yield (
+            "another flow shared the bottleneck and is not in the capture, nor sent again: at least"
+            f" {others.rate_bps / 1e6:.3g} Mbit/s while a queue stood ({others.stood_share:.0%} of the time)"
+        )
 
 
 def _losses_by_number(found: Sequence[Found], has_buffer: bool) -> tuple[int, ...]:

@@ -371,6 +371,35 @@ def test_a_way_that_is_longer_is_so_by_its_own_length_not_by_the_queue_it_never_
     assert found[1].extra_delay_s == pytest.approx(extra_s, abs=0.0015)
 
 
+def test_a_flow_that_shared_the_bottleneck_and_was_not_captured_is_said_and_bounded(tmp_path: Path) -> None:
+    """Two senders, one left in the capture: half of what the queue served was somebody else's. With both: nothing."""
+    upload = ApplicationSpec(kind="bytes", bytes=6_000_000)
+    both = [ConnectionSpec(control=MODERN, application=upload)] * 2
+    run = simulate(Scenario(path=path(buffer=40), connections=tuple(both), duration_s=8.0))
+    run.write(tmp_path / "both.pcap", payload=False)
+    port = run.ports[0][0]
+    one = tmp_path / "one.pcap"
+    one.write_bytes(only_port((tmp_path / "both.pcap").read_bytes(), port))
+    (note,) = [note for note in as_found(read(one), control="reno").notes if "another flow" in note]
+    told = float(note.partition("at least ")[2].partition(" Mbit/s")[0])
+    shared = read(tmp_path / "both.pcap").connections["bytes"]
+    assert told <= 10 * 1.1 * shared[1] / shared.sum()
+    assert told > 2
+    assert not any("another flow" in note for note in as_found(read(tmp_path / "both.pcap"), control="reno").notes)
+
+
+def only_port(data: bytes, port: int) -> bytes:
+    """A little-endian pcap's packets (Ethernet, IPv4) of one TCP port."""
+    kept, at = [data[:24]], 24
+    while at < len(data):
+        end = at + 16 + int.from_bytes(data[at + 8 : at + 12], "little")
+        tcp = at + 16 + 34
+        if port in (int.from_bytes(data[tcp + side : tcp + side + 2], "big") for side in (0, 2)):
+            kept.append(data[at:end])
+        at = end
+    return b"".join(kept)
+
+
 def test_a_capture_without_data_is_refused() -> None:
     """In one line that says what is missing."""
     capture = read(shared("captures", "public", "tcpdump-tcp-handshake-nano.pcap"))
