@@ -111,7 +111,7 @@ def as_found(
             application=one.written.application,
             start_s=(begin - start_ns) / 1e9,
             pauses=tuple(((from_ns - begin) / 1e9, (to_ns - from_ns) / 1e9) for from_ns, to_ns in one.pauses_ns),
-            extra_delay_s=_extra_s(one, leader) if through is None else 0.0,
+            extra_delay_s=_extra_s(capture, one, leader) if through is None else 0.0,
         )
         for one, begin in zip(found, begins, strict=True)
     )
@@ -351,12 +351,17 @@ def _base_s(one: Found) -> float:
     return float(one.verdict.path.base_rtt_s.value or 0.0)
 
 
-def _extra_s(one: Found, leader: Found) -> float:
+def _extra_s(capture: Capture, one: Found, leader: Found) -> float:
     """By how much its way is longer than the busiest's: over the queue at the same time, else by the least ever."""
     if one is leader:
         return 0.0
     together = own_delay_s(one.verdict.seen.timeline, leader.verdict.seen.timeline)
-    return max(_base_s(one) - _base_s(leader) if together is None else together, 0.0)
+    own_s = _base_s(one) - _base_s(leader) if together is None else together
+    own_syn_s, syn_s = (capture[each.verdict.who.connection].row["handshake_rtt_ns"] / 1e9 for each in (one, leader))
+    if own_syn_s > 0 and 0 < syn_s <= _base_s(leader):
+        # The busiest's handshake met no queue; its own may have: by so much its way is longer at most.
+        own_s = min(own_s, own_syn_s - syn_s)
+    return max(own_s, 0.0)
 
 
 def _handshake_ns(capture: Capture, one: Found, path: PathSpec) -> int:

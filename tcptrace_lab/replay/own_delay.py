@@ -10,8 +10,9 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 
-# Between two round trips of the other further apart than this share of the least one, the queue may have been any.
-NEAR_SHARE = 0.25
+# Between two round trips of the other further apart than this share of the least one, the queue may have been any;
+# where windows leave in turns and nothing is so near, a whole one has to do.
+NEAR_SHARES = (0.25, 1.0)
 # Of the comparisons those over the shortest queues: the fewest packets whose services and waiting ACKs blur them.
 SHORTEST_SHARE = 0.25
 # Fewer agree by chance.
@@ -26,8 +27,10 @@ def own_delay_s(own: Timeline, other: Timeline) -> float | None:
         return None
     behind = np.clip(np.searchsorted(beside, sent), 1, len(beside) - 1)
     apart = beside[behind] - beside[behind - 1]
-    is_within = (sent >= beside[0]) & (sent <= beside[-1]) & (apart <= NEAR_SHARE * others.min())
-    if np.count_nonzero(is_within) < LEAST_SAMPLES:
+    beside_it = (sent >= beside[0]) & (sent <= beside[-1])
+    near = (beside_it & (apart <= share * others.min()) for share in NEAR_SHARES)
+    is_within = next((found for found in near if np.count_nonzero(found) >= LEAST_SAMPLES), None)
+    if is_within is None:
         return None
     mine, its = samples[is_within], np.interp(sent[is_within], beside, others)
     shortest = np.argsort(mine + its)[: max(int(SHORTEST_SHARE * len(mine)), 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.as_found import as_found
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again, sweep_again
 from tcptrace_lab.replay.closest import closest
+from tcptrace_lab.report.replay_text import closed_loop_lines
 from tcptrace_lab.scenario import (
     ApplicationSpec,
     ConnectionSpec,
@@ -258,6 +260,20 @@ def test_delayed_acks_are_a_habit(every: int) -> None:
     assert as_found(capture, control="reno").connections[0].habit.delayed_ack_segments == every
 
 
+def test_a_receiver_that_is_quick_at_first_is_so_behind_a_recovery_as_well() -> None:
+    """The first loss comes before its 250 quick ACKs are used up: pairs within the recovery are holes that fill."""
+    control = replace(MODERN, delayed_ack_segments=2)
+    receiver = ReceiverSpec(quickack_segments=250)
+    upload = ApplicationSpec(kind="bytes", bytes=2_000_000)
+    capture = simulated(ConnectionSpec(control=control, receiver=receiver, application=upload), way=path(buffer=20))
+    (one,) = as_found(capture, control="reno").connections
+    recovered = one.verdict.seen.episodes[0].end_ns
+    timeline = one.verdict.seen.timeline
+    assert np.count_nonzero(timeline.newly_acked[timeline.ack_ns <= recovered]) < 200
+    assert one.habit.receiver.quickack_segments == pytest.approx(250, abs=5)
+    assert one.habit.delayed_ack_segments == 2
+
+
 # Linux's modules, and the documents' senders.
 SENDERS = ("reno", "cubic-linux", "compound", "westwood", "highspeed", "bbr")
 
@@ -436,6 +452,41 @@ def test_a_capture_of_one_direction_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one_way.pcap").write_bytes(b"".join(kept))
     with pytest.raises(LabError, match="ACKs or more were never captured"):
         again(read(tmp_path / "one_way.pcap"))
+
+
+def test_the_report_says_the_path_with_its_round_trip() -> None:
+    """10 Mbit/s, 20 ms each way and 1.2 ms for the packet itself, in the units that a person reads."""
+    run = again(simulated(ConnectionSpec(control=MODERN, application=ApplicationSpec(kind="bytes", bytes=4_000_000))))
+    first, line, *rest = closed_loop_lines(run, None)
+    assert first.endswith("sent again over the path that it shows")
+    assert re.fullmatch(
+        r"  path        10 Mbit/s, buffer (39|40|41) packets; round trip 41.2 ms, packets of 1500 bytes", line
+    )
+    assert any(line.split()[:2] == ["completion", "time"] for line in rest)
+
+
+def test_a_reader_that_keeps_up_on_average_is_measured() -> None:
+    """Its window never falls to half: what it reads while a burst comes in shows in the right edge."""
+    receiver = ReceiverSpec(rwnd=66_000, reader_bps=9e6)
+    way = path(rate_bps=16e6, buffer=200, one_way_s=0.05)
+    upload = ApplicationSpec(kind="bytes", bytes=6_000_000)
+    capture = simulated(ConnectionSpec(control=MODERN, receiver=receiver, application=upload), way=way)
+    habit = as_found(capture, control="reno").connections[0].habit
+    assert habit.receiver.reader_bps == pytest.approx(9e6, rel=0.1)
+    ((then, now),) = again(capture, control="reno").outcomes
+    assert now.completion_s == pytest.approx(then.completion_s, rel=0.05)
+
+
+def test_a_window_that_opens_as_data_comes_does_so_again() -> None:
+    """Without SACK a Linux receiver opens it for nothing behind a hole: amid a recovery less is offered than later."""
+    control = replace(MODERN, recovery="newreno", window="cubic-linux")
+    way = path(rate_bps=5.6e6, buffer=36, one_way_s=0.027)
+    upload = ApplicationSpec(kind="bytes", bytes=7_400_000)
+    capture = simulated(ConnectionSpec(control=control, application=upload), way=way)
+    found = as_found(capture).connections[0].habit
+    assert found.opening is not None
+    assert found.opening.initial_rwnd < found.receiver.rwnd // 4
+    comes_back(again(capture))
 
 
 def test_the_command_prints_then_and_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
