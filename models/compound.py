@@ -37,6 +37,8 @@ BETA = Parameter(name="beta", unit="1", meaning="the share of the window cut off
 PER_ACK = Parameter(name="per_ack", unit="1", meaning="m, packets an ACK acknowledges", example=1, low=1,
                     low_open=False)  # fmt: skip
 
+# The arithmetic of each window of the family.
+ARITHMETIC = {"compound": "ns2", "compound-packets": "packets", "compound-draft": "draft"}
 # Below w = alpha^(-1/k) = 16 packets the superlinear increase is less than the Reno part's 1 packet a round trip.
 SMALLEST_BDP = 16.0
 
@@ -62,7 +64,7 @@ class Compound:
         bdp, b = path.mu_pps * path.propagation_rtt_s, path.waiting_places(path.bottleneck) + 1
         return Applicability(
             (
-                conditions.has_window(control, "compound", "compound-draft"),
+                conditions.has_window(control, *ARITHMETIC),
                 reason(
                     control.recovery not in ("tahoe",),
                     "a loss halves the window",
@@ -86,7 +88,7 @@ class Compound:
 
         A sender that counts what an ACK acknowledges (RFC 3465, the draft) grows as if every packet had its ACK: m = 1.
         """
-        counts_packets = control.byte_counting or control.window == "compound-draft"
+        counts_packets = control.byte_counting or control.window != "compound"
         return {
             "buffer": path.waiting_places(path.bottleneck) + 1,
             "mu": path.mu_pps,
@@ -100,7 +102,9 @@ class Compound:
         """Case, oscillation, the cycle's windows and times, throughput and backlog."""
         b, mu, tau, gamma, beta, per_ack = checked(self, parameters)
         pipe = mu * tau
-        found = oscillation(pipe, gamma, self.rule)
+        # What the draft's real numbers and ns-2.35's oscillate by is known from a start at half the pipe.
+        reno = (1 - beta) * (pipe + b) if self.rule.arithmetic == "packets" else None
+        found = oscillation(pipe, gamma, self.rule, reno=reno)
         limits = cases.thresholds(pipe, found.theta_max, gamma, beta, rule=self.rule)
         number = cases.case(b, limits)
         steady = {"mu": mu, "tau": tau, "buffer": b, "theta": found.theta, "beta": beta, "per_ack": per_ack}
@@ -151,13 +155,13 @@ class Compound:
         }
 
     def predict(self, path: PathSpec, control: ControlSpec) -> Prediction:
-        """Case 1 to 6 and the oscillation, in the sender's arithmetic: the draft's or ns-2.35's."""
+        """Case 1 to 6 and the oscillation, in the sender's arithmetic: the draft's, a kernel's or ns-2.35's."""
         require_applies(self, path, control)
-        arithmetic = "draft" if control.window == "compound-draft" else "ns2"
+        arithmetic = ARITHMETIC[control.window]
         inputs = self.inputs(path, control)
         more = inputs["mu"] * (path.base_rtt_s - path.propagation_rtt_s)
         # ns-2's module reckons its increase from what a recovery sent, and NewReno's may last: not followed.
-        is_newreno = control.recovery == "newreno" and arithmetic == "draft"
+        is_newreno = control.recovery == "newreno" and arithmetic != "ns2"
         rule = replace(
             self.rule,
             arithmetic=arithmetic,

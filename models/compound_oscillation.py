@@ -5,10 +5,11 @@ one FIFO bottleneck. Windows, gamma and the bandwidth-delay product mu tau are i
 window grows by alpha w^k while the estimated queue Delta_i is below gamma, else it falls by Delta_i less the Reno
 part's 1.
 
-Four arithmetics: "float"; "linux", that of L. Andrew's Linux module 1.3 (April 2008), which the paper simulates: whole
+Five arithmetics: "float"; "linux", that of L. Andrew's Linux module 1.3 (April 2008), which the paper simulates: whole
 windows, Delta in half packets rounded up and its whole part subtracted, w^(3/4) as w / sqrt(sqrt(w)) with 8-bit
-fractions; and two whose types come from their rounds (`compound_rounds`), not from Table 1's conditions: "ns2",
-ns-2.35's older module, and "draft", real numbers in the rounds of the draft. Functions broadcast over bdp and gamma.
+fractions; and three whose types come from their rounds (`compound_rounds`), not from Table 1's conditions: "ns2",
+ns-2.35's older module, "packets", a kernel's whole packets, and "draft", real numbers in the rounds of the draft.
+Functions broadcast over bdp and gamma.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tcptrace_lab.models.prediction import FloatArray, Parameter
 BDP = Parameter(name="bdp", unit="packets", meaning="mu tau, the bandwidth-delay product", example=5000 / 12)
 GAMMA = Parameter(name="gamma", unit="packets", meaning="the queue above which the window gives way", example=30)
 
-ARITHMETICS = ("float", "linux", "ns2", "draft")
+ARITHMETICS = ("float", "linux", "ns2", "packets", "draft")
 # What settles a free run of rounds (compound_rounds.draft_rounds).
 SETTLING_ROUNDS = 60
 # Figure 3's flow chart is not in the text. Section 3.3: 5:2 wins over 2:1 and 4:2; Figure 5's drop at 1340 and the
@@ -50,9 +51,9 @@ TIE = 1e-9
 class Rule:
     """The window's rule: w + alpha w^k while Delta < gamma, in one of `ARITHMETICS`.
 
-    "ns2" and "draft" count real round trips: a lone packet's is `round_trip` s (ns-2 rounds it to microseconds) and
-    exceeds tau by `transmission` packets, its own and what else it meets on its way. `is_newreno`: losses are mended
-    one a round trip (`compound_cuts`).
+    "ns2", "packets" and "draft" count real round trips: a lone packet's is `round_trip` s (ns-2 rounds it to
+    microseconds) and exceeds tau by `transmission` packets, its own and what else it meets on its way. `is_newreno`:
+    losses are mended one a round trip (`compound_cuts`).
     """
 
     alpha: float = 0.125
@@ -83,7 +84,7 @@ class Rule:
     @property
     def steps_rounds(self) -> bool:
         """Types and extremes come from stepped rounds, over a pipe longer than mu tau by `transmission`."""
-        return self.arithmetic in ("ns2", "draft")
+        return self.arithmetic in ("ns2", "packets", "draft")
 
     def increase(self, window: FloatArray) -> FloatArray:
         """Packets added in a round trip: alpha w^k, of which the Reno part is 1 (so never less)."""
@@ -91,12 +92,14 @@ class Rule:
             return np.asarray(np.maximum(self.alpha * window**self.k, 1.0))
         if self.arithmetic == "ns2":
             return np.asarray(np.maximum(np.floor(by_rounds.quartic_root(window**3) * self.alpha), 1.0))
+        if self.arithmetic == "packets":
+            return np.asarray(np.maximum(np.floor(self.alpha * window**self.k), 1.0))
         root = np.floor(np.sqrt(np.floor(np.sqrt(window)) * 65536))
         return np.asarray(np.maximum(np.floor(np.floor(window * 256 / np.maximum(root, 1)) * self.alpha), 1.0))
 
     def delta(self, window: FloatArray, seen: FloatArray, bdp: FloatArray) -> FloatArray:
         """Equation (13): Delta = w (1 - tau / tau_i), packets, with `seen` packets in flight behind tau_i."""
-        if self.is_real:
+        if self.is_real or self.arithmetic == "packets":
             return window * (1 - bdp / np.maximum(seen, bdp))
         # 2 w - floor(2 w tau / tau_i): half packets, rounded up.
         return (2 * window - np.floor(2 * window * bdp / np.maximum(seen, bdp) + TIE)) / 2
@@ -195,15 +198,20 @@ class Oscillation:
         return self.theta_max - self.theta_min
 
 
-def oscillation(bdp: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None) -> Oscillation:
-    """Figures 3-5: the first feasible type in order of `PRIORITY`, else m:1 with the smallest m >= 4 that can live."""
-    pipe, limit = np.broadcast_arrays(BDP.check(bdp), GAMMA.check(gamma))
+def oscillation(
+    bdp: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None, *, reno: ArrayLike | None = None
+) -> Oscillation:
+    """Figures 3-5: the first feasible type in order of `PRIORITY`, else m:1 with the smallest m >= 4 that can live.
+
+    `reno`: packets of the Reno part as a cycle begins (half the pipe if None), which a step of rounds needs.
+    """
+    fill = BDP.check(bdp)
+    pipe, limit, first = np.broadcast_arrays(fill, GAMMA.check(gamma), fill / 2 if reno is None else np.asarray(reno))
     shape = pipe.shape
-    # A map repeats few values of mu tau many times: each pair is solved once.
-    pipes, at_pipe = np.unique(pipe, return_inverse=True)
-    limits, at_limit = np.unique(limit, return_inverse=True)
-    pairs, place = np.unique(at_pipe.ravel() * limits.size + at_limit.ravel(), return_inverse=True)
-    pipe, limit = pipes[pairs // limits.size], limits[pairs % limits.size]
+    # A map repeats few values of mu tau many times: each is solved once.
+    stacked = np.stack([pipe.ravel(), limit.ravel(), np.floor(first).ravel()])
+    (pipe, limit, first), place = np.unique(stacked, axis=1, return_inverse=True)
+    place = place.ravel()
     best = {name: np.zeros(pipe.shape) for name in ("rises", "falls", "theta_max", "theta_min")}
     margin = np.full(pipe.shape, -np.inf)
     open_ = np.arange(pipe.size)
@@ -228,22 +236,25 @@ def oscillation(bdp: ArrayLike, gamma: ArrayLike = 30, rule: Rule | None = None)
         open_ = open_[~settled]
     best["margin"] = margin
     if rule and rule.steps_rounds:
-        _of_rounds(best, pipe, limit, rule)
+        _of_rounds(best, pipe, limit, first, rule)
     return Oscillation(**{name: value[place].reshape(shape) for name, value in best.items()})
 
 
-def _of_rounds(best: dict[str, FloatArray], pipe: FloatArray, gamma: FloatArray, rule: Rule) -> None:
+def _of_rounds(best: dict[str, FloatArray], pipe: FloatArray, gamma: FloatArray, reno: FloatArray, rule: Rule) -> None:
     """Put in what the rounds show wherever they oscillate long enough to be a type.
 
     The margin is the share of the most frequent type's cycles less that of all others.
     """
     filled = pipe + rule.transmission
-    if rule.arithmetic == "ns2":
-        run = by_rounds.rounds(filled / rule.round_trip, rule.round_trip, gamma, start=np.floor(pipe / 2))
-    else:
+    if rule.arithmetic == "draft":
         run = by_rounds.draft_rounds(filled, gamma, alpha=rule.alpha, k=rule.k).after(SETTLING_ROUNDS)
+    else:
+        kind: by_rounds.Arithmetic = "packets" if rule.arithmetic == "packets" else "ns2"
+        run = by_rounds.rounds(filled / rule.round_trip, rule.round_trip, gamma, start=reno, arithmetic=kind)
     for i in range(pipe.size):
         seen = by_rounds.cycles_of(run.path(i))
+        if seen is None and rule.arithmetic == "packets":
+            seen = by_rounds.cycles_of(run.path(i), closes=True)
         if seen is None:
             continue
         share = seen.counts[seen.rises, seen.falls] / sum(seen.counts.values())

@@ -1,4 +1,4 @@
-"""Compound round by round: what ns-2.35's whole numbers, and the draft's own rounds, make of equations (13) and (14).
+"""Compound round by round: what whole numbers, and the draft's own rounds, make of equations (13) and (14).
 
 Blanc et al. 2008 (INRIA RR-6778) section 3.1 describes the algorithm that A. Castellani and S. Hemminger's Linux module
 (the one in ns-2.35, 2006) carries out once a round, on the ACK of the first packet sent after the last update. While no
@@ -11,6 +11,9 @@ root is Newton's (stopped at a step of 1), Delta in half packets is subtracted r
 counted in ACKs. Round trips are rounded to microseconds, plus one, as the module does. Units: packets, packets/s,
 seconds. Functions take arrays of paths and step them together.
 
+A kernel that computes the draft in whole packets has the same rounds (`Arithmetic` "packets"): Delta is in 1024ths of a
+packet, of which the whole ones are subtracted, and the increase is cut to whole packets.
+
 A sender that follows the draft to the letter (draft-sridharan-tcpm-ctcp-02) ends its rounds one packet earlier, on the
 last packet sent before the update: `draft_rounds`.
 """
@@ -20,14 +23,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tcptrace_lab.models.prediction import FloatArray
 
 IntArray = NDArray[np.int64]
+Arithmetic = Literal["ns2", "packets"]
 
 ALPHA_SHIFT = 3  # alpha = 1/8
+K = 0.75
+# Fractions of a packet in Delta: halves in ns-2.35's module.
+HALF_PACKETS, PACKETS_SHIFT = 2, 10
 MICROSECONDS = 1e6
 
 
@@ -43,10 +51,11 @@ def quartic_root(value: ArrayLike) -> IntArray:
     return x
 
 
-def increase(sent: ArrayLike) -> IntArray:
+def increase(sent: ArrayLike, arithmetic: Arithmetic = "ns2") -> IntArray:
     """Packets that a round of `sent` packets adds to the delay window: sent^(3/4) / 8, less the Reno part's 1."""
     old = np.asarray(sent, dtype=np.int64)
-    return np.asarray(np.maximum((quartic_root(old**3) >> ALPHA_SHIFT) - 1, 0))
+    root = quartic_root(old**3) if arithmetic == "ns2" else np.floor(old**K).astype(np.int64)
+    return np.asarray(np.maximum((root >> ALPHA_SHIFT) - 1, 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +77,13 @@ class Rounds:
 
 
 def rounds(
-    mu: ArrayLike, base_rtt: ArrayLike, gamma: ArrayLike = 30, *, start: ArrayLike | None = None, count: int = 200
+    mu: ArrayLike,
+    base_rtt: ArrayLike,
+    gamma: ArrayLike = 30,
+    *,
+    start: ArrayLike | None = None,
+    count: int = 200,
+    arithmetic: Arithmetic = "ns2",
 ) -> Rounds:
     """`count` rounds without loss, after a slow start that ended at `start` packets (half the pipe if None).
 
@@ -76,7 +91,7 @@ def rounds(
     """
     rate, base, limit = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (mu, base_rtt, gamma)))
     first = np.floor(rate * base / 2) if start is None else np.broadcast_to(np.asarray(start), rate.shape)
-    state = _State(first.astype(np.int64), rate, base)
+    state = _State(first.astype(np.int64), rate, base, arithmetic)
     rows = [state.step(limit) for _ in range(count)]
     window, decreased, delay_window = (np.stack(column) for column in zip(*rows, strict=True))
     return Rounds(window=window, decreased=decreased, delay_window=delay_window)
@@ -110,8 +125,8 @@ def draft_rounds(
 class _State:
     """The sender between two updates; every member is an array over the paths."""
 
-    def __init__(self, start: IntArray, rate: FloatArray, base: FloatArray) -> None:
-        self.rate, self.base = rate, base
+    def __init__(self, start: IntArray, rate: FloatArray, base: FloatArray, arithmetic: Arithmetic) -> None:
+        self.rate, self.base, self.arithmetic = rate, base, arithmetic
         self.base_us = np.rint(base * MICROSECONDS).astype(np.int64) + 1
         self.congestion, self.delay = start.copy(), np.zeros_like(start)
         self.acks = np.zeros_like(start)
@@ -126,11 +141,17 @@ class _State:
         seen = np.minimum(self.others_before, self.first)
         rtt_us = np.rint(np.maximum(self.base, seen / self.rate) * MICROSECONDS).astype(np.int64) + 1
         self._count(np.ones_like(window))
-        # In half packets, as the module keeps it.
-        diff = 2 * self.before - 2 * self.before * self.base_us // rtt_us
-        falls = diff >= 2 * gamma
-        fallen = np.maximum((2 * self.delay - diff) // 2, 0)
-        self.delay = np.where(falls, fallen, self.delay + increase(self.before))
+        if self.arithmetic == "ns2":
+            # In half packets, as the module keeps it.
+            diff = HALF_PACKETS * self.before - HALF_PACKETS * self.before * self.base_us // rtt_us
+            falls = diff >= HALF_PACKETS * gamma
+            fallen = (HALF_PACKETS * self.delay - diff) // HALF_PACKETS
+        else:
+            diff = (self.before << PACKETS_SHIFT) * (rtt_us - self.base_us) // rtt_us
+            falls = diff >= gamma * (1 << PACKETS_SHIFT)
+            fallen = self.delay - (diff >> PACKETS_SHIFT)
+        grown = self.delay + increase(self.before, self.arithmetic)
+        self.delay = np.where(falls, np.maximum(fallen, 0), grown)
         after = self.congestion + self.delay
         self.others_before = self.others
         # After an increase the burst's first packet replaces the one acknowledged, the second queues behind it. After a
@@ -156,7 +177,8 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True)
 class CyclesSeen:
-    """The oscillations of one path: the most frequent type, all types with their counts, the type's median extremes."""
+    """The oscillations of one path: the most frequent type, all types with their counts, the type's median extremes (of
+    all, where the delay window closes)."""
 
     rises: int
     falls: int
@@ -166,17 +188,20 @@ class CyclesSeen:
     cycles: tuple[tuple[float, ...], ...]
 
 
-def cycles_of(run: Rounds) -> CyclesSeen | None:
+def cycles_of(run: Rounds, *, closes: bool = False) -> CyclesSeen | None:
     """The cycles of one path (one-dimensional columns) while its delay window lasts; None without a whole one.
 
     A cycle is a run of increases and the decreases after it. The first one, which comes from below, is left out.
+    `closes`: a decrease that takes all of the delay window ends a cycle as any other does: on a pipe of few packets the
+    Reno part is most of the window, and holds it up.
     """
-    found = list(_cycles(run))[1:]
+    found = list(_cycles(run, closes=closes))[1:]
     if not found:
         return None
     counts = Counter(kind for kind, _ in found)
     kind = counts.most_common(1)[0][0]
-    windows = [window for other, window in found if other == kind]
+    # Where each cycle closes the delay window, each is shorter than the one before: what is typical is their middle.
+    windows = [window for other, window in found if closes or other == kind]
     return CyclesSeen(
         rises=kind[0],
         falls=kind[1],
@@ -187,7 +212,7 @@ def cycles_of(run: Rounds) -> CyclesSeen | None:
     )
 
 
-def _cycles(run: Rounds) -> Iterator[tuple[tuple[int, int], tuple[float, ...]]]:
+def _cycles(run: Rounds, *, closes: bool) -> Iterator[tuple[tuple[int, int], tuple[float, ...]]]:
     rises = falls = 0
     windows: list[float] = []
     for window, decreased, delay in zip(run.window, run.decreased, run.delay_window, strict=True):
@@ -197,5 +222,5 @@ def _cycles(run: Rounds) -> Iterator[tuple[tuple[int, int], tuple[float, ...]]]:
             windows = []
         rises, falls = rises + (not decreased), falls + bool(decreased)
         windows.append(float(window))
-        if delay == 0 and falls:
+        if delay == 0 and falls and not closes:
             return

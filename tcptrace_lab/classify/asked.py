@@ -122,7 +122,7 @@ def gammas_asked(control: ControlSpec, gamma: Estimate, paths: Sequence[PathSpec
     Without a lower one down to the least that is replayed; without an upper one up to all that the queue holds: one
     that is never met is one like another.
     """
-    if control.window not in ("compound", "compound-draft"):
+    if WINDOWS[control.window].family != "compound":
         return []
     most = max((path.waiting_places(path.bottleneck) + 1 for path in paths), default=control.gamma)
     low = LEAST if gamma.low is None else max(gamma.low, LEAST)
@@ -138,7 +138,7 @@ def law_control(control: ControlSpec) -> ControlSpec:
 def _document(candidate: Candidate) -> str:
     """The window that papers know: of a stack's own arithmetic that of its family; Compound's differ in their model."""
     if candidate.name == "compound":
-        return "compound" if candidate.window == "compound" else "compound-draft"
+        return candidate.window
     return "reno" if candidate.name == "m_start" else WINDOWS[candidate.window].family
 
 

@@ -8,7 +8,7 @@ import pytest
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.conftest import shared
@@ -69,3 +69,45 @@ def test_another_gamma_is_found(window: str, gamma: float) -> None:
     assert told.low is not None
     assert told.high is not None
     assert told.low <= gamma <= told.high <= 1.5 * told.low
+
+
+def extremes(verdict: Verdict) -> tuple[tuple[float | None, float | None], tuple[float, float]]:
+    """theta_max and theta_min as seen and as the model has them."""
+    (row,) = [row for row in verdict.as_dict()["predictions"] if row["model"] == "compound"]
+    wanted = [row["quantities"][name]["value"] for name in ("theta_max", "theta_min")]
+    assert verdict.compound is not None
+    return (verdict.compound.theta_max, verdict.compound.theta_min), (wanted[0], wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "within"),
+    [
+        ("kernel", "ctcp_osc31_100M", 2),
+        ("kernel", "ctcp_osc42_96M", 2),
+        # Pipes of 42 to 100 packets: the Reno part holds the window up, and each oscillation is shorter than the last.
+        ("kernel", "ctcp_case4_20M", 3),
+        ("kernel", "ctcp_case5_20M", 6),
+        ("identify", "compound_case4", 6),
+        ("identify", "compound_case5", 3),
+    ],
+)
+def test_the_model_oscillates_as_the_kernel_does(folder: str, name: str, within: float) -> None:
+    """Equations (13) and (14) in a kernel's whole packets: both ends of phase 3, in packets."""
+    (verdict,) = classify(read(shared("captures", folder, f"{name}.pcap.gz")))
+    seen, wanted = extremes(verdict)
+    assert seen == pytest.approx(wanted, abs=within)
+
+
+@pytest.mark.parametrize(("rate_bps", "gamma"), [(8e6, 15.0), (20e6, 30.0), (30e6, 30.0)])
+def test_the_model_oscillates_as_the_simulator_does(rate_bps: float, gamma: float) -> None:
+    """The same where the control is ours: a pipe of 80, 167 and 250 packets, 5:1 and 4:1."""
+    node = NodeSpec(rate_bps=rate_bps, buffer=2 * gamma, delay_s=0.06 if rate_bps < 10e6 else 0.05)
+    control = ControlSpec(window="compound-packets", recovery="sack", initial_window=10, gamma=gamma)
+    scenario = Scenario(
+        path=PathSpec(nodes=(node,), return_delay_s=node.delay_s),
+        connections=(ConnectionSpec(control=control),),
+        duration_s=60.0,
+    )
+    (verdict,) = classify(simulate(scenario).capture(tap="sender"))
+    seen, wanted = extremes(verdict)
+    assert seen == pytest.approx(wanted, abs=3)
