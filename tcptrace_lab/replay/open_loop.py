@@ -153,20 +153,23 @@ class OpenLoop(Run):
         """Numbers of the recording's connections; -1: no TCP. Endpoints used again belong to the latest connection."""
         import numpy as np
 
-        table = self.recording.connections
+        of: dict[tuple[str, int, str, int], list[tuple[int, int]]] = {}
+        columns = ["client", "client_port", "server", "port", "start_ns", "id"]
+        for client, client_port, server, port, start_ns, number in zip(
+            *(self.recording.connections[name].tolist() for name in columns), strict=True
+        ):
+            for ends in {(client, client_port, server, port), (server, port, client, client_port)}:
+                of.setdefault(ends, []).append((start_ns, number))
         found = np.full(len(pairs), -1, dtype=np.int64)
         absolute_ns = recorded_ns + self._open.epoch_ns
-        for number, (near, near_port, far, far_port) in enumerate(self._open.pairs()):
-            rows = np.flatnonzero(pairs == number)
-            if not len(rows):
-                continue
-            there = (table["client"] == near) & (table["client_port"] == near_port)
-            there &= (table["server"] == far) & (table["port"] == far_port)
-            back = (table["client"] == far) & (table["client_port"] == far_port)
-            back &= (table["server"] == near) & (table["port"] == near_port)
-            those = table[there | back].sort_values("start_ns")
-            at = np.searchsorted(those["start_ns"].to_numpy(), absolute_ns[rows], side="right") - 1
-            found[rows] = those["id"].to_numpy()[np.maximum(at, 0)]
+        named = self._open.pairs()
+        order = np.argsort(pairs, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1):
+            pair = int(pairs[rows[0]]) if len(rows) else -1
+            those = sorted(of.get(named[pair], ())) if pair >= 0 else []
+            if those:
+                starts, numbers = np.array(those, dtype=np.int64).T
+                found[rows] = numbers[np.maximum(np.searchsorted(starts, absolute_ns[rows], side="right") - 1, 0)]
         return found
 
 

@@ -77,7 +77,8 @@ def test_packets_in_are_packets_out_and_dropped() -> None:
     assert run.nodes["is_conserved"].all()
     assert (run.delays["delay_ns"] < 0).sum() == row["drops"]
     assert set(run.drops["connection"]) == {0, 1}
-    assert set(run.drops["sport"]) == set(run.recording.connections["client_port"])
+    of_port = run.recording.connections.set_index("client_port")["id"]
+    assert list(run.drops["connection"]) == list(of_port[run.drops["sport"]])
     behind = run.capture()
     assert behind.packets == row["packets_out"] + row["packets_out_back"]
     assert run.queue["waiting_max"].max() == 40
