@@ -49,6 +49,8 @@ LAWS = {
 # A share of a law is said in percent where its bounds are no farther apart than this part of its value.
 LAW_KNOWN = 0.1
 BY_WINDOW = "limited by its congestion window"
+NOT_TOLD = "what limited it is not told"
+TOO_FEW = "too few to show a congestion control"
 # A part of the time that is told beside another.
 PARTLY = 0.2
 # A closed window is told that lasted so many round trips, and until a sender probes it.
@@ -132,13 +134,15 @@ def _is_full(seen: Reconstruction, path: PathEstimate) -> bool | None:
 
 def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     """One line from a verdict's keys and the run's course."""
-    limit = _limit(verdict, course)
-    names_buffer = "bottleneck" in limit
-    losses = _losses(verdict, course.loss_times_s, names_buffer=names_buffer)
-    parts = [limit, _stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
-    said = [part for part in parts if part]
-    sentence = ", ".join([_who(verdict, course), *said[:1]])
-    return f"{sentence}: {', '.join(said[1:])}" if len(said) > 1 else sentence
+    who, limit = _who(verdict, course), _limit(verdict, course)
+    if who.endswith(TOO_FEW) and limit.startswith(NOT_TOLD):
+        # Of so little nobody asks why.
+        who, limit = who.replace(TOO_FEW, "too few to show a control or what limited it"), ""
+    losses = _losses(verdict, course.loss_times_s, names_buffer="bottleneck" in limit)
+    parts = [_stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
+    sentence = f"{who}, {limit}" if limit else who
+    said = ", ".join(part for part in parts if part)
+    return f"{sentence}: {said}" if said else sentence
 
 
 def _who(verdict: Mapping[str, Any], course: Course) -> str:
@@ -152,7 +156,7 @@ def _who(verdict: Mapping[str, Any], course: Course) -> str:
     if 1 < len(left) <= MOST_NAMES:
         return " or ".join(SPELT.get(each, each) for each in left)
     if course.new_bytes < FEW_SEGMENTS * course.smss:
-        return f"{_bytes(course.new_bytes)} sent, too few to show a congestion control"
+        return f"{_bytes(course.new_bytes)} sent, {TOO_FEW}"
     if len(left) == 1:
         return f"{SPELT.get(left[0], left[0])} or one like it"
     is_alike = verdict["losses"]["total"] == 0 and bool(left)
@@ -181,7 +185,7 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str:
 
 
 def _not_told(why: str) -> str:
-    return f"what limited it is not told ({why})"
+    return f"{NOT_TOLD} ({why})"
 
 
 def _network(verdict: Mapping[str, Any], course: Course) -> str:

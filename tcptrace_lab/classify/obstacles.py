@@ -123,7 +123,7 @@ def _too_few(seen: Reconstruction) -> list[str]:
     timeline = seen.timeline
     unique = timeline.new_bytes / timeline.smss
     if unique < FEW_SEGMENTS:
-        return [f"only {unique:.0f} full segments of data: too few to show a window growing"]
+        return [f"{unique:.1f} full segments of data are too few to show a window growing"]
     return []
 
 

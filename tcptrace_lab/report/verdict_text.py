@@ -85,8 +85,8 @@ def _print_lines(console: Console, found: list[dict[str, Any]]) -> None:
     widths = {"no": len(str(len(found))) + 1, "sender": longest, "regime": len("undecided")}
     for name in (*(["file"] if several else []), *widths, "per cycle"):
         table.add_column(name, no_wrap=True, min_width=widths.get(name), justify="right" if name == "no" else "left")
-    # What is left of the line: -o and --json have all reasons in full.
-    table.add_column("because", no_wrap=True, ratio=1)
+    # What is left of the line: -o and --json have it in full, and the reasons.
+    table.add_column("in a sentence", no_wrap=True, ratio=1)
     for plain in found:
         starts = plain["slow_starts"]
         table.add_row(
@@ -95,7 +95,7 @@ def _print_lines(console: Console, found: list[dict[str, Any]]) -> None:
             plain["sender"],
             starts["regime"],
             _counts(starts["per_cycle"]),
-            plain["reasons"][0] if plain["reasons"] else "",
+            Text(plain["diagnosis"]),
         )
     console.print(table)
 

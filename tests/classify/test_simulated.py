@@ -170,7 +170,11 @@ def test_m_start_is_detected_and_standard_slow_start_is_not() -> None:
 
 @pytest.mark.parametrize(
     ("sent", "words"),
-    [(3000, "3000 bytes sent, too few to show a congestion control"), (60_000, "A sender whose control does not show")],
+    [
+        (700, "700 bytes sent, too few to show a control or what limited it: no losses"),
+        (3000, "3000 bytes sent, too few to show a congestion control"),
+        (60_000, "A sender whose control does not show"),
+    ],
 )
 def test_a_short_transfer_is_said_to_be_one(sent: int, words: str) -> None:
     done = run(WIDE, ControlSpec(), profile="rfc", application=ApplicationSpec(kind="bytes", bytes=sent))
