@@ -241,13 +241,14 @@ def main() -> None:
                 for verdict in verdicts(path):
                     found += 1
                     check(verdict)
-            except AssertionError as error:
+            # A crash is a breach as well.
+            except Exception as error:
                 broken += 1
                 law = error.__traceback__
                 while law is not None and law.tb_next is not None:
                     law = law.tb_next
                 where = f"{law.tb_frame.f_code.co_name}:{law.tb_lineno}" if law is not None else ""
-                print(f"{words}: {where}: {str(error)[:300]}", flush=True)
+                print(f"{words}: {where}: {type(error).__name__} {str(error)[:300]}", flush=True)
     print(f"{broken} of {files} files break a law ({found} verdicts); {time.monotonic() - begun:.0f} s")
 
 

@@ -76,6 +76,9 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     tops = np.array([part[np.argmax(above[part])] for part in parts])
     slope, height = _upper_line((stamps[tops] - stamps[0]).astype(np.float64), above[tops])
     tick = rough + slope
+    if abs(slope) > rough / 2:
+        # The tap's own clock was set, or these are no stamps of a clock: its tick may even come out as nothing.
+        return None
     return SenderClock(tick_ns=tick, origin_ns=zero + height - float(stamps[0]) * tick)
 
 

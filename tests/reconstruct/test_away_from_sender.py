@@ -207,6 +207,14 @@ def test_the_senders_clock_is_found_through_wraps_and_drift() -> None:
     assert np.abs(clock.ends(ticks - ticks[0]) - ends).max() < MS / 10
 
 
+def test_stamps_whose_highest_stand_still_are_no_clock() -> None:
+    """A tap's clock set forward and back again: the line through its latest stamps has no slope, and a tick no length."""
+    stamps = np.arange(100, dtype=np.int64)
+    times = stamps * MS
+    times[[10, 90]] = 95 * MS
+    assert sender_clock(stamps, times) is None
+
+
 @cache
 def both_ends(name: str) -> tuple[Seen, Seen]:
     """A recorded run from both its ends."""
