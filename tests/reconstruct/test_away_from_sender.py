@@ -208,7 +208,7 @@ def test_the_senders_clock_is_found_through_wraps_and_drift() -> None:
 
 
 def test_stamps_whose_highest_stand_still_are_no_clock() -> None:
-    """A tap's clock set forward and back again: the line through its latest stamps has no slope, and a tick no length."""
+    """A tap's clock set forward and back: the line through its latest stamps has no slope, and a tick no length."""
     stamps = np.arange(100, dtype=np.int64)
     times = stamps * MS
     times[[10, 90]] = 95 * MS
