@@ -153,7 +153,7 @@ def _with_orders(found: AsFound) -> Iterable[AsFound]:
 
 def _tried(found: AsFound, then: Sequence[Outcome]) -> Trial:
     run = simulate(replace(found.scenario, taps=("sender",)), most_events=found.most_events)
-    now = _figures(run, found.scenario)
+    now = figures(run, found.scenario)
     before = [_then(one, was) for one, was in zip(found.connections, then, strict=True)]
     distance = _distance([part for one in map(_parts, before, now) for part in one])
     if distance <= 1:
@@ -183,7 +183,7 @@ def _then(one: Found, was: Outcome) -> Figures:
     )
 
 
-def _figures(run: Run, scenario: Scenario) -> list[Figures]:
+def figures(run: Run, scenario: Scenario) -> list[Figures]:
     """Of each connection, from the simulator's own books."""
     packets, losses, drops = run.packets(tap="sender"), run.losses, run.drops
     losses = losses[~losses["detected_by"].isin(NO_LOSS)]
