@@ -172,8 +172,8 @@ def _found(capture: Capture, verdict: Verdict, control: str | ControlSpec | None
         verdict=verdict,
         written=written,
         habit=habit,
-        # Of one that ran out of data, or leaves by a rate, silence has other reasons.
-        pauses_ns=host_pauses(verdict) if written.application.kind == "bytes" and not is_paced else (),
+        # Of one that ran out of data silence has other reasons.
+        pauses_ns=host_pauses(verdict, is_paced=is_paced) if written.application.kind == "bytes" else (),
         control=chosen,
         control_name=name,
         open_controls=controls_left,

@@ -4,7 +4,8 @@ host), or one ACK late for so many segments that a receiver acknowledges one by 
 A host that does something else for some milliseconds lets what comes in wait, and what all of it releases leaves at
 once: a queue that takes one segment for each ACK may not take those. Such a loss is the host's as much as the path's,
 and does not come back without the pause. Errs towards none: in a recovery, behind a receiver's window, and of a sender
-that its application or a rate of its own holds back, silence has other reasons.
+that its application or a rate of its own holds back, silence has other reasons. ACKs that are late are so whatever the
+sender: BBR's window keeps room for as much as ever came at once.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ RELEASED_SHARE = 0.9
 HABIT_SHARE = 0.05
 
 
-def host_pauses(verdict: Verdict) -> tuple[tuple[int, int], ...]:
-    """From when to when, on the capture's clock in nanoseconds; in order of time, none within another."""
+def host_pauses(verdict: Verdict, *, is_paced: bool = False) -> tuple[tuple[int, int], ...]:
+    """From when to when, on the capture's clock in nanoseconds; in order of time, none within another. Of a sender that
+    leaves by a rate of its own (`is_paced`) the late ACKs only."""
     who, seen = verdict.who, verdict.seen
     is_seen = who.vantage == "sender" and who.view is None and who.tap.clock.resolution_ns < PROMPT_NS
     if not is_seen or not len(seen.timeline.ack_ns):
         return ()
     pps = verdict.path.bottleneck_pps.value
-    found = [*_own(seen), *(_late_acks(seen, pps) if pps else ())]
+    found = [*(() if is_paced else _own(seen)), *(_late_acks(seen, pps) if pps else ())]
     outside = [
         (from_ns, to_ns)
         for from_ns, to_ns in sorted(found)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tcptrace_lab import read
@@ -414,6 +415,18 @@ def only_port(data: bytes, port: int) -> bytes:
             kept.append(data[at:end])
         at = end
     return b"".join(kept)
+
+
+def test_a_window_by_rate_keeps_room_for_acks_that_came_late_together() -> None:
+    """Two ACKs, of 34 and 55 segments, at 1.3 s: for seconds BBR's window was larger by as many.
+
+    The kernel's own median was 192 segments then; without the late ACKs it is 143.
+    """
+    kernel = pd.read_csv(shared("captures", "kernel", "bbr_20M.truth.csv.gz"))
+    acks = kernel[(kernel["ev"] == "A") & (kernel["time"] - kernel["time"].min()).between(2, 7)]
+    windows = again(read(shared("captures", "kernel", "bbr_20M.pcap.gz"))).windows
+    now = windows[windows["time_ns"].between(2e9, 7e9)]
+    assert (now["cwnd"] / now["smss"]).median() == pytest.approx(acks["cwnd"].median(), rel=0.05)
 
 
 def test_a_capture_without_data_is_refused() -> None:
