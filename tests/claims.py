@@ -199,7 +199,7 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         known = run.controls
         is_right = not known or told in known or (told == true and whole is not worse)
         return "" if is_right else f"{told}, is {'/'.join(sorted(known))}"
-    if "piece" in keeps and name in ("regime", "per_cycle"):
+    if ("piece" in keeps or not worse.seen.timeline.has_start) and name in ("regime", "per_cycle"):
         counts = bad["slow_starts"]["per_cycle"]
         every = [cycle.slow_starts for cycle in whole.seen.cycles]
         fits = any(every[at : at + len(counts)] == counts for at in range(len(every) - len(counts) + 1))
@@ -218,7 +218,9 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
 def _span(whole: Verdict, worse: Verdict) -> tuple[int, int]:
     """The part of the run that the degraded capture has, in the untouched one's time."""
     there, here = whole.seen.timeline, worse.seen.timeline
-    return max(here.start_ns, there.start_ns), min(here.end_ns, there.end_ns)
+    # ACKs alone may have been captured before.
+    begins = here.start_ns if here.has_start or not len(here.send_ns) else int(here.send_ns[0])
+    return max(begins, there.start_ns), min(here.end_ns, there.end_ns)
 
 
 def _losses(told: dict[str, Any], whole: Verdict, span: tuple[int, int]) -> str:

@@ -347,7 +347,7 @@ def ends_in_recovery(packets: Packets, rng: random.Random) -> Packets:
 def idle_tail(packets: Packets, rng: random.Random) -> Packets:
     """No FIN: a minute of keep-alives, ten seconds apart, and their answers."""
     own, body = sender_of(packets), [packet for packet in packets if not packet.flags & (FIN | RST)]
-    sent = max((packet for packet in body if packet.source == own and packet.is_bare), key=lambda one: one.time_ns)
+    sent = _last_bare(body, own)
     answer = [packet for packet in body if packet.source != own][-1]
     for count in range(1, 7):
         now = body[-1].time_ns + 10 * SECOND
@@ -356,10 +356,18 @@ def idle_tail(packets: Packets, rng: random.Random) -> Packets:
     return body
 
 
+def _last_bare(packets: Packets, own: bytes) -> Packet:
+    """The sender's last segment without data; where it sent none, its last without its data."""
+    every = [packet for packet in packets if packet.source == own]
+    last = max([packet for packet in every if packet.is_bare] or every, key=lambda one: one.time_ns)
+    head = last.tcp + last.header
+    return _with_length(replace(last, data=last.data[:head], length=head))
+
+
 def zero_window_stall(packets: Packets, rng: random.Random) -> Packets:
     """All has arrived, and the receiver stops reading: twenty seconds of a closed window, probes, then it opens."""
     own, body = sender_of(packets), [packet for packet in packets if not packet.flags & (FIN | RST)]
-    sent = max((packet for packet in body if packet.source == own and packet.is_bare), key=lambda one: one.time_ns)
+    sent = _last_bare(body, own)
     full = [packet for packet in body if packet.source == own and packet.payload > 0][-1]
     answer = _all_told(body, own)
     closed = answer.with_bytes(answer.tcp + 14, b"\0\0")
