@@ -1,7 +1,6 @@
 //! Rows of one flow, packet by packet.
 
 use super::columns::{AckColumns, AckRow, Keep, SegmentColumns};
-use super::outstanding::Outstanding;
 use super::packet::TcpPacket;
 use crate::infer::Cause;
 use crate::threshold::threshold;
@@ -53,21 +52,19 @@ impl Detail {
         self.acks.begin();
     }
 
+    /// New data that leaves a gap behind it.
+    pub fn on_gap(&mut self, packet: &TcpPacket<'_>) {
+        self.gap_at = packet.time;
+        self.gap_ip_id = packet.ip_id;
+    }
+
     pub fn on_new(
         &mut self,
         packet: &TcpPacket<'_>,
         start: i64,
         (snd_una, snd_max): (i64, i64),
-        outstanding: &Outstanding,
         is_probe: bool,
     ) {
-        if outstanding.len() > 1 {
-            let before = outstanding.get(outstanding.len() - 2);
-            if before.end() < start {
-                self.gap_at = packet.time;
-                self.gap_ip_id = packet.ip_id;
-            }
-        }
         let cause = if is_probe {
             (Cause::WindowProbe, 0.9)
         } else {

@@ -3,8 +3,8 @@
 use crate::threshold::threshold;
 
 // Intervals below the top one. Past this many the two lowest are joined: memory stays constant, and
-// bytes of the oldest gap count as seen from then on.
-threshold!(MAX_OLDER: usize = 64, Count);
+// bytes of the oldest gap count as seen from then on. A slow start that overshoots leaves hundreds at its receiver.
+threshold!(MAX_OLDER: usize = 1024, Count);
 
 /// Sorted, disjoint, non-touching intervals; the highest one, where new data lands, is kept apart.
 #[derive(Clone, Debug, Default)]

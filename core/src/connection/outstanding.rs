@@ -93,10 +93,6 @@ impl Outstanding {
         self.ring.is_empty()
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &SentSegment> {
-        self.ring.iter()
-    }
-
     /// The segments that overlap `[start, end)`, as indices.
     pub fn range(&self, start: i64, end: i64) -> std::ops::Range<usize> {
         let first = self.ring.partition_point(|sent| sent.end() <= start);

@@ -72,13 +72,7 @@ impl Flow {
             .push(Self::sent(packet, start, len), self.has_una);
         if let Some(detail) = &mut self.detail {
             let is_probe = packet.len == 1 && peer.window == Some(0);
-            detail.on_new(
-                packet,
-                start,
-                (self.snd_una, self.seen.end()),
-                &self.outstanding,
-                is_probe,
-            );
+            detail.on_new(packet, start, (self.snd_una, self.seen.end()), is_probe);
         }
     }
 
@@ -110,6 +104,9 @@ impl Flow {
     ) {
         let end = start + i64::from(len);
         if self.seen.is_empty() || start > self.seen.end() {
+            if let Some(detail) = self.detail.as_mut().filter(|_| !self.seen.is_empty()) {
+                detail.on_gap(packet);
+            }
             self.seen.insert(start, end);
             if !self.has_una && start < self.snd_una {
                 self.snd_una = start;
@@ -171,9 +168,11 @@ impl Flow {
     }
 
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where
-    /// that is always 0, one sooner than any answer could have asked for.
+    /// that is always 0, one sooner than any answer could have asked for; so too where offload cut the one elsewhere
+    /// than the other.
     fn is_second_capture(&self, packet: &TcpPacket<'_>, start: i64, len: u32) -> bool {
-        let range = self.outstanding.range(start, start + i64::from(len));
+        let end = start + i64::from(len);
+        let range = self.outstanding.range(start, end);
         let again = self
             .last_again
             .filter(|(at, sent)| *at == start && sent.len == len);
@@ -184,14 +183,14 @@ impl Flow {
             // At a receiver the answer may pass before the copy does.
             None => match self.outstanding.answered() {
                 Some(sent) => *sent,
-                None => return false,
+                None => return self.is_cut_elsewhere(packet, (start, end)),
             },
         };
         let is_same = sent.start == start
             && sent.len == len
             && (!packet.has_ts || sent.ts_val == packet.ts_val);
         if !is_same {
-            return false;
+            return self.is_cut_elsewhere(packet, (start, end));
         }
         let waited = packet.time - sent.time;
         // A counter passes 0 now and then: the others in flight have numbers then.
@@ -202,15 +201,34 @@ impl Flow {
         if packet.ip_id != 0 || sent.ip_id != 0 || is_counted {
             return packet.ip_id == sent.ip_id && waited < 1_000_000_000;
         }
-        let soonest = if self.outstanding.is_empty() {
-            // Nothing behind it can have asked for it: a timer would have.
+        waited < self.soonest_answer()
+    }
+
+    /// Whether every byte of a range left so short a time ago that nothing can have asked for it again.
+    fn is_cut_elsewhere(&self, packet: &TcpPacket<'_>, (start, end): (i64, i64)) -> bool {
+        let mut reached = start;
+        for index in self.outstanding.range(start, end) {
+            let sent = self.outstanding.get(index);
+            // Of one that was sent again in part it is not known which part.
+            if sent.start > reached
+                || sent.transmissions > 1
+                || packet.time - sent.time >= self.soonest_answer()
+            {
+                return false;
+            }
+            reached = sent.end();
+        }
+        reached >= end && start < end
+    }
+
+    /// No answer to what was sent comes sooner.
+    fn soonest_answer(&self) -> i64 {
+        // With nothing behind it that can have asked for it a timer would have.
+        if self.outstanding.is_empty() || self.counts.rtt.is_empty() {
             COPY_NS.get()
-        } else if !self.counts.rtt.is_empty() {
-            self.counts.rtt.min() / 2
         } else {
-            COPY_NS.get()
-        };
-        waited < soonest.min(COPY_NS.get())
+            (self.counts.rtt.min() / 2).min(COPY_NS.get())
+        }
     }
 
     /// Notes the new transmission in what is outstanding; adds what was never seen.

@@ -80,6 +80,7 @@ pub fn lost(
         seen,
         twice,
         again,
+        untold: Covered::new(board.untold(trace)),
         board,
         base_rtt_ns: rtt.base_ns,
         longest_rtt_ns: rtt.rtt_ns.iter().copied().max().unwrap_or(0),
@@ -212,6 +213,7 @@ struct Judge<'a> {
     seen: &'a Sequence,
     twice: Covered,
     again: Covered,
+    untold: Covered,
     board: &'a Scoreboard,
     base_rtt_ns: i64,
     longest_rtt_ns: i64,
@@ -275,11 +277,27 @@ impl Judge<'_> {
             || self.twice.by_one(offset, end);
         if is_spurious {
             State::Spurious
-        } else if offset != event.una && self.is_untold(answer, (offset, end), copy) {
+        } else if self.is_unasked(told.map_or(answer, |ack| ack.min(answer)), (send, copy))
+            || (offset != event.una
+                && (self.untold.by_one(offset, end) || self.is_untold(answer, (offset, end), copy)))
+        {
             State::Possible
         } else {
             State::Lost { is_answered }
         }
+    }
+
+    /// Whether the copy before was sent so short a time ago that no answer can have told of its loss, and its own came.
+    fn is_unasked(&self, answer: usize, (send, copy): (usize, usize)) -> bool {
+        let since_ns = self.trace.send_ns[send] - self.trace.send_ns[copy];
+        copy != send && since_ns < self.base_rtt_ns / 2 && self.may_answer(answer, copy)
+    }
+
+    /// Whether an ACK came as soon after a copy as the answers to others.
+    fn may_answer(&self, answer: usize, copy: usize) -> bool {
+        let trace = self.trace;
+        let heard_ns = trace.ack_ns.get(answer);
+        heard_ns.is_some_and(|ns| ns - trace.send_ns[copy] <= self.longest_rtt_ns)
     }
 
     /// Whether nothing tells which of two copies an ACK answers: no duplicate ACK and no SACK block ever told of a hole
@@ -287,15 +305,14 @@ impl Judge<'_> {
     /// 6675 section 4; a timer that went back over what was on its way).
     fn is_untold(&self, answer: usize, (offset, end): (i64, i64), copy: usize) -> bool {
         let (trace, seen) = (self.trace, self.seen);
-        let (Some(before), Some(&heard_ns)) = (answer.checked_sub(1), trace.ack_ns.get(answer))
-        else {
+        let Some(before) = answer.checked_sub(1) else {
             return false;
         };
         trace.has_sack
             && !trace.hides_blocks
             && trace.sack_high.get(before).is_none_or(|&high| high <= end)
             && seen.dupacks(seen.acked_at(0, offset), answer) == 0
-            && heard_ns - trace.send_ns[copy] <= self.longest_rtt_ns
+            && self.may_answer(answer, copy)
     }
 }
 

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 use super::trace::Trace;
 
+/// Blocks that an ACK has room for at the least: beside timestamps (RFC 2018 section 3).
+const LEAST_ROOM: usize = 3;
+
 /// Disjoint ranges in order of offset, and the ACK that first reported each.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
@@ -45,6 +48,38 @@ impl Scoreboard {
             last[node] = last[2 * node].max(last[2 * node + 1]);
         }
         Self { rows, gaps, last }
+    }
+
+    /// Ranges of which the ACKs may not have told, though they had arrived: a receiver that lets several segments pass
+    /// before it sends an ACK (Linux compresses them) has more news than the option has room for, and lists the latest
+    /// blocks first (RFC 2018 section 4). An ACK with a block that was there before has told all.
+    pub fn untold(&self, trace: &Trace) -> Vec<(i64, i64)> {
+        let mut found = Vec::new();
+        if self.rows.is_empty() {
+            return found;
+        }
+        let mut high = i64::MIN;
+        for (ack, &una) in trace.ack_offset.iter().enumerate() {
+            let blocks = || trace.blocks(ack).filter(|&(left, _)| left >= una);
+            let count = blocks().count();
+            if count >= LEAST_ROOM && blocks().all(|(_, right)| self.told_by(right) == Some(ack)) {
+                let lowest = blocks().map(|(left, _)| left).min().unwrap_or(high);
+                // What a block begins behind is missing for sure.
+                let (from, to) = (high.max(una), lowest - trace.smss);
+                if from < to {
+                    found.push((from, to));
+                }
+            }
+            high = blocks().map(|(_, right)| right).fold(high, i64::max);
+        }
+        found
+    }
+
+    /// The ACK that first told of the byte before an offset.
+    fn told_by(&self, right: i64) -> Option<usize> {
+        let at = self.rows.partition_point(|row| row.0 < right);
+        let row = self.rows[..at].last().filter(|row| row.1 >= right)?;
+        Some(row.2 as usize)
     }
 
     /// (left, right, ACK) in order of offset.
