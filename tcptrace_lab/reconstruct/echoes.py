@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import Sends
+from tcptrace_lab.reconstruct.arrivals import Sends, reached
 from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Timeline
@@ -110,6 +110,22 @@ def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:
     kept = calm[:-2] & calm[1:-1] & calm[2:]
     less = told - sent > sizes.max() / 2
     return float(np.mean(less[kept])) if np.count_nonzero(kept) >= FEW_GROUPS else 0.0
+
+
+def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Ints:
+    """`bounds.low`, or the first ACK that asks for what is sent again, where that is later and may be.
+
+    Without SACK a sender knows of no hole but at `snd_una` (RFC 5681 section 3.2, RFC 6582, RFC 6298): what does not go
+    on behind the segment before begins there.
+    """
+    if timeline.has_sack:
+        return bounds.low
+    goes_on = np.append(False, left.offset[1:] == left.end[:-1])
+    again = np.flatnonzero((left.offset < reached(left.offset, left.end)) & ~goes_on)
+    asked = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
+    low = bounds.low.copy()
+    low[again] = np.where(asked <= bounds.high[again], np.maximum(low[again], asked), low[again])
+    return low
 
 
 def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import NOTHING, Arrivals, Beside, Sends, arrivals, reached
-from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, turns
+from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
@@ -237,7 +237,8 @@ def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bo
     reach = np.searchsorted(timeline.ack_ns, latest, side="right") - 1
     low = np.where(is_seen, echoed.low[row], -1)
     high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], -1)
-    return in_order(low, high, left)
+    bounds = in_order(low, high, left)
+    return in_order(not_before_asked(timeline, left, bounds), bounds.high, left)
 
 
 def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, Ints]:
