@@ -19,7 +19,7 @@ from tcptrace_lab.reconstruct.given import (
     WITHIN_SEGMENTS,
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 from tcptrace_lab.reconstruct.windows import RWND
 
 # What is the same queue: one is in service, and a delayed ACK makes it one longer or shorter.
@@ -34,23 +34,24 @@ TOGETHER_SHARE = 0.7
 LONGEST_PERCENTILE = 98
 LONGEST_BUT_STALLS_PERCENTILE = 100 * (1 - MINORITY)
 AGREEING_LOSSES = 4
+# A line before the bottleneck, the sender's own or the first of its network, is at least so many times as fast: what a
+# slow start sends (two segments for each acknowledged) passes it, and the rest of a burst waits there first.
+FASTER_FACTOR = 2.0
 # Fewer samples of an empty queue show no jitter: the longest of them is their 98th percentile.
 FEWEST_CALM = 50
 
 
-def queues(
-    seen: Reconstruction, pps: float | None, standing_ns: int
-) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
+def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[tuple[float, ...], Bools, Floats]:
     """The queue in packets met by the segment sent just before each first lost one; and that of every sample.
 
-    Between them the former without those that the receiver's window kept at that length: they may have been lost
-    elsewhere, and where most were, or met another queue than the others, so may those have been. `standing_ns`: the
-    queue at the least round trip.
+    Between them which of the former no window of the receiver's kept at that length: those may have been lost
+    elsewhere, and where most were, or met another queue than the others, so may all have been. `standing_ns`: the queue
+    at the least round trip.
     """
     rows, samples = seen.timeline.rtt
     if pps is None or not len(samples):
         nothing = (float("nan"),) * len(seen.episodes)
-        return nothing, nothing, np.zeros(0)
+        return nothing, np.zeros(len(nothing), dtype=bool), np.zeros(0)
     sent = seen.timeline.ack_ns[rows] - samples
     queue = (samples - samples.min() + standing_ns) * pps / 1e9
     # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
@@ -60,22 +61,23 @@ def queues(
     columns = seen.timeline.observed.windows()
     at = _core.places(columns["time_ns"], seen.timeline.ack_ns, or_equal=True) - 1
     limited = columns["limited_by"][at]
-    found, free, held = list[float](), list[float](), list[float]()
     lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
     # The round trip before the loss: the last segments that still got in.
     uptos = np.searchsorted(sent, lost_ns, side="right")
     sinces = np.searchsorted(sent, lost_ns - samples.min() // 4, side="left")
     knowns = np.searchsorted(seen.timeline.ack_ns, lost_ns, side="right")
+    found, is_held = list[float](), list[bool]()
     for upto, since, known in zip(uptos.tolist(), sinces.tolist(), knowns.tolist(), strict=True):
         near = slice(max(since, upto - 3), upto)
         met = queue[near][is_queue[near]]
         found.append(float(met.max()) if len(met) else float("nan"))
-        (held if known and limited[known - 1] == RWND else free).append(found[-1])
-    middle = float(np.median(free)) if free else float("nan")
-    if held and not (len(held) <= len(free) and np.all(np.abs(np.array(held) - middle) <= _spread(middle))):
-        nothing = (float("nan"),) * len(found)
-        return nothing, nothing, queue
-    return tuple(found), tuple(free), queue
+        is_held.append(bool(known and limited[known - 1] == RWND))
+    free = ~np.array(is_held, dtype=bool)
+    held, others = np.array(found)[~free], np.array(found)[free]
+    middle = float(np.median(others)) if len(others) else float("nan")
+    if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= _spread(middle))):
+        return (float("nan"),) * len(found), np.zeros(len(found), dtype=bool), queue
+    return tuple(found), free, queue
 
 
 def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
@@ -90,6 +92,21 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
         if part.peak is not None:
             calm[np.searchsorted(rows, part.first) : np.searchsorted(rows, part.peak, side="right")] = False
     return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
+
+
+def held_before(seen: Reconstruction, pps: float, times: Ints) -> Floats:
+    """Of what left at these times: how many packets' time of its wait a faster line may have had before the bottleneck.
+
+    Assumes that there is such a line: a path with one queue has all of the wait there.
+    """
+    timeline = seen.timeline
+    spent = (timeline.send_end - timeline.send_offset) / timeline.smss / (FASTER_FACTOR * pps) * 1e9
+    # A queue's backlog is what came beyond what was served since it was last empty (Lindley).
+    ahead = np.cumsum(spent) - (timeline.send_ns - timeline.send_ns[0])
+    waited = ahead - np.minimum.accumulate(ahead - spent) - spent
+    at = np.maximum(_core.places(timeline.send_ns, times, or_equal=True) - 1, 0)
+    found: Floats = waited[at] * pps / 1e9
+    return found
 
 
 def own_queue(seen: Reconstruction) -> Floats:
@@ -110,13 +127,21 @@ def longest_queue(queue: Floats) -> float:
 
 
 def buffer_of(
-    at_loss: tuple[float, ...], queue: Floats, own: Floats, *, base_rtt: Estimate, pps: Estimate, resolution_ns: int
+    at_loss: Floats,
+    elsewhere: Floats,
+    queue: Floats,
+    own: Floats,
+    *,
+    base_rtt: Estimate,
+    pps: Estimate,
+    resolution_ns: int,
 ) -> Estimate:
-    """Packets that wait in a full buffer, or a lower bound. `own`: what the sender had under way (`under_way`).
+    """Packets that wait in a full buffer, or a lower bound. `elsewhere`: how much of the queue that each loss met may
+    have been before a faster line (`held_before`); `own`: what the sender had under way, that apart.
 
     A path that stands still makes round trips long: no more is said to have queued than there was to queue.
     """
-    met = np.array([length for length in at_loss if not np.isnan(length)])
+    met, elsewhere = at_loss[~np.isnan(at_loss)], elsewhere[~np.isnan(at_loss)]
     if not len(queue) or pps.value is None:
         return unknown("no rate, so no queue length")
     # Both stamps of a round trip, and of the least one, are known to the clock only.
@@ -135,7 +160,8 @@ def buffer_of(
     # The last packet that got in found B - 1 waiting and one partly sent: it waited between B - 1 and B services, or
     # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
     value = float(np.ceil(np.percentile(met, 25) - 0.05))
-    together = met[np.abs(met - middle) <= _spread(middle)]
+    is_near = np.abs(met - middle) <= _spread(middle)
+    together = met[is_near]
     # Where the rate is a lower bound (shared), so is a queue counted in packets; likewise where the round trip is high.
     high = None
     if base_rtt.value is not None and base_rtt.low is not None and pps.high is not None:
@@ -143,12 +169,19 @@ def buffer_of(
         # As far as the rate may be higher, more packets make the same delay.
         high = float(np.ceil(together.max() * pps.high / pps.value) + 1 + np.ceil(unseen) + blur)
     faster = 1.0 if pps.low is None else pps.low / pps.value
+    low = float(np.floor(together.min() * faster)) - blur
+    method = f"queueing delay of the segments sent just before {len(met)} loss events, in packets waiting"
+    # The buffer held what each of them met, less what may have waited elsewhere.
+    surely = float((together - elsewhere[is_near]).max())
+    if surely < middle - _spread(middle):
+        low = min(low, float(np.floor(surely * faster)) - blur)
+        method += "; they left in bursts, part of which a faster line before it may have held"
     return Estimate(
         value=value,
-        low=max(min(float(np.floor(together.min() * faster)) - blur, value), 0.0),
+        low=max(min(low, value), 0.0),
         # One event says how long the queue was once: the buffer holds that much, and the next may hold more.
         high=high if len(met) > 1 else None,
-        method=f"queueing delay of the segments sent just before {len(met)} loss events, in packets waiting",
+        method=method,
     )
 
 

@@ -54,6 +54,11 @@ def initial_window(
     # From the first byte of the connection: the tap may have lost the segment that had it.
     beginning = int(timeline.send_offset[begin]) if begin else min(timeline.first_offset, 0)
     sent = int(timeline.snd_max[first].max()) - beginning
+    if len(timeline.slack) and timeline.slack[max(int(timeline.acks_before_send[begin]) - 1, 0)] >= timeline.smss:
+        # Rebuilt, and not known to the segment: what came later than a round trip may have been asked for by the first.
+        came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
+        if sent > int(came.max(initial=beginning)) - beginning + timeline.smss:
+            return None
     following = timeline.send_offset[~first]
     if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
         return None

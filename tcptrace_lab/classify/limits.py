@@ -6,7 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -81,7 +81,9 @@ def limits_told(
     # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits it: it
     # is the receiver's window if that is the scale, the congestion window if it is more. Where ACKs may be missing
     # instead it is either all the time; what windows those that were put back offered is not known.
-    if tap.exceeds_scale:
+    # That a flight ended for want of data, with room left in that window, is not told then either.
+    is_open = tap.shift.value is None and shares["rwnd"] > 0 and shares["application"] > MINORITY
+    if tap.exceeds_scale or is_open:
         _move(shares, "cwnd")
     if tap.shift.value is None or tap.has_all_acks:
         _move(shares, "rwnd")

@@ -39,7 +39,13 @@ def neighbours(capture: Capture, who: Sender) -> tuple[Reconstruction, ...]:
     if len(numbers) > MOST or (len(capture) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS):
         return ()
     others = (sender(capture[number]) for number in numbers)
-    return tuple(Reconstruction(other.timeline) for other in others if other.vantage == who.vantage)
+    return tuple(Reconstruction(other.timeline) for other in others if _is_beside(other, who))
+
+
+def _is_beside(other: Sender, who: Sender) -> bool:
+    """Whether the tap sees both from the same place: so it does what goes from one host to one other."""
+    hosts = [(each.sender.rpartition(":")[0], each.receiver.rpartition(":")[0]) for each in (other, who)]
+    return other.vantage == who.vantage or hosts[0] == hosts[1]
 
 
 def _ends(row: Any) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcptrace_lab.classify.buffer import (
     buffer_of,
+    held_before,
     jitter_of,
     longest_queue,
     own_queue,
@@ -95,7 +96,7 @@ def infer_path(
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
-    pps = bottleneck_rate(seen, clock, has_flight=has_flight)
+    pps = bottleneck_rate(seen, clock, has_flight=has_flight, has_losses=has_losses)
     if by_reader and pps.value is not None and pps.high is not None:
         method = f"{pps.method}; it may be the pace at which the receiver read"
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
@@ -103,11 +104,15 @@ def infer_path(
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
     # Across a step back of the clock what another flow met at the same time is not told.
     is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
-    others = [other for other in beside() if _shares_queue(seen, other)] if is_told else []
+    flows = [(other, _shares_queue(seen, other)) for other in (beside() if is_told else ())]
+    others = [other for other, shares in flows if shares]
     if pps.high is None and others:
         pps = rate_together(seen, others, clock) or pps
     if has_flight or timeline.has_start:
-        base = _later(_base_rtt(seen, others, handshake_rtt_s, pps, clock), before_ns, near_ns)
+        # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
+        # trips do not tell, may have stood in the queue.
+        unsure = [other for other, shares in flows if shares is None or (shares and not other.timeline.has_start)]
+        base = _later(_base_rtt(seen, unsure, handshake_rtt_s, pps, clock), before_ns, near_ns)
     else:
         base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
     if by_rhythm and base.value is not None:
@@ -134,8 +139,14 @@ def infer_path(
         # One late ACK makes one of them long.
         buffer = unknown(f"{words}: it holds what half of them met", low=float(np.floor(np.median(met or [0.0]))))
     else:
-        own = seen.under_way if len(queue) else queue
-        buffer = buffer_of(free, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
+        own, at_losses = queue, np.array(at_loss)[free]
+        elsewhere = np.zeros(len(at_losses))
+        if len(queue) and pps.value is not None:
+            rows, samples = timeline.rtt
+            own = np.minimum(seen.under_way, queue - held_before(seen, pps.value, timeline.ack_ns[rows] - samples))
+            lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+            elsewhere = held_before(seen, pps.value, lost_ns[free])
+        buffer = buffer_of(at_losses, elsewhere, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
             buffer = unknown(words, low=buffer.low)
@@ -193,8 +204,8 @@ def _base_rtt(
     samples = _not_across(seen.timeline, clock.set_forward_at)
     blur = clock.resolution_ns / 1e9
     if not len(samples):
-        high = handshake_rtt_s + blur if handshake_rtt_s else None
-        return unknown("no ACK can be matched with the segment it answers", high=high)
+        # Nor from above by the handshake: a full packet takes longer, at each node that it passes.
+        return unknown("no ACK can be matched with the segment it answers")
     if clock.steps_back:
         # How long the clock really took at a step back is not known: round trips across one come out short.
         usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9
@@ -221,7 +232,8 @@ def _not_across(timeline: Timeline, steps_ns: tuple[int, ...]) -> Ints:
     rows, samples = timeline.rtt
     heard_ns = timeline.ack_ns[rows]
     for at in steps_ns:
-        outside = (heard_ns < at) | (heard_ns - samples >= at)
+        # What has the very stamp of the step may have left before it.
+        outside = (heard_ns < at) | (heard_ns - samples > at)
         heard_ns, samples = heard_ns[outside], samples[outside]
     return samples
 
@@ -253,7 +265,7 @@ def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Esti
     least = samples <= LEAST_FACTOR * samples.min()
     sent_ns = (seen.timeline.ack_ns[rows] - samples)[least]
     packets = seen.under_way[least]
-    packets += sum(_under_way(other, sent_ns) for other in others if not other.timeline.has_start)
+    packets += sum(_under_way(other, sent_ns) for other in others)
     load = np.maximum(packets, 1) / (np.maximum(samples[least], 1) / 1e9)
     return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(FEWEST_ALIKE, len(load)))
 
@@ -275,15 +287,15 @@ def _product(base: Estimate, pps: Estimate) -> Estimate:
     return Estimate(value=base.value * pps.value, low=low, high=high, method="base_rtt_s x bottleneck_pps")
 
 
-def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool:
-    """Whether two flows' round trips differ by a constant while both last: they wait in one queue."""
+def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool | None:
+    """Whether two flows' round trips differ by a constant while both last: they wait in one queue. None: not told."""
     rows, samples = seen.timeline.rtt
     if len(samples) < ENOUGH_SAMPLES or len(other.timeline.rtt[1]) < ENOUGH_SAMPLES:
-        return False
+        return None
     found = _beside(other, seen.timeline.ack_ns[rows])
     both = ~np.isnan(found)
     if np.count_nonzero(both) < ENOUGH_SAMPLES:
-        return False
+        return None
     low, high = np.percentile(samples[both], [10, 90])
     left, right = np.percentile(samples[both] - found[both], [25, 75])
     return bool(right - left < SAME_QUEUE_SHARE * (high - low))

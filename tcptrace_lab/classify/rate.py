@@ -89,11 +89,15 @@ class Runs:
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool = True) -> Estimate:
-    """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured."""
+def bottleneck_rate(
+    seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool = True, has_losses: bool = True
+) -> Estimate:
+    """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured; `has_losses`: also
+    what was sent again. Where not, an ACK tells of what had come at any time before."""
+    goodput = goodput_pps(seen) if has_losses else None
     if not has_flight:
         words = "what was sent when is not known: nor whether the path set the ACKs' pace"
-        return _not_below_goodput(unknown(words), goodput_pps(seen))
+        return _not_below_goodput(unknown(words), goodput)
     segments = _segments_for(seen, clock)
     if segments is None:
         return unknown(f"stamps {duration(clock.resolution_ns)} apart: too coarse for the rate of these ACKs")
@@ -107,7 +111,7 @@ def bottleneck_rate(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bo
         found = _mode(runs, words, clock, own=own, is_longest=is_last)
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
-    return _not_below_goodput(found, goodput_pps(seen))
+    return _not_below_goodput(found, goodput)
 
 
 def _most_outstanding(seen: Reconstruction) -> float:
@@ -190,7 +194,8 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     # A queue of more shows that the path, not the sender, sets the pace.
     queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9) & ~runs.compressed
-    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, clock.doubt_ns)
+    # Known to the clock are the stamps of a round trip, and those of the least.
+    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, 2 * clock.doubt_ns)
     pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < MAJORITY * runs.base_ns))
     if np.count_nonzero(pressed) < FEWEST_SAMPLES:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")

@@ -116,10 +116,14 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
 def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     since = np.abs(stamps[:: 1 + len(stamps) // TICK_SAMPLE] - stamps[0])
     ways = [stamps[:TICK_SAMPLE]] if is_sent is None else [_first_of(stamps, is_sent), _first_of(stamps, ~is_sent)]
-    own = 0 if any(map(_is_even, ways)) else _least_apart(stamps[:TICK_SAMPLE])
+    is_paced = any(map(_is_even, ways))
+    own = 0 if is_paced else _least_apart(stamps[:TICK_SAMPLE])
     for tick in TICKS_NS:
-        if np.mean(since % tick == 0) >= 1 - ODD_SHARE and since.max() > 2 * tick:
-            return int(max(tick, own))
+        told = since % tick == 0
+        if np.mean(told) >= 1 - ODD_SHARE and since.max() > 2 * tick:
+            # A tick of several decimal ones (4 ms of a kernel's timer), whatever multiples of it the gaps are.
+            several = 1 if is_paced or len(since) < ENOUGH_STAMPS else int(np.gcd.reduce(since[told] // tick))
+            return int(max(tick * several, own))
     return max(1, own)
 
 

@@ -26,7 +26,7 @@ RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
 )
 def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], value: float | None) -> None:
     queue = np.concatenate((np.zeros(300), np.linspace(0.0, max(met), 100)))
-    found = buffer_of(met, queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    found = buffer_of(np.array(met), np.zeros(len(met)), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
     assert found.value == value
     if value is not None:
         assert found.low is not None
@@ -37,6 +37,6 @@ def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], 
 def test_a_path_that_stands_still_holds_no_more_than_was_sent() -> None:
     """Of a short run a stall delays more than a tenth of the segments by thousands of services."""
     queue = np.concatenate((np.linspace(0.0, 20.0, 80), np.full(20, 4000.0)))
-    found = buffer_of((), queue, np.full(100, 30.0), base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    found = buffer_of(np.zeros(0), np.zeros(0), queue, np.full(100, 30.0), base_rtt=RTT, pps=RATE, resolution_ns=1000)
     assert found.low is not None
     assert found.low <= 30.0

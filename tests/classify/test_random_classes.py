@@ -1,0 +1,130 @@
+"""Claims that random runs showed to be wrong: of each class one run, with the assumption that did not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.reconstruct.clock import clock_of
+from tests.claims import main_verdict
+from tests.degrade import degrade, read_packets, write_packets
+from tests.random_degraded import against_truth
+from tests.random_runs import Tapped, tapped
+
+MS = 1_000_000
+
+
+def of(seed: int, folder: Path, *, kind: str = "", place: str = "sender") -> tuple[Tapped, Verdict]:
+    """A run and the verdict on its capture at a place, made worse by a kind."""
+    found = tapped(seed, folder)
+    assert found is not None
+    path = found.places[place]
+    if kind:
+        link, packets = read_packets(path)
+        path = folder / "worse.pcap"
+        write_packets(path, *degrade(link, packets, kind=kind, seed=found.scenario.seed))
+    verdict = main_verdict(path, without=found.others)
+    assert verdict is not None
+    return found, verdict
+
+
+@pytest.mark.parametrize("seed", [920042, 910042])
+def test_a_burst_may_have_waited_before_a_faster_line(seed: int, tmp_path: Path) -> None:
+    """A line of some times the bottleneck's rate stands before it: a burst's wait is the sum of both queues."""
+    found, verdict = of(seed, tmp_path)
+    low, true = verdict.path.buffer_packets.low, found.run.buffer_packets
+    assert true is not None
+    assert low is not None
+    assert low <= true
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [(910014, "clock set forward"), (930008, "GSO at the sender + snaplen 60"), (910025, "clock of 4 ms")],
+)
+def test_the_round_trip_is_bounded_from_above_by_what_was_measured(seed: int, kind: str, tmp_path: Path) -> None:
+    """Not across a step of the clock, not by the small packets of a handshake, and to the clock's tick."""
+    found, verdict = of(seed, tmp_path, kind=kind)
+    high, true = verdict.path.base_rtt_s.high, found.run.base_rtt_s
+    assert true is not None
+    assert high is None or high >= true
+
+
+def test_a_tick_of_several_decimal_ones_is_told_by_what_all_stamps_have_in_common() -> None:
+    """Stamps of a path that sends every 19 ms: 16 and 20 ms apart, so none shows the tick of 4 ms by itself."""
+    stamps = np.arange(400) * 19_270_000 // (4 * MS) * (4 * MS)
+    assert clock_of(stamps.astype(np.int64)).resolution_ns == 4 * MS
+
+
+def test_where_others_were_not_seen_to_begin_the_queue_may_have_stood(tmp_path: Path) -> None:
+    """A flow that has nine tenths of the rate meets a queue that stands all along, if others have the rest."""
+    found, verdict = of(920015, tmp_path, kind="begins in avoidance + VLAN")
+    low, true = verdict.path.base_rtt_s.low, found.run.base_rtt_s
+    assert true is not None
+    assert low is None or low <= true
+
+
+def test_a_first_flight_that_is_not_known_to_the_segment_tells_no_initial_window(tmp_path: Path) -> None:
+    """By rhythm a writer's first segments are all taken to have left with the handshake's ACK."""
+    _, verdict = of(910038, tmp_path, place="receiver")
+    assert verdict.who.view is not None
+    assert verdict.who.view.is_inferred
+    assert verdict.as_dict()["initial_window"]["segments"] is None
+
+
+def test_what_is_sent_again_without_sack_begins_where_the_ack_stands(tmp_path: Path) -> None:
+    """At the receiver a tick has several ACKs: the last of them, not the first, let Tahoe go on."""
+    found, verdict = of(920013, tmp_path, place="receiver")
+    assert verdict.sender_tcp.recovery == "tahoe"
+    assert not against_truth(found, verdict)
+
+
+@pytest.mark.parametrize("seed", [910016, 930063])
+def test_a_burst_written_in_another_order_was_sent_once(seed: int, tmp_path: Path) -> None:
+    """Hundreds of holes at once: none of them is taken for filled before it is."""
+    found, verdict = of(seed, tmp_path, kind="written late")
+    assert found.losses[0] == 0
+    assert not verdict.seen.episodes
+
+
+def test_what_is_late_behind_a_pause_was_not_sent_again(tmp_path: Path) -> None:
+    """The hole opened with the segment that overtook it, though nothing else was under way."""
+    found, verdict = of(910002, tmp_path, kind="tap reorders + begins in avoidance")
+    assert found.losses[1] == 0
+    assert verdict.losses["total"] == 0
+
+
+def test_a_copy_that_offload_cut_elsewhere_is_a_copy(tmp_path: Path) -> None:
+    """Nothing asks within microseconds for what has just left."""
+    found, verdict = of(930014, tmp_path, kind="seen twice + GSO at the sender")
+    assert verdict.losses["total"] <= found.losses[1]
+    assert verdict.limits["recovery"] < 0.1
+
+
+def test_without_the_scale_a_writes_end_is_not_the_windows(tmp_path: Path) -> None:
+    """Whether there was room in the receiver's window is not known."""
+    _, whole = of(910003, tmp_path)
+    _, verdict = of(910003, tmp_path, kind="window scale cut")
+    assert verdict.limits["cwnd"] <= whole.limits["cwnd"] + 0.1
+    assert verdict.limits["application"] > 0.3
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(950029, "no segment twice + stamped early"), (950036, "stamped by polls")])
+def test_the_rate_is_the_paths(seed: int, kind: str, tmp_path: Path) -> None:
+    """Not what an ACK tells of what came long before it, nor a window in a round trip that a poll makes longer."""
+    found, verdict = of(seed, tmp_path, kind=kind)
+    rate, true = verdict.path.bottleneck_bps, found.run.bottleneck_bps
+    assert true is not None
+    assert rate.low is None or rate.low <= 1.05 * true
+    assert rate.high is None or rate.high >= 0.95 * true
+
+
+@pytest.mark.parametrize("seed", [910008, 930071])
+def test_what_no_ack_had_room_for_may_have_arrived(seed: int, tmp_path: Path) -> None:
+    """RFC 2018 section 3: an ACK of fourteen segments has room for three blocks. Nobody asks for what has just left."""
+    found, verdict = of(seed, tmp_path)
+    assert "drops" not in against_truth(found, verdict)
+    assert verdict.losses["possible_unseen"] > 0
