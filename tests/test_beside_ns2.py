@@ -138,10 +138,14 @@ def changes(windows: Iterable[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def windows_of_ns(trace: Path, connection: int, max_window: float) -> list[tuple[float, float]]:
-    """Every change of an agent's cwnd_, up to its window_; the agents' ports are their numbers."""
+    """Every change of an agent's cwnd_, up to its window_; the agents' ports are their numbers.
+
+    A window that NewReno deflates to less than a packet is one again before the event is over; both are traced.
+    """
     lines = (line.split() for line in trace.with_name(f"{trace.name}.cwnd").read_text().splitlines())
     of_agent = (line for line in lines if int(line[2]) == connection)
-    return changes((float(line[0]), min(float(line[6]), max_window)) for line in of_agent)
+    traced = ((float(line[0]), min(float(line[6]), max_window)) for line in of_agent)
+    return changes((time_s, cwnd) for time_s, cwnd in traced if cwnd >= 1 or cwnd == 0)
 
 
 def hold(scenario: Scenario, names: list[str], trace: Path) -> None:
@@ -189,6 +193,9 @@ def test_every_drop_is_that_of_ns2(names, seed, draws, tmp_path) -> None:
         ["htcp", "bic", "lp"],
         ["highspeed", "scalable", "reno"],
         ["veno", "yeah", "reno-linux"],
+        # Hybla leaves others nothing but timeouts, again and again.
+        ["yeah", "hybla"],
+        ["htcp", "hybla"],
     ],
     ids=" ".join,
 )

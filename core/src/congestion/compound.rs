@@ -191,7 +191,7 @@ impl Window for Compound {
 
     fn on_loss(&mut self, state: &mut State, _loss: &Loss) {
         self.acks = 0;
-        state.ssthresh = (packets(state) / 2) as f64 * state.smss;
+        state.ssthresh = (packets(state) / 2).max(2) as f64 * state.smss;
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {

@@ -170,7 +170,7 @@ impl Window for Cubic26 {
             cwnd
         };
         self.loss_cwnd = cwnd;
-        state.ssthresh = ((cwnd * BETA) / BETA_SCALE) as f64 * state.smss;
+        state.ssthresh = ((cwnd * BETA) / BETA_SCALE).max(2) as f64 * state.smss;
     }
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {

@@ -147,7 +147,11 @@ impl Window for Yeah {
         };
         self.fast_count = 0;
         self.reno_count = (self.reno_count / 2).max(2);
-        KernelWindow::set_ssthresh(state, cwnd.saturating_sub(reduction));
+        match self.packets.kernel {
+            // No floor of two packets; a difference below zero begins again from above.
+            Kernel::V2_6 => state.ssthresh = cwnd.wrapping_sub(reduction) as f64 * state.smss,
+            Kernel::V6 => KernelWindow::set_ssthresh(state, cwnd.saturating_sub(reduction)),
+        }
     }
 
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, snd_nxt: u64) {

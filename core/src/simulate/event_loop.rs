@@ -65,6 +65,7 @@ pub fn run<C: Simulated>(scenario: &Scenario, controls: &mut Controls) -> Output
         taps: Taps::new(scenario),
         is_watched: logs.is_watched(scenario) || scenario.is_managed(),
         sent: [0; 2],
+        modules_clock: C::Time::ZERO,
     };
     let mut connections: Vec<C> = (0..count)
         .map(|number| C::new(scenario, number, PATHS + C::SOURCES * number, controls))

@@ -31,6 +31,8 @@ pub struct Io<I, P> {
     pub is_watched: bool,
     /// Packets sent along each direction.
     pub sent: [u16; 2],
+    /// When one of ns-2's Linux agents last heard an ACK: their modules have one clock.
+    pub modules_clock: I,
 }
 
 impl<I: Instant, P: Carried> Io<I, P> {

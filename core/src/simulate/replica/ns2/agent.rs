@@ -260,7 +260,8 @@ impl Base {
         self.cut(io, io.now, window.min(self.max_window), by, Some(to));
     }
 
-    /// The same with the time and the window that the control is told; without `to` cwnd is left to the caller.
+    /// The same with the time and the window that the control is told; without `to` cwnd is left to the caller, and
+    /// ssthresh to the control.
     pub fn cut(
         &mut self,
         io: &mut Io,
@@ -276,12 +277,13 @@ impl Base {
         } else {
             self.control.on_loss(&mut self.state, &loss);
         }
-        match to {
-            Some(CutTo::Half) => self.state.cwnd = self.state.ssthresh,
-            Some(CutTo::One) => self.state.cwnd = 1.0,
-            None => {}
+        if let Some(to) = to {
+            self.state.cwnd = match to {
+                CutTo::Half => self.state.ssthresh,
+                CutTo::One => 1.0,
+            };
+            self.state.ssthresh = self.state.ssthresh.floor().max(2.0);
         }
-        self.state.ssthresh = self.state.ssthresh.floor().max(2.0);
         io.recorder.loss(LossRow {
             time_ns: io.now.to_ns(),
             connection: self.connection,

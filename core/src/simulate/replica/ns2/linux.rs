@@ -5,7 +5,7 @@ use super::board::{Board, News};
 use super::packet::Ns2Packet;
 use super::rto::Sample;
 use crate::congestion::Ack;
-use crate::network::{Instant, Seconds};
+use crate::network::Instant;
 use crate::recovery::DetectedBy;
 use crate::simulate::record::SenderState;
 
@@ -17,9 +17,6 @@ pub struct Linux {
     /// Rate halving: packets still allowed in flight above cwnd.
     next_in_flight: i64,
     has_started: bool,
-    /// The modules' clock: it stands still between ACKs. Differs: ns has one for all its agents, so a timeout there is at
-    /// the last ACK of any; H-TCP, which counts from it, then grows some ACKs off beside other Linux senders.
-    clock: Seconds,
     /// When each packet was last sent, by number modulo the table's size.
     sent_at: Vec<f64>,
     /// cwnd as ns-2 traces it: what is allowed while halving.
@@ -32,7 +29,6 @@ impl Linux {
             board: Board::new(),
             next_in_flight: 0,
             has_started: false,
-            clock: Seconds(0.0),
             sent_at: vec![0.0; 1024],
             traced: 0.0,
         }
@@ -145,7 +141,13 @@ impl Linux {
         base.recover = base.max_seq;
         base.last_cut = LastCut::DupAck;
         self.next_in_flight = Self::cwnd(base);
-        base.cut(io, self.clock, base.state.cwnd, DetectedBy::Sack, None);
+        base.cut(
+            io,
+            io.modules_clock,
+            base.state.cwnd,
+            DetectedBy::Sack,
+            None,
+        );
         base.state.cwnd = base.control.min_cwnd(&base.state);
         base.phase = SenderState::Recovery;
     }
@@ -163,11 +165,12 @@ impl Linux {
 impl Agent for Linux {
     #[inline(always)]
     fn on_ack(&mut self, base: &mut Base, io: &mut Io, packet: &Ns2Packet) {
+        // The clock of all modules stands still between ACKs: a timeout is at the last one that any agent heard.
+        io.modules_clock = io.now;
         let newly_acked = packet.number() - base.highest_ack;
         if packet.number() + 1 > base.t_seqno || newly_acked < 0 {
             return;
         }
-        self.clock = io.now;
         let prior_in_flight = self.in_flight(base);
         if newly_acked > 0 {
             base.highest_ack = packet.number();
@@ -216,7 +219,7 @@ impl Agent for Linux {
         base.last_cut = LastCut::Timeout;
         let has_outstanding = base.highest_ack != base.max_seq;
         if has_outstanding {
-            base.cut(io, self.clock, base.state.cwnd, DetectedBy::Rto, None);
+            base.cut(io, io.modules_clock, base.state.cwnd, DetectedBy::Rto, None);
             base.state.cwnd = 1.0;
             base.totals.timeouts += 1;
             base.recover = base.max_seq;
