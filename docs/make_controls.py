@@ -40,7 +40,8 @@ largest difference in segments, and how often the window was equal; *ssthresh*: 
 PROOFS = {
     "reno": "RFC 5681 clause by clause (`tests/rfc/test_rfc5681.py`); ns-2's event traces (`core/tests/ns2.rs`)",
     "cubic": "RFC 9438, each MUST and SHOULD of sections 4 and 5 (`tests/rfc/test_rfc9438.py`). Not equal to it: "
-    "an ACK at cwnd = ssthresh is avoidance's; left out: of spurious losses (MAY) all but cwnd and ssthresh, ECN",
+    "an ACK at cwnd = ssthresh is avoidance's; one that acknowledges two segments opens the window twice (sections 4.4 "
+    "and 4.5 say once); left out: of spurious losses (MAY) all but cwnd and ssthresh, ECN",
     "cubic-linux": "over the kernel's own paths: each loss at its window within a segment, the first cycle's losses "
     "equal, cycles 1.8 % apart, 9 % at a round trip of 16 ms (`core/tests/kernel.rs`). ns-2's module: its guesses of a "
     "cube root by a formula and 20 corrections by hand; its delay is that of the echoed timestamp",

@@ -10,6 +10,8 @@ const C: f64 = 0.4;
 ///
 /// Differs: section 4.10 has slow start when cwnd is no more than ssthresh; here, as in Linux, where slow start stops at
 /// ssthresh itself, an ACK at ssthresh is congestion avoidance's (RFC 5681 section 3.1 leaves it to the sender).
+/// Differs: sections 4.4 and 4.5 open the window by (target - cwnd) / cwnd for an ACK; here for each segment that it
+/// acknowledges, as equation (4) counts and Linux does. A window of delayed ACKs would go half of the way to the target.
 ///
 /// Omitted: of spurious congestion events (section 4.9, MAY) all but cwnd and ssthresh, and ECN (section 4.6).
 #[derive(Clone, Copy, Debug)]
