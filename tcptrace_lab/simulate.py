@@ -134,6 +134,11 @@ class Run:
         """Whether it ended before its duration, with the events that it was given."""
         return self._core.is_cut
 
+    @property
+    def control_names(self) -> list[str]:
+        """The columns of `windows` that say what the controls hold in mind (windows in segments)."""
+        return self._core.control_names
+
     @functools.cached_property
     def summary(self) -> dict[str, Any]:
         """One row of a sweep: throughput, cycles, slow starts per cycle, losses, utilization, backlog."""

@@ -3,6 +3,9 @@
 `ev`: S, the sender's variables changed, and the row holds them afterwards; C, a loss was noticed (`ca_state` 3 by
 duplicate ACKs or SACK, 4 by the timer), with the columns of `losses`.
 
+`usable_window` is cwnd and what duplicate ACKs add to it (apart in ns-2's Reno and NewReno). The last columns are
+what the controls hold in mind (w_max, dwnd, base_rtt_ns, ...; windows in segments), empty in the rows of others.
+
 As in the kernel, what is in flight is packets_out - sacked_out - lost_out + retrans_out. The last three are empty for a
 sender without a scoreboard, and in profile ns2, whose agents keep other books.
 """
@@ -23,7 +26,10 @@ KERNEL_COLUMNS = (
     *("time", "ev", "sport", "cwnd", "ssthresh", "srtt_us", "snd_una", "snd_nxt"),
     *("packets_out", "sacked_out", "lost_out", "retrans_out", "ca_state", "snd_wnd", "arg", "x1", "x2"),
 )
-OUR_COLUMNS = ("time_ns", "connection", "flight_size", "offset", "detected_by", "cwnd_before", "ssthresh_after")
+OUR_COLUMNS = (
+    *("time_ns", "connection", "usable_window", "flight_size"),
+    *("offset", "detected_by", "cwnd_before", "ssthresh_after"),
+)
 DROP_COLUMNS = (
     *("time", "node", "reason", "dir", "ip_id", "tcp_seq", "payload_len", "sport", "dport", "queue_len", "ip_len"),
     *("time_ns", "connection"),
@@ -39,7 +45,7 @@ def truth_files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def truth_table(run: Run) -> pd.DataFrame:
-    """Windows and losses in one table, in order of time."""
+    """Windows and losses in one table, in order of time; behind our columns what the controls held in mind."""
     import pandas as pd
 
     windows, losses = run.windows, run.losses
@@ -50,6 +56,7 @@ def truth_table(run: Run) -> pd.DataFrame:
             "ev": "S",
             "connection": windows["connection"],
             "cwnd": windows["cwnd"] / smss,
+            "usable_window": windows["usable_window"] / smss,
             "ssthresh": windows["ssthresh"] / smss,
             "srtt_us": windows["srtt_ns"] / 1000,
             "snd_una": _wire(run, windows, "snd_una"),
@@ -61,6 +68,7 @@ def truth_table(run: Run) -> pd.DataFrame:
             "ca_state": windows["state"],
             "snd_wnd": windows["rwnd"],
             "flight_size": windows["flight_size"],
+            **{name: windows[name] for name in run.control_names},
         }
     )
     noticed = pd.DataFrame(
@@ -77,7 +85,7 @@ def truth_table(run: Run) -> pd.DataFrame:
     )
     # A loss comes before the window it leads to.
     rows = pd.concat([noticed, changed], ignore_index=True).sort_values("time_ns", kind="stable", ignore_index=True)
-    rows = _for_file(run, rows).reindex(columns=[*KERNEL_COLUMNS, *OUR_COLUMNS])
+    rows = _for_file(run, rows).reindex(columns=[*KERNEL_COLUMNS, *OUR_COLUMNS, *run.control_names])
     return rows.astype(dict.fromkeys(("snd_una", "snd_nxt", "ca_state", "snd_wnd", "offset"), "Int64"))
 
 

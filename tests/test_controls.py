@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tcptrace_lab import controls
@@ -81,12 +83,13 @@ def test_m_start_opens_the_first_windows_of_every_window_that_takes_it(row):
         assert steps[steps != 0].tolist()[1:12] == [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 10], profile
 
 
-def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():
+def test_what_a_control_holds_in_mind_is_a_column_of_the_truth(tmp_path):
     two = replace(of(ControlSpec(window="cubic", recovery="sack")), taps=())
     two = replace(
         two, connections=(two.connections[0], ConnectionSpec(control=ControlSpec(**CONTROLS["compound-draft"])))
     )
-    windows = simulate(two).windows
+    run = simulate(two)
+    windows = run.windows
     cubic, compound = windows[windows["connection"] == 0], windows[windows["connection"] == 1]
     after_a_loss = cubic[cubic["k_s"].notna()]
     assert len(after_a_loss) > 0
@@ -95,9 +98,15 @@ def test_what_a_control_holds_in_mind_is_a_column_of_the_truth():
     assert compound["w_max"].isna().all()
     # Propagation, a packet's and its ACK's transmission, 46.2 ms; the other's first packet, 6 ms, may be before it.
     assert 46e6 < compound["base_rtt_ns"].min() < 53e6
+    file, *_ = run.write_truth(tmp_path / "two.truth.csv")
+    rows = pd.read_csv(file)
+    changed = rows[rows["ev"] == "S"]
+    assert {"w_max", "k_s", "dwnd", "base_rtt_ns"} <= set(run.control_names)
+    for name in run.control_names:
+        np.testing.assert_allclose(changed[name], windows[name])
 
 
-def test_a_window_that_duplicate_acks_inflate_is_a_column_of_its_own():
+def test_a_window_that_duplicate_acks_inflate_is_a_column_of_its_own(tmp_path):
     """ns-2's Reno keeps cwnd_ apart from what duplicate ACKs add: in recovery cwnd is half, the usable window more."""
     run = simulate(of(ControlSpec(recovery="reno"), "ns2"))
     windows = run.windows.assign(w=run.windows["cwnd"] / run.windows["smss"])
@@ -108,3 +117,6 @@ def test_a_window_that_duplicate_acks_inflate_is_a_column_of_its_own():
     assert (opened["usable"] == opened["w"].astype(int)).all()
     lost = run.losses.iloc[0]
     assert recovering["w"].iloc[0] == lost["cwnd_before"] / lost["smss"] / 2
+    file, *_ = run.write_truth(tmp_path / "reno.truth.csv")
+    rows = pd.read_csv(file)
+    np.testing.assert_allclose(rows[rows["ev"] == "S"]["usable_window"], windows["usable"])

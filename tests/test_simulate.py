@@ -116,7 +116,7 @@ def test_the_numbers_of_the_truth_are_those_of_the_capture(name, tmp_path):
 def test_the_truth_counts_what_is_in_flight_as_the_kernel_does(tmp_path):
     run = simulate(load(SCENARIOS / "cubic_20M.toml", overrides=["duration_s=20"]))
     (file, *_) = run.write_truth(tmp_path / "run.truth.csv")
-    rows = pd.read_csv(file).query("ev == 'S'")
+    rows = pd.read_csv(file, low_memory=False).query("ev == 'S'")
     in_flight = rows["packets_out"] - rows["sacked_out"] - rows["lost_out"] + rows["retrans_out"]
     assert in_flight.to_numpy() == pytest.approx((rows["flight_size"] / run.windows["smss"].iloc[0]).to_numpy())
     in_recovery = rows[rows["ca_state"] == 3]

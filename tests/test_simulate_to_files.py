@@ -16,6 +16,16 @@ SCENARIOS = "captures/scenarios/"
 RUNS = {
     "rfc, losses": ("reno_10M", "sender", ["duration_s=100"]),
     "packets of ns-2, drops at random": ("small_buffers_B20", "receiver", ["duration_s=600", "path.nodes.0.loss=0.01"]),
+    "controls that hold other things in mind, one of which begins late": (
+        "two_flows",
+        "sender",
+        [
+            "duration_s=120",
+            "connections.0.control.window=cubic-linux",
+            "connections.1.control.window=compound-draft",
+            "connections.1.start_s=100",
+        ],
+    ),
     "several nodes, taps that hear late": ("several_nodes_fig7", "node1.in", ["duration_s=300"]),
 }
 

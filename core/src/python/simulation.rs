@@ -51,6 +51,12 @@ impl Simulation {
         self.output.is_cut
     }
 
+    /// Columns of `truth` that are the controls' own: what they hold in mind.
+    #[getter]
+    fn control_names(&self) -> Vec<&'static str> {
+        self.output.control_names()
+    }
+
     /// Segment size of each connection in bytes.
     fn smss(&self) -> Vec<u32> {
         self.output.smss.clone()

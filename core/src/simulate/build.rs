@@ -68,11 +68,27 @@ pub fn control(sender: &ControlSpec, counting: Counting) -> Box<dyn Control> {
 impl Controls<'_> {
     /// The control of a connection: its own, or the built-in one.
     pub(super) fn take(&mut self, connection: usize, scenario: &Scenario) -> Box<dyn Control> {
-        let counting = Counting {
-            profile: scenario.profile,
-            segment_bytes: scenario.path.packet_bytes,
-        };
         let own = self.own.get_mut(connection).and_then(Option::take);
-        own.unwrap_or_else(|| control(&scenario.connections[connection].control, counting))
+        own.unwrap_or_else(|| built_in(connection, scenario))
     }
+
+    /// By connection, what its control calls what it holds in mind.
+    pub(super) fn names_of_values(&self, scenario: &Scenario) -> Vec<Vec<&'static str>> {
+        let names =
+            |control: &dyn Control| control.values().iter().map(|(name, _)| *name).collect();
+        let connections = 0..scenario.connections.len();
+        let of = connections.map(|connection| match self.own.get(connection) {
+            Some(Some(own)) => names(&**own),
+            _ => names(&*built_in(connection, scenario)),
+        });
+        of.collect()
+    }
+}
+
+fn built_in(connection: usize, scenario: &Scenario) -> Box<dyn Control> {
+    let counting = Counting {
+        profile: scenario.profile,
+        segment_bytes: scenario.path.packet_bytes,
+    };
+    control(&scenario.connections[connection].control, counting)
 }

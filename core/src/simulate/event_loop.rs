@@ -61,7 +61,7 @@ pub fn run<C: Simulated>(scenario: &Scenario, controls: &mut Controls) -> Output
         paths: build::paths(scenario, logs),
         schedule: Schedule::new(PATHS + C::SOURCES * count),
         random: Random::new(scenario.seed),
-        recorder: Recorder::new(count, logs),
+        recorder: Recorder::new(controls.names_of_values(scenario), logs),
         taps: Taps::new(scenario),
         is_watched: logs.is_watched(scenario) || scenario.is_managed(),
         sent: [0; 2],
@@ -74,7 +74,6 @@ pub fn run<C: Simulated>(scenario: &Scenario, controls: &mut Controls) -> Output
         connection.begin(&mut io);
     }
     let end = C::Time::from_ns(scenario.duration_ns() as f64);
-    io.recorder.keeps_values = controls.outlet.is_none();
     while let Some((source, at)) = io.schedule.next() {
         // As in ns-2, where the end of the run was scheduled before everything else.
         if at.time >= end {

@@ -88,16 +88,26 @@ fn nodes<I: Instant, P: Traveller>(
 }
 
 impl Output {
-    /// What the controls held in mind: a column for each name, NaN in the rows of other controls.
+    /// What the controls hold in mind, each name once; a piece of a run has those of the whole.
+    pub fn control_names(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for name in self.control_values.iter().flat_map(|kept| &kept.names) {
+            if !names.contains(name) {
+                names.push(*name);
+            }
+        }
+        names
+    }
+
+    /// A column for each name, NaN in the rows of other controls.
     pub fn control_columns(&self) -> Vec<(&'static str, Vec<f64>)> {
-        let mut columns: Vec<(&'static str, Vec<f64>)> = Vec::new();
-        let mut place = |name: &'static str| {
-            let known = columns.iter().position(|(known, _)| *known == name);
-            known.unwrap_or_else(|| {
-                columns.push((name, vec![f64::NAN; self.truth.len()]));
-                columns.len() - 1
-            })
-        };
+        let names = self.control_names();
+        let place = |name: &str| names.iter().position(|known| *known == name);
+        let place = |name: &str| place(name).expect("it is one of these names");
+        let mut columns: Vec<_> = names
+            .iter()
+            .map(|name| (*name, vec![f64::NAN; self.truth.len()]))
+            .collect();
         let kept = self.control_values.iter();
         let mut rows: Vec<_> = kept
             .map(|kept| {
@@ -124,15 +134,15 @@ impl Output {
         paths: &mut [Path<I, P>; 2],
         now_ns: i64,
     ) -> Self {
-        let (truth, losses, drops) = recorder.take_before(now_ns);
+        let taken = recorder.take_before(now_ns);
         Self {
             unit_bytes: unit_bytes(scenario),
             duration_ns: scenario.duration_ns(),
             is_cut: false,
-            truth,
-            control_values: vec![ControlValues::default(); smss.len()],
-            losses,
-            drops,
+            truth: taken.truth,
+            control_values: taken.control_values,
+            losses: taken.losses,
+            drops: taken.drops,
             drops_by_node: Vec::new(),
             events: Vec::new(),
             nodes: nodes(paths, Node::take_bins),

@@ -154,6 +154,25 @@ pub struct ControlValues {
     pub values: Vec<f64>,
 }
 
+impl ControlValues {
+    /// The first rows' part.
+    fn take(&mut self, rows: usize) -> Self {
+        Self {
+            names: self.names.clone(),
+            values: self.values.drain(..rows * self.names.len()).collect(),
+        }
+    }
+}
+
+/// The rows that are passed on together.
+#[derive(Debug)]
+pub struct Taken {
+    pub truth: Vec<TruthRow>,
+    pub control_values: Vec<ControlValues>,
+    pub losses: Vec<LossRow>,
+    pub drops: Vec<DropRow>,
+}
+
 /// What a run writes down besides its totals, losses and drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logs {
@@ -190,8 +209,6 @@ pub struct Recorder<I> {
     pub truth: Vec<TruthRow>,
     /// By connection, beside its rows of truth.
     pub control_values: Vec<ControlValues>,
-    /// What is passed on while the run goes on needs no values beside its rows.
-    pub keeps_values: bool,
     /// By node of the way there: drops that were passed on.
     pub drops_passed_on: Vec<u64>,
     /// The last row's, so that a row costs no allocation.
@@ -202,14 +219,18 @@ pub struct Recorder<I> {
 }
 
 impl<I: Instant> Recorder<I> {
-    pub fn new(connections: usize, logs: Logs) -> Self {
+    /// `names`: by connection, of what its control holds in mind.
+    pub fn new(names: Vec<Vec<&'static str>>, logs: Logs) -> Self {
+        let with_names = |names| ControlValues {
+            names,
+            values: Vec::new(),
+        };
         Self {
             keeps_truth: logs.truth,
             keeps_events: logs.events,
-            cycles: vec![Cycles::default(); connections],
+            cycles: vec![Cycles::default(); names.len()],
             truth: Vec::new(),
-            control_values: vec![ControlValues::default(); connections],
-            keeps_values: true,
+            control_values: names.into_iter().map(with_names).collect(),
             drops_passed_on: Vec::new(),
             last_values: Values::new(),
             losses: Vec::new(),
@@ -231,13 +252,7 @@ impl<I: Instant> Recorder<I> {
         if self.keeps_truth {
             self.last_values.clear();
             self.truth.push(row(&mut self.last_values));
-            if !self.keeps_values {
-                return;
-            }
             let kept = &mut self.control_values[connection as usize];
-            if kept.names.is_empty() {
-                kept.names = self.last_values.iter().map(|(name, _)| *name).collect();
-            }
             let values = self.last_values.iter().map(|(_, value)| *value);
             kept.values.extend(values);
         }
@@ -259,18 +274,26 @@ impl<I: Instant> Recorder<I> {
     }
 
     /// Takes out what lies before this time of the event loop: nothing earlier is told any more.
-    pub fn take_before(&mut self, now_ns: i64) -> (Vec<TruthRow>, Vec<LossRow>, Vec<DropRow>) {
+    pub fn take_before(&mut self, now_ns: i64) -> Taken {
         let truth = self.truth.partition_point(|row| row.time_ns < now_ns);
+        let truth: Vec<TruthRow> = self.truth.drain(..truth).collect();
+        let mut rows = vec![0; self.control_values.len()];
+        for row in &truth {
+            rows[row.connection as usize] += 1;
+        }
+        let kept = self.control_values.iter_mut().zip(rows);
+        let control_values = kept.map(|(kept, rows)| kept.take(rows)).collect();
         let losses = self.losses.partition_point(|row| row.time_ns < now_ns);
         self.drops.sort_by_key(|row| row.time_ns);
         let drops = self.drops.partition_point(|row| row.time_ns < now_ns);
         let drops: Vec<DropRow> = self.drops.drain(..drops).collect();
         count_drops(&mut self.drops_passed_on, &drops);
-        (
-            self.truth.drain(..truth).collect(),
-            self.losses.drain(..losses).collect(),
+        Taken {
+            truth,
+            control_values,
+            losses: self.losses.drain(..losses).collect(),
             drops,
-        )
+        }
     }
 
     /// Puts drops and events into order of time and cuts what lies behind the end of the run.
