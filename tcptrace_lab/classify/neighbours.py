@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from tcptrace_lab.capture import PACKETS_PER_PASS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, sender
+from tcptrace_lab.reconstruct.timeline import Ints
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -24,19 +27,14 @@ def neighbours(capture: Capture, who: Sender) -> tuple[Reconstruction, ...]:
 
     The same ends and ports at the same time are the same flow, captured on another VLAN or outside of its tunnel.
     """
-    table, own = capture.columns, capture[who.connection].row
-    begin, end = own["start_ns"], own["start_ns"] + own["duration_ns"]
-    beside = (table["start_ns"] < end) & (table["start_ns"] + table["duration_ns"] > begin)
-    beside &= table["bytes"] > LEAST_SHARE * own["bytes"]
-    names = {_ends(own)}
-    numbers = []
-    for number in map(int, np.flatnonzero(beside)):
-        ends = _ends(capture[number].row)
-        if ends not in names:
-            names.add(ends)
-            numbers.append(number)
+    table, own = capture.columns, who.connection
     # Where not all flows are held at once, each would be another pass over the file.
-    if len(numbers) > MOST or (len(capture) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS):
+    if len(capture) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS:
+        return ()
+    begins, ends = table["start_ns"], table["start_ns"] + table["duration_ns"]
+    beside = (begins < ends[own]) & (ends > begins[own]) & (table["bytes"] > LEAST_SHARE * table["bytes"][own])
+    numbers = list(itertools.islice(_apart(table, own, np.flatnonzero(beside)), MOST + 1))
+    if len(numbers) > MOST:
         return ()
     others = (sender(capture[number]) for number in numbers)
     return tuple(Reconstruction(other.timeline) for other in others if _is_beside(other, who))
@@ -48,5 +46,15 @@ def _is_beside(other: Sender, who: Sender) -> bool:
     return other.vantage == who.vantage or hosts[0] == hosts[1]
 
 
-def _ends(row: Any) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("client", "client_port", "server", "port"))
+def _apart(table: dict[str, Any], own: int, beside: Ints) -> Iterator[int]:
+    """One of each ends, and none of its own."""
+    names = {_ends(table, own)}
+    for number in map(int, beside):
+        ends = _ends(table, number)
+        if ends not in names:
+            names.add(ends)
+            yield number
+
+
+def _ends(table: dict[str, Any], number: int) -> tuple[Any, ...]:
+    return tuple(table[name][number] for name in ("client", "client_port", "server", "port"))
