@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.candidates import OWN_SLOW_START, candidates
+from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.identify import INITIAL_WINDOW, decide, replays_of_others
 from tcptrace_lab.classify.initial_window import initial_window
@@ -82,7 +82,7 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
         if name == "m-start"
         else {"window": name, "slow_start": str(rng.choice(["standard", "standard", "hystart"]))}
     )
-    if name in OWN_SLOW_START:
+    if name in WINDOWS and WINDOWS[name].keeps_to_its_slow_start:
         # No stack has another over such a module.
         own["slow_start"] = "standard"
     control = ControlSpec(

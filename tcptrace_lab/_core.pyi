@@ -199,10 +199,13 @@ class WindowRow(TypedDict):
 
     name: str
     family: str
+    spelt: str
     source: str
     profiles: list[str]
     is_linux_module: bool
     has_slow_start: bool
+    keeps_to_its_slow_start: bool
+    is_by_delay: bool
     parameters: list[ParameterRow]
 
 class ControlTable(TypedDict):

@@ -38,15 +38,18 @@ class SlowStart:
 class Window:
     """How cwnd grows above ssthresh and what a loss makes of it; variants of one control are a `family`.
 
-    One that has a slow start of its own takes no other.
+    One that has a slow start of its own takes no other; over one that keeps to its own no stack has run another.
     """
 
     name: str
     family: str
+    spelt: str
     source: str
     profiles: tuple[str, ...]
     is_linux_module: bool
     has_slow_start: bool
+    keeps_to_its_slow_start: bool
+    is_by_delay: bool
     parameters: tuple[ControlParameter, ...]
 
 
@@ -73,10 +76,13 @@ WINDOWS: dict[str, Window] = {
     row["name"]: Window(
         name=row["name"],
         family=row["family"],
+        spelt=row["spelt"],
         source=row["source"],
         profiles=tuple(row["profiles"]),
         is_linux_module=row["is_linux_module"],
         has_slow_start=row["has_slow_start"],
+        keeps_to_its_slow_start=row["keeps_to_its_slow_start"],
+        is_by_delay=row["is_by_delay"],
         parameters=tuple(map(_parameter, row["parameters"])),
     )
     for row in _TABLE["windows"]

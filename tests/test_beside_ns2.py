@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.scenario import (
     CONTROLS,
     ConnectionSpec,
@@ -48,6 +49,10 @@ pytestmark = [
     pytest.mark.slow,
     needs("ns", "ns2"),
 ]
+
+
+def test_every_module_that_profile_ns2_runs_is_held_beside_ns():
+    assert {row.name for row in WINDOWS.values() if row.is_linux_module and "ns2" in row.profiles} <= set(AGENTS)
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,10 @@ from tcptrace_lab.controls import PARAMETERS, WINDOWS, Window
 GAMMA = float(PARAMETERS["gamma"].default)
 # Readings of a document that stacks differ in.
 FLAGS = ("htcp_from_recovery", "dwnd_by_cwnd")
-# Controls whose law hangs on a kernel's clock of 4 ms, and the milliseconds of a tick at which a capture may begin.
-BY_TICKS = ("cubic-linux",)
+# A law that hangs on a kernel's clock (`kernel_hz`, 4 ms): the milliseconds of a tick at which a capture may begin.
 TICK_PHASES_MS = (0, 1, 2, 3)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
-# Modules whose own rule for an ACK is their slow start too: HyStart++ never ran over them.
-OWN_SLOW_START = ("compound", "hybla")
-# Controls that remember the least round trip.
-BY_DELAY = ("compound", "vegas", "veno", "illinois", "yeah", "westwood", "htcp", "lp", "hybla")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +35,13 @@ class Candidate:
     @property
     def is_by_delay(self) -> bool:
         """Whether round trips move its window."""
-        return self.name in BY_DELAY
+        return WINDOWS[self.window].is_by_delay
 
     @property
     def phases_ms(self) -> tuple[int, ...]:
         """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
-        return TICK_PHASES_MS if self.window in BY_TICKS else (0,)
+        has_ticks = any(parameter.name == "kernel_hz" for parameter in WINDOWS[self.window].parameters)
+        return TICK_PHASES_MS if has_ticks else (0,)
 
     def sender(self, *, initial_window: int, smss: int) -> _core.CandidateSender:
         """The candidate before its first ACK."""
@@ -67,7 +63,7 @@ def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:
 
 def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
     """The same window over HyStart++ (RFC 9406), which counts bytes and slows down before it ends, where none fits."""
-    if candidate.slow_start != "standard" or candidate.window in OWN_SLOW_START:
+    if candidate.slow_start != "standard" or WINDOWS[candidate.window].keeps_to_its_slow_start:
         return ()
     return (replace(candidate, slow_start="hystart", variant=f"{candidate.variant}, HyStart++"),)
 

@@ -15,6 +15,7 @@ from tcptrace_lab.classify.identified import open_names
 from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -22,22 +23,8 @@ from tcptrace_lab.reconstruct.windows import CWND
 
 # How the controls are written in their papers.
 SPELT = {
-    "reno": "Reno",
-    "cubic": "CUBIC",
-    "bbr": "BBR",
-    "compound": "Compound",
+    **{row.family: row.spelt for row in WINDOWS.values()},
     "m_start": "M-Start",
-    "highspeed": "HighSpeed",
-    "bic": "BIC",
-    "htcp": "H-TCP",
-    "scalable": "Scalable",
-    "westwood": "Westwood",
-    "vegas": "Vegas",
-    "hybla": "Hybla",
-    "illinois": "Illinois",
-    "yeah": "YeAH",
-    "veno": "Veno",
-    "lp": "TCP-LP",
     "unknown": "a control that is none of the known ones",
 }
 # Whose throughput a sender's is said to be a share of, the first that has one.

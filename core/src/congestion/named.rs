@@ -1,7 +1,7 @@
 //! The named controls: every window of the table, and names for more than a window alone.
 
-use super::row::Setting;
-use super::table::{SACK, WINDOWS};
+use super::row::{SACK, Setting};
+use super::table::WINDOWS;
 
 use Setting::Text;
 

@@ -1,9 +1,11 @@
 //! What the table of controls says of each slow start and each window.
 
-use super::parameters::{ControlParameter, Parameters, Profile};
+use super::parameters::{BOTH, ControlParameter, Parameters, Profile};
 use super::{Control, Kernel, SlowStart};
 
 pub(super) const STANDARD: &str = "standard";
+pub(super) const SACK: (&str, Setting) = ("recovery", Setting::Text("sack"));
+pub(super) const TIMESTAMPS: (&str, Setting) = ("timestamps", Setting::Flag(true));
 
 /// What a run counts in: a module of Linux's computes in other integers in each.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,8 @@ pub struct WindowRow {
     pub name: &'static str,
     /// What a verdict calls it: variants of one control share it.
     pub family: &'static str,
+    /// The family as its paper writes it.
+    pub spelt: &'static str,
     /// The document or program whose arithmetic it is.
     pub source: &'static str,
     pub parameters: &'static [ControlParameter],
@@ -48,6 +52,10 @@ pub struct WindowRow {
     pub is_linux_module: bool,
     /// A whole control: no other slow start goes with it.
     pub has_slow_start: bool,
+    /// Its own rule for an ACK is its slow start too: no stack has run another over it.
+    pub keeps_to_its_slow_start: bool,
+    /// It remembers the least round trip: delays move its window.
+    pub is_by_delay: bool,
     /// What the control of this name sets besides its window.
     pub sender: &'static [(&'static str, Setting)],
     pub build: BuildWindow,
@@ -58,6 +66,50 @@ pub struct WindowRow {
 pub enum Setting {
     Text(&'static str),
     Flag(bool),
+}
+
+/// A row of a control that asks for nothing else: SACK and timestamps beside it, in both profiles, no parameter.
+pub(super) const fn ours(
+    name: &'static str,
+    spelt: &'static str,
+    source: &'static str,
+    build: BuildWindow,
+) -> WindowRow {
+    WindowRow {
+        name,
+        family: name,
+        spelt,
+        source,
+        parameters: &[],
+        profiles: BOTH,
+        is_linux_module: false,
+        has_slow_start: false,
+        keeps_to_its_slow_start: false,
+        is_by_delay: false,
+        sender: &[SACK, TIMESTAMPS],
+        build,
+    }
+}
+
+/// The same of a module of Linux's.
+pub(super) const fn linux(
+    name: &'static str,
+    spelt: &'static str,
+    source: &'static str,
+    build: BuildWindow,
+) -> WindowRow {
+    WindowRow {
+        is_linux_module: true,
+        ..ours(name, spelt, source, build)
+    }
+}
+
+/// A row of a control that remembers the least round trip.
+pub(super) const fn by_delay(row: WindowRow) -> WindowRow {
+    WindowRow {
+        is_by_delay: true,
+        ..row
+    }
 }
 
 impl PartialEq for SlowStartRow {

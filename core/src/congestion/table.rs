@@ -7,10 +7,12 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::parameters::{
-    BBR_SEED, BOTH, BYTE_COUNTING, ControlParameter, DWND_BY_CWND, FAST_CONVERGENCE, GAMMA,
+    BBR_SEED, BYTE_COUNTING, ControlParameter, DWND_BY_CWND, FAST_CONVERGENCE, GAMMA,
     HTCP_FROM_RECOVERY, KERNEL_HYSTART, KERNEL_HZ, MAX_SSTHRESH, NS2, Parameters, RFC, ZERO_STEP,
 };
-use super::row::{BuildWindow, Counting, STANDARD, Setting, SlowStartRow, WindowRow};
+use super::row::{
+    Counting, SACK, STANDARD, Setting, SlowStartRow, TIMESTAMPS, WindowRow, by_delay, linux, ours,
+};
 use super::{
     Bbr, Bic, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
     HighSpeed, Htcp, Hybla, HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, Lp, MStart, Pair,
@@ -18,9 +20,6 @@ use super::{
 };
 
 use Setting::{Flag, Text};
-
-pub(super) const SACK: (&str, Setting) = ("recovery", Text("sack"));
-const TIMESTAMPS: (&str, Setting) = ("timestamps", Flag(true));
 
 pub static SLOW_STARTS: &[SlowStartRow] = &[
     SlowStartRow {
@@ -53,41 +52,21 @@ pub static SLOW_STARTS: &[SlowStartRow] = &[
     },
 ];
 
-/// A row of a control that asks for nothing else: SACK and timestamps beside it, in both profiles, no parameter.
-const fn ours(name: &'static str, source: &'static str, build: BuildWindow) -> WindowRow {
-    WindowRow {
-        name,
-        family: name,
-        source,
-        parameters: &[],
-        profiles: BOTH,
-        is_linux_module: false,
-        has_slow_start: false,
-        sender: &[SACK, TIMESTAMPS],
-        build,
-    }
-}
-
-/// The same of a module of Linux's.
-const fn linux(name: &'static str, source: &'static str, build: BuildWindow) -> WindowRow {
-    WindowRow {
-        is_linux_module: true,
-        ..ours(name, source, build)
-    }
-}
-
 pub static WINDOWS: &[WindowRow] = &[
     WindowRow {
         parameters: &[BYTE_COUNTING],
         sender: &[("recovery", Text("reno"))],
-        ..ours("reno", "RFC 5681 section 3.1", |slow_start, p, _| {
-            over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING)))
-        })
+        ..ours(
+            "reno",
+            "Reno",
+            "RFC 5681 section 3.1",
+            |slow_start, p, _| over(slow_start, p, Reno::new(p.is_set(&BYTE_COUNTING))),
+        )
     },
     WindowRow {
         parameters: &[FAST_CONVERGENCE],
         sender: &[SACK],
-        ..ours("cubic", "RFC 9438", |slow_start, p, _| {
+        ..ours("cubic", "CUBIC", "RFC 9438", |slow_start, p, _| {
             over(slow_start, p, Cubic::new(p.is_set(&FAST_CONVERGENCE)))
         })
     },
@@ -96,6 +75,7 @@ pub static WINDOWS: &[WindowRow] = &[
         parameters: &[KERNEL_HZ, KERNEL_HYSTART],
         ..linux(
             "cubic-linux",
+            "CUBIC",
             "Linux 6.18 tcp_cubic.c; in profile ns2 Linux 2.6.22's, as ns-2.35 runs it",
             |slow_start, p, counting| match counting.kernel() {
                 Kernel::V2_6 => over(slow_start, p, Cubic26::new()),
@@ -107,8 +87,10 @@ pub static WINDOWS: &[WindowRow] = &[
     },
     WindowRow {
         parameters: &[GAMMA, BYTE_COUNTING],
-        ..linux(
+        keeps_to_its_slow_start: true,
+        ..by_delay(linux(
             "compound",
+            "Compound",
             "the Linux module of Blanc, Avrachenkov & Collange 2008, as in ns-2.35",
             |slow_start, p, _| {
                 let window = Compound::new(p.value(&GAMMA))
@@ -116,43 +98,48 @@ pub static WINDOWS: &[WindowRow] = &[
                     .with_byte_counting(p.is_set(&BYTE_COUNTING));
                 over(slow_start, p, window)
             },
-        )
+        ))
     },
     WindowRow {
         family: "compound",
         parameters: &[GAMMA],
-        ..ours(
+        ..by_delay(ours(
             "compound-draft",
+            "Compound",
             "draft-sridharan-tcpm-ctcp-02",
             |slow_start, p, _| over(slow_start, p, CompoundDraft::new(p.value(&GAMMA))),
-        )
+        ))
     },
     WindowRow {
         family: "reno",
         ..linux(
             "reno-linux",
+            "Reno",
             "Linux's own Reno: 2.6.22's as in ns-2.35, Linux 6's",
             |slow_start, p, counting| module(slow_start, p, counting, RenoLinux::new),
         )
     },
-    linux(
+    by_delay(linux(
         "westwood",
+        "Westwood",
         "Grieco and Mascolo, ACM CCR 34(2), 2004 (Westwood+)",
         |slow_start, p, counting| {
             module(slow_start, p, counting, |kernel| {
                 Westwood::new(kernel, counting.segment_bytes)
             })
         },
-    ),
-    linux(
+    )),
+    by_delay(linux(
         "vegas",
+        "Vegas",
         "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         |slow_start, p, counting| module(slow_start, p, counting, Vegas::new),
-    ),
+    )),
     WindowRow {
         parameters: &[HTCP_FROM_RECOVERY],
-        ..linux(
+        ..by_delay(linux(
             "htcp",
+            "H-TCP",
             "draft-leith-tcp-htcp-06",
             |slow_start, p, counting| {
                 module(slow_start, p, counting, |kernel| {
@@ -162,66 +149,80 @@ pub static WINDOWS: &[WindowRow] = &[
                     )
                 })
             },
-        )
+        ))
     },
-    linux(
+    by_delay(linux(
         "illinois",
+        "Illinois",
         "Liu, Basar and Srikant, Performance Evaluation 65(6-7), 2008",
         |slow_start, p, counting| module(slow_start, p, counting, Illinois::new),
+    )),
+    linux(
+        "highspeed",
+        "HighSpeed",
+        "RFC 3649",
+        |slow_start, p, counting| module(slow_start, p, counting, HighSpeed::new),
     ),
-    linux("highspeed", "RFC 3649", |slow_start, p, counting| {
-        module(slow_start, p, counting, HighSpeed::new)
-    }),
     linux(
         "scalable",
+        "Scalable",
         "Kelly, ACM CCR 33(2), 2003",
         |slow_start, p, counting| module(slow_start, p, counting, Scalable::new),
     ),
-    linux(
+    by_delay(linux(
         "veno",
+        "Veno",
         "Fu and Liew, IEEE JSAC 21(2), 2003",
         |slow_start, p, counting| module(slow_start, p, counting, Veno::new),
-    ),
+    )),
     linux(
         "bic",
+        "BIC",
         "Xu, Harfoush and Rhee, INFOCOM 2004",
         |slow_start, p, counting| module(slow_start, p, counting, Bic::new),
     ),
-    linux(
-        "hybla",
-        "Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004",
-        |slow_start, p, counting| {
-            module(slow_start, p, counting, |kernel| {
-                Hybla::new(kernel, slow_start.is_standard())
-            })
-        },
-    ),
-    linux(
+    WindowRow {
+        keeps_to_its_slow_start: true,
+        ..by_delay(linux(
+            "hybla",
+            "Hybla",
+            "Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004",
+            |slow_start, p, counting| {
+                module(slow_start, p, counting, |kernel| {
+                    Hybla::new(kernel, slow_start.is_standard())
+                })
+            },
+        ))
+    },
+    by_delay(linux(
         "yeah",
+        "YeAH",
         "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
         |slow_start, p, counting| module(slow_start, p, counting, Yeah::new),
-    ),
+    )),
     WindowRow {
         profiles: NS2,
-        ..linux(
+        ..by_delay(linux(
             "lp",
+            "TCP-LP",
             "Kuzmanovic and Knightly, INFOCOM 2003, as in ns-2.35",
             |slow_start, p, counting| module(slow_start, p, counting, Lp::new),
-        )
+        ))
     },
     WindowRow {
         family: "compound",
         parameters: &[GAMMA, DWND_BY_CWND],
         profiles: RFC,
-        ..ours(
+        ..by_delay(ours(
             "compound-packets",
+            "Compound",
             "draft-sridharan-tcpm-ctcp-02 in whole packets, as a kernel module counts",
             |slow_start, p, _| {
                 let window = CompoundPackets::new(p.value(&GAMMA))
                     .with_dwnd_by_cwnd(p.is_set(&DWND_BY_CWND));
                 over(slow_start, p, window)
             },
-        )
+        ))
     },
     WindowRow {
         parameters: &[BBR_SEED],
@@ -230,6 +231,7 @@ pub static WINDOWS: &[WindowRow] = &[
         sender: &[SACK, TIMESTAMPS, ("rack", Flag(true))],
         ..linux(
             "bbr",
+            "BBR",
             "draft-cardwell-iccrg-bbr-congestion-control-00, Linux 6.x tcp_bbr.c",
             |_, p, _| Box::new(Bbr::new(p.value(&BBR_SEED) as u64)),
         )

@@ -22,10 +22,13 @@ fn controls(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("name", row.name)?;
         dict.set_item("family", row.family)?;
+        dict.set_item("spelt", row.spelt)?;
         dict.set_item("source", row.source)?;
         dict.set_item("profiles", profiles(row.profiles))?;
         dict.set_item("is_linux_module", row.is_linux_module)?;
         dict.set_item("has_slow_start", row.has_slow_start)?;
+        dict.set_item("keeps_to_its_slow_start", row.keeps_to_its_slow_start)?;
+        dict.set_item("is_by_delay", row.is_by_delay)?;
         dict.set_item("parameters", parameters(py, row.parameters)?)?;
         windows.append(dict)?;
     }
