@@ -9,6 +9,7 @@ to the core's own controls (cargo).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import re
 import subprocess
@@ -23,6 +24,7 @@ from tests import test_beside_ns2 as beside
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "controls.md"
 PATHS = 12
+MIXES = 60
 
 HEAD = """# The controls, and what they were held against
 
@@ -54,7 +56,7 @@ PROOFS = {
     "capture's clock and the kernel's); the rest are windows a step early or late; the family's tests "
     "(`tests/test_beside_ns2.py`, `core/tests/family.rs`)",
     "bbr": "the kernel's own run: phases in order, 118, 3 and 37 drops at the kernel, 118, 3 and 38 here "
-    "(`core/tests/kernel_bbr.rs`)",
+    "(`core/tests/kernel_bbr.rs`); a recording made for it (`tests/test_kernel_bbr.py`)",
 }
 SLOW_START_PROOFS = {
     "standard": "RFC 5681 section 3.1 (`tests/rfc/test_rfc5681.py`), ns-2 and Linux 6 as above",
@@ -71,13 +73,21 @@ def main() -> None:
     lines = [HEAD.format(paths=PATHS), "| window | source | ns-2.35: equal | drops | Linux 6 run | ACKs | slow start "]
     lines[-1] += "| ssthresh | avoidance | equal |"
     lines.append("|---|---|---:|---:|---|---:|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as folder:
+        draws = draws_of_ns(Path(folder))
     for row in WINDOWS.values():
-        equal, drops = beside_ns(row.name)
+        equal, drops = beside_ns(row.name, draws)
         for number, told in enumerate(kernel.get(row.name, [("", "", "", "", "", "")])):
             first = (row.name, row.source, equal, drops) if number == 0 else ("", "", "", "")
             lines.append("| " + " | ".join((*first, *told)) + " |")
     lines += ["", "| recovery | ns-2.35: equal | drops |", "|---|---:|---:|"]
-    lines += [f"| {name} | " + " | ".join(beside_ns(name)) + " |" for name in RECOVERIES]
+    lines += [f"| {name} | " + " | ".join(beside_ns(name, draws)) + " |" for name in RECOVERIES]
+    lines += [
+        "",
+        f"**Two and three senders**, drawn from all of these, on {MIXES} more random paths: on {mixed(draws)} "
+        "every drop, every change of",
+        "each window, and what was sent, and again, are ns's to the last packet.",
+    ]
     lines += ["", "What else each is held by:", ""]
     lines += [f"- `{row.name}`: {proof_of(row)}" for row in WINDOWS.values()]
     lines += ["", "| slow start | source | held by |", "|---|---|---|"]
@@ -99,18 +109,30 @@ def proof_of(row: Window) -> str:
     return PROOFS.get(row.name, "the family's tests (`tests/test_beside_ns2.py`, `core/tests/family.rs`)")
 
 
-def beside_ns(name: str) -> tuple[str, str]:
+def draws_of_ns(folder: Path) -> list[float]:
+    script = folder / "draws.tcl"
+    script.write_text(beside.DRAWS)
+    return [float(line) for line in beside.ns(str(script)).split()]
+
+
+def mixed(draws: list[float]) -> int:
+    """How many runs with several senders are ns's."""
+    equal = 0
+    for seed in range(MIXES):
+        rng = random.Random(f"mixed {seed}")
+        names = [rng.choice(list(beside.AGENTS)) for _ in range(rng.choice((2, 3)))]
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(AssertionError, ValueError):
+            beside.hold(beside.drawn(rng, draws, names), names, Path(folder) / "queues.tr")
+            equal += 1
+    return equal
+
+
+def beside_ns(name: str, draws: list[float]) -> tuple[str, str]:
     """Paths equal to the last packet, and drops equal, of all."""
     if name not in beside.AGENTS:
         return "no agent of its own", ""
-    draws_script = (
-        "set ns [new Simulator]\nfor {set n 0} {$n < 9} {incr n} { puts [$defaultRNG uniform 0 1] }\nexit 0\n"
-    )
     equal = same = lost = 0
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "draws.tcl"
-        script.write_text(draws_script)
-        draws = [float(line) for line in beside.ns(str(script)).split()]
         for seed in range(PATHS):
             scenario = beside.drawn(random.Random(f"{name} {seed}"), draws, [name])
             trace = Path(folder) / f"{seed}.tr"

@@ -39,6 +39,8 @@ MODULES = ("bic", "highspeed", "htcp", "hybla", "illinois", "lp", "scalable", "v
 AGENTS |= {"cubic-linux": "/Linux cubic", "reno-linux": "/Linux reno"} | {name: f"/Linux {name}" for name in MODULES}
 # Compound and YeAH grow beyond ns-2's `window_`, Hybla puts a bound of its own in its place: not with a small one here.
 UNBOUNDED = ("compound", "hybla", "yeah")
+# What ns draws first.
+DRAWS = "set ns [new Simulator]\nfor {set n 0} {$n < 9} {incr n} { puts [$defaultRNG uniform 0 1] }\nexit 0\n"
 # Of the trace: microseconds, rounded.
 CLOSE_S = 1.5e-6
 # Of an agent's variables: ten microseconds and thousandths of a packet, rounded.
@@ -59,9 +61,7 @@ def test_every_module_that_profile_ns2_runs_is_held_beside_ns():
 def draws(tmp_path_factory) -> list[float]:
     """ns's random numbers. With n agents the phases of their clocks are the n+1st and the following."""
     script = tmp_path_factory.mktemp("draws") / "draws.tcl"
-    script.write_text(
-        "set ns [new Simulator]\nfor {set n 0} {$n < 9} {incr n} { puts [$defaultRNG uniform 0 1] }\nexit 0\n"
-    )
+    script.write_text(DRAWS)
     return [float(line) for line in ns(str(script)).split()]
 
 

@@ -1,5 +1,6 @@
 """The table of controls: what is offered, and what is refused by name."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from tcptrace_lab import controls
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.scenario import (
     CONTROLS,
+    RECOVERIES,
     SLOW_STARTS,
     WINDOWS,
     ConnectionSpec,
@@ -21,12 +23,25 @@ from tcptrace_lab.scenario import (
 )
 from tcptrace_lab.scenario_file import parse
 from tcptrace_lab.simulate import simulate
+from tests.conftest import ROOT
 
 PATH = PathSpec(nodes=(NodeSpec(rate_bps=2e6, buffer=10, delay_s=0.02),), return_delay_s=0.02)
 
 
 def of(control: ControlSpec, profile: str = "rfc") -> Scenario:
     return Scenario(path=PATH, connections=(ConnectionSpec(control=control),), duration_s=5, profile=profile)
+
+
+def test_every_row_names_its_proof():
+    page = (ROOT / "docs" / "controls.md").read_text()
+    for name in WINDOWS:
+        assert f"\n| {name} | " in page
+        assert f"\n- `{name}`: " in page
+    for name in (*SLOW_STARTS, *RECOVERIES):
+        assert f"\n| {name} | " in page
+    named = re.findall(r"`((?:core|tests)/[\w/.]+)`", page)
+    assert len(named) > len(WINDOWS)
+    assert all((ROOT / path).is_file() for path in named)
 
 
 def test_an_unknown_control_is_refused_with_the_known_ones():

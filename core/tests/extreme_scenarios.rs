@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
+use tcptrace_core::congestion;
 use tcptrace_core::scenario::{Scenario, schema};
 use tcptrace_core::simulate::{Controls, run};
 use toml::{Table, Value};
@@ -130,26 +131,8 @@ fn base(profile: &str, control: &str, application: &str) -> Table {
 }
 
 fn control() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "tahoe",
-        "reno",
-        "newreno",
-        "sack",
-        "cubic",
-        "cubic-linux",
-        "compound",
-        "compound-draft",
-        "reno-linux",
-        "htcp",
-        "westwood",
-        "vegas",
-        "illinois",
-        "hybla",
-        "yeah",
-        "bbr",
-        "m-start",
-        "cubic-hystart",
-    ])
+    let names: Vec<_> = congestion::controls().map(|(name, _)| name).collect();
+    prop::sample::select(names)
 }
 
 fn application() -> impl Strategy<Value = &'static str> {
