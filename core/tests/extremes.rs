@@ -142,6 +142,7 @@ impl Columns {
             sack_first: &sack_first,
             sack_edges: &sack_edges,
             dsacks: &[],
+            set_ns: &self.ack_ns[..self.ack_ns.len().min(1)],
             smss: self.smss,
             has_start: self.has_start,
             has_sack: self.has_sack,

@@ -28,7 +28,7 @@ from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
 SAME_QUEUE_SHARE = 0.25
@@ -201,7 +201,7 @@ def _base_rtt(
     pps: Estimate,
     clock: Clock,
 ) -> Estimate:
-    samples = _not_across(seen.timeline, clock.set_forward_at)
+    samples = seen.timeline.rtt[1]
     blur = clock.resolution_ns / 1e9
     if not len(samples):
         # Nor from above by the handshake: a full packet takes longer, at each node that it passes.
@@ -225,17 +225,6 @@ def _base_rtt(
         low = min(least, handshake_rtt_s or least) - blur
         return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
     return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
-
-
-def _not_across(timeline: Timeline, steps_ns: tuple[int, ...]) -> Ints:
-    """The round trips, those apart in which the clock was set."""
-    rows, samples = timeline.rtt
-    heard_ns = timeline.ack_ns[rows]
-    for at in steps_ns:
-        # What has the very stamp of the step may have left before it.
-        outside = (heard_ns < at) | (heard_ns - samples > at)
-        heard_ns, samples = heard_ns[outside], samples[outside]
-    return samples
 
 
 def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:

@@ -67,6 +67,8 @@ class Timeline:
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
     dsacks: tuple[tuple[int, int], ...] = field(default=())
+    # When the tap's clock was set: what passed across that is not known.
+    set_ns: tuple[int, ...] = field(default=())
     sack_first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sack_edges: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     # Captured away from the sender: what became of each send (core/src/infer/trace.rs; empty: not known).
@@ -187,7 +189,8 @@ class Timeline:
         """(index of the ACK, round-trip time in ns) of each ACK of new data, from the last segment it covers.
 
         Karn: none where that segment was sent more than once. None either where anything was retransmitted between
-        segment and ACK: the ACK may answer the segment that filled a hole, not the last one it covers.
+        segment and ACK: the ACK may answer the segment that filled a hole, not the last one it covers. Nor across a
+        step of the clock.
         """
         return self._column("rtt_ack"), self._column("rtt_ns")
 

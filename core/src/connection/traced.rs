@@ -33,6 +33,7 @@ impl Connection {
             sack_first: &acks.sack_first,
             sack_edges: &acks.sack_edges,
             dsacks: &[],
+            set_ns: &[],
             smss: self.smss(segments.length.iter().copied().max().unwrap_or(1)),
             has_start: self.is_from_start(),
             has_sack: self.may_sack() || acks.sacked.iter().any(|&bytes| bytes > 0),

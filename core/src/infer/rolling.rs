@@ -168,6 +168,7 @@ impl Rolling {
             sack_first: &self.sack_first,
             sack_edges: &self.sack_edges,
             dsacks,
+            set_ns: &[],
             smss: known.smss.max(1),
             has_start: known.has_start,
             has_sack: known.has_sack,

@@ -24,7 +24,7 @@ impl RoundTrips {
     /// Karn: none where that segment was sent more than once. None either where anything was retransmitted between
     /// segment and ACK: the ACK may answer the segment that filled a hole, not the last one it covers. Where the trace
     /// begins in the middle, none of what may have been sent before it, nor of what duplicate ACKs had waited for: the
-    /// segment that filled that hole may be a copy, and so may those sent behind it.
+    /// segment that filled that hole may be a copy, and so may those sent behind it. Nor across a step of the clock.
     pub fn new(trace: &Trace, seen: &Sequence) -> Self {
         let mut found: Vec<(u32, i64, bool)> = Vec::new();
         let mut fresh = Fresh { at: 0, again: 0 };
@@ -48,7 +48,8 @@ impl RoundTrips {
             };
             let sent_ns = trace.send_ns[send];
             let is_filled = resent > 0 && again_ns(resent - 1).is_some_and(|time| time >= sent_ns);
-            if heard_ns >= sent_ns && !is_filled && !unseen.has(trace, seen, send, ack) {
+            let is_known = heard_ns >= sent_ns && !trace.is_across(sent_ns, heard_ns);
+            if is_known && !is_filled && !unseen.has(trace, seen, send, ack) {
                 let is_full = trace.send_end[send] - trace.send_offset[send] >= trace.smss;
                 found.push((ack as u32, heard_ns - sent_ns, is_full));
             }

@@ -48,6 +48,8 @@ pub struct Trace<'a> {
     pub sack_edges: &'a [i64],
     /// Ranges reported as received twice (RFC 2883).
     pub dsacks: &'a [(i64, i64)],
+    /// When the tap's clock was set, in order: what passed across that is not known.
+    pub set_ns: &'a [i64],
     /// The sender's full segment.
     pub smss: i64,
     /// Nothing was outstanding when the trace begins.
@@ -149,6 +151,7 @@ impl Trace<'_> {
             ("sack_first", self.sack_first, rows),
             ("sack_edges", self.sack_edges, offsets),
             ("dsacks", &dsacks, offsets),
+            ("set_ns", self.set_ns, times),
             ("smss", &[self.smss], (1, LARGEST_SEGMENT)),
             (
                 "rows",
@@ -175,6 +178,12 @@ impl Trace<'_> {
             }
         }
         Ok(self)
+    }
+
+    /// Whether the clock was set between two times, or at one of them.
+    pub fn is_across(&self, from: i64, to: i64) -> bool {
+        // What has the very stamp of the step may have left before it.
+        self.set_ns.iter().any(|&at| (from..=to).contains(&at))
     }
 
     /// Time of the first row, and of the last.

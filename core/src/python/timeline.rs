@@ -26,6 +26,7 @@ pub struct Timeline<'py> {
     has_sack: bool,
     hides_blocks: bool,
     dsacks: Vec<(i64, i64)>,
+    set_ns: Vec<i64>,
 }
 
 /// From an object that has them as attributes of these names, without a copy.
@@ -51,6 +52,7 @@ impl<'py> FromPyObject<'_, 'py> for Timeline<'py> {
             has_sack: timeline.getattr("has_sack")?.extract()?,
             hides_blocks: timeline.getattr("hides_blocks")?.extract()?,
             dsacks: timeline.getattr("dsacks")?.extract()?,
+            set_ns: timeline.getattr("set_ns")?.extract()?,
         })
     }
 }
@@ -85,6 +87,7 @@ impl Timeline<'_> {
             sack_first: self.sack_first.as_slice()?,
             sack_edges: self.sack_edges.as_slice()?,
             dsacks: &self.dsacks,
+            set_ns: &self.set_ns,
             smss: self.smss,
             has_start: self.has_start,
             has_sack: self.has_sack,
