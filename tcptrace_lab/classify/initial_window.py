@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -45,6 +46,10 @@ def initial_window(
         until = min(until, begin_ns + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
     if handshake_rtt_s is not None:
         until = min(until, begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
+        if len(answers):
+            soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
+            if _tells_of_later(timeline, int(timeline.snd_una[answers[0]]), soon):
+                until = min(until, soon)
     first = timeline.send_ns < until
     if not first[begin:].any():
         return None
@@ -66,6 +71,15 @@ def initial_window(
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
     return -(-sent // timeline.smss)
+
+
+def _tells_of_later(timeline: Timeline, una: int, until: int) -> bool:
+    """Whether an ACK of more than a receiver may leave waiting (RFC 9293 section 3.8.6.3) tells of what left later.
+
+    If it is the first captured, those of what left before are missing, and may have released it.
+    """
+    sent = int(timeline.snd_max[max(int(np.searchsorted(timeline.send_ns, until, side="left")) - 1, 0)])
+    return una > sent and una - min(timeline.first_offset, 0) > DELAYED_ACK_SEGMENTS * timeline.smss
 
 
 def _first_flight(timeline: Timeline, answers: Ints) -> int | None:

@@ -87,6 +87,8 @@ class Runs:
     uneven: Floats
     slowed: np.ndarray[Any, np.dtype[np.bool_]]
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
+    # When segments left is not known: nor, of a run, whether they had waited.
+    is_inferred: bool
 
 
 def bottleneck_rate(
@@ -220,6 +222,8 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
+    if runs.is_inferred and np.mean(near) < MAJORITY:
+        return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     return Estimate(value=value, low=low, high=high, method=method)
 
 
@@ -317,6 +321,7 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
         uneven=uneven,
         slowed=slowed,
         compressed=compressed,
+        is_inferred=len(timeline.slack) > 0 and bool(np.mean(timeline.is_open) > MAJORITY),
     )
 
 

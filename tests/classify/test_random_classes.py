@@ -53,6 +53,15 @@ def test_the_round_trip_is_bounded_from_above_by_what_was_measured(seed: int, ki
     assert high is None or high >= true
 
 
+def test_what_passed_while_the_clock_was_set_is_no_round_trip(tmp_path: Path) -> None:
+    """Nor is a queue measured from it: the step is undone to some gaps between packets only."""
+    found, verdict = of(970026, tmp_path, kind="clock set forward")
+    base, buffer = verdict.path.base_rtt_s, verdict.path.buffer_packets
+    assert base.value == pytest.approx(found.run.base_rtt_s, rel=0.05)
+    assert found.run.buffer_packets is not None
+    assert buffer.low is None or buffer.low <= found.run.buffer_packets
+
+
 def test_a_tick_of_several_decimal_ones_is_told_by_what_all_stamps_have_in_common() -> None:
     """Stamps of a path that sends every 19 ms: 16 and 20 ms apart, so none shows the tick of 4 ms by itself."""
     stamps = np.arange(400) * 19_270_000 // (4 * MS) * (4 * MS)
@@ -73,6 +82,16 @@ def test_a_first_flight_that_is_not_known_to_the_segment_tells_no_initial_window
     assert verdict.who.view is not None
     assert verdict.who.view.is_inferred
     assert verdict.as_dict()["initial_window"]["segments"] is None
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind"), [(972059, "bare ACKs stripped"), (971009, "jittered clock + bare ACKs stripped")]
+)
+def test_an_ack_of_what_left_later_is_not_the_first_flights(seed: int, kind: str, tmp_path: Path) -> None:
+    """It acknowledges more than a receiver leaves waiting: those before it are missing, and released some of that."""
+    found, verdict = of(seed, tmp_path, kind=kind)
+    first = verdict.as_dict()["initial_window"]["segments"]
+    assert first in (None, found.scenario.connections[0].control.initial_window)
 
 
 def test_what_is_sent_again_without_sack_begins_where_the_ack_stands(tmp_path: Path) -> None:
@@ -112,10 +131,20 @@ def test_without_the_scale_a_writes_end_is_not_the_windows(tmp_path: Path) -> No
     assert verdict.limits["application"] > 0.3
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(950029, "no segment twice + stamped early"), (950036, "stamped by polls")])
-def test_the_rate_is_the_paths(seed: int, kind: str, tmp_path: Path) -> None:
-    """Not what an ACK tells of what came long before it, nor a window in a round trip that a poll makes longer."""
-    found, verdict = of(seed, tmp_path, kind=kind)
+@pytest.mark.parametrize(
+    ("seed", "kind", "place"),
+    [
+        (950029, "no segment twice + stamped early", "sender"),
+        (950036, "stamped by polls", "sender"),
+        (971012, "", "receiver"),
+    ],
+)
+def test_the_rate_is_the_paths(seed: int, kind: str, place: str, tmp_path: Path) -> None:
+    """Not what an ACK tells of what came long before it, nor a window in a round trip that a poll makes longer.
+
+    Nor what a writer sends, seen where it is not known when that left.
+    """
+    found, verdict = of(seed, tmp_path, kind=kind, place=place)
     rate, true = verdict.path.bottleneck_bps, found.run.bottleneck_bps
     assert true is not None
     assert rate.low is None or rate.low <= 1.05 * true
