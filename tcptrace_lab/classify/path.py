@@ -150,6 +150,10 @@ def infer_path(
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
             buffer = unknown(words, low=buffer.low)
+        is_one = buffer.value is None or np.count_nonzero(~np.isnan(at_losses)) < FEWEST_ALIKE
+        if by_rhythm and buffer.low is not None and is_one:
+            # An error in the rhythm looks like a queue; it does not at two losses alike.
+            buffer = unknown(f"{buffer.method}; their times inferred")
     return PathEstimate(
         base_rtt_s=base,
         bottleneck_bps=_scaled(pps, 8 * packet_bytes),
