@@ -107,7 +107,7 @@ def _share(counts: Counter[str], name: str) -> str:
 
 HEAD = """# Captures made worse
 
-Written by `python -m tests.degraded`; do not edit. Each kind of degradation (tests/degrade.py, seeded) is applied to
+Written by `python -m tests.degraded`; do not edit. Each kind of degradation (tests/degrade, seeded) is applied to
 runs whose truth is known: the emulator's rate, round trip and buffer, the sender's control, and for what happened in
 the run the verdict on the untouched capture. A claim is *wrong* when the degraded capture's verdict states something
 else: regime, counts per cycle, recovery, control, initial window, losses (the total, and with `possible_unseen`, around

@@ -6,20 +6,20 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.degrade import MS, SECOND, Packet, Packets
+from tests.degrade import MS, SECOND, Packets, RawPacket
 
 WRAP = 1 << 32
 HOUR = 3600 * SECOND
 
 
-def _some(packets: Packets, rng: random.Random, share: float, change: Callable[[Packet], Packet]) -> Packets:
+def _some(packets: Packets, rng: random.Random, share: float, change: Callable[[RawPacket], RawPacket]) -> Packets:
     return [change(packet) if rng.random() < share else packet for packet in packets]
 
 
 def flipped_headers(packets: Packets, rng: random.Random) -> Packets:
     """One bit of an IP or TCP header in every fiftieth packet."""
 
-    def flip(packet: Packet) -> Packet:
+    def flip(packet: RawPacket) -> RawPacket:
         at = rng.randrange(packet.ip, max(len(packet.data), packet.ip + 1))
         return packet.damaged(at, bytes([packet.data[at] ^ 1 << rng.randrange(8)]))
 
@@ -37,14 +37,14 @@ def wild_acks(packets: Packets, rng: random.Random) -> Packets:
 def wild_windows(packets: Packets, rng: random.Random) -> Packets:
     """Every tenth window is any, one in two of them closed."""
 
-    def window(packet: Packet) -> Packet:
+    def window(packet: RawPacket) -> RawPacket:
         return packet.with_bytes(packet.tcp + 14, rng.choice((0, rng.randrange(1 << 16))).to_bytes(2))
 
     return _some(packets, rng, 0.1, window)
 
 
 def wild_options(packets: Packets, rng: random.Random) -> Packets:
-    def scramble(packet: Packet) -> Packet:
+    def scramble(packet: RawPacket) -> RawPacket:
         return packet.with_bytes(packet.tcp + 20, rng.randbytes(max(packet.header - 20, 0)))
 
     return _some(packets, rng, 0.05, scramble)
@@ -106,7 +106,7 @@ def spliced(packets: Packets, rng: random.Random) -> Packets:
     begin = len(packets) // 2
     shift = packets[-1].time_ns - packets[begin].time_ns + 10 * SECOND
 
-    def moved(packet: Packet) -> Packet:
+    def moved(packet: RawPacket) -> RawPacket:
         seq = packet.with_bytes(packet.tcp + 4, ((packet.seq + 0x1234567) % WRAP).to_bytes(4))
         return replace(seq, time_ns=packet.time_ns + shift)
 

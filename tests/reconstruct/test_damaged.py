@@ -11,17 +11,17 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.sender import sender
 from tests.conftest import ROOT
-from tests.degrade import Packet, read_packets, write_packets
+from tests.degrade import RawPacket, read_packets, write_packets
 
 CAPTURE = ROOT / "captures" / "reno_10M.pcap.gz"
 
 
 @pytest.fixture(scope="module")
-def run() -> tuple[int, list[Packet]]:
+def run() -> tuple[int, list[RawPacket]]:
     return read_packets(CAPTURE)
 
 
-def damage(path: Path, run: tuple[int, list[Packet]], change: Callable[[Packet], Packet]) -> Path:
+def damage(path: Path, run: tuple[int, list[RawPacket]], change: Callable[[RawPacket], RawPacket]) -> Path:
     """Some ACKs in a thousand, changed; those of the handshake are not."""
     link, packets = run
     rng = random.Random(7)
@@ -33,7 +33,7 @@ def damage(path: Path, run: tuple[int, list[Packet]], change: Callable[[Packet],
     return path
 
 
-def test_a_flipped_bit_of_an_ack_number_is_left_out_and_said(run: tuple[int, list[Packet]], tmp_path: Path) -> None:
+def test_a_flipped_bit_of_an_ack_number_is_left_out_and_said(run: tuple[int, list[RawPacket]], tmp_path: Path) -> None:
     path = damage(
         tmp_path / "flipped.pcap", run, lambda each: each.damaged(each.tcp + 8, bytes([each.data[each.tcp + 8] ^ 8]))
     )
@@ -47,7 +47,9 @@ def test_a_flipped_bit_of_an_ack_number_is_left_out_and_said(run: tuple[int, lis
     assert any("wrong checksum" in note for note in sender(connection).tap.notes)
 
 
-def test_checksums_that_are_all_wrong_are_the_taps_or_the_hosts(run: tuple[int, list[Packet]], tmp_path: Path) -> None:
+def test_checksums_that_are_all_wrong_are_the_taps_or_the_hosts(
+    run: tuple[int, list[RawPacket]], tmp_path: Path
+) -> None:
     """Addresses rewritten by an anonymiser, or sums left to a card that this tap does not know."""
     link, packets = run
     path = tmp_path / "offload.pcap"

@@ -20,8 +20,8 @@ from tests.degrade import (
     SECOND,
     SYN,
     TIMESTAMPS,
-    Packet,
     Packets,
+    RawPacket,
     degrade,
     first_again,
     options_of,
@@ -164,7 +164,7 @@ def test_super_segments_tell_their_packets_where_the_option_was_rewritten(name: 
     assert _verdict(made, tmp_path).seen.timeline.smss == whole
 
 
-def _later(packet: Packet, time_ns: int) -> Packet:
+def _later(packet: RawPacket, time_ns: int) -> RawPacket:
     """By so much on all three clocks, whose ticks are milliseconds."""
     packet = replace(packet, time_ns=packet.time_ns + time_ns)
     for kind, at, _ in options_of(packet):
@@ -204,7 +204,7 @@ def test_marks_of_the_path_are_told_and_their_cuts_are_no_riddle(tmp_path: Path)
     assert (found["sender_tcp"]["congestion_control"], found["slow_starts"]["regime"]) == (None, "undecided")
 
 
-def _echoing(packet: Packet) -> Packet:
+def _echoing(packet: RawPacket) -> RawPacket:
     return packet.with_bytes(packet.tcp + 13, bytes([ACK | ECE]))
 
 

@@ -1,0 +1,177 @@
+"""Every kind of degradation by its name, alone and two at once."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from tests.degrade.around import ip_id_zero, nat, sequence_wraps, two_vlans, vlan
+from tests.degrade.clocks import (
+    clock_set_forward,
+    clock_steps_back,
+    interrupt_batches,
+    jittered_clock,
+    slewed_clock,
+    stamped_by_polls,
+    stamped_early,
+    ticks,
+    two_clocks,
+    written_late,
+)
+from tests.degrade.ends import (
+    begins_in_avoidance,
+    begins_in_recovery,
+    ends_early,
+    ends_in_recovery,
+    idle_tail,
+    one_way_at_first,
+    one_way_at_last,
+    zero_window_stall,
+)
+from tests.degrade.offload import acks_merged, gso_at_sender
+from tests.degrade.options import mss_rewritten, no_syn, only_syn, only_syn_ack, snaplen, stripped, wscale_hidden
+from tests.degrade.records import (
+    ETHERNET,
+    MS,
+    MSS,
+    SACK,
+    SACK_PERMITTED,
+    SECOND,
+    TIMESTAMPS,
+    WSCALE,
+    Kind,
+    Packets,
+)
+from tests.degrade.tap import (
+    bare_acks_stripped,
+    one_of_each,
+    one_way,
+    seen_twice,
+    some_twice,
+    tap_gap,
+    tap_loss,
+    tap_reorders,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Degradation:
+    """`keeps`: whole (the run is all there), a piece of it, longer than it was, or of two kinds "longer piece".
+
+    `tells`: what regime and control need is still there."""
+
+    change: Kind
+    keeps: str = "whole"
+    tells: bool = False
+    link: int | None = field(default=None)
+
+
+def _two(first: Degradation, second: Degradation) -> Degradation:
+    keeps = " ".join(sorted({first.keeps, second.keeps} - {"whole"})) or "whole"
+
+    def both(packets: Packets, rng: random.Random) -> Packets:
+        return second.change(first.change(packets, rng), rng)
+
+    return Degradation(change=both, keeps=keeps, link=second.link or first.link)
+
+
+ONES: dict[str, Degradation] = {
+    "no SYN": Degradation(change=no_syn, tells=True),
+    "only the SYN": Degradation(change=only_syn),
+    "only the SYN-ACK": Degradation(change=only_syn_ack),
+    "snaplen 68": Degradation(change=snaplen(68 + 14), tells=True),
+    "snaplen 60": Degradation(change=snaplen(60 + 14)),
+    "snaplen 54": Degradation(change=snaplen(54 + 14)),
+    "no option captured": Degradation(change=snaplen(54)),
+    "timestamps stripped": Degradation(change=stripped(TIMESTAMPS), tells=True),
+    "SACK stripped": Degradation(change=stripped(SACK, SACK_PERMITTED)),
+    "SACK blocks stripped": Degradation(change=stripped(SACK)),
+    "all options stripped": Degradation(change=stripped(MSS, WSCALE, SACK, SACK_PERMITTED, TIMESTAMPS)),
+    "window scale stripped": Degradation(change=stripped(WSCALE)),
+    "window scale cut": Degradation(change=wscale_hidden),
+    "MSS rewritten": Degradation(change=mss_rewritten),
+    "clock of 1 ms": Degradation(change=ticks(MS)),
+    "clock of 4 ms": Degradation(change=ticks(4 * MS)),
+    "clock of 10 ms": Degradation(change=ticks(10 * MS)),
+    "clock of 15.6 ms": Degradation(change=ticks(15_600_000)),
+    "clock of 1 s": Degradation(change=ticks(SECOND)),
+    "two clocks": Degradation(change=two_clocks),
+    "stamped early": Degradation(change=stamped_early),
+    "written late": Degradation(change=written_late),
+    "clock set forward": Degradation(change=clock_set_forward),
+    "slewed clock": Degradation(change=slewed_clock),
+    "stamped by polls": Degradation(change=stamped_by_polls),
+    "jittered clock": Degradation(change=jittered_clock),
+    "clock steps back": Degradation(change=clock_steps_back),
+    "interrupt batches": Degradation(change=interrupt_batches),
+    "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True),
+    "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece"),
+    "one way at last": Degradation(change=one_way_at_last),
+    "one way at first": Degradation(change=one_way_at_first),
+    "ends early": Degradation(change=ends_early, keeps="piece"),
+    "ends in a recovery": Degradation(change=ends_in_recovery, keeps="piece"),
+    "idle tail, keep-alives": Degradation(change=idle_tail),
+    "zero-window stall": Degradation(change=zero_window_stall, keeps="longer"),
+    "GSO at the sender": Degradation(change=gso_at_sender, tells=True),
+    "ACK trains merged": Degradation(change=acks_merged, tells=True),
+    "tap lost 0.1 % of data": Degradation(change=tap_loss(0.001, data=True, acks=False), tells=True),
+    "tap lost 0.1 % of ACKs": Degradation(change=tap_loss(0.001, data=False, acks=True), tells=True),
+    "tap lost 0.1 %": Degradation(change=tap_loss(0.001, data=True, acks=True), tells=True),
+    "tap lost 1 % of data": Degradation(change=tap_loss(0.01, data=True, acks=False)),
+    "tap lost 1 % of ACKs": Degradation(change=tap_loss(0.01, data=False, acks=True)),
+    "tap lost 1 %": Degradation(change=tap_loss(0.01, data=True, acks=True)),
+    "tap lost 5 %": Degradation(change=tap_loss(0.05, data=True, acks=True)),
+    "tap lost half of the ACKs": Degradation(change=tap_loss(0.5, data=False, acks=True)),
+    "bare ACKs stripped": Degradation(change=bare_acks_stripped),
+    "tap lost 300 ms": Degradation(change=tap_gap),
+    "no segment twice": Degradation(change=one_of_each),
+    "seen twice": Degradation(change=seen_twice),
+    "1 % seen twice": Degradation(change=some_twice),
+    "tap reorders": Degradation(change=tap_reorders),
+    "data only": Degradation(change=one_way(data=True)),
+    "ACKs only": Degradation(change=one_way(data=False)),
+    "NAT": Degradation(change=nat, tells=True),
+    "VLAN": Degradation(change=vlan, link=ETHERNET),
+    "the same on two VLANs": Degradation(change=two_vlans, link=ETHERNET),
+    "IP identification 0": Degradation(change=ip_id_zero),
+    "sequence numbers wrap": Degradation(change=sequence_wraps),
+}
+
+PAIRS = (
+    ("no SYN", "tap lost 0.1 %"),
+    ("no SYN", "clock of 1 ms"),
+    ("timestamps stripped", "tap lost 1 %"),
+    ("snaplen 68", "clock of 1 ms"),
+    ("SACK stripped", "tap lost 0.1 %"),
+    ("begins in avoidance", "GSO at the sender"),
+    ("begins in a recovery", "no option captured"),
+    ("ends early", "tap lost 1 % of ACKs"),
+    ("tap reorders", "IP identification 0"),
+    ("seen twice", "IP identification 0"),
+    ("GSO at the sender", "interrupt batches"),
+    ("idle tail, keep-alives", "no SYN"),
+)
+
+KINDS: dict[str, Degradation] = {
+    **ONES,
+    **{f"{first} + {second}": _two(ONES[first], ONES[second]) for first, second in PAIRS},
+}
+
+
+def chosen(kind: str) -> Degradation:
+    """A kind by its name; any two at once by theirs, with " + " between."""
+    if kind in KINDS:
+        return KINDS[kind]
+    first, second = kind.split(" + ")
+    return _two(ONES[first], ONES[second])
+
+
+def keeps_of(kind: str) -> str:
+    """What of the run is left."""
+    return chosen(kind).keeps
+
+
+def degrade(link: int, packets: Packets, *, kind: str, seed: int) -> tuple[int, Packets]:
+    """A capture's packets by one kind: link type and packets."""
+    by = chosen(kind)
+    return by.link or link, by.change(packets, random.Random(f"{kind} {seed}"))
