@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tests.degrade.offload import _with_length
+from tests.degrade.offload import with_length
 from tests.degrade.records import FIN, MS, RST, SACK, SECOND, SYN, Packets, RawPacket, sender_of, without
 
 # What is added to a run answers later than any of its own round trips.
@@ -70,7 +70,7 @@ def _last_bare(packets: Packets, own: bytes) -> RawPacket:
     every = [packet for packet in packets if packet.source == own]
     last = max([packet for packet in every if packet.is_bare] or every, key=lambda one: one.time_ns)
     head = last.tcp + last.header
-    return _with_length(replace(last, data=last.data[:head], length=head))
+    return with_length(replace(last, data=last.data[:head], length=head))
 
 
 def zero_window_stall(packets: Packets, rng: random.Random) -> Packets:

@@ -19,7 +19,7 @@ def _merged(packets: Packets, *, within_ns: int, most: int) -> Packets:
                 is_next = (head.seq + head.payload) % (1 << 32) == packet.seq
                 if is_next and packet.time_ns - begun_ns <= within_ns and count < most and head.flags == packet.flags:
                     length = head.length + packet.payload
-                    found[last] = _with_length(replace(head, length=length))
+                    found[last] = with_length(replace(head, length=length))
                     count += 1
                     continue
             last, begun_ns, count = len(found), packet.time_ns, 1
@@ -27,7 +27,7 @@ def _merged(packets: Packets, *, within_ns: int, most: int) -> Packets:
     return found
 
 
-def _with_length(packet: RawPacket) -> RawPacket:
+def with_length(packet: RawPacket) -> RawPacket:
     """The IP header's length from the record's."""
     if packet.data[packet.ip] >> 4 == 6:
         return packet.with_bytes(packet.ip + 4, (packet.length - packet.ip - 40).to_bytes(2))
