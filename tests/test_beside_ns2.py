@@ -43,6 +43,8 @@ UNBOUNDED = ("compound", "hybla", "yeah")
 DRAWS = "set ns [new Simulator]\nfor {set n 0} {$n < 9} {incr n} { puts [$defaultRNG uniform 0 1] }\nexit 0\n"
 # Of the trace: microseconds, rounded.
 CLOSE_S = 1.5e-6
+# A sender's state after a timeout.
+LOSS = 4
 # Of an agent's variables: ten microseconds and thousandths of a packet, rounded.
 TRACE_S = 1e-5
 TRACE_CWND = 6e-4
@@ -206,3 +208,12 @@ def test_every_drop_is_that_of_ns2(names, seed, draws, tmp_path) -> None:
 )
 def test_every_module_of_linux_has_the_drops_and_windows_of_ns2(names, seed, draws, tmp_path) -> None:
     hold(drawn(random.Random(f"{names} {seed}"), draws, names), names, tmp_path / "queues.tr")
+
+
+def test_a_module_forgets_a_timer_before_its_first_ack(draws, tmp_path) -> None:
+    """It is set up with that ACK: Hybla is open, though its sender has not left the recovery of its first packet."""
+    names = ["cubic-linux", "hybla"]
+    scenario = drawn(random.Random(f"{names} 47"), draws, names)
+    windows = simulate(scenario).windows
+    assert ((windows["connection"] == 1) & (windows["state"] == LOSS) & (windows["snd_una"] == 0)).any()
+    hold(scenario, names, tmp_path / "queues.tr")

@@ -219,7 +219,12 @@ impl Agent for Linux {
         base.last_cut = LastCut::Timeout;
         let has_outstanding = base.highest_ack != base.max_seq;
         if has_outstanding {
+            // A module is set up with its first ACK, and then knows nothing of a timer before it.
+            let unset = (!self.has_started).then(|| base.control.clone());
             base.cut(io, io.modules_clock, base.state.cwnd, DetectedBy::Rto, None);
+            if let Some(unset) = unset {
+                base.control = unset;
+            }
             base.state.cwnd = 1.0;
             base.totals.timeouts += 1;
             base.recover = base.max_seq;
