@@ -94,7 +94,7 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
 
 
-def held_before(seen: Reconstruction, pps: float, times: Ints) -> Floats:
+def held_before(seen: Reconstruction, pps: float, *sent_ns: Ints) -> tuple[Floats, ...]:
     """Of what left at these times: how many packets' time of its wait a faster line may have had before the bottleneck.
 
     Assumes that there is such a line: a path with one queue has all of the wait there.
@@ -104,9 +104,8 @@ def held_before(seen: Reconstruction, pps: float, times: Ints) -> Floats:
     # A queue's backlog is what came beyond what was served since it was last empty (Lindley).
     ahead = np.cumsum(spent) - (timeline.send_ns - timeline.send_ns[0])
     waited = ahead - np.minimum.accumulate(ahead - spent) - spent
-    at = np.maximum(_core.places(timeline.send_ns, times, or_equal=True) - 1, 0)
-    found: Floats = waited[at] * pps / 1e9
-    return found
+    at = (np.maximum(_core.places(timeline.send_ns, times, or_equal=True) - 1, 0) for times in sent_ns)
+    return tuple(waited[places] * pps / 1e9 for places in at)
 
 
 def own_queue(seen: Reconstruction) -> Floats:

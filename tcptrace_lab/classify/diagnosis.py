@@ -36,8 +36,6 @@ LAWS = {
 # A share of a law is said in percent where its bounds are no farther apart than this part of its value.
 LAW_KNOWN = 0.1
 BY_WINDOW = "limited by its congestion window"
-NOT_TOLD = "what limited it is not told"
-TOO_FEW = "too few to show a congestion control"
 # A part of the time that is told beside another.
 PARTLY = 0.2
 # A closed window is told that lasted so many round trips, and until a sender probes it.
@@ -121,39 +119,52 @@ def _is_full(seen: Reconstruction, path: PathEstimate) -> bool | None:
 
 def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     """One line from a verdict's keys and the run's course."""
-    who, limit = _who(verdict, course), _limit(verdict, course)
-    if who.endswith(TOO_FEW) and limit.startswith(NOT_TOLD):
-        # Of so little nobody asks why.
-        who, limit = who.replace(TOO_FEW, "too few to show a control or what limited it"), ""
-    losses = _losses(verdict, course.loss_times_s, names_buffer="bottleneck" in limit)
+    limit = _limit(verdict, course)
+    losses = _losses(verdict, course.loss_times_s, names_buffer=limit is not None and "bottleneck" in limit)
     parts = [_stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
-    sentence = f"{who}, {limit}" if limit else who
     said = ", ".join(part for part in parts if part)
+    sentence = _who_and_limit(verdict, course, limit)
     return f"{sentence}: {said}" if said else sentence
 
 
-def _who(verdict: Mapping[str, Any], course: Course) -> str:
+def _who_and_limit(verdict: Mapping[str, Any], course: Course, limit: str | None) -> str:
+    who = _name(verdict)
+    if who is None and course.new_bytes < FEW_SEGMENTS * course.smss:
+        few = f"{_bytes(course.new_bytes)} sent, too few to show a"
+        # Of so little nobody asks why.
+        return f"{few} control or what limited it" if limit is None else f"{few} congestion control, {limit}"
+    return f"{who or _nameless(verdict)}, {limit or f'what limited it is not told ({_hidden_by(verdict, course)})'}"
+
+
+def _name(verdict: Mapping[str, Any]) -> str | None:
+    """The control, or the few that would all have done what was seen."""
     tcp = verdict["sender_tcp"]
     name, recovery = tcp["congestion_control"], tcp["recovery"]
     if recovery == "tahoe" and name in (None, "reno"):
         return "Tahoe"
     if name is not None:
         return SPELT.get(str(name), str(name))
-    left = [each for each in open_names(tcp["candidates"]) if each != UNKNOWN_CONTROL]
-    if 1 < len(left) <= MOST_NAMES:
-        return " or ".join(SPELT.get(each, each) for each in left)
-    if course.new_bytes < FEW_SEGMENTS * course.smss:
-        return f"{_bytes(course.new_bytes)} sent, {TOO_FEW}"
+    left = _left(verdict)
+    return " or ".join(SPELT.get(each, each) for each in left) if 1 < len(left) <= MOST_NAMES else None
+
+
+def _nameless(verdict: Mapping[str, Any]) -> str:
+    left = _left(verdict)
     if len(left) == 1:
         return f"{SPELT.get(left[0], left[0])} or one like it"
     is_alike = verdict["losses"]["total"] == 0 and bool(left)
     return f"A sender whose control {'does not show' if is_alike else 'is not decided'}"
 
 
-def _limit(verdict: Mapping[str, Any], course: Course) -> str:
+def _left(verdict: Mapping[str, Any]) -> list[str]:
+    return [each for each in open_names(verdict["sender_tcp"]["candidates"]) if each != UNKNOWN_CONTROL]
+
+
+def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
+    """None: not told (`_hidden_by`)."""
     limits = verdict["limits"]
     if not limits:
-        return _not_told(course.hidden_by or "no two ACKs, or no time, between its segments")
+        return None
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
     if course.is_kept:
@@ -166,13 +177,17 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str:
         return _network(verdict, course)
     known = sorted(((limits.get(name, 0.0), words) for name, words in CAUSES.items()), reverse=True)
     told = [f"{words} {share:.0%} of the time" for share, words in known if share >= PARTLY]
-    if limits.get(UNKNOWN, 0.0) >= MAJORITY or not told:
-        return _not_told(course.hidden_by or f"{limits.get(UNKNOWN, 0.0):.0%} of the time more than one cause fits")
-    return f"limited {', '.join(told)}"
+    return f"limited {', '.join(told)}" if told and limits.get(UNKNOWN, 0.0) < MAJORITY else None
 
 
-def _not_told(why: str) -> str:
-    return f"{NOT_TOLD} ({why})"
+def _hidden_by(verdict: Mapping[str, Any], course: Course) -> str:
+    """Why what limited it is not told."""
+    if course.hidden_by is not None:
+        return course.hidden_by
+    limits = verdict["limits"]
+    if not limits:
+        return "no two ACKs, or no time, between its segments"
+    return f"{limits.get(UNKNOWN, 0.0):.0%} of the time more than one cause fits"
 
 
 def _network(verdict: Mapping[str, Any], course: Course) -> str:

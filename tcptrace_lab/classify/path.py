@@ -143,9 +143,9 @@ def infer_path(
         elsewhere = np.zeros(len(at_losses))
         if len(queue) and pps.value is not None:
             rows, samples = timeline.rtt
-            own = np.minimum(seen.under_way, queue - held_before(seen, pps.value, timeline.ack_ns[rows] - samples))
             lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
-            elsewhere = held_before(seen, pps.value, lost_ns[free])
+            held, elsewhere = held_before(seen, pps.value, timeline.ack_ns[rows] - samples, lost_ns[free])
+            own = np.minimum(seen.under_way, queue - held)
         buffer = buffer_of(at_losses, elsewhere, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
