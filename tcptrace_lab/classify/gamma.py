@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from tcptrace_lab.classify.candidates import Candidate, with_gamma
-from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, noise_of, replays
+from tcptrace_lab.classify.likelihood import REFUTED, Replay, first_errors, log_likelihood, noise_of, replays, stages
 from tcptrace_lab.classify.tape import Tape
+from tcptrace_lab.classify.values import Values
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Floats
@@ -22,7 +27,9 @@ from tcptrace_lab.reconstruct.timeline import Floats
 # halves of it, to within 1 %: what the tap hears of a queue is not quite what the sender did.
 LEAST, MOST, STEP = 4, 230, 1.06
 HALVINGS = 4
-# So many of them are heard to the end: a dozen steps are a factor of two, more than the first pieces leave open.
+# They are told apart by the first pieces that hang on it: the true one's are all but nothing. So many are heard to the
+# end: a dozen steps are a factor of two, more than the first pieces leave open.
+FEWEST_SCREENED = 6
 NEAREST = 12
 # A value is refuted by odds against it, or by one piece in which it is off by so much more than the best (in units of
 # what is open): what a single round trip read otherwise does is less.
@@ -63,21 +70,59 @@ def _nearest(like: Sequence[Replay]) -> Replay | None:
     """Of the whole range, and then around the best."""
     steps = range(math.ceil(math.log(MOST / LEAST, STEP)))
     every = sorted({round(LEAST * STEP**each) for each in steps})
-    found = [each for one in like for each in _with(every, one, nearest=NEAREST)]
+    heard = {id(one.tape): _heard(one) for one in like}
+    found = [each for one in like for each in _with(_screened(every, one), one, heard[id(one.tape)])]
     if not found:
         return None
     for halving in range(HALVINGS if _best(found).unfit else 0):
         best, step = _best(found), STEP ** (0.5**halving)
         gamma = best.candidate.parameters["gamma"]
-        found += _with([gamma / step, gamma * step], best, found)
+        found += _with([gamma / step, gamma * step], best, heard[id(best.tape)])
     return _best(found)
 
 
-def _with(
-    gammas: Sequence[float], like: Replay, known: Sequence[Replay] = (), *, nearest: int | None = None
-) -> list[Replay]:
-    asked = [with_gamma(like.candidate, round(float(each), 2)) for each in gammas]
-    return replays(asked, [like.tape], like.initial_window, known, nearest=nearest)
+def _screened(gammas: Sequence[float], like: Replay) -> list[float]:
+    """The nearest by what the first pieces tell, with as many as tie with the last of them."""
+    left = list(gammas)
+    for judged in stages(len(like.sizes), FEWEST_SCREENED):
+        first = Values(partial(_first_errors, like, judged), partial(np.array_equal, equal_nan=True))
+        told = first.answers(left)
+        apart = np.array([np.nansum(np.log1p(np.abs(told[each]))) for each in left])
+        is_near = apart <= np.sort(apart)[:NEAREST][-1]
+        left = [left[place] for place in np.flatnonzero(is_near).tolist()]
+        # Those that tie are not heard one by one.
+        if min(len(first.known), len(left)) <= NEAREST:
+            break
+    return left
+
+
+def _first_errors(like: Replay, judged: int, gammas: Sequence[float]) -> dict[float, Floats]:
+    asked = [with_gamma(like.candidate, each) for each in gammas]
+    return dict(zip(gammas, first_errors(asked, like.tape, like.initial_window, judged), strict=True))
+
+
+def _heard(like: Replay, known: Sequence[Replay] = ()) -> Values[Replay]:
+    """The same Compound with other gammas, as far as it has been replayed."""
+
+    def ask(gammas: Sequence[float]) -> dict[float, Replay]:
+        asked = [with_gamma(like.candidate, each) for each in gammas]
+        before = [each for each in heard.known.values() if each is not None]
+        found = replays(asked, [like.tape], like.initial_window, before)
+        return {each.candidate.parameters["gamma"]: each for each in found}
+
+    heard = Values(ask, _does_the_same, {each.candidate.parameters["gamma"]: each for each in known})
+    return heard
+
+
+def _does_the_same(one: Replay, other: Replay) -> bool:
+    return np.array_equal(one.misfits.error, other.misfits.error) and np.array_equal(
+        one.misfits.expected, other.misfits.expected
+    )
+
+
+def _with(gammas: Sequence[float], like: Replay, heard: Values[Replay]) -> list[Replay]:
+    told = heard.answers([round(float(each), 2) for each in gammas])
+    return [replace(each, candidate=with_gamma(like.candidate, gamma)) for gamma, each in told.items()]
 
 
 def gamma_of(best: Replay) -> Estimate:
@@ -98,7 +143,7 @@ def largest_unseen(compound: Replay) -> Estimate | None:
 
     Over a queue that never falls to it the delay window stays shut, and Compound sends what Reno sends.
     """
-    found = _with([LEAST], compound)
+    found = _with([LEAST], compound, _heard(compound))
     return gamma_of(found[0]) if found and not found[0].unfit and found[0].starts_as_seen else None
 
 
@@ -112,7 +157,8 @@ def in_words(gamma: Estimate) -> str:
 
 def _bound(best: Replay, gammas: Sequence[float]) -> float | None:
     """The nearest that is refuted."""
-    judged = {each.candidate.parameters["gamma"]: each for each in _with(gammas, best, [best])}
+    heard = _heard(best, [best])
+    judged = {each.candidate.parameters["gamma"]: each for each in _with(gammas, best, heard)}
     noise = noise_of([best, *judged.values()])
     kept = best.candidate.parameters["gamma"]
     for gamma in gammas:
@@ -123,7 +169,7 @@ def _bound(best: Replay, gammas: Sequence[float]) -> float | None:
         return None
     for _ in range(BISECTIONS):
         between = round(math.sqrt(kept * gamma), 2)
-        (other,) = _with([between], best, [best]) or (None,)
+        (other,) = _with([between], best, heard) or (None,)
         if _is_refuted(other, best, noise):
             gamma = between
         else:

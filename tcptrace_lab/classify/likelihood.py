@@ -16,7 +16,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.candidates import Candidate
-from tcptrace_lab.classify.compared import Part
+from tcptrace_lab.classify.compared import Part, Pieces
 from tcptrace_lab.classify.evidence import Misfit, Misfits
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -41,8 +41,6 @@ FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
 # come back, nor does a family that is so far behind another: laws are the same all along.
 HOPELESS = 10 * MOST_PER_PIECE
 FEWEST_JUDGED = 16
-# Values of a parameter are told apart by the first pieces that hang on it: the true one's are all but nothing.
-FEWEST_SCREENED = 6
 # Nor does who was beyond what is open at so many of them, once those of the slow start are few: a law explains most.
 UNFIT_SHARE = 0.75
 UNFIT_PIECES = 32
@@ -140,13 +138,10 @@ def replays(
     tapes: Sequence[Tape],
     initial_window: int,
     known: Sequence[Replay] = (),
-    *,
-    nearest: int | None = None,
 ) -> list[Replay]:
     """Every candidate over every reading of the capture under which its law may differ, but the hopeless ones.
 
-    Of each family one at least is there, or is `known`: the best, and all that are not far behind it. `nearest`: of
-    values of one parameter, all but so many are hopeless after a few pieces.
+    Of each family one at least is there, or is `known`: the best, and all that are not far behind it.
     """
     if not tapes:
         return []
@@ -158,24 +153,10 @@ def replays(
         for phase_ms in candidate.phases_ms
     ]
     pieces, opened = tapes[0].compared.pieces, open_of(tapes[0])
-    contest = _core.Contest(
-        pieces.core,
-        [tape.core for tape in tapes],
-        [tape.reduction_rows for tape in tapes],
-        [
-            (number, candidate.sender(initial_window=initial_window, smss=tapes[number].smss), later_ns)
-            for candidate, number, later_ns in entries
-        ],
-    )
-    for judged in _stages(len(pieces), FEWEST_JUDGED if nearest is None else FEWEST_SCREENED):
-        contest.advance(max(int(pieces.ack[:judged].max()), 0))
+    contest = _contest(entries, tapes, initial_window)
+    for judged in stages(len(pieces), FEWEST_JUDGED):
+        contest.advance(_heard_at(pieces, judged))
         told = contest.judged()
-        if nearest is not None and len(told) > nearest:
-            apart = np.array([np.nansum(np.log1p(np.abs(error[:judged]))) for _, error, _ in told])
-            # With as many as tie with the last of them.
-            is_near = apart <= np.sort(apart)[nearest - 1]
-            contest.keep([told[place][0] for place in np.flatnonzero(is_near).tolist()])
-            continue
         names = [entries[number][0].name for number, *_ in told] + [each.candidate.name for each in known]
         first = [np.abs(error[:judged]) / opened[: min(judged, len(error))] for _, error, _ in told]
         is_left = _not_hopeless(names, first + [each.sizes[:judged] for each in known])
@@ -194,7 +175,33 @@ def replays(
     ]
 
 
-def _stages(pieces: int, judged: int) -> Iterator[int]:
+def first_errors(candidates: Sequence[Candidate], tape: Tape, initial_window: int, judged: int) -> list[Floats]:
+    """By how much each is off in the first so many pieces (NaN: not judged by then)."""
+    contest = _contest([(each, 0, 0) for each in candidates], [tape], initial_window)
+    contest.advance(_heard_at(tape.compared.pieces, judged))
+    return [error[:judged] for _, error, _ in contest.judged()]
+
+
+def _contest(
+    entries: Sequence[tuple[Candidate, int, int]], tapes: Sequence[Tape], initial_window: int
+) -> _core.Contest:
+    return _core.Contest(
+        tapes[0].compared.pieces.core,
+        [tape.core for tape in tapes],
+        [tape.reduction_rows for tape in tapes],
+        [
+            (number, candidate.sender(initial_window=initial_window, smss=tapes[number].smss), later_ns)
+            for candidate, number, later_ns in entries
+        ],
+    )
+
+
+def _heard_at(pieces: Pieces, judged: int) -> int:
+    """The ACK at which so many are over."""
+    return max(int(pieces.ack[:judged].max()), 0)
+
+
+def stages(pieces: int, judged: int) -> Iterator[int]:
     """After how many pieces the hopeless ones are dropped: twice as many each time."""
     while judged < pieces:
         yield judged
