@@ -1,4 +1,4 @@
-//! Logs to a classic pcap or pcapng file.
+//! Records to a classic pcap or pcapng file.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ pub struct Layout {
     pub format: FileFormat,
     /// LINKTYPE_ number.
     pub link_type: u16,
-    /// Logs are cut to this many bytes.
+    /// Records are cut to this many bytes.
     pub snaplen: u32,
     pub is_big_endian: bool,
 }

@@ -1,9 +1,9 @@
 //! A whole capture through decoder and table.
 
 use super::connection::Connection;
-use super::pipeline;
 use super::table::ConnectionTable;
 use super::wanted::{Patience, Wanted};
+use super::{parts, pipeline};
 use crate::capture::{CaptureError, Reader, Truncated};
 use crate::wire::DecodeCounts;
 
@@ -28,7 +28,7 @@ pub fn follow(
         table.settle_first();
         progress(position)
     };
-    followed(reader, ConnectionTable::new(wanted), progress)
+    followed(reader, parts::tables(wanted), progress)
 }
 
 /// Packets between two looks for connections that are over; never fewer than there are connections.
@@ -47,7 +47,7 @@ pub fn follow_by_row<E>(
     let (mut failed, mut looked_at) = (None, 0);
     let followed = followed(
         reader,
-        ConnectionTable::default(),
+        vec![ConnectionTable::default()],
         |table, position, now| {
             if table.segments() - looked_at >= SELDOM.max(table.len() as u64) {
                 looked_at = table.segments();
@@ -70,13 +70,13 @@ pub fn follow_by_row<E>(
 
 fn followed(
     reader: Reader,
-    mut table: ConnectionTable,
+    mut tables: Vec<ConnectionTable>,
     progress: impl FnMut(&mut ConnectionTable, u64, i64) -> bool,
 ) -> Result<Followed, CaptureError> {
-    let read = pipeline::run(reader, &mut table, progress)?;
+    let read = pipeline::run(reader, &mut tables, progress)?;
     Ok(Followed {
         name: read.name,
-        table,
+        table: parts::merged(tables),
         counts: read.counts,
         truncated: read.truncated,
     })

@@ -3,19 +3,24 @@
 
 use std::io::{self, Write};
 
+use rayon::prelude::*;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::connection::Connection;
 use super::filter::Filter;
 use super::follow::Followed;
 use super::summary::{self, Cell};
+use super::table::ConnectionTable;
 
 /// Connections as objects under their columns' names, each on one line without the line's end.
 pub struct Rows {
     /// `"name":`, as JSON has it: a hundred for each connection, the same ones.
     keys: Vec<String>,
-    line: Vec<u8>,
 }
+
+/// Rows that one thread makes at a time, and how many such pieces are made before they are written: some megabytes.
+const PIECE: usize = 64;
+const PIECES: usize = 32;
 
 /// What a capture held besides its connections.
 struct Head<'a>(&'a Followed);
@@ -43,34 +48,48 @@ impl Rows {
             keys: summary::columns()
                 .map(|(name, _)| key(name))
                 .collect::<io::Result<_>>()?,
-            line: Vec::new(),
         })
     }
 
     /// `file` stands first where each row is read alone.
-    pub fn write(
-        &mut self,
-        out: &mut impl Write,
+    pub fn push(
+        &self,
+        text: &mut Vec<u8>,
         file: Option<&str>,
         connection: &Connection,
     ) -> io::Result<()> {
-        let Self { keys, line } = self;
-        line.clear();
         let mut separator = b'{';
         if let Some(file) = file {
-            line.extend_from_slice(b"{\"file\":");
-            serde_json::to_writer(&mut *line, file)?;
+            text.extend_from_slice(b"{\"file\":");
+            serde_json::to_writer(&mut *text, file)?;
             separator = b',';
         }
-        let mut keys = keys.iter();
+        let mut keys = self.keys.iter();
         summary::row(connection).try_for_each(|value| {
-            line.push(separator);
+            text.push(separator);
             separator = b',';
-            line.extend_from_slice(keys.next().map_or(b"", |key| key.as_bytes()));
-            serde_json::to_writer(&mut *line, &value)
+            text.extend_from_slice(keys.next().map_or(b"", |key| key.as_bytes()));
+            serde_json::to_writer(&mut *text, &value)
         })?;
-        line.push(b'}');
-        out.write_all(line)
+        text.push(b'}');
+        Ok(())
+    }
+
+    /// Those of `ids` that are in the table and accepted, each behind a comma on a line of its own.
+    fn some(
+        &self,
+        table: &ConnectionTable,
+        ids: &[usize],
+        filter: Option<&Filter>,
+    ) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        for connection in ids.iter().filter_map(|&id| table.connection(id)) {
+            if filter.is_none_or(|filter| filter.accepts(&connection)) {
+                text.extend_from_slice(b",\n");
+                self.push(&mut text, None, &connection)?;
+            }
+        }
+        Ok(text)
     }
 }
 
@@ -111,13 +130,19 @@ pub fn write_capture(
     out.write_all(b", ")?;
     out.write_all(&head[1..])?;
     out.write_all(b", \"connections\": [")?;
-    let mut rows = Rows::new()?;
-    let mut separator = "\n";
-    for connection in followed.table.connections() {
-        if filter.is_none_or(|filter| filter.accepts(&connection)) {
-            out.write_all(separator.as_bytes())?;
-            rows.write(out, None, &connection)?;
-            separator = ",\n";
+    let (rows, table) = (Rows::new()?, &followed.table);
+    let ids: Vec<_> = table.ids().collect();
+    let mut is_first = true;
+    for some in ids.chunks(PIECE * PIECES) {
+        let pieces = some
+            .par_chunks(PIECE)
+            .map(|ids| rows.some(table, ids, filter));
+        for piece in pieces.collect::<Vec<_>>() {
+            let piece = piece?;
+            // No comma before the first.
+            let written = &piece[usize::from(is_first).min(piece.len())..];
+            out.write_all(written)?;
+            is_first &= written.is_empty();
         }
     }
     out.write_all(b"]}")

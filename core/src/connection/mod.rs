@@ -18,6 +18,7 @@ mod intervals;
 pub mod json;
 mod outstanding;
 mod packet;
+mod parts;
 mod pipeline;
 mod sending;
 mod sequence;

@@ -29,6 +29,8 @@ pub(super) struct Slot {
     /// The network of what each end sent, once it has sent something: a mirrored port may tag each direction its own way.
     pub networks: [Option<u32>; 2],
     pub state: Keeping,
+    /// The record of its first packet.
+    record: u64,
     /// The connection before this one with the same pair (or, rarely, another pair with the same hash).
     previous: u32,
 }
@@ -126,17 +128,48 @@ impl Slots {
     }
 
     /// A new connection; the id is its place in the order of all.
-    pub fn open(&mut self, ends: [Endpoint; 2]) -> u32 {
+    pub fn open(&mut self, ends: [Endpoint; 2], record: u64) -> u32 {
         let id = self.next_id();
         let slot = Slot {
             ends,
             networks: [None; 2],
+            record,
             previous: self.newest.insert(hash(ends), id).unwrap_or(NOBODY),
             // Most of many have one packet: room for four would be most of their memory.
             state: Keeping::Brief(Vec::with_capacity(1)),
         };
         self.slots.push_back(slot);
         id
+    }
+
+    /// Takes in connections of other pairs, in the order of all first packets; `place`: where those begun begin now.
+    ///
+    /// Nothing has left in either: both count from 0.
+    pub fn join(&mut self, other: Self, place: u32) {
+        let mine = std::mem::take(self);
+        let of = |part: usize| move |slot| (part, slot);
+        let mut all: Vec<(usize, Slot)> = (mine.slots.into_iter().map(of(0)))
+            .chain(other.slots.into_iter().map(of(1)))
+            .collect();
+        all.sort_by_key(|(_, slot)| slot.record);
+        let mut ids = [Vec::new(), Vec::new()];
+        for (id, (part, _)) in (0..).zip(&all) {
+            ids[*part].push(id);
+        }
+        for (part, slot) in &mut all {
+            let before = ids[*part].get(slot.previous as usize);
+            slot.previous = before.copied().unwrap_or(NOBODY);
+            if let (1, Keeping::Begun(at)) = (*part, &mut slot.state) {
+                *at += place;
+            }
+        }
+        for (ids, newest) in ids.iter().zip([mine.newest, other.newest]) {
+            let renamed = newest
+                .into_iter()
+                .map(|(pair, id)| (pair, ids[id as usize]));
+            self.newest.extend(renamed);
+        }
+        self.slots = all.into_iter().map(|(_, slot)| slot).collect();
     }
 
     /// Nothing of a connection is expected any more.
@@ -160,7 +193,7 @@ impl Slots {
 }
 
 /// The same for both directions.
-fn hash([src, dst]: [Endpoint; 2]) -> u64 {
+pub(super) fn hash([src, dst]: [Endpoint; 2]) -> u64 {
     let pair = if src <= dst { (src, dst) } else { (dst, src) };
     FxBuildHasher.hash_one(pair)
 }

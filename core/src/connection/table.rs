@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::hint::black_box;
+use std::ops::Range;
 
 use super::brief::{self, KeptPacket};
 use super::columns::Keep;
@@ -72,6 +73,12 @@ impl ConnectionTable {
         (self.left_idle, self.slots.resumed)
     }
 
+    /// Their ids, and those of some that have left.
+    pub fn ids(&self) -> Range<usize> {
+        let ids = self.slots.ids();
+        ids.start as usize..ids.end as usize
+    }
+
     /// One connection; `None`: no such id, or it has left.
     pub fn connection(&self, id: usize) -> Option<Cow<'_, Connection>> {
         self.followed(u32::try_from(id).ok()?)
@@ -79,7 +86,7 @@ impl ConnectionTable {
 
     /// All connections in order of their ids.
     pub fn connections(&self) -> impl Iterator<Item = Cow<'_, Connection>> {
-        self.slots.ids().filter_map(|id| self.followed(id))
+        self.ids().filter_map(|id| self.connection(id))
     }
 
     /// A connection with per-segment detail, to take it out.
@@ -123,6 +130,19 @@ impl ConnectionTable {
             }
             Keeping::Left => return None,
         })
+    }
+
+    /// Takes in the connections of a table of other pairs; nothing has left either. Ids are in the order of first packets.
+    pub(super) fn join(&mut self, other: Self) {
+        let place = self.begun.len() as u32;
+        self.begun.extend(other.begun);
+        self.slots.join(other.slots, place);
+        for id in self.slots.ids() {
+            if let Some(&Keeping::Begun(place)) = self.slots.get(id).map(|slot| &slot.state) {
+                self.begun[place as usize].id = id as usize;
+            }
+        }
+        self.segments += other.segments;
     }
 
     /// The next segment; `time_ns` is when it was captured. The record number is counted here.
@@ -262,7 +282,7 @@ impl ConnectionTable {
         let src = pair[0];
         let id = match self.slots.find(pair, network) {
             Some(id) if !(packet.is_syn() && self.is_reused(id, src, packet)) => id,
-            _ => self.open(pair),
+            _ => self.open(pair, packet.index),
         };
         self.slots.last = Some(id);
         let slot = self.slots.get_mut(id);
@@ -310,8 +330,8 @@ impl ConnectionTable {
         known.is_some_and(|connection| connection.is_reused_by(src, syn))
     }
 
-    fn open(&mut self, ends: [Endpoint; 2]) -> u32 {
-        let id = self.slots.open(ends);
+    fn open(&mut self, ends: [Endpoint; 2], record: u64) -> u32 {
+        let id = self.slots.open(ends, record);
         let wanted = self.wanted.of(id as usize);
         if wanted != [Keep::Nothing; 2] {
             let place = self.put(Connection::new(id as usize, ends, wanted));

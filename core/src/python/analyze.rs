@@ -65,15 +65,17 @@ fn analyze_json(
         closed_ns: (closed_s * 1e9) as i64,
         idle_ns: (idle_s * 1e9) as i64,
     };
-    let mut rows = json::Rows::new()?;
+    let (rows, mut line) = (json::Rows::new()?, Vec::new());
     let followed = told(py, progress, unreadable, |tell| {
         let row = |file: &str, connection: &Connection| {
             if filter
                 .as_ref()
                 .is_none_or(|filter| filter.accepts(connection))
             {
-                rows.write(out, Some(file), connection)?;
-                out.write_all(b"\n")?;
+                line.clear();
+                rows.push(&mut line, Some(file), connection)?;
+                line.push(b'\n');
+                out.write_all(&line)?;
             }
             Ok::<(), io::Error>(())
         };

@@ -59,7 +59,7 @@ impl OpenLoop {
         1
     }
 
-    /// Logs of the capture by what became of them.
+    /// Records of the capture by what became of them.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counts_dict(py, &self.counts)
     }

@@ -71,7 +71,7 @@ impl Watcher {
         })
     }
 
-    /// Logs followed, the first one's time, the last one's, and bytes read of the source.
+    /// Records followed, the first one's time, the last one's, and bytes read of the source.
     fn position(&self) -> (u64, Option<i64>, i64, u64) {
         let inner = self.lock();
         (

@@ -3,6 +3,7 @@
 mod causes;
 mod counts;
 mod life;
+mod parts;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
