@@ -145,31 +145,40 @@ impl Slots {
     /// Takes in connections of other pairs, in the order of all first packets; `place`: where those begun begin now.
     ///
     /// Nothing has left in either: both count from 0.
-    pub fn join(&mut self, other: Self, place: u32) {
-        let mine = std::mem::take(self);
-        let of = |part: usize| move |slot| (part, slot);
-        let mut all: Vec<(usize, Slot)> = (mine.slots.into_iter().map(of(0)))
-            .chain(other.slots.into_iter().map(of(1)))
-            .collect();
-        all.sort_by_key(|(_, slot)| slot.record);
-        let mut ids = [Vec::new(), Vec::new()];
-        for (id, (part, _)) in (0..).zip(&all) {
-            ids[*part].push(id);
-        }
-        for (part, slot) in &mut all {
-            let before = ids[*part].get(slot.previous as usize);
-            slot.previous = before.copied().unwrap_or(NOBODY);
-            if let (1, Keeping::Begun(at)) = (*part, &mut slot.state) {
+    pub fn join(&mut self, mut other: Self, place: u32) {
+        let (ids, others) = (self.ids_beside(&other), other.ids_beside(self));
+        self.rename(&ids, 0);
+        other.rename(&others, place);
+        self.newest.extend(other.newest);
+        self.slots.append(&mut other.slots);
+        let slots = self.slots.make_contiguous();
+        slots.sort_unstable_by_key(|slot| slot.record);
+    }
+
+    /// What becomes of each id where those of another are counted, too.
+    fn ids_beside(&self, other: &Self) -> Vec<u32> {
+        let mut before = 0;
+        let beside = self.slots.iter().enumerate().map(|(id, slot)| {
+            let is_before = |other: &Slot| other.record < slot.record;
+            while other.slots.get(before).is_some_and(is_before) {
+                before += 1;
+            }
+            (id + before) as u32
+        });
+        beside.collect()
+    }
+
+    fn rename(&mut self, ids: &[u32], place: u32) {
+        for slot in &mut self.slots {
+            let previous = ids.get(slot.previous as usize);
+            slot.previous = previous.copied().unwrap_or(NOBODY);
+            if let Keeping::Begun(at) = &mut slot.state {
                 *at += place;
             }
         }
-        for (ids, newest) in ids.iter().zip([mine.newest, other.newest]) {
-            let renamed = newest
-                .into_iter()
-                .map(|(pair, id)| (pair, ids[id as usize]));
-            self.newest.extend(renamed);
+        for id in self.newest.values_mut() {
+            *id = ids[*id as usize];
         }
-        self.slots = all.into_iter().map(|(_, slot)| slot).collect();
     }
 
     /// Nothing of a connection is expected any more.

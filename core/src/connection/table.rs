@@ -290,6 +290,8 @@ impl ConnectionTable {
         slot.networks[from].get_or_insert(network);
         match &mut slot.state {
             Keeping::Brief(kept) if kept.len() < brief::MOST && packet.sack.is_none() => {
+                // No room for more: there may be a million of them.
+                kept.reserve_exact(1);
                 kept.push(KeptPacket::new(from, packet, options));
             }
             _ => self.begin(id).push(from, packet, options),
