@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from tcptrace_lab.classify.candidates import Candidate, with_gamma
-from tcptrace_lab.classify.likelihood import REFUTED, Replay, first_errors, log_likelihood, noise_of, replays, stages
+from tcptrace_lab.classify.likelihood import REFUTED, Hearing, Replay, log_likelihood, noise_of, replays, stages
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.classify.values import Values
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -70,8 +70,12 @@ def _nearest(like: Sequence[Replay]) -> Replay | None:
     """Of the whole range, and then around the best."""
     steps = range(math.ceil(math.log(MOST / LEAST, STEP)))
     every = sorted({round(LEAST * STEP**each) for each in steps})
-    heard = {id(one.tape): _heard(one) for one in like}
-    found = [each for one in like for each in _with(_screened(every, one), one, heard[id(one.tape)])]
+    heard: dict[int, Values[Replay]] = {}
+    found: list[Replay] = []
+    for one in like:
+        left, replayed = _screened(every, one)
+        heard[id(one.tape)] = _heard(one, replayed)
+        found += _with(left, one, heard[id(one.tape)])
     if not found:
         return None
     for halving in range(HALVINGS if _best(found).unfit else 0):
@@ -81,24 +85,31 @@ def _nearest(like: Sequence[Replay]) -> Replay | None:
     return _best(found)
 
 
-def _screened(gammas: Sequence[float], like: Replay) -> list[float]:
-    """The nearest by what the first pieces tell, with as many as tie with the last of them."""
+def _screened(gammas: Sequence[float], like: Replay) -> tuple[list[float], list[Replay]]:
+    """The nearest by what the first pieces tell, with as many as tie with the last of them; and some replayed."""
+    hearings: list[Hearing] = []
+
+    def ask(asked: Sequence[float]) -> dict[float, Floats]:
+        variants = [with_gamma(like.candidate, each) for each in asked]
+        hearings.append(Hearing(variants, [like.tape], like.initial_window))
+        return _first_errors(hearings[-1], judged)
+
     left = list(gammas)
     for judged in stages(len(like.sizes), FEWEST_SCREENED):
-        first = Values(partial(_first_errors, like, judged), partial(np.array_equal, equal_nan=True))
-        told = first.answers(left)
+        known = {gamma: error for each in hearings for gamma, error in _first_errors(each, judged).items()}
+        told = Values(ask, partial(np.array_equal, equal_nan=True), known).answers(left)
         apart = np.array([np.nansum(np.log1p(np.abs(told[each]))) for each in left])
         is_near = apart <= np.sort(apart)[:NEAREST][-1]
         left = [left[place] for place in np.flatnonzero(is_near).tolist()]
-        # Those that tie are not heard one by one.
-        if min(len(first.known), len(left)) <= NEAREST:
+        for each in hearings:
+            each.keep([gamma in left for gamma in _first_errors(each, judged)])
+        if len(left) <= NEAREST:
             break
-    return left
+    return left, [replay for each in hearings for replay in each.replays()]
 
 
-def _first_errors(like: Replay, judged: int, gammas: Sequence[float]) -> dict[float, Floats]:
-    asked = [with_gamma(like.candidate, each) for each in gammas]
-    return dict(zip(gammas, first_errors(asked, like.tape, like.initial_window, judged), strict=True))
+def _first_errors(hearing: Hearing, judged: int) -> dict[float, Floats]:
+    return {candidate.parameters["gamma"]: error for candidate, error in hearing.errors(judged)}
 
 
 def _heard(like: Replay, known: Sequence[Replay] = ()) -> Values[Replay]:

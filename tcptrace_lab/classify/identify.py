@@ -64,9 +64,12 @@ def identify(
     begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
+    if not probes_of(seen).is_bbr:
+        # Whose rate was its own has no window to be another Compound's.
+        found = [*found, *replays_of_others(found, asked, written)]
     return decide(
         seen,
-        [*found, *replays_of_others(found, asked, written)],
+        found,
         is_holed=is_holed,
         is_rough=is_rough,
         is_untimed=is_untimed,
@@ -92,10 +95,12 @@ def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], writt
     gammas = _of_gammas(asked, found, written.read())
     if _is_done(gammas):
         return gammas
-    like = {(other.name, other.variant): other for each in asked for other in other_starts(each)}
+    # A slow start that was followed throughout was no other.
+    begun = {each.candidate.variant for each in found if (each.sizes_of("slow_start") <= 1.0).all()}
+    like = [other for each in asked if each.variant not in begun for other in other_starts(each)]
     tapes = written.read(ends_itself=True)
-    starts = replays(list(like.values()), tapes, found[0].initial_window, [*found, *gammas])
-    return [*gammas, *starts, *([] if _is_done(starts) else _of_gammas(list(like.values()), starts, tapes))]
+    starts = replays(like, tapes, found[0].initial_window, [*found, *gammas])
+    return [*gammas, *starts, *([] if _is_done(starts) else _of_gammas(like, starts, tapes))]
 
 
 def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Sequence[Tape]) -> list[Replay]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.candidates import Candidate
-from tcptrace_lab.classify.compared import Part, Pieces
+from tcptrace_lab.classify.compared import Part
 from tcptrace_lab.classify.evidence import Misfit, Misfits
 from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -145,60 +145,64 @@ def replays(
     """
     if not tapes:
         return []
-    entries = [
-        (candidate, number, phase_ms * 1_000_000)
-        for candidate in candidates
-        for number, tape in enumerate(tapes)
-        if candidate.is_by_delay or not tape.has_handshake
-        for phase_ms in candidate.phases_ms
-    ]
-    pieces, opened = tapes[0].compared.pieces, open_of(tapes[0])
-    contest = _contest(entries, tapes, initial_window)
-    for judged in stages(len(pieces), FEWEST_JUDGED):
-        contest.advance(_heard_at(pieces, judged))
-        told = contest.judged()
-        names = [entries[number][0].name for number, *_ in told] + [each.candidate.name for each in known]
-        first = [np.abs(error[:judged]) / opened[: min(judged, len(error))] for _, error, _ in told]
+    hearing = Hearing(candidates, tapes, initial_window)
+    for judged in stages(len(hearing.opened), FEWEST_JUDGED):
+        told = hearing.errors(judged)
+        names = [each.name for each, _ in told] + [each.candidate.name for each in known]
+        first = [np.abs(error) / hearing.opened[: len(error)] for _, error in told]
         is_left = _not_hopeless(names, first + [each.sizes[:judged] for each in known])
-        contest.keep([number for (number, *_), is_kept in zip(told, is_left, strict=False) if is_kept])
-    contest.advance(None)
-    return [
-        Replay(
-            candidate=entries[number][0],
-            tape=tapes[entries[number][1]],
-            initial_window=initial_window,
-            later_ns=entries[number][2],
-            misfits=Misfits(error=error, expected=expected),
-            sizes=np.abs(error) / opened,
+        hearing.keep(is_left[: len(told)])
+    return hearing.replays()
+
+
+class Hearing:
+    """Candidates replayed together, as far as is asked for; `opened`: what is open, per misfit."""
+
+    def __init__(self, candidates: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int) -> None:
+        self._tapes = tapes
+        self._initial_window = initial_window
+        self._entries = [
+            (candidate, number, phase_ms * 1_000_000)
+            for candidate in candidates
+            for number, tape in enumerate(tapes)
+            if candidate.is_by_delay or not tape.has_handshake
+            for phase_ms in candidate.phases_ms
+        ]
+        self._pieces, self.opened = tapes[0].compared.pieces, open_of(tapes[0])
+        self._contest = _core.Contest(
+            self._pieces.core,
+            [tape.core for tape in tapes],
+            [tape.reduction_rows for tape in tapes],
+            [
+                (number, candidate.sender(initial_window=initial_window, smss=tapes[number].smss), later_ns)
+                for candidate, number, later_ns in self._entries
+            ],
         )
-        for number, error, expected in contest.judged()
-    ]
 
+    def errors(self, judged: int) -> list[tuple[Candidate, Floats]]:
+        """Of everyone who goes on: by how much it is off in the first so many pieces (NaN: not judged by then)."""
+        self._contest.advance(max(int(self._pieces.ack[:judged].max()), 0))
+        return [(self._entries[number][0], error[:judged]) for number, error, _ in self._contest.judged()]
 
-def first_errors(candidates: Sequence[Candidate], tape: Tape, initial_window: int, judged: int) -> list[Floats]:
-    """By how much each is off in the first so many pieces (NaN: not judged by then)."""
-    contest = _contest([(each, 0, 0) for each in candidates], [tape], initial_window)
-    contest.advance(_heard_at(tape.compared.pieces, judged))
-    return [error[:judged] for _, error, _ in contest.judged()]
+    def keep(self, is_left: Sequence[bool]) -> None:
+        """Only these of them go on."""
+        told = self._contest.judged()
+        self._contest.keep([number for (number, *_), is_kept in zip(told, is_left, strict=True) if is_kept])
 
-
-def _contest(
-    entries: Sequence[tuple[Candidate, int, int]], tapes: Sequence[Tape], initial_window: int
-) -> _core.Contest:
-    return _core.Contest(
-        tapes[0].compared.pieces.core,
-        [tape.core for tape in tapes],
-        [tape.reduction_rows for tape in tapes],
-        [
-            (number, candidate.sender(initial_window=initial_window, smss=tapes[number].smss), later_ns)
-            for candidate, number, later_ns in entries
-        ],
-    )
-
-
-def _heard_at(pieces: Pieces, judged: int) -> int:
-    """The ACK at which so many are over."""
-    return max(int(pieces.ack[:judged].max()), 0)
+    def replays(self) -> list[Replay]:
+        """Everyone who goes on, heard to the end."""
+        self._contest.advance(None)
+        return [
+            Replay(
+                candidate=self._entries[number][0],
+                tape=self._tapes[self._entries[number][1]],
+                initial_window=self._initial_window,
+                later_ns=self._entries[number][2],
+                misfits=Misfits(error=error, expected=expected),
+                sizes=np.abs(error) / self.opened,
+            )
+            for number, error, expected in self._contest.judged()
+        ]
 
 
 def stages(pieces: int, judged: int) -> Iterator[int]:

@@ -1,11 +1,11 @@
 //! Candidates replayed side by side over the readings of one capture, as far as is asked for.
 //!
-//! What stands on a tape is read once for many candidates, and no candidate's windows are kept but those of the piece
-//! that is being heard. Who is dropped on the way is decided outside.
+//! What stands on a tape is read once for many candidates, and no candidate's windows are kept. Who is dropped on the way
+//! is decided outside.
 
 use rayon::prelude::*;
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Piece};
 use super::heard::TapeRow;
 use super::replay::{Player, smoothed};
 use super::tape::{Cursor, Tape};
@@ -54,8 +54,8 @@ struct Contestant {
     later_ns: i64,
     smss: f64,
     piece: usize,
-    /// Flight less window at each ACK of the piece so far.
-    difference: Vec<f64>,
+    /// Flight less window in the piece so far.
+    so_far: Piece,
     /// Of each piece and reduction; NaN: not judged yet.
     errors: Vec<f64>,
     expected: Vec<f64>,
@@ -109,7 +109,7 @@ impl Contest {
                 control: entry.control,
                 later_ns: entry.later_ns,
                 piece: 0,
-                difference: Vec::new(),
+                so_far: Piece::default(),
                 errors: Vec::new(),
                 expected: Vec::new(),
             });
@@ -225,17 +225,13 @@ impl Contestant {
             };
         }
         for &(row, at) in &heard.acks {
-            if self.difference.is_empty() {
-                // A piece may be most of a capture: no more than it is held.
-                let length = evidence.pieces.ends[self.piece] - at;
-                self.difference.reserve_exact(length);
-            }
             let window = own.get(row).map_or(0.0, |(cwnd, _)| cwnd / self.smss);
-            self.difference.push(evidence.pieces.flight[at] - window);
+            let pieces = &evidence.pieces;
+            self.so_far
+                .add(pieces.flight[at] - window, pieces.share(at));
             if at + 1 == evidence.pieces.ends[self.piece] {
-                let error = evidence.pieces.error(self.piece, &self.difference);
-                self.put(evidence.followed[self.piece], (error, window));
-                self.difference = Vec::new();
+                let piece = std::mem::take(&mut self.so_far);
+                self.put(evidence.followed[self.piece], (piece.error(), window));
                 self.piece += 1;
             }
         }

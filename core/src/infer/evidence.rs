@@ -135,30 +135,85 @@ impl Pieces {
         self.ends.iter().map(|&end| self.flight[end - 1]).collect()
     }
 
-    /// A candidate's error in one piece (root mean square, in segments), by flight less window at each of its ACKs.
-    pub fn error(&self, piece: usize, difference: &[f64]) -> f64 {
-        let end = self.ends[piece];
-        let place = end - difference.len()..end;
-        Piece {
-            difference,
-            shares: &self.shares[place],
-        }
-        .error()
+    /// What an error at an ACK counts, by its place among all.
+    pub fn share(&self, at: usize) -> f64 {
+        self.shares[at]
     }
 }
 
-/// One piece of a replay: flight less window at each ACK.
-struct Piece<'a> {
-    difference: &'a [f64],
-    shares: &'a [f64],
+/// One piece of a replay, by flight less window at each of its ACKs: what its errors come to with each fraction of a
+/// segment that it may have begun with, and no ACK by itself.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    acks: usize,
+    least: f64,
+    most: f64,
+    /// By the fraction next below: by how much more the flight is above it.
+    above: [Moments; PLACES],
+    /// By the fraction next above: by how much less it is below what a whole number of segments leaves open.
+    below: [Moments; PLACES],
 }
 
-impl Piece<'_> {
-    /// The fraction of a segment with which an epoch began is not seen: the least that explains all, or any.
-    fn error(&self) -> f64 {
-        let (least, most) = bounds(self.difference.iter().copied());
-        let most = most.max(0.0);
-        let excess = most - least - 1.0;
+/// A fraction, or a whole segment.
+const PLACES: usize = FRACTIONS.len() + 1;
+
+/// Sums of weight, weighted value and weighted square.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moments([f64; 3]);
+
+impl Moments {
+    fn add(&mut self, value: f64, share: f64) {
+        let weight = share * share;
+        for (sum, each) in self.0.iter_mut().zip([1.0, value, value * value]) {
+            *sum += weight * each;
+        }
+    }
+
+    /// The sum of squares if every value were so many places more.
+    fn squares(&self, places: usize) -> f64 {
+        let [weight, values, squares] = self.0;
+        if places == 0 {
+            return squares;
+        }
+        let more = FRACTIONS[1] * places as f64;
+        squares + 2.0 * more * values + more * more * weight
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Self {
+            acks: 0,
+            least: f64::INFINITY,
+            most: f64::NEG_INFINITY,
+            above: [Moments::default(); PLACES],
+            below: [Moments::default(); PLACES],
+        }
+    }
+}
+
+impl Piece {
+    /// An ACK. Begun with a fraction, the flight less window may be between it and a segment less.
+    pub fn add(&mut self, difference: f64, share: f64) {
+        self.acks += 1;
+        self.least = self.least.min(difference);
+        self.most = self.most.max(difference);
+        let per_segment = FRACTIONS.len() as f64;
+        if difference > 0.0 {
+            let place = ((difference * per_segment) as usize).min(FRACTIONS.len());
+            self.above[place].add(difference - place as f64 / per_segment, share);
+        } else {
+            let open = difference + 1.0;
+            let place = (open.max(0.0) * per_segment).ceil() as usize;
+            self.below[place].add(place as f64 / per_segment - open, share);
+        }
+    }
+
+    /// A candidate's error (root mean square, in segments). The fraction of a segment with which an epoch began is not
+    /// seen: the least that explains all, or any.
+    pub fn error(&self) -> f64 {
+        let most = self.most.max(0.0);
+        let excess = most - self.least - 1.0;
         if most < 1.0 && excess <= 0.0 {
             return 0.0;
         }
@@ -168,8 +223,7 @@ impl Piece<'_> {
         // A sum of squares of what is convex in the fraction is convex: the lesser of two neighbours tells the side.
         while low < high {
             let middle = (low + high) / 2;
-            let [here, next] =
-                self.squares([FRACTIONS[middle * step], FRACTIONS[(middle + 1) * step]]);
+            let [here, next] = [middle, middle + 1].map(|place| self.squares(place * step));
             found = found.min(here).min(next);
             if here <= next {
                 high = middle;
@@ -177,30 +231,18 @@ impl Piece<'_> {
                 low = middle + 1;
             }
         }
-        (found / self.difference.len() as f64).sqrt()
+        (found / self.acks as f64).sqrt()
     }
 
-    /// The sum of squared errors from each of two beginnings.
-    fn squares(&self, begun: [f64; 2]) -> [f64; 2] {
-        let rows = self.difference.iter().zip(self.shares);
-        rows.fold([0.0; 2], |sums, (&difference, &share)| {
-            std::array::from_fn(|each| {
-                let off = share * outside(difference - begun[each]);
-                sums[each] + off * off
-            })
-        })
+    /// The sum of squared errors from one beginning.
+    fn squares(&self, begun: usize) -> f64 {
+        let above = self.above[begun..].iter().enumerate();
+        let below = self.below[..=begun].iter().rev().enumerate();
+        above
+            .chain(below)
+            .map(|(places, moments)| moments.squares(places))
+            .sum()
     }
-}
-
-/// By how much flight less window lies outside of what a whole number of segments leaves open: (-1, 0].
-fn outside(difference: f64) -> f64 {
-    let below = -1.0 - difference;
-    let off = if difference > below {
-        difference
-    } else {
-        below
-    };
-    if off > 0.0 { off } else { 0.0 }
 }
 
 /// The least and the greatest.
@@ -222,9 +264,16 @@ mod tests {
     }
 
     fn error(pieces: &Pieces, windows: &[f64]) -> f64 {
-        let each = pieces.flight.iter().zip(windows);
-        let difference: Vec<f64> = each.map(|(flight, window)| flight - window).collect();
-        pieces.error(0, &difference)
+        let mut piece = Piece::default();
+        for (at, (flight, window)) in pieces.flight.iter().zip(windows).enumerate() {
+            piece.add(flight - window, pieces.share(at));
+        }
+        piece.error()
+    }
+
+    /// By how much flight less window lies outside of what a whole number of segments leaves open: (-1, 0].
+    fn outside(difference: f64) -> f64 {
+        difference.max(-1.0 - difference).max(0.0)
     }
 
     #[test]
