@@ -91,6 +91,7 @@ class Tapes:
         heard = Heard(seen, handshake_rtt_ns, is_reno=recovery == "reno")
         self._compared = Compared(heard)
         told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
+        self._read: dict[bool, list[Tape]] = {}
         self._columns = {
             (each, opens): _core_columns(heard, each, opens=opens) for each in told for opens in (False, True)
         }
@@ -102,7 +103,11 @@ class Tapes:
         for the first round trip, others do not: SYNs are shorter than segments. A timer that expires within a recovery
         reduces the window again (RFC 5681 equation (4)), or not (Linux).
         """
-        ends: When = "ends itself" if ends_itself else "ends as seen"
+        if ends_itself not in self._read:
+            self._read[ends_itself] = self._all("ends itself" if ends_itself else "ends as seen")
+        return self._read[ends_itself]
+
+    def _all(self, ends: When) -> list[Tape]:
         heard = self._compared.heard
         opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
         if heard.timeline.has_sack:

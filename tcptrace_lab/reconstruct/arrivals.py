@@ -63,9 +63,12 @@ NOTHING = Beside(bare_ns=np.zeros(0, dtype=np.int64), asked_ns=np.zeros(0, dtype
 
 def arrivals(segments: Mapping[str, Any], smss: int, beside: Beside = NOTHING) -> Arrivals:
     """What passed the tap; segments merged before it (GRO asks for equal timestamps) are taken apart again."""
-    kept = (segments["length"] > 0) & ~np.isin(segments["cause"], COPY_CODES)
+    kept: Any = (segments["length"] > 0) & ~np.isin(segments["cause"], COPY_CODES)
+    if kept.all():
+        # Nothing is copied.
+        kept = slice(None)
     names = ("time_ns", "offset", "length", "ts_val", "ts_ecr", "ip_id")
-    data = {name: segments[name][kept].astype(np.int64) for name in names}
+    data = {name: segments[name][kept].astype(np.int64, copy=False) for name in names}
     parts = np.maximum(-(-data["length"] // smss), 1)
     ends = data["offset"] + data["length"]
     if len(parts) and parts.max() > 1:

@@ -121,7 +121,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rows = (segments, acks)
     timeline = _timeline(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
-    # What they take is needed for what is observed.
+    # What they take is needed for what is observed; beside the sender nobody asks again.
+    kept = None if row["vantage"] == "sender" else _kept(rows)
     del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
@@ -137,8 +138,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         )
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
-        segments, acks = connection.flows[direction].columns
-        segments, stamps = {**segments, "time_ns": sent_ns}, acks["ts_val"]
+        kept = kept or _kept(connection.rows(direction))
+        segments, stamps = {**kept[0], "time_ns": sent_ns}, kept[1]["ts_val"]
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
             (timeline, stamps), tap = whole, replace(tap, has_all_acks=True)
@@ -149,7 +150,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             where,
             stamps,
             has_start=has_start,
-            beside=_beside(connection, direction),
+            beside=_beside(connection, direction, kept),
             is_alone=is_alone,
             shares_path=_shares_path(connection),
         )
@@ -173,12 +174,27 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         first_sequence=None if math.isnan(number) else int(number),
         view=view,
         put_back=put_back,
-        by_flights={} if is_seen else shares_by_flights(_passed(connection, direction, sent_ns, timeline.smss, rtt)),
+        by_flights={}
+        if is_seen
+        else shares_by_flights(_passed(connection, direction, kept, sent_ns, smss=timeline.smss, rtt_ns=rtt)),
     )
 
 
-def _passed(connection: Connection, direction: int, sent_ns: Ints, smss: int, rtt_ns: float) -> Passed:
-    segments, _ = connection.flows[direction].columns
+def _kept(rows: Columns) -> Columns:
+    """Of the rows what a tap away from the sender needs, and does not have of the timeline."""
+    of_segments = ("offset", "length", "cause", "ts_val", "ts_ecr", "ip_id", "bare_ns")
+    names = (of_segments, ("time_ns", "length", "ts_val"))
+    segments, acks = (
+        {name: columns[name] for name in some if name in columns} for columns, some in zip(rows, names, strict=True)
+    )
+    return segments, acks
+
+
+def _passed(
+    connection: Connection, direction: int, rows: Columns | None, sent_ns: Ints, *, smss: int, rtt_ns: float
+) -> Passed:
+    rows = rows or _kept(connection.rows(direction))
+    segments = rows[0]
     kept = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
     # A clock that was set back shows no time that passed.
     offsets, lengths, times = segments["offset"][kept], segments["length"][kept], np.maximum.accumulate(sent_ns[kept])
@@ -186,7 +202,7 @@ def _passed(connection: Connection, direction: int, sent_ns: Ints, smss: int, rt
     return Passed(
         time_ns=times[fresh],
         length=lengths[fresh],
-        asked_ns=_beside(connection, direction).asked_ns,
+        asked_ns=_beside(connection, direction, rows).asked_ns,
         smss=smss,
         again_ns=None if fresh.all() else int(times[np.argmin(fresh)]),
         rtt_ns=int(rtt_ns) if rtt_ns > 0 else None,
@@ -209,10 +225,15 @@ def _of_host(table: dict[str, Any], side: str, address: str) -> Bools:
     return np.array([each == address for each in table[side]], dtype=bool)
 
 
-def _beside(connection: Connection, direction: int) -> Beside:
+def _beside(connection: Connection, direction: int, kept: Columns) -> Beside:
     """The sender's own ACKs without data, and the other side's segments with data."""
-    asked, told = connection.flows[1 - direction].columns
-    return Beside(bare_ns=told["time_ns"][told["length"] == 0], asked_ns=asked["time_ns"][asked["length"] > 0])
+    segments, acks = kept
+    if "bare_ns" in segments:
+        bare_ns = segments["bare_ns"]
+    else:
+        _, told = connection.flows[1 - direction].columns
+        bare_ns = told["time_ns"][told["length"] == 0]
+    return Beside(bare_ns=bare_ns, asked_ns=acks["time_ns"][acks["length"] > 0])
 
 
 def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:

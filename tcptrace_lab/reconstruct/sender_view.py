@@ -91,7 +91,7 @@ def away_from_sender(
     else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP identifications;
     `shares_path`: others' segments stand between its own.
     """
-    whole = replace(timeline, has_start=has_start)
+    whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
     if not is_alone:
         segments = {**segments, "ip_id": np.zeros_like(segments["ip_id"])}
     # In a handshake the turn is that of small packets; without one it has to be found.

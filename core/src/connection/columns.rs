@@ -50,9 +50,11 @@ columns! {
         /// -1: no timestamps option. What the sender had last heard of the receiver's clock (RFC 7323 section 4.3).
         ts_ecr: i64,
         /// IPv4 identification; 0: none.
-        ip_id: i64,
+        ip_id: i32,
         /// The record's number in the capture.
         packet: i64,
+        /// No row's, and of `Keep::Rows` only: when the ACKs without data passed, which are numbered like the segments.
+        bare_ns: i64,
     }
 }
 
@@ -75,13 +77,13 @@ impl SegmentColumns {
         self.ts_val.push(ts_val.map_or(-1, i64::from));
         self.ts_ecr.push(ts_ecr.map_or(-1, i64::from));
         self.packet.push(packet.index as i64);
+        self.ip_id.push(packet.ip_id.into());
         if keep == Keep::Rows {
             return;
         }
         self.flags.push(packet.flags.0);
         self.confidence.push(confidence);
         self.flight_size.push(flight_size);
-        self.ip_id.push(packet.ip_id.into());
     }
 
     /// The rows that are sends of the sender's window: no copies, no probes, nothing that the tap put out of order.

@@ -197,6 +197,9 @@ impl Connection {
             let window = mine.window.unwrap_or(u64::from(packet.window));
             let had_none = other.counts.handshake_rtt.is_none();
             let outcome = other.on_ack(packet, window, is_copy);
+            if let Some(detail) = mine.detail.as_mut().filter(|_| packet.len == 0 && !is_copy) {
+                detail.on_bare(packet);
+            }
             if had_none && !mine.begins_with(packet) {
                 // What answered the SYN first was lost before the tap: this came later.
                 other.counts.handshake_rtt = None;

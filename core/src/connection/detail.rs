@@ -137,6 +137,13 @@ impl Detail {
         }
     }
 
+    /// An ACK without data, by the flow's sender.
+    pub fn on_bare(&mut self, packet: &TcpPacket<'_>) {
+        if self.keep == Keep::Rows {
+            self.segments.bare_ns.push(packet.time);
+        }
+    }
+
     pub fn on_ack(&mut self, packet: &TcpPacket<'_>, row: &AckRow, blocks: &[(i64, i64)]) {
         if let Some(sample) = row.rtt.or(row.ts_rtt) {
             self.srtt = match self.srtt {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -157,10 +158,16 @@ impl Capture {
             return Ok(None);
         };
         let from = from(connection, direction);
-        let Some((segments, acks)) = py.detach(|| connection.take_tables(from)) else {
+        let Some((mut segments, acks)) = py.detach(|| connection.take_tables(from)) else {
             return Ok(None);
         };
-        Ok(Some((segment_arrays(py, segments)?, ack_arrays(py, acks)?)))
+        let bare_ns = std::mem::take(&mut segments.bare_ns);
+        let is_table = segments.flags.len() == segments.time_ns.len();
+        let segments = segment_arrays(py, segments)?;
+        if !is_table {
+            segments.set_item("bare_ns", bare_ns.into_pyarray(py))?;
+        }
+        Ok(Some((segments, ack_arrays(py, acks)?)))
     }
 
     /// The place of the client (direction 0) or the server (1) among a connection's ends: which of them spoke first.
