@@ -37,6 +37,11 @@ def size(number: float | None) -> str:
     return UNKNOWN if number is None or math.isnan(number) else f"{_scaled(number)}B"
 
 
+def counted(number: int, noun: str) -> str:
+    """1 packet, 2 packets."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _scaled(value: float) -> str:
     for prefix in PREFIXES:
         # What would be written as 1000 is 1 of the next.

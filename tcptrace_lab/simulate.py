@@ -66,8 +66,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture, Detail
 from tcptrace_lab.errors import LabError, ScenarioError
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.scenario import Scenario, plain
-from tcptrace_lab.tables import replacing, write_table
+from tcptrace_lab.tables import write_table
+from tcptrace_lab.whole_files import replacing, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,8 +128,7 @@ class Run:
         self._core = core
 
     def __repr__(self) -> str:
-        many = len(self.scenario.connections)
-        return f"<Run of {self.scenario.duration_s:g} s with {many} connection{'' if many == 1 else 's'}>"
+        return f"<Run of {self.scenario.duration_s:g} s with {counted(len(self.scenario.connections), 'connection')}>"
 
     @property
     def is_cut(self) -> bool:
@@ -269,8 +270,9 @@ class Run:
         from tcptrace_lab.truth_tables import drop_table, queue_table, truth_files, truth_table
 
         files = truth_files(path)
-        for file, table in zip(files, (truth_table, drop_table, queue_table), strict=True):
-            write_table(table(self), file)
+        with together():
+            for file, table in zip(files, (truth_table, drop_table, queue_table), strict=True):
+                write_table(table(self), file)
         return files
 
     def _tap(self, tap: str | None) -> int:

@@ -26,8 +26,9 @@ from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.simulate import FILE_EPOCH_S, Run, checked_capture, simulate
-from tcptrace_lab.tables import appending, replacing, suffix_of
+from tcptrace_lab.tables import appending, suffix_of
 from tcptrace_lab.truth_tables import drop_table, queue_table, truth_files, truth_table
+from tcptrace_lab.whole_files import replacing, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,10 +58,11 @@ def simulate_to_files(
     if truth is not None and suffix_of(truth) == ".json":
         # One list, that has its end only when all is known.
         run = simulate(scenario)
-        for tap, path in zip(scenario.taps, files, strict=True):
-            run.write(path, tap=tap, snaplen=snaplen, payload=payload)
-        return FilesOfRun(run.summary, files + run.write_truth(truth))
-    with contextlib.ExitStack() as stack:
+        with together():
+            for tap, path in zip(scenario.taps, files, strict=True):
+                run.write(path, tap=tap, snaplen=snaplen, payload=payload)
+            return FilesOfRun(run.summary, files + run.write_truth(truth))
+    with together(), contextlib.ExitStack() as stack:
         parts = [os.fspath(stack.enter_context(replacing(path))) for path in files]
         outputs = [(part, suffix == ".pcapng") for part, suffix in zip(parts, suffixes, strict=True)]
         tables = None if truth is None else stack.enter_context(_Tables.to(truth, scenario))

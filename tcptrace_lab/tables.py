@@ -1,4 +1,4 @@
-"""A table to a file and back by its suffix; under the final name stands the whole table or what stood there before."""
+"""A table to a file and back by its suffix."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import importlib.util
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import LabError, reason, to_install
+from tcptrace_lab.whole_files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,47 +158,3 @@ def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> p
         raise LabError(f"{path}: {reason(error)}") from error
     except ValueError as error:
         raise LabError(f"{path}: not a {suffix} table: {' '.join(str(error).split())}") from error
-
-
-def _mode(target: Path) -> int:
-    """The rights that a file has, or that a new one would get."""
-    if target.exists():
-        return target.stat().st_mode & 0o7777
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-@contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its name when the block ends well, and vanishes when it does not.
-
-    A device or a pipe (/dev/stdout) has no name to take: it is written to directly.
-    """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        if target.is_dir():
-            raise LabError(f"{path}: Is a directory")
-        try:
-            yield target
-        except OSError as error:
-            raise LabError(f"{path}: {reason(error)}") from error
-        return
-    try:
-        # A name that nobody has put there before, as in a folder that others may write to.
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-        os.fchmod(handle, _mode(target))
-        os.close(handle)
-    except OSError as error:
-        raise LabError(f"{path}: {reason(error)}") from error
-    temporary = Path(name)
-    try:
-        yield temporary
-        # A full disk shows here at the latest, while the old file still stands.
-        with open(temporary, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise LabError(f"{path}: {reason(error)}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

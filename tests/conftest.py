@@ -1,10 +1,13 @@
 """Where the reference data lies, and a skip with a clear reason where it does not."""
 
+import contextlib
 import csv
 import gzip
 import os
 import shutil
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,24 @@ def needs(program: str, package: str) -> pytest.MarkDecorator:
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not root: network namespaces, or capturing, want it")
+
+
+@contextlib.contextmanager
+def own_network() -> Iterator[list[str]]:
+    """The words before a command that run it in a network namespace of its own, loopback up.
+
+    The namespace has no name: it goes with its last process, and those end when we do, however that is.
+    """
+    with subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as keeper:
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        # It answers from within.
+        keeper.stdin.write(b"\n")
+        keeper.stdin.flush()
+        keeper.stdout.read(1)
+        inside = ["setpriv", "--pdeathsig", "KILL", "nsenter", "--target", str(keeper.pid), "--net", "--"]
+        subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True)
+        yield inside
 
 
 def terminal() -> tuple[int, int]:

@@ -28,7 +28,7 @@ LAYERS = (
     ("flow", "source"),
     ("backends",),
     ("models",),
-    ("scenario_file", "tables"),
+    ("scenario_file", "tables", "whole_files"),
     ("scenario", "controls", "errors", "numbers", "programs", "_version", "_core"),
 )
 RANK = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +13,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.cli import main
+from tcptrace_lab.whole_files import replacing, together
 from tests.conftest import ROOT
 
 SHORT = str(ROOT / "captures" / "short_reno.pcap.gz")
@@ -152,3 +155,38 @@ def test_what_the_system_refuses_is_said_in_words(
     for file, reason in ((tmp_path, folder), (tmp_path / "absent.pcap", "No such file or directory")):
         assert main([command, str(file), *others]) == 2
         assert capsys.readouterr().err == f"tcptrace-lab: {file}: {reason}\n"
+
+
+def write(folder: Path, *names: str, interrupts: bool = False) -> None:
+    """The files of a run, the last of them by a part of it that has files of its own."""
+    with together():
+        for name in names[:-1]:
+            with replacing(folder / name) as temporary:
+                temporary.write_text("whole")
+        with together(), replacing(folder / names[-1]) as temporary:
+            temporary.write_text("whole")
+        if interrupts:
+            raise KeyboardInterrupt
+
+
+def test_of_the_files_of_a_run_there_are_all_or_none(tmp_path: Path) -> None:
+    """Stopped behind the last: none has its name yet, and what had it before still stands."""
+    (tmp_path / "a").write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, "a", "b", "c", interrupts=True)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a", "before")]
+
+
+def test_ctrl_c_while_they_take_their_names_is_heard_when_all_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.replace
+
+    def interrupted(*words: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        rename(*words)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, "a", "b", "c")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys("abc", "whole")

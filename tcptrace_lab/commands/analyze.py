@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not (arguments.json or arguments.json_lines):
             return status
     elif output is not None:
-        from tcptrace_lab.tables import replacing
+        from tcptrace_lab.whole_files import replacing
 
         with replacing(output) as temporary, open(temporary, "wb") as file:
             status = _as_json(files, arguments, file)
@@ -213,11 +213,9 @@ def _as_table(files: list[str], arguments: argparse.Namespace) -> int:
 def _show_head(console: Any, capture: Capture, chosen: int) -> None:
     from rich.text import Text
 
-    shown = f"{chosen} of {len(capture)}" if chosen != len(capture) else f"{len(capture)}"
-    noun = "connection" if shown == "1" else "connections"
     name = Text(capture.name, "bold")
     # A line that names a file is not broken: it may be copied.
-    name.append(f": {capture.packets} packets, {shown} TCP {noun}", "not bold")
+    name.append(f": {extent(capture, chosen)}", "not bold")
     console.print(name, soft_wrap=not console.is_terminal)
     if capture.undecoded:
         causes = ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in capture.undecoded.items())
@@ -227,6 +225,14 @@ def _show_head(console: Any, capture: Capture, chosen: int) -> None:
     if capture.truncated is not None:
         offset, reason = capture.truncated
         console.print(Text("  ").append("truncated", "red").append(f" at byte {offset}: {reason}"))
+
+
+def extent(capture: Capture, chosen: int | None = None) -> str:
+    """18549 packets, 2 TCP connections; of which `chosen` are shown."""
+    from tcptrace_lab.numbers import counted
+
+    shown = "" if chosen is None or chosen == len(capture) else f"{chosen} of "
+    return f"{counted(capture.packets, 'packet')}, {shown}{counted(len(capture), 'TCP connection')}"
 
 
 # Heading and rank: on a narrow terminal the columns of the highest rank are left out first.

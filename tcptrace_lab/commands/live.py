@@ -20,7 +20,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.commands.analyze import connections_view
+from tcptrace_lab.commands.analyze import connections_view, extent
 from tcptrace_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         json.dump({"interface": arguments.interface, "packets": capture.packets, "connections": rows}, sys.stdout)
         print()
     elif not arguments.lines:
-        console.print(f"{arguments.interface}: {capture.packets} packets, {len(capture)} TCP connections")
+        console.print(f"{arguments.interface}: {extent(capture)}")
         console.print(connections_view(capture.connections.itertuples(), console.width))
     return 0
 

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw, and write the picture whole or not at all."""
-    from tcptrace_lab.tables import replacing
+    from tcptrace_lab.whole_files import replacing
 
     check_picture(arguments.output)
     # Rendering takes 50 MB: what was drawn from is no longer held.

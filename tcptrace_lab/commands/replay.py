@@ -128,6 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _on_the_wire(arguments: argparse.Namespace) -> int:
     from tcptrace_lab import read
     from tcptrace_lab.errors import LabError
+    from tcptrace_lab.numbers import counted
     from tcptrace_lab.replay.wire import plan, send
 
     speed = 1.0 if arguments.speed is None else arguments.speed
@@ -149,13 +150,13 @@ def _on_the_wire(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_plain({**dataclasses.asdict(chosen), **dataclasses.asdict(sent)}), indent=1))
         return 0
-    print(f"  sent       {sent.packets} packets in {sent.duration_s:.3f} s")
+    print(f"  sent       {counted(sent.packets, 'packet')} in {sent.duration_s:.3f} s")
     if math.isnan(sent.error_median_s):
-        print(f"  timing     {chosen.sender} keeps the times and does not tell how well")
+        print("  timing     not known: not all packets were seen to leave")
     else:
         shown = (sent.error_median_s, sent.error_p99_s, sent.error_max_s)
         half, most, worst = (f"{1e6 * error:.0f} us" for error in shown)
-        print(f"  timing     late by {half} (half of the packets), {most} (99 %), {worst} (most)")
+        print(f"  timing     off by {half} (half of the packets), {most} (99 %), {worst} (most)")
     return 0
 
 
@@ -179,6 +180,7 @@ def _open_loop(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.replay.open_loop import check_side_cars, check_suffix, through
     from tcptrace_lab.scenario_file import parse, set_key, split_override, table_of
     from tcptrace_lab.tables import check_output
+    from tcptrace_lab.whole_files import together
 
     # What is wrong with the names is found before the run, not after it.
     if arguments.figure:
@@ -204,8 +206,10 @@ def _open_loop(arguments: argparse.Namespace) -> int:
         done = through(capture, scenario, near=arguments.near, progress=progress.tell)
     written = []
     if arguments.output:
-        done.write(arguments.output)
-        written = [arguments.output, *map(str, done.write_side_cars(arguments.output, suffix=arguments.side_cars))]
+        with together():
+            side_cars = done.write_side_cars(arguments.output, suffix=arguments.side_cars)
+            done.write(arguments.output)
+        written = [arguments.output, *map(str, side_cars)]
     if arguments.json:
         answer = {"capture": capture.name, "scenario": arguments.through, **_plain(done.summary)}
         answer |= {"counts": done.counts, "cannot_know": list(done.cannot_know), "files": written}
@@ -223,18 +227,21 @@ def _open_loop_sweep(arguments: argparse.Namespace, capture: Capture, table: Any
     from tcptrace_lab.replay.open_loop import sweep_through
     from tcptrace_lab.sweep import over
     from tcptrace_lab.tables import check_table, write_table
+    from tcptrace_lab.whole_files import together
 
     if arguments.output:
         check_table(arguments.output)
     overs = [over(text) for text in arguments.over]
     with Progress(arguments.capture) as progress:
         frame = sweep_through(capture, table, overs, near=arguments.near, progress=progress.tell)
-    if arguments.output:
-        write_table(frame, arguments.output)
-    if arguments.figure:
-        from tcptrace_lab.report.replay_figure import sweep_figure
+    with together():
+        if arguments.output:
+            write_table(frame, arguments.output)
+        if arguments.figure:
+            from tcptrace_lab.report.replay_figure import sweep_figure
 
-        _save(sweep_figure(frame, overs[0].key, title=f"{capture.name} through {arguments.through}"), arguments.figure)
+            title = f"{capture.name} through {arguments.through}"
+            _save(sweep_figure(frame, overs[0].key, title=title), arguments.figure)
     if arguments.json:
         print(json.dumps(json.loads(frame.to_json(orient="records")), indent=2))
     elif not arguments.output:
@@ -252,6 +259,7 @@ def _closed_loop(arguments: argparse.Namespace) -> int:
     from tcptrace_lab.replay.open_loop import check_suffix
     from tcptrace_lab.scenario_file import load
     from tcptrace_lab.tables import check_output
+    from tcptrace_lab.whole_files import together
 
     if arguments.near:
         raise LabError("--near: only open loop carries hosts' packets; a sender sends again whoever it was")
@@ -266,15 +274,17 @@ def _closed_loop(arguments: argparse.Namespace) -> int:
         return _closed_loop_sweep(arguments, capture, through)
     done = again(capture, control=arguments.control, through=through, settings=arguments.set)
     written = []
-    if arguments.output:
-        done.write(arguments.output, payload=False)
-        base = arguments.output.rpartition(".")[0]
-        written = [arguments.output, *map(str, done.write_truth(f"{base}.truth{arguments.side_cars}"))]
-    if arguments.figure:
-        from tcptrace_lab.report.replay_figure import then_and_now_figure
+    with together():
+        if arguments.output:
+            base = arguments.output.rpartition(".")[0]
+            truth = done.write_truth(f"{base}.truth{arguments.side_cars}")
+            done.write(arguments.output, payload=False)
+            written = [arguments.output, *map(str, truth)]
+        if arguments.figure:
+            from tcptrace_lab.report.replay_figure import then_and_now_figure
 
-        _save(then_and_now_figure(done), arguments.figure)
-        written.append(arguments.figure)
+            _save(then_and_now_figure(done), arguments.figure)
+            written.append(arguments.figure)
     if arguments.json:
         from tcptrace_lab.report.replay_text import closed_loop_answer
 
@@ -312,7 +322,7 @@ def _closed_loop_sweep(arguments: argparse.Namespace, capture: Capture, through:
 
 
 def _save(figure: Any, path: str) -> None:
-    from tcptrace_lab.tables import replacing
+    from tcptrace_lab.whole_files import replacing
 
     with replacing(path) as temporary:
         figure.savefig(temporary, format=path.rpartition(".")[2], dpi=150)

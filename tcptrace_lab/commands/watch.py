@@ -128,19 +128,20 @@ def _conclude(arguments: argparse.Namespace, watch: Watch, again: str | None, *,
     from tcptrace_lab import read
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.classify.verdict import classify
-    from tcptrace_lab.commands.analyze import connections_view
+    from tcptrace_lab.commands.analyze import connections_view, extent
     from tcptrace_lab.commands.inputs import note_truncated
     from tcptrace_lab.errors import LabError
+    from tcptrace_lab.numbers import counted
     from tcptrace_lab.report import terminal
 
     whole = watch.status == "ended"
     capture: Capture = watch.capture()
     note_truncated(capture)
     if whole and not len(capture):
-        raise LabError(f"{watch.name}: no TCP connection in {capture.packets} packets: nothing to watch")
+        raise LabError(f"{watch.name}: no TCP connection in {counted(capture.packets, 'packet')}: nothing to watch")
     if not is_json:
         console = terminal.console(width=150)
-        console.print(f"{watch.name}: {capture.packets} packets, {len(capture)} TCP connections")
+        console.print(f"{watch.name}: {extent(capture)}")
         console.print(connections_view(capture.connections.itertuples(), console.width))
     if arguments.no_verdicts or (again is not None and not whole):
         return

@@ -22,7 +22,8 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.sides import find_sides, wire_mtu
 from tcptrace_lab.scenario import Scenario, plain
 from tcptrace_lab.simulate import CAPTURE_SUFFIXES, Run
-from tcptrace_lab.tables import replacing, suffix_of, write_table
+from tcptrace_lab.tables import suffix_of, write_table
+from tcptrace_lab.whole_files import replacing, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,9 +140,10 @@ class OpenLoop(Run):
         queue = queue_table(self, epoch_ns=epoch_ns)
         delays = self.delays.assign(time_ns=self.delays["time_ns"] + epoch_ns)
         written = []
-        for kind, table in (("drops", drops[[*DROP_COLUMNS, "packet"]]), ("queue", queue), ("delays", delays)):
-            written.append(base.with_name(f"{base.name}.{kind}{suffix}"))
-            write_table(table, written[-1])
+        with together():
+            for kind, table in (("drops", drops[[*DROP_COLUMNS, "packet"]]), ("queue", queue), ("delays", delays)):
+                written.append(base.with_name(f"{base.name}.{kind}{suffix}"))
+                write_table(table, written[-1])
         return written
 
     @property

@@ -73,6 +73,7 @@ class Watch:
     status: str = "waiting"
     _seen: dict[int, Seen] = field(default_factory=dict, repr=False)
     _turn: int = field(default=0, repr=False)
+    _seeks_event: bool = field(default=False, repr=False)
     _anchor: tuple[float, int] | None = field(default=None, repr=False)
     _target_ns: int = field(default=0, repr=False)
 
@@ -139,6 +140,10 @@ class Watch:
         return 0.0 if first_ns is None else (now_ns - first_ns) / 1e9
 
     def _follow(self, view: View) -> None:
+        if self._seeks_event:
+            self.status = self.watcher.advance(self._limit_ns(), NEVER_NS, True, PATIENCE_S)
+            self._seeks_event = self.status == "waiting"
+            return
         if self.is_paused:
             self.status = "paused"
             return
@@ -181,7 +186,7 @@ class Watch:
 
     def _obey(self, view: View) -> bool:
         """Carry out the view's commands; False: it wants no more."""
-        is_idle = self.is_paused or self.status == "reached"
+        is_idle = (self.is_paused and not self._seeks_event) or self.status == "reached"
         for command in view.commands(PATIENCE_S if is_idle else 0.0):
             if command == "quit":
                 return False
@@ -190,12 +195,15 @@ class Watch:
 
     def _carry_out(self, command: str) -> None:
         self._anchor = None
+        self._seeks_event = command == "event"
         if command == "pause":
             self.is_paused = not self.is_paused
-        elif command in ("step", "event"):
+        elif command == "event":
+            # Sought as long as it takes, unless another key comes.
             self.is_paused = True
-            most, to_event = (1, False) if command == "step" else (NEVER_NS, True)
-            self.status = self.watcher.advance(self._limit_ns(), most, to_event, PATIENCE_S)
+        elif command == "step":
+            self.is_paused = True
+            self.status = self.watcher.advance(self._limit_ns(), 1, False, PATIENCE_S)
         elif command in ("faster", "slower"):
             factor = 2.0 if command == "faster" else 0.5
             self.speed = None if self.speed is None else self.speed * factor

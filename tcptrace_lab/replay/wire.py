@@ -17,8 +17,10 @@ import numpy as np
 
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.programs import program
 from tcptrace_lab.replay.interface import check_interface
+from tcptrace_lab.replay.leaving import leaving
 from tcptrace_lab.replay.open_loop import file_of
 
 SENDERS = ("tcpreplay", "scapy")
@@ -50,7 +52,7 @@ class Plan:
         left_out = f" ({self.elsewhere} without IP are left out)" if self.elsewhere else ""
         return [
             f"{self.capture} on {self.interface}, through {self.sender}",
-            f"  packets    {self.packets}{left_out}, {self.bytes} bytes in {self.duration_s:.3f} s",
+            f"  packets    {self.packets}{left_out}, {counted(self.bytes, 'byte')} in {self.duration_s:.3f} s",
             f"  addresses  {changed}",
             f"  hosts      {', '.join(self.hosts[:6])}{' ..' if len(self.hosts) > 6 else ''}",
         ]
@@ -58,7 +60,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class WireReport:
-    """What was sent, and how far from its recorded time each packet left; NaN: its sender does not tell."""
+    """What was sent, and how far from its recorded time each packet left; NaN: not all were seen to leave."""
 
     packets: int
     duration_s: float
@@ -202,13 +204,16 @@ def _with_scapy(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: floa
             except OSError as error:
                 raise LabError(f"{chosen.interface}: packet of {len(frame)} bytes: {error.strerror}") from error
         took_s = time.perf_counter() - begun_s
-    late = np.array(errors)
+    return _report(took_s, np.array(errors))
+
+
+def _report(took_s: float, errors: np.ndarray) -> WireReport:
     return WireReport(
-        packets=len(frames),
+        packets=len(errors),
         duration_s=took_s,
-        error_median_s=float(np.median(late)),
-        error_p99_s=float(np.percentile(late, 99)),
-        error_max_s=float(late.max()),
+        error_median_s=float(np.median(errors)),
+        error_p99_s=float(np.percentile(errors, 99)),
+        error_max_s=float(errors.max()),
     )
 
 
@@ -225,12 +230,15 @@ def _with_tcpreplay(chosen: Plan, frames: Sequence[tuple[float, bytes]], speed: 
         writer.close()
         tcpreplay = program("tcpreplay") or "tcpreplay"
         command = [tcpreplay, "-i", chosen.interface, "--multiplier", str(speed), file]
-        begun_s = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        took_s = time.perf_counter() - begun_s
+        with leaving(chosen.interface, source=NEAR_MAC) as left_ns:
+            begun_s = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            took_s = time.perf_counter() - begun_s
     if done.returncode:
         told = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise LabError(f"{chosen.interface}: tcpreplay: {told[-1] if told else done.returncode}")
-    return WireReport(
-        packets=len(frames), duration_s=took_s, error_median_s=np.nan, error_p99_s=np.nan, error_max_s=np.nan
-    )
+    if len(left_ns) != len(frames):
+        return _report(took_s, np.full(len(frames), np.nan))
+    due_s = np.array([time_s for time_s, _ in frames]) / speed
+    left_s = (np.array(left_ns) - left_ns[0]) / 1e9
+    return _report(took_s, np.abs(left_s - (due_s - due_s[0])))

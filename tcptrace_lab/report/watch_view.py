@@ -18,6 +18,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tcptrace_lab.numbers import counted
+
 if TYPE_CHECKING:
     from tcptrace_lab.replay.watch import Seen, Watch
 
@@ -87,13 +89,16 @@ class Screen:
         records = watch.watcher.position()[0]
         speed = "as it comes" if watch.speed is None else f"{watch.speed:g} x"
         state = "paused" if watch.is_paused else speed
-        head = Text(f"{watch.name}  {watch.elapsed_s:.3f} s  {records} packets  {state}", style="bold", no_wrap=True)
+        shown = f"{watch.name}  {watch.elapsed_s:.3f} s  {counted(records, 'packet')}  {state}"
+        head = Text(shown, style="bold", no_wrap=True)
         return Group(head, connections_table(rows, watch.chosen, seen), *self._events(), Text(HELP, style="dim"))
 
     def _events(self) -> Iterator[Text]:
         for event in self.last:
-            words = f"{event['time_s']:12.6f}  #{event['connection']}  {event['event']}"
-            yield Text(f"{words}  {event['from']} -> {event['to']}, {event['flight']} bytes outstanding", no_wrap=True)
+            words = (
+                f"{event['time_s']:12.6f}  #{event['connection']}  {event['event']}  {event['from']} -> {event['to']}"
+            )
+            yield Text(f"{words}, {counted(event['flight'], 'byte')} outstanding", no_wrap=True)
 
 
 def connections_table(rows: list[dict[str, Any]], chosen: int, seen: Mapping[int, Seen]) -> Table:

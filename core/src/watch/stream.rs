@@ -5,7 +5,7 @@ use std::thread;
 
 use super::source::Sources;
 use crate::capture::{CaptureError, Reader, Record, Truncated};
-use crate::wire::{DecodeCounts, Decoder, Plain, Segment};
+use crate::wire::{Decoder, Plain, Segment, Undecoded};
 
 /// Batches under way: a reader that is far ahead waits.
 const BATCHES: usize = 4;
@@ -16,14 +16,13 @@ const BATCHES: usize = 4;
 pub enum Decoded {
     Plain(Plain),
     Other(Box<Segment>),
-    Foreign,
+    Foreign(Undecoded),
 }
 
 /// Packets as they came, and what is known after them.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub packets: Vec<(i64, Decoded)>,
-    pub counts: DecodeCounts,
     pub position: u64,
     pub truncated: Option<Truncated>,
 }
@@ -73,7 +72,6 @@ fn pass(
                 None => is_over = true,
             }
         }
-        batch.counts = *decoder.counts();
         batch.position = before + reader.source_position();
         batch.truncated = reader.truncated().cloned();
         if send.send(Ok(batch)).is_err() {
@@ -90,7 +88,7 @@ fn decoded(decoder: &mut Decoder, record: &Record<'_>) -> (i64, Decoded) {
         Some(plain) => Decoded::Plain(plain),
         None => match decoder.decode(record.link_type, record.data, record.orig_len) {
             Ok(segment) => Decoded::Other(Box::new(segment)),
-            Err(_) => Decoded::Foreign,
+            Err(cause) => Decoded::Foreign(cause),
         },
     };
     (record.time_ns, packet)

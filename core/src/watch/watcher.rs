@@ -148,7 +148,7 @@ impl Watcher {
             match packet {
                 Decoded::Plain(plain) => table.push_plain(*time_ns, *index, plain),
                 Decoded::Other(segment) => table.push_record(*time_ns, *index, segment),
-                Decoded::Foreign => continue,
+                Decoded::Foreign(_) => continue,
             };
         }
         Some(Followed {
@@ -277,7 +277,6 @@ impl Watcher {
                 let batch = batch.inspect_err(|_| self.is_ended = true)?;
                 // All before are followed.
                 self.pending = batch.packets.into();
-                self.counts = batch.counts;
                 self.position = batch.position;
                 self.truncated = batch.truncated.or(self.truncated.take());
                 Ok(true)
@@ -311,8 +310,12 @@ impl Watcher {
                 self.look(id, [segment.src, segment.dst], &packet, wscale);
                 id
             }
-            Decoded::Foreign => return,
+            Decoded::Foreign(cause) => {
+                self.counts.take_in(Err(*cause));
+                return;
+            }
         };
+        self.counts.take_in(Ok(()));
         self.keep(id, time_ns, index, packet);
         if self.observes && self.events.len() > told {
             self.describe(told);

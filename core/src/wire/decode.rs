@@ -50,6 +50,16 @@ impl DecodeCounts {
         })
     }
 
+    /// One packet more.
+    #[inline]
+    pub fn take_in(&mut self, decoded: Result<(), Undecoded>) {
+        self.packets += 1;
+        match decoded {
+            Ok(()) => self.segments += 1,
+            Err(cause) => self.count(cause),
+        }
+    }
+
     #[cold]
     fn count(&mut self, cause: Undecoded) {
         let count = match cause {
@@ -122,17 +132,13 @@ impl Decoder {
         orig_len: u32,
         segment: &mut Segment,
     ) -> Result<(), Undecoded> {
-        self.counts.packets += 1;
         let mut target = Target {
             segment,
             fragments: &mut self.fragments,
             checker: &mut self.checker,
         };
         let result = decode_frame(link_type, data, orig_len, &mut target);
-        match result {
-            Ok(()) => self.counts.segments += 1,
-            Err(cause) => self.counts.count(cause),
-        }
+        self.counts.take_in(result);
         result
     }
 
@@ -140,8 +146,7 @@ impl Decoder {
     #[inline(always)]
     pub fn decode_plain(&mut self, link_type: u16, data: &[u8]) -> Option<Plain> {
         let plain = Plain::new(link_type, data, &mut self.checker)?;
-        self.counts.packets += 1;
-        self.counts.segments += 1;
+        self.counts.take_in(Ok(()));
         Some(plain)
     }
 
