@@ -257,6 +257,8 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     # Pauses count as the application's.
     pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
     codes, total = table["limited_by"].cat.codes.to_numpy(), max(float(spans.sum()), 1.0)
+    # What is sent behind a pause is limited by what the next ACK shows.
+    codes = np.where(pauses > 0, np.append(codes[1:], codes[-1:]), codes)
     shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}
     if whole.identified.control == "bbr":
         # It sends at its control's own rate, whenever ACKs come.

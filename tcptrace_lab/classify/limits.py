@@ -10,7 +10,7 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJ
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
-from tcptrace_lab.reconstruct.timeline import AT_ONCE, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import AT_ONCE, LOST, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either
 
 UNKNOWN = "unknown"
@@ -73,6 +73,7 @@ def limits_told(
     if _has_no_block(seen, tap):
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
         opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
+    opened["cwnd"] = opened.get("cwnd", 0.0) + _recovering_beyond(seen)
     for name, most in opened.items():
         _move(shares, name, most=most)
     if is_rebuilt:
@@ -192,6 +193,20 @@ def _recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
         timers = {each.time_ns for each in seen.episodes if each.detected_by == "rto"}
         going_on = [each for each in going_on if not (each.sure or each.end_ns in timers)]
     return _spent(seen, going_on)
+
+
+def _recovering_beyond(seen: Reconstruction) -> float:
+    """Share of the time behind recoveries, away from the sender, that may be theirs: what comes next was lost as well,
+    and whether it had left when the recovery began, which lasts as long as that, is not seen."""
+    timeline, spent_ns = seen.timeline, 0
+    if not len(timeline.fate):
+        return 0.0
+    lost = set(timeline.send_offset[timeline.fate == LOST].tolist())
+    for each in seen.episodes:
+        filled = int(np.searchsorted(timeline.snd_una, each.recover, side="right"))
+        if not each.restarts and each.recover in lost and filled < len(timeline.ack_ns):
+            spent_ns += max(int(timeline.ack_ns[filled]) - each.end_ns, 0)
+    return _share(timeline, float(spent_ns))
 
 
 def _has_no_block(seen: Reconstruction, tap: Tap) -> bool:

@@ -223,7 +223,9 @@ def _base_rtt(
         high = blur if clock.resolution_ns > FINE.resolution_ns else None
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
-    above = clock.doubt_ns / 1e9
+    # A segment that was stamped late has a round trip that is short by that.
+    late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
+    above = max(clock.doubt_ns, late_ns) / 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least) - blur

@@ -24,7 +24,7 @@ from tcptrace_lab.reconstruct.look import (
     look,
     windows,
 )
-from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock, unwrapped
+from tcptrace_lab.reconstruct.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
@@ -317,8 +317,12 @@ def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     if clock is None:
         return None
     # Segments leave within their ticks: the first of a tick bounds its beginning as the last does its end.
-    room = clock.tick_ns - float((clock.ends(stamps) - times).max())
-    return replace(clock, origin_ns=clock.origin_ns + max(room, 0.0) / 2)
+    left_ns = clock.ends(stamps) - times
+    room = clock.tick_ns - float(left_ns.max())
+    # Where they are captured farther apart than by a tick and another, and not because a clock drifts, the tap is late.
+    spread_ns = float(np.median([np.ptp(part) for part in np.array_split(left_ns, min(PARTS, len(left_ns)))]))
+    late_ns = spread_ns if spread_ns > 2 * clock.tick_ns else 0.0
+    return replace(clock, origin_ns=clock.origin_ns + max(room, 0.0) / 2, late_ns=late_ns)
 
 
 def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:

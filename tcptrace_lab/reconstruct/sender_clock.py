@@ -30,10 +30,14 @@ RATE_TOLERANCE = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class SenderClock:
-    """Tick of the sender's clock, and when the tick `stamp` ends: `origin_ns + stamp * tick_ns` on the tap's clock."""
+    """Tick of the sender's clock, and when the tick `stamp` ends: `origin_ns + stamp * tick_ns` on the tap's clock.
+
+    `late_ns`: by how much a segment may have been captured after its tick, at its sender.
+    """
 
     tick_ns: float
     origin_ns: float
+    late_ns: float = 0.0
 
     def ends(self, stamps: Ints) -> Ints:
         """When each tick was over."""

@@ -16,7 +16,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import duration
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY, NEAR_SHARE, ODD_SHARE
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY, NEAR_SHARE, ODD_SHARE
+from tcptrace_lab.reconstruct.tap import COARSE_NS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 Place = Literal["sender", "receiver", "middle", "unknown"]
@@ -59,6 +60,17 @@ class Echoes:
     turn_ns: int
     segment_turn_ns: int
     waited_share: float
+    bursts: int
+
+    @property
+    def is_behind_line(self) -> bool:
+        """Whether segments wait between the sender and the tap: in a queue, or each for its own transmission.
+
+        A full one takes a host microseconds. `bursts`: behind so many ACKs some left; of few each may have waited for
+        its application.
+        """
+        takes_time = self.bursts >= FEWEST_SAMPLES and self.segment_turn_ns > COARSE_NS
+        return self.waited_share > MINORITY or takes_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +127,7 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
         to_sender_ns=to_sender,
         to_receiver_ns=to_receiver,
         lost_before=lost_before,
-        queued_before=place == "sender" and echoes is not None and echoes.waited_share > MINORITY,
+        queued_before=place == "sender" and echoes is not None and echoes.is_behind_line,
         segment_turn_ns=None if echoes is None else echoes.segment_turn_ns,
         why=why,
     )
@@ -181,7 +193,9 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
     turn_ns, full_ns, waited, of = found
     if turn_ns is None:
         return None
-    return Echoes(turn_ns=turn_ns, segment_turn_ns=turn_ns if full_ns is None else full_ns, waited_share=waited / of)
+    full_ns = turn_ns if full_ns is None else full_ns
+    bursts = int(np.count_nonzero(np.diff(timeline.acks_before_send))) + 1
+    return Echoes(turn_ns=turn_ns, segment_turn_ns=full_ns, waited_share=waited / of, bursts=bursts)
 
 
 def _least(*values: int | None) -> int | None:

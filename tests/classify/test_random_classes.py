@@ -52,10 +52,19 @@ def test_one_queue_at_inferred_times_is_none(seed: int, place: str, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("seed", "kind"),
-    [(910014, "clock set forward"), (930008, "GSO at the sender + snaplen 60"), (910025, "clock of 4 ms")],
+    [
+        (910014, "clock set forward"),
+        (930008, "GSO at the sender + snaplen 60"),
+        (910025, "clock of 4 ms"),
+        (981003, "stamped by polls"),
+        (983109, "tap reorders + stamped by polls"),
+    ],
 )
 def test_the_round_trip_is_bounded_from_above_by_what_was_measured(seed: int, kind: str, tmp_path: Path) -> None:
-    """Not across a step of the clock, not by the small packets of a handshake, and to the clock's tick."""
+    """Not across a step of the clock, not by the small packets of a handshake, and to the clock's tick.
+
+    Nor where the tap stamps later than the sender's own clock, now more, now less.
+    """
     found, verdict = of(seed, tmp_path, kind=kind)
     high, true = verdict.path.base_rtt_s.high, found.run.base_rtt_s
     assert true is not None
@@ -166,3 +175,29 @@ def test_what_no_ack_had_room_for_may_have_arrived(seed: int, tmp_path: Path) ->
     found, verdict = of(seed, tmp_path)
     assert "drops" not in against_truth(found, verdict)
     assert verdict.losses["possible_unseen"] > 0
+
+
+@pytest.mark.parametrize(("seed", "place"), [(980002, "node0.out"), (980040, "node0.out"), (983088, "node0.out")])
+def test_what_waits_for_a_line_before_the_tap_is_in_flight(seed: int, place: str, tmp_path: Path) -> None:
+    """Some ms for each full segment: the receiver's window is full though at the tap it is not."""
+    found, verdict = of(seed, tmp_path, place=place)
+    assert "sender's limits" not in against_truth(found, verdict)
+    assert verdict.sender_tcp.recovery in (None, found.scenario.connections[0].control.recovery)
+    assert verdict.as_dict()["sender_tcp"]["congestion_control"] != "unknown"
+
+
+def test_behind_a_pause_the_window_that_the_next_ack_shows_was_the_limit(tmp_path: Path) -> None:
+    """A window of three segments, and more to send: the application's time ended when it wrote."""
+    found, verdict = of(983113, tmp_path)
+    # In slow start over round trips of 0.72 s: five from the beginning, four behind the pause, of 12.3 s.
+    assert verdict.limits["cwnd"] > 0.5
+    assert verdict.limits["application"] < 0.45
+    assert found.losses[1] == 0
+
+
+def test_a_recovery_lasts_as_long_as_what_had_left_when_it_began(tmp_path: Path) -> None:
+    """Lost before the tap, behind the rest of the flight: it may have left before the retransmission, or after."""
+    _, whole = of(982042, tmp_path)
+    _, verdict = of(982042, tmp_path, place="receiver")
+    assert verdict.limits["recovery"] + verdict.limits["unknown"] >= whole.limits["recovery"] - 0.02
+    assert verdict.limits["cwnd"] <= whole.limits["cwnd"] + 0.02

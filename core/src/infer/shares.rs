@@ -34,9 +34,14 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
             && trace.rwnd[heard - 1] >= trace.smss;
         let resumes = trace.send_ns.get(sent).filter(|_| is_done);
         let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
-        spans[table.limited_by[row] as usize] += span - pause;
+        // What is sent behind a pause is limited by what the next ACK shows: rows stand at ACKs, none where it resumes.
+        let after = row + usize::from(pause > 0 && row + 1 < table.time_ns.len());
+        spans[table.limited_by[after] as usize] += span - pause;
         spans[Limit::Application as usize] += pause;
-        starved += if table.is_starved[row] { span } else { pause };
+        starved += pause;
+        if table.is_starved[after] {
+            starved += span - pause;
+        }
     }
     let total: i64 = spans.iter().sum();
     let share = |span: i64| span as f64 / total as f64;
