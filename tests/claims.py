@@ -186,7 +186,8 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return "" if keeps == "longer piece" else _losses(bad["losses"], whole, span)
     if name == "limits":
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
-        true = _limits_within(whole, span)
+        last_ns = int(worse.seen.timeline.send_ns[-1])
+        true = _limits_within(whole, (span[0], min(span[1], max(last_ns, span[0]))))
         # Said to be unknown: it may be any of them.
         doubt = whole.limits.get("unknown", 0.0)
         slack = POINTS + told.get("unknown", 0.0) + doubt

@@ -220,7 +220,7 @@ def _base_rtt(
     least = float(samples.min()) / 1e9
     if least <= 0:
         # Nor its own tick, where too few stamps differ to show one.
-        high = blur if clock.resolution_ns > FINE.resolution_ns else None
+        high = clock.doubt_ns / 1e9 if clock.resolution_ns > FINE.resolution_ns else None
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
     # A segment that was stamped late has a round trip that is short by that.

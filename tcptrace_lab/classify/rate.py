@@ -195,7 +195,7 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     # A queue of more shows that the path, not the sender, sets the pace.
-    queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9) & ~runs.compressed
+    queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9 + clock.doubt_ns) & ~runs.compressed
     # Known to the clock are the stamps of a round trip, and those of the least.
     stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, 2 * clock.doubt_ns)
     pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < MAJORITY * runs.base_ns))

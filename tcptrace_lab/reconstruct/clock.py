@@ -55,9 +55,10 @@ class Clock:
     steps_back: int
     # The largest step back.
     stepped_ns: int
-    # The largest step forward: undone; and when each was.
+    # The largest step forward: undone.
     set_forward_ns: int = 0
-    set_forward_at: tuple[int, ...] = ()
+    # When each step was, forward or back, in order.
+    set_at: tuple[int, ...] = ()
 
     @property
     def is_coarse(self) -> bool:

@@ -114,9 +114,10 @@ def _times(segments: Any, acks: Any, passed: Ints, *, rtt_ns: int) -> tuple[Ints
     stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
     clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
+    back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1 if clock.steps_back else np.zeros(0, dtype=np.int64)
     times, step, at = set_forward((segments, acks), times, is_sent, rtt_ns=rtt_ns)
-    if step:
-        clock = replace(clock, set_forward_ns=step, set_forward_at=at)
+    if step or len(back):
+        clock = replace(clock, set_forward_ns=step, set_at=tuple(sorted((*at, *times[back].tolist()))))
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
 
 

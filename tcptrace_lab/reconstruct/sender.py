@@ -305,7 +305,7 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
         dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
         sack_first=acks["sack_first"],
         sack_edges=acks["sack_edges"],
-        set_ns=tap.clock.set_forward_at,
+        set_ns=tap.clock.set_at,
         stamp_clock=_stamp_clock(segments["ts_val"][sent], segments["time_ns"][sent]) if row["timestamps"] else None,
     )
 

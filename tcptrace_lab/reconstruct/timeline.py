@@ -67,7 +67,7 @@ class Timeline:
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
     dsacks: tuple[tuple[int, int], ...] = field(default=())
-    # When the tap's clock was set: what passed across that is not known.
+    # When the tap's clock was set, in order: what passed across that is not known.
     set_ns: tuple[int, ...] = field(default=())
     sack_first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sack_edges: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -183,7 +183,8 @@ impl Trace<'_> {
     /// Whether the clock was set between two times, or at one of them.
     pub fn is_across(&self, from: i64, to: i64) -> bool {
         // What has the very stamp of the step may have left before it.
-        self.set_ns.iter().any(|&at| (from..=to).contains(&at))
+        let next = self.set_ns.partition_point(|&at| at < from);
+        self.set_ns.get(next).is_some_and(|&at| at <= to)
     }
 
     /// Time of the first row, and of the last.
