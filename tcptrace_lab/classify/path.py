@@ -22,7 +22,7 @@ from tcptrace_lab.classify.buffer import (
     queues,
 )
 from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
-from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
+from tcptrace_lab.classify.rate import BATCH_NS, BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -106,13 +106,18 @@ def infer_path(
     is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
     flows = [(other, _shares_queue(seen, other)) for other in (beside() if is_told else ())]
     others = [other for other, shares in flows if shares]
-    if pps.high is None and others:
-        pps = rate_together(seen, others, clock) or pps
+    if others and (pps.high is None or clock.resolution_ns > BATCH_NS):
+        # In the longer runs that a coarse clock takes the others' packets stand between this flow's own.
+        pps = rate_together(seen, others, clock) or replace(pps, high=None)
     if has_flight or timeline.has_start:
         # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
         # trips do not tell, may have stood in the queue.
         unsure = [other for other, shares in flows if shares is None or (shares and not other.timeline.has_start)]
         base = _later(_base_rtt(seen, unsure, handshake_rtt_s, pps, clock), before_ns, near_ns)
+        if not has_flight and base.value is not None:
+            # Of a segment that was sent again the first copy may be among what is missing, and its answer is soon.
+            method = f"{base.method.partition(';')[0]}; much of the data was not captured: it may be more"
+            base = Estimate(value=base.value, method=method)
     else:
         base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
     if by_rhythm and base.value is not None:

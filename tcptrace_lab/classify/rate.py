@@ -96,7 +96,7 @@ def bottleneck_rate(
 ) -> Estimate:
     """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured; `has_losses`: also
     what was sent again. Where not, an ACK tells of what had come at any time before."""
-    goodput = goodput_pps(seen) if has_losses else None
+    goodput = goodput_pps(seen, clock) if has_losses else None
     if not has_flight:
         words = "what was sent when is not known: nor whether the path set the ACKs' pace"
         return _not_below_goodput(unknown(words), goodput)
@@ -132,8 +132,10 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     return found
 
 
-def goodput_pps(seen: Reconstruction) -> float | None:
+def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     """The most that was delivered in any second without a loss event in it; None: no such second.
+
+    A second by stamps may have lasted as much longer as two of them can tell apart.
 
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
@@ -150,7 +152,8 @@ def goodput_pps(seen: Reconstruction) -> float | None:
     if not calm.any():
         return None
     largest = -_core.least_within(-np.diff(una, prepend=una[0]), begin + 1, end + 1)
-    return float((una[end] - una[begin] - largest)[calm].max()) / timeline.smss
+    lasted_s = 1.0 + clock.resolution_ns / SECOND_NS
+    return float((una[end] - una[begin] - largest)[calm].max()) / timeline.smss / lasted_s
 
 
 def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:

@@ -58,6 +58,8 @@ def test_one_queue_at_inferred_times_is_none(seed: int, place: str, tmp_path: Pa
         (910025, "clock of 4 ms"),
         (981003, "stamped by polls"),
         (983109, "tap reorders + stamped by polls"),
+        (982024, "clock steps back"),
+        (982056, "one way at first + jittered clock"),
     ],
 )
 def test_the_round_trip_is_bounded_from_above_by_what_was_measured(seed: int, kind: str, tmp_path: Path) -> None:
@@ -155,12 +157,17 @@ def test_without_the_scale_a_writes_end_is_not_the_windows(tmp_path: Path) -> No
         (950029, "no segment twice + stamped early", "sender"),
         (950036, "stamped by polls", "sender"),
         (971012, "", "receiver"),
+        (982047, "one way at first + clock of 1 s", "sender"),
+        (983026, "clock steps back", "sender"),
+        (983071, "jittered clock", "sender"),
+        (983072, "jittered clock", "sender"),
     ],
 )
 def test_the_rate_is_the_paths(seed: int, kind: str, place: str, tmp_path: Path) -> None:
     """Not what an ACK tells of what came long before it, nor a window in a round trip that a poll makes longer.
 
-    Nor what a writer sends, seen where it is not known when that left.
+    Nor what a writer sends, seen where it is not known when that left, nor at a clock that makes queues of nothing or
+    runs so long that others' packets are in them; nor what two ticks of a second make of a second's data.
     """
     found, verdict = of(seed, tmp_path, kind=kind, place=place)
     rate, true = verdict.path.bottleneck_bps, found.run.bottleneck_bps
@@ -201,3 +208,11 @@ def test_a_recovery_lasts_as_long_as_what_had_left_when_it_began(tmp_path: Path)
     _, verdict = of(982042, tmp_path, place="receiver")
     assert verdict.limits["recovery"] + verdict.limits["unknown"] >= whole.limits["recovery"] - 0.02
     assert verdict.limits["cwnd"] <= whole.limits["cwnd"] + 0.02
+
+
+def test_no_round_trip_passes_a_step_back_of_the_clock(tmp_path: Path) -> None:
+    """One that is short by the step would make a queue of that length of all others."""
+    found, verdict = of(983071, tmp_path, kind="clock steps back + clock set forward")
+    assert len(verdict.who.tap.clock.set_at) > 1
+    assert found.run.buffer_packets is not None
+    assert verdict.path.buffer_packets.low is None or verdict.path.buffer_packets.low <= found.run.buffer_packets
