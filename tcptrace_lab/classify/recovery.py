@@ -71,7 +71,7 @@ def identify_recovery(
     fast = [episode for episode in told if not episode.restarts]
     name = "sack" if tap.sack.value == "used" else None
     if name is None and not by_rhythm:
-        name = _without_sack(seen, fast, blur_ns)
+        name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
         return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
@@ -82,15 +82,18 @@ def identify_recovery(
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
 
 
-def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int) -> str | None:
+def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int, *, are_copied: bool) -> str | None:
     """What a sender did about the second hole of a window; None: no event shows it.
 
     NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
     again (RFC 5681), or for its timer. `fast`: the recoveries that duplicate ACKs began. What began otherwise may be
-    another sender's restart of which the tap lost a part. `blur_ns`: within it ACKs are not told apart.
+    another sender's restart of which the tap lost a part. `blur_ns`: within it ACKs are not told apart. `are_copied`:
+    the tap took packets twice, so of duplicate ACKs, which are alike, each may be another's copy.
     """
     timeline = seen.timeline
     again = np.flatnonzero(timeline.is_retransmission)
+    # The partial ACK's own copy, and one of each duplicate.
+    copies, third = (1, 2 * DUP_THRESH + 1) if are_copied else (0, DUP_THRESH)
     partial, anew = 0, 0
     for episode in fast:
         if not episode.is_loss:
@@ -102,12 +105,12 @@ def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int) -
             known = int(timeline.acks_before_send[send])
             moved = int(timeline.last_moved[known - 1]) if known else -1
             dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
-            partial += dupacks == 0
+            partial += dupacks <= copies
             # Neither the ACK before nor one behind may have been the partial one.
             left_ns = timeline.send_ns[send]
             soon = slice(known, int(np.searchsorted(timeline.ack_ns, left_ns + blur_ns, side="right")))
             is_told = left_ns - timeline.ack_ns[max(moved, 0)] > blur_ns and not timeline.newly_acked[soon].any()
-            anew += dupacks >= DUP_THRESH and bool(is_told)
+            anew += dupacks >= third and bool(is_told)
     if partial == anew:
         return None
     return "newreno" if partial > anew else "reno"

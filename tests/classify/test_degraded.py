@@ -46,6 +46,14 @@ def test_cubic_is_named_without_what_it_remembers(kind: str, tmp_path: Path) -> 
     assert not found.judged.wrong
 
 
+def test_a_copy_of_an_ack_is_no_duplicate(tmp_path: Path) -> None:
+    """NewReno answers each partial ACK: with every ACK there twice, three in a row stand before no retransmission."""
+    chosen = [run for run in runs() if run.name == "own: newreno_nosack_8M"]
+    (found, _) = variants(chosen, ["seen twice + IP identification 0"], seed=1, folder=tmp_path)
+    assert "recovery" in found.judged.told
+    assert not found.judged.wrong
+
+
 @pytest.mark.skipif(not KERNEL.exists(), reason="reference captures not found")
 def test_two_flows_captured_twice_are_two(tmp_path: Path) -> None:
     """On two VLANs: the rate of all ACKs together is not twice the path's."""
