@@ -15,7 +15,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, NEAR_SHARE, PAUSE_SHARE
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, FULL_SHARE, MAJORITY, NEAR_SHARE, PAUSE_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -31,6 +31,8 @@ FEW_TOGETHER = 4
 # More segments are not looked at; the turn is at most this long where no handshake tells.
 MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
+# RFC 8985 section 6.2: a segment is lost once one sent this part of the round trip later has arrived, if that is sooner.
+RACK_SHARE = 0.25
 # A cubic from its beginning to its inflection lies at the most so much of its rise beside its chord.
 MOST_BEND = 2 / (3 * 3**0.5)
 
@@ -72,10 +74,13 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     if not len(lags):
         return None
     # The lag that most of them share: bins of half the tolerance, two together.
-    bins = np.bincount(((lags - low) // max(near // 2, 1)).astype(np.int64))
+    step = max(near // 2, 1)
+    bins = np.bincount(((lags - low) // step).astype(np.int64))
     pairs = bins + np.append(bins[1:], 0)
-    best = int(np.argmax(pairs))
-    begin = low + best * max(near // 2, 1)
+    begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
+    # ACKs that are spaced as the data are give lags a spacing apart as often: a full segment takes longer than the
+    # handshake's packets by the time in which the bottleneck sends it.
+    begin = int(begins[0] if hint_ns is None else begins[np.argmin(np.abs(begins + step - hint_ns - spacing))])
     chosen = lags[(lags >= begin) & (lags < begin + near)]
     share = len(chosen) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.
@@ -191,7 +196,7 @@ def delivered(timeline: Timeline) -> Ints:
     return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
 
 
-def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: Ints) -> Ints:
+def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: Ints, found: Rhythm) -> Ints:
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
     A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
@@ -199,7 +204,8 @@ def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: 
     before the first, where a slow start may end at any time, and behind the last segment sent, too.
     """
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
-    within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - delivered(timeline)
+    arrived = delivered(timeline)
+    within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - arrived
     certain = np.flatnonzero(open_bytes == 0)
     if not len(certain):
         return open_bytes
@@ -211,6 +217,13 @@ def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: 
     grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
     grows &= (again[sent[before]] > 0) & (sent[following] < len(release))
     even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
+    if (DUP_THRESH - 1) * found.spacing_ns >= RACK_SHARE * found.turn_ns:
+        # Before the third duplicate ACK its time may have told of the loss. Then those before released nothing, and the
+        # window has grown by the segments that are taken for theirs (limited transmit, RFC 3042).
+        moved = np.maximum.accumulate(np.where(timeline.newly_acked > 0, index, 0))[following]
+        share = (index - before) / np.maximum(following - before, 1)
+        limited = share * (arrived[following] - arrived[moved])
+        even += limited.astype(np.int64)
     return np.where(grows, np.minimum(open_bytes, even), open_bytes)
 
 

@@ -181,7 +181,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | 
     is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     times = np.where(waits, np.maximum(begins, seen_at), begins)
-    slack = between_anchors(timeline, left, release, open_bytes)
+    slack = between_anchors(timeline, left, release, open_bytes, found)
     pauses = (
         is_first & ~left.is_put_back & (seen_at > begins + found.turn_ns / 2) & (left.offset > timeline.first_offset)
     )

@@ -117,13 +117,24 @@ impl View<'_> {
         flight: &mut [i64],
     ) {
         let mut change = vec![0; part.len() + 1];
+        let mut on_top = 0..0;
         for send in chosen {
             let end = self.trace.send_end[send];
             let mut gone = self.seen.acked_at(0, end);
             if self.trace.send_offset[send] >= event.recover {
                 // New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is
-                // SACKed.
-                gone = gone.min(self.highest.partition_point(|&high| high < end));
+                // SACKed; without SACK each duplicate ACK that follows tells of a segment of it.
+                if on_top.is_empty() {
+                    on_top.start = self.seen.acks_before_send[send] as usize;
+                    on_top.end = on_top.start;
+                }
+                on_top.end += 1;
+                let told = if self.trace.has_sack {
+                    Some(self.highest.partition_point(|&high| high < end))
+                } else {
+                    self.seen.dupack(on_top.start, on_top.len())
+                };
+                gone = told.map_or(gone, |told| gone.min(told));
             }
             self.count(&mut change, part, send, gone);
         }

@@ -1,6 +1,7 @@
 //! What held a sender back at each ACK, and what its window could not exceed there: the receiver's window, its
 //! application, a loss that it repairs, a network that drains.
 
+use super::before::Begin;
 use super::events::silence;
 use super::given::DELAYED_ACK_SEGMENTS;
 use super::limits::{Limit, clocked, exhausted, in_recovery, starved, written};
@@ -212,15 +213,18 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
         ..
     } = known;
     let mut found = vec![i64::MAX; flight.len()];
-    let mut drain = |first: usize, over: usize, is_free: bool| {
+    let mut drain = |first: usize, over: usize, is_free: bool, is_exit: bool| {
         let mut begin = first;
         for end in first + 1..over {
             if !sends_at(trace, seen, end) {
                 continue;
             }
-            // Outside of a recovery the last ACK that released something found the window as it was.
-            let silent = begin + usize::from(is_free)..end;
-            let falls = flight[begin] - flight[end] > SPREAD_SEGMENTS.get() * trace.smss;
+            // The ACK that ends a recovery and releases nothing found the window reduced already; else, outside of a
+            // recovery, the last ACK that released something found it as it was.
+            let is_reduced = is_exit && begin == first;
+            let silent = begin + usize::from(is_free && !is_reduced)..end;
+            let spread = if is_reduced { 0 } else { SPREAD_SEGMENTS.get() };
+            let falls = flight[begin] - flight[end] > spread * trace.smss;
             let is_held = is_free && limited[silent.clone()].iter().any(|&by| by != Limit::Cwnd);
             if falls && !is_held && !exhausted[silent.clone()].contains(&true) {
                 found[silent].fill(flight[end]);
@@ -229,7 +233,9 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
         }
     };
     for part in parts {
-        drain(part.first, part.last + 1, true);
+        let is_silent = part.first > 0 && !sends_at(trace, seen, part.first);
+        let is_exit = is_silent && part.begin == Begin::Recovery;
+        drain(part.first, part.last + 1, true, is_exit);
     }
     for event in events {
         let heard = seen.acks_before_send[event.first_send] as usize;
@@ -241,7 +247,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
             continue;
         }
         let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);
-        drain(first, over, false);
+        drain(first, over, false, false);
     }
     found
 }

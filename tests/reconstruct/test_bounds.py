@@ -1,0 +1,51 @@
+"""Bounds of the window hold the truth where the flight alone does not tell it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.score import score
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.simulate import simulate
+
+
+def run_of(rate_bps: float, buffer: int, delay_s: float, **control: Any) -> Scenario:
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=delay_s)
+    each = ControlSpec(timestamps=False, delayed_ack_segments=1, **control)
+    path = PathSpec(nodes=(node,), return_delay_s=delay_s)
+    return Scenario(path=path, connections=(ConnectionSpec(control=each),), duration_s=30, taps=("sender", "receiver"))
+
+
+def within(scenario: Scenario, place: str, folder: Path) -> float:
+    """The share of the first sender's ACKs after which its window lies between the bounds."""
+    run = simulate(scenario)
+    run.write_truth(folder / "x.truth.parquet")
+    run.write(folder / "x.pcap", tap=place, payload=False)
+    truth = read_truth(folder / "x.truth.parquet", port=run.ports[0][0])
+    who = sender(read(folder / "x.pcap")[0])
+    found = score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence).within
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("place", "least", "scenario"),
+    [
+        # ACKs are spaced as the data are: the turn shows at several lags alike. And the segments on the first duplicate
+        # ACKs may be limited transmit's, or the window's.
+        ("receiver", 0.99, run_of(3e6, 4, 0.01, window="reno", recovery="sack", rack=True, limited_transmit=False)),
+        # The ACK that ends its recovery releases nothing: its window is what it goes on with, not what is outstanding.
+        ("sender", 0.98, run_of(3e6, 15, 0.02, window="westwood", recovery="sack")),
+        # After its timer it sends new data first; without a window's share in it, once it has arrived.
+        ("sender", 0.95, run_of(30e6, 47, 0.0775, window="compound", recovery="newreno", initial_window=10)),
+    ],
+)
+def test_bounds_hold_the_truth(place: str, least: float, scenario: Scenario, tmp_path: Path) -> None:
+    assert within(scenario, place, tmp_path) >= least
