@@ -45,7 +45,8 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     for event, count in twice.items():
         found[by_event[event]] -= count
     merged += sum(twice.values())
-    merged += _without_surplus(found, seen)
+    merged += _without(found, _surplus(found, seen))
+    merged += _without(found, _needless_unseen(int(np.count_nonzero(~is_lost)), who.tap.lost_acks_share))
     total = found.total()
     if who.put_back is not None:
         # Where no stamps tell when a fill left, each may have been the second.
@@ -77,16 +78,26 @@ def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
     return ["unknown" if hidden else cause for cause, hidden in zip(by_event, is_open.tolist(), strict=True)]
 
 
-def _without_surplus(causes: Counter[str], seen: Reconstruction) -> int:
-    """Takes out what is more than was sent again: of what was put back, the tap alone missed some; returns how many."""
+def _surplus(causes: Counter[str], seen: Reconstruction) -> int:
+    """How many more than was sent again: of what was put back, the tap alone missed some."""
     timeline = seen.timeline
     again = (timeline.send_end - timeline.send_offset)[timeline.is_retransmission]
-    surplus = max(causes.total() - int(np.ceil(again / timeline.smss).sum()), 0)
-    left = surplus
+    return max(causes.total() - int(np.ceil(again / timeline.smss).sum()), 0)
+
+
+def _needless_unseen(needless: int, missing: float) -> int:
+    """Of so many that answers show to have been sent again needlessly, how many more the answers that are missing, a
+    share of all, may have shown."""
+    return int(np.ceil(needless * missing / (1 - missing))) if missing < 1 else 0
+
+
+def _without(causes: Counter[str], surplus: int) -> int:
+    """Takes so many out, or all there are; returns how many."""
+    left = taken = min(surplus, causes.total())
     for cause, count in causes.most_common():
         causes[cause] -= min(left, count)
         left -= min(left, count)
-    return surplus
+    return taken
 
 
 def losses_refused(seen: Reconstruction, who: Sender) -> str | None:

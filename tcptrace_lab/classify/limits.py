@@ -74,6 +74,8 @@ def limits_told(
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
         opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
     opened["cwnd"] = opened.get("cwnd", 0.0) + _recovering_beyond(seen)
+    if is_rebuilt:
+        opened["cwnd"] += _resumed_unseen(seen)
     for name, most in opened.items():
         _move(shares, name, most=most)
     if is_rebuilt:
@@ -127,6 +129,21 @@ def _paused_unseen(seen: Reconstruction) -> float:
     timeline = seen.timeline
     acks, sends = pauses_unseen(seen)
     return _share(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
+
+
+def _resumed_unseen(seen: Reconstruction) -> float:
+    """Share of the time behind ACKs of all that was sent, away from the sender, of which the next ACK shows no window
+    at work: what the first of them seems to have released may have been written later."""
+    timeline, columns = seen.timeline, seen.timeline.observed.windows()
+    acks, _ = timeline.answered_to_the_end
+    acks = np.unique(acks)
+    acks = acks[acks + 1 < len(timeline.ack_ns)]
+    at = np.maximum(
+        np.searchsorted(columns["time_ns"], timeline.ack_ns[np.stack((acks, acks + 1))], side="right") - 1, 0
+    )
+    limited, following = columns["limited_by"][at]
+    is_open = (limited == LIMITS.index("cwnd")) & (following == LIMITS.index("application"))
+    return _share(timeline, float((timeline.ack_ns[acks + 1] - timeline.ack_ns[acks])[is_open].sum()))
 
 
 def _unsure(seen: Reconstruction) -> dict[str, float]:

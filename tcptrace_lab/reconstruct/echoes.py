@@ -70,11 +70,12 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     return np.where((echoed.low >= 0) & (found >= 0), found, -1)
 
 
-def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints) -> int:
+def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, is_whole: bool = True) -> int:
     """By how much segments were captured before the ACK that they echo, usually; 0: they were captured after it.
 
     An effect before its cause: two cards stamp the two directions, packets were stamped while they waited, or were
-    written in another order than they came.
+    written in another order than they came. Where ACKs are missing (not `is_whole`) what a segment echoes may have been
+    one of those, and the one captured the next of the same tick.
     """
     has_data = segments["length"] > 0
     stamps, echoes = acks["ts_val"], segments["ts_ecr"][has_data]
@@ -87,10 +88,12 @@ def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints) -> int:
     is_known = (last >= 0) & (clock[np.maximum(last, 0)] == echo)
     heard, first = _core.places(clock, echo[is_known]), first[is_known]
     is_ahead = acks["packet"][heard] > segments["packet"][has_data][first]
+    apart = np.abs(heard_ns[heard] - sent_ns[has_data][first])
+    if not is_whole and clock[-1] > clock[0]:
+        is_ahead &= apart > (heard_ns[-1] - heard_ns[0]) / (clock[-1] - clock[0])
     if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(first):
         return 0
-    apart = np.abs(heard_ns[heard] - sent_ns[has_data][first])[is_ahead]
-    return max(int(np.percentile(apart, AHEAD_PERCENTILE)), 1)
+    return max(int(np.percentile(apart[is_ahead], AHEAD_PERCENTILE)), 1)
 
 
 def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:

@@ -58,7 +58,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     sent_ns, heard_ns, clock = _times(segments, acks, passed, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
     lost_acks = unheard_by_echo(segments, acks) or 0
     shift, least = _shift(segments, acks, passed, row, other, is_whole=not lost_acks)
-    ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns), _syn_after_ack(row))
+    ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns, is_whole=not lost_acks), _syn_after_ack(row))
     clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))

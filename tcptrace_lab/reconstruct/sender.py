@@ -28,7 +28,13 @@ from tcptrace_lab.reconstruct.sender_clock import PARTS, SenderClock, sender_clo
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.unheard import unheard_by_count, unheard_by_release, unheard_by_window, with_unheard
+from tcptrace_lab.reconstruct.unheard import (
+    unheard_by_count,
+    unheard_by_release,
+    unheard_by_timers,
+    unheard_by_window,
+    with_unheard,
+)
 from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
 
 if TYPE_CHECKING:
@@ -132,7 +138,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
         tap = replace(
             tap,
-            tap_lost_acks=max(tap.tap_lost_acks, unheard, unheard_by_release(timeline)),
+            tap_lost_acks=max(tap.tap_lost_acks, unheard, unheard_by_release(timeline), unheard_by_timers(timeline)),
             # Nothing is lost before a tap at the sender: what is not acknowledged yet was not captured either.
             tap_lost_bytes=max(tap.tap_lost_bytes, int(row[f"missing_bytes_{side}"])),
         )

@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import AT_ONCE_NS
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 
@@ -112,6 +112,15 @@ def unheard_by_release(timeline: Timeline) -> int:
     if len(unasked(single)) > MINORITY * len(single):
         return 0
     return int((reports[1:][told] // usual - 1).sum())
+
+
+def unheard_by_timers(timeline: Timeline) -> int:
+    """Loss events that no captured ACK tells of, and that were no timer's, which restarts any sender from one segment
+    (RFC 5681 section 3.1); at the sender's tap. Few may be read otherwise."""
+    events = timeline.observed.events()
+    is_timer = events["detected_by"] == _core.DETECTED_BY.index("rto")
+    found = int(np.count_nonzero(is_timer & ~events["restarts"] & (events["dupacks"] == 0)))
+    return found if found >= FEWEST_ALIKE and found > MINORITY * len(is_timer) else 0
 
 
 def unheard_by_count(timeline: Timeline) -> int:

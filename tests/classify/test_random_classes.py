@@ -216,3 +216,27 @@ def test_no_round_trip_passes_a_step_back_of_the_clock(tmp_path: Path) -> None:
     assert len(verdict.who.tap.clock.set_at) > 1
     assert found.run.buffer_packets is not None
     assert verdict.path.buffer_packets.low is None or verdict.path.buffer_packets.low <= found.run.buffer_packets
+
+
+def test_a_burst_seen_elsewhere_may_have_been_written_later(tmp_path: Path) -> None:
+    """At the receiver a writer's burst seems to leave with the ACK of all before: the wait for it is no window's."""
+    found, verdict = of(972048, tmp_path, place="receiver")
+    _, whole = of(972048, tmp_path)
+    assert found.losses[1] == 0
+    assert verdict.limits["cwnd"] <= whole.limits["cwnd"] + 0.1
+
+
+def test_what_no_captured_ack_asked_for_shows_that_acks_are_missing(tmp_path: Path) -> None:
+    """A timer would have restarted the window: it was told by duplicates, and when its recovery ended as well."""
+    _, whole = of(972059, tmp_path)
+    _, verdict = of(972059, tmp_path, kind="bare ACKs stripped")
+    assert verdict.who.tap.tap_lost_acks > 100
+    assert verdict.limits["recovery"] <= whole.limits["recovery"] + 0.1
+
+
+def test_of_an_ack_that_is_missing_the_next_of_its_tick_is_no_cause_behind_its_effect(tmp_path: Path) -> None:
+    """Half of the ACKs: what segments echo is not captured, or of the same tick and later."""
+    found, verdict = of(980011, tmp_path, kind="tap lost half of the ACKs")
+    assert verdict.who.tap.ahead_ns == 0
+    assert verdict.identified.control in found.run.controls
+    assert verdict.losses["total"] <= found.losses[1] <= verdict.losses["total"] + verdict.losses["possible_unseen"]
