@@ -182,7 +182,7 @@ proptest! {
         (rows, marks) in (1..ROWS).prop_flat_map(|rows| (
             (
                 prop::collection::vec(times(rows), 1),
-                prop::collection::vec(column(-(1 << 48), 1 << 48, rows), 6),
+                prop::collection::vec(column(-(1 << 48), 1 << 48, rows), 5),
                 column(-1, 1 << 62, rows),
                 prop::collection::vec(0..TapeEvent::ALL.len() as u8, rows),
             ),
@@ -195,15 +195,14 @@ proptest! {
         let heard = Heard {
             now_ns: &now[0],
             una: &bytes[0],
-            nxt: &bytes[1],
-            flight_size: &bytes[2],
-            newly_acked: &bytes[3],
-            newly_sacked: &bytes[4],
+            top: &bytes[1],
+            newly_acked: &bytes[2],
+            newly_sacked: &bytes[3],
             rtt_ns: &rtt_ns,
             event: &event,
             is_cwnd_limited: &vec![true; count],
             most_after: &vec![f64::INFINITY; count],
-            flight: &bytes[5],
+            flight: &bytes[4],
             is_shown: &vec![false; count],
             first: 0,
             zero_ns: -1_000_000_000_000,

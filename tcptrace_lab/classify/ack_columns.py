@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.round_trips import Covered, covered, round_trips_of_sacked
+from tcptrace_lab.classify.round_trips import covered, round_trips, round_trips_of_sacked
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
@@ -17,16 +15,15 @@ from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
 class AckColumns:
     """Columns with an entry per ACK; not to be changed."""
 
-    def __init__(self, seen: Reconstruction) -> None:
-        self._timeline = timeline = seen.timeline
+    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None) -> None:
+        timeline = seen.timeline
         sent = _core.places(timeline.send_ns, timeline.ack_ns)
         first = timeline.first_offset
         top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
         top -= first
+        self.top: Ints = top
         una = timeline.snd_una
         self.una = una if first == 0 and una.min(initial=0) == 0 else np.maximum(una - first, 0)
-        self.nxt = np.maximum(top, self.una)
-        self.before = np.maximum(top - np.concatenate(([0], self.una[:-1])), 0)
         # SACKed for the first time: told where the ACK number stands still.
         grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
@@ -43,15 +40,27 @@ class AckColumns:
         self.shown = self.sends_by_window & is_bound
         # What comes before any data, no control hears of.
         self.first = int(np.searchsorted(sent, 0, side="right"))
-        self.round: npt.NDArray[np.int32] = _core.rounds(self.una, self.nxt)
+        self.round: npt.NDArray[np.int32] = _core.rounds(self.una, np.maximum(top, self.una))
 
-    @cached_property
-    def covered(self) -> Covered:
-        return covered(self._timeline)
+        self.round_trips = _round_trips(timeline, handshake_rtt_ns)
 
-    @cached_property
-    def of_sacked(self) -> tuple[Ints, Ints]:
-        return round_trips_of_sacked(self._timeline)
+
+def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:
+    """What each ACK told of the round trip, to a sender that was told the handshake's or not.
+
+    And, of each, to one that takes one of what is SACKed (Linux), at a hole too, and stamps as they are. One array for
+    all that agree.
+    """
+    known, found = covered(timeline), dict[tuple[int | None, bool], Ints]()
+    rows, sacked = round_trips_of_sacked(timeline)
+    for told in dict.fromkeys((None, handshake_rtt_ns)):
+        for of_sacked in (False, True):
+            column = round_trips(timeline, known, told, by_stamps=of_sacked)
+            if of_sacked and timeline.has_sack:
+                column = column.copy()
+                column[rows] = sacked
+            found[told, of_sacked] = next((each for each in found.values() if np.array_equal(each, column)), column)
+    return found
 
 
 def _limited(timeline: Timeline) -> tuple[Ints, Bools]:

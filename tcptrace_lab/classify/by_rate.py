@@ -75,11 +75,13 @@ def probes_of(seen: Reconstruction) -> ByRate:
 def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     timeline = seen.timeline
     sent = _core.places(timeline.send_ns, timeline.ack_ns)
-    top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
-    flight = (top - timeline.snd_una) / timeline.smss
-    usual = float(np.median(flight))
+    flight = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
+    del sent
+    flight -= timeline.snd_una
+    usual = float(np.median(flight)) / timeline.smss
     # Where the flight was not captured but inferred, only as far as it is certain.
-    low = flight <= _core.BBR_MIN_CWND_SEGMENTS + WITHIN_SEGMENTS
+    low = flight <= (_core.BBR_MIN_CWND_SEGMENTS + WITHIN_SEGMENTS) * timeline.smss
+    del flight
     if len(timeline.slack):
         low &= timeline.slack < timeline.smss
     edges = np.flatnonzero(np.diff(np.concatenate(([False], low, [False])).astype(np.int8)))

@@ -61,10 +61,12 @@ class Compared:
         is not told."""
         timeline = self.heard.timeline
         acked = np.maximum(timeline.newly_acked, 0)
-        gaps = np.diff(timeline.ack_ns, prepend=timeline.ack_ns[:1])
-        if not acked.any() or np.count_nonzero(gaps) >= len(gaps) - 1:
+        is_new = np.diff(timeline.ack_ns, prepend=timeline.ack_ns[:1]) != 0
+        # Each that shares its stamp with the one before makes two with company: of few of them neither share tells.
+        together = 2 * np.count_nonzero(~is_new[1:])
+        if not acked.any() or together < (1 - ONE_PERCENTILE / 100) * np.count_nonzero(acked):
             return 0.0, 0.0
-        stamp = np.cumsum(gaps != 0)
+        stamp = np.cumsum(is_new)
         others = np.bincount(stamp, weights=acked)[stamp] - acked
         many, one = np.percentile(others[acked > 0], [MANY_PERCENTILE, ONE_PERCENTILE]) / self.smss
         return float(many), float(one)

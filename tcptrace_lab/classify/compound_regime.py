@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby, pairwise
 from operator import attrgetter
@@ -27,7 +27,6 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, M
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # What is read of a Compound's mind.
-REGIME_MEMORY = ("dwnd", "base_rtt_ns", "round_min_rtt_ns")
 # Phases after which none can come that would change the case: the queue does not fall below gamma again.
 SETTLED = frozenset({3, 4})
 # A loss may end a cycle before its phase 4.
@@ -134,18 +133,17 @@ def compound_regime(best: Replay, gamma: Estimate, *, pipe: float | None = None)
 
     Without `pipe` (in packets) the queue is the one that the delay window went by, which is a round trip old.
     """
-    tape, memory, cwnd = best.tape, best.memory(*REGIME_MEMORY), best.cwnd()
+    tape, dwnd = best.tape, best.memory("dwnd")["dwnd"]
     # A loss moves the delay window too: that is no phase.
-    is_avoidance = np.zeros(len(cwnd), dtype=np.bool_)
+    is_avoidance = np.zeros(len(dwnd), dtype=np.bool_)
     for epoch in tape.epochs:
         if not epoch.is_slow_start:
             is_avoidance[tape.rows(epoch)] = True
-    window = _window(tape, cwnd)
-    steps = [step for step in _steps(memory, window, pipe) if is_avoidance[step.row]]
+    steps = _steps(best, dwnd, np.flatnonzero((np.diff(dwnd, prepend=dwnd[:1]) != 0) & is_avoidance), pipe)
     cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
     floor = MAJORITY * best.candidate.parameters["gamma"]
     readings = [
-        [phases_of(own, steps, memory["dwnd"], rounds, floor=floor, reading=each) for own, _ in cycles]
+        [phases_of(own, steps, dwnd, rounds, floor=floor, reading=each) for own, _ in cycles]
         for each in (AS_SEEN, *OTHER_READINGS)
     ]
     # What the capture's end cuts short is told by what it cannot lose any more.
@@ -245,18 +243,20 @@ def _cycles(tape: Tape) -> list[tuple[Ints, bool]]:
     return found
 
 
-def _steps(memory: Mapping[str, Floats], window: Floats, pipe: float | None) -> list[Step]:
-    """Where the delay window moved, and the queue then: what is above `pipe`, or w (1 - base RTT / least RTT)."""
-    dwnd = memory["dwnd"]
-    moved = np.flatnonzero(np.diff(dwnd) != 0) + 1
-    steps = []
-    for row in moved.tolist():
-        base, least = memory["base_rtt_ns"][row - 1], memory["round_min_rtt_ns"][row - 1]
-        before = float(window[row - 1])
-        told = before * (1 - base / least) if least > 0 else float("nan")
-        queued = told if pipe is None else before - pipe
-        steps.append(Step(row=row, size=float(dwnd[row] - dwnd[row - 1]), window=before, queued=float(queued)))
-    return steps
+def _steps(best: Replay, dwnd: Floats, rows: Ints, pipe: float | None) -> list[Step]:
+    """What moved the delay window at these rows, with the queue: what is above `pipe`, or w (1 - base / least RTT)."""
+    # One after the other: each is as long as the capture.
+    window = _window(best.tape, best.cwnd())[rows - 1]
+    base, least = (best.memory(name)[name][rows - 1] for name in ("base_rtt_ns", "round_min_rtt_ns"))
+    if pipe is not None:
+        queued = window - pipe
+    else:
+        queued = np.where(least > 0, window * (1 - base / np.maximum(least, 1)), np.nan)
+    columns = (rows, dwnd[rows] - dwnd[rows - 1], window, queued)
+    return [
+        Step(row=row, size=size, window=before, queued=told)
+        for row, size, before, told in zip(*(column.tolist() for column in columns), strict=True)
+    ]
 
 
 def phases_of(

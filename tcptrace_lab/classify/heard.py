@@ -29,11 +29,10 @@ from tcptrace_lab.classify.marks import (
     When,
     mark_columns,
 )
-from tcptrace_lab.classify.round_trips import round_trips
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Timeline
 
 # The first ACKs behind a recovery by which its window is told: an ACK or two may release a burst, or nothing.
 SETTLES_ACKS = 6
@@ -58,8 +57,8 @@ class Heard:
         self.follows = follows
         self.is_reno = is_reno
         self.flight = seen.flight
-        self.columns = columns = columns or AckColumns(seen)
-        self.una, self.nxt, self.before = columns.una, columns.nxt, columns.before
+        self.columns = columns = columns or AckColumns(seen, handshake_rtt_ns)
+        self.una, self.top = columns.una, columns.top
         self.newly_sacked = columns.newly_sacked
         self.limited, self.shown = columns.limited, columns.shown
         self.is_held_back = columns.is_held_back
@@ -75,7 +74,6 @@ class Heard:
         self._settles: dict[int, int | None] = {}
         self._after: dict[int, float] = {}
         self.cuts = [cuts_of(self, part) for part in seen.stretches]
-        self._shared: list[Ints] = []
         self.marks: list[Mark] = []
         self.loss_mark: dict[int, int] = {}
         # Where a timer has expired within a recovery: the mark of those who reduce again.
@@ -88,26 +86,13 @@ class Heard:
         """The marks as the core reads them."""
         return mark_columns(self.marks)
 
-    def shared(self, column: Ints) -> Ints:
-        """One array for all readings that agree in it."""
-        for known in self._shared:
-            if np.array_equal(known, column):
-                return known
-        self._shared.append(column)
-        return column
+    def _outstanding(self, ack: int) -> float:
+        """Bytes after an ACK, whatever has arrived of them."""
+        return float(max(self.top[ack] - self.una[ack], 0))
 
-    def round_trips(self, handshake_rtt_ns: int | None, *, of_sacked: bool) -> Ints:
-        """What each ACK told of the round trip, to a sender that was told the handshake's or not.
-
-        `of_sacked`: and takes one of what is SACKed (Linux), at a hole too, and stamps as they are.
-        """
-        found = round_trips(self.timeline, self.columns.covered, handshake_rtt_ns, by_stamps=of_sacked)
-        if not of_sacked or not self.timeline.has_sack:
-            return found
-        rows, sacked = self.columns.of_sacked
-        found = found.copy()
-        found[rows] = sacked
-        return found
+    def _before(self, ack: int) -> float:
+        """The same before it."""
+        return float(max(self.top[ack] - (self.una[ack - 1] if ack else 0), 0))
 
     def _add(self, mark: Mark) -> int:
         """Its number."""
@@ -168,14 +153,14 @@ class Heard:
         less = 0.0 if self.has_sent[moved] else window
         if sacked > 0.0 and timeline.sacked[moved] > timeline.sacked[max(moved - 1, 0)]:
             # RFC 6675 section 2: the first duplicate, though it moved the left edge. What it released is not counted.
-            flight = min(flight, float(self.nxt[moved] - self.una[moved]))
+            flight = min(flight, self._outstanding(moved))
         first = self.seen.stretches[0] if self.seen.stretches else None
         if first is not None and first.begin == "capture" and first.episode is episode and np.isfinite(more):
             # What came before the capture is not known, so no control has a window of its own within what is open.
             more = 0.0
         if episode.follows:
             # FlightSize is all that is outstanding; the window is what the recovery before has left.
-            window, flight, more = np.nan, float(self.nxt[known - 1] - self.una[known - 1]), 0.0
+            window, flight, more = np.nan, self._outstanding(known - 1), 0.0
         self.loss_mark[id(episode)] = self._add(
             Mark(
                 ack=known - 1,
@@ -227,7 +212,7 @@ class Heard:
     def _opens(self, over: int) -> None:
         """What the last ACK of a recovery tells to have arrived; without SACK all that it covers, or the hole alone."""
         timeline = self.timeline
-        newly, flight, time_ns = int(timeline.newly_acked[over]), float(self.before[over]), int(timeline.ack_ns[over])
+        newly, flight, time_ns = int(timeline.newly_acked[over]), self._before(over), int(timeline.ack_ns[over])
         told = timeline.smss if not timeline.has_sack else newly - int(timeline.sacked[max(over - 1, 0)])
         acked = float(max(told, timeline.smss))
         self._add(Mark(ack=over, event=OPENING, now_ns=time_ns, when="new", flight_size=flight, newly_acked=acked))
@@ -244,7 +229,7 @@ class Heard:
         if self.timeline.has_sack:
             return
         smss, flight = self.timeline.smss, self.flight[over]
-        most = float(max(self.nxt[over] - self.una[over], smss) + smss)
+        most = max(self._outstanding(over), smss) + smss
         if flight <= most:
             self.most_after[over] = most
 

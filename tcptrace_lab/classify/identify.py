@@ -59,17 +59,19 @@ def identify(
     recovery."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
+    rate = probes_of(seen)
     written = Tapes(seen, handshake_rtt_ns, recovery)
     asked, read = tuple(chosen) or candidates(recovery), written.read()
     begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
-    if not probes_of(seen).is_bbr:
+    if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]
     return decide(
         seen,
         found,
+        rate,
         is_holed=is_holed,
         is_rough=is_rough,
         is_untimed=is_untimed,
@@ -124,12 +126,13 @@ def _is_done(known: Sequence[Replay]) -> bool:
 def decide(
     seen: Reconstruction,
     replays: Sequence[Replay],
+    rate: ByRate,
     *,
     is_holed: bool = False,
     is_rough: bool = False,
     is_untimed: bool = False,
 ) -> Identified:
-    """The set, and the name if there is one, from everything replayed.
+    """The set, and the name if there is one, from everything replayed and what tells of a rate.
 
     `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance. `is_rough`:
     less than what is open refutes nobody; `is_untimed`: nobody who goes by delay.
@@ -142,7 +145,6 @@ def decide(
     bounds = [0.0 if best is None else most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
     likely = {id(each): log_likelihood(each.sizes, noise, *bounds) for each in replays}
     families = _best_of_families(sorted(replays, key=lambda each: -likely[id(each)]))
-    rate = probes_of(seen)
     if rate.is_bbr:
         return _by_rate(seen, rate, families)
     if not families or not len(families[0].sizes):

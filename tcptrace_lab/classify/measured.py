@@ -41,8 +41,10 @@ def steady(seen: Reconstruction) -> Steady | None:
         return None
     start, end = whole[0].start_ns, whole[-1].end_ns
     edges = np.asarray([whole[0].start_ns, *(cycle.end_ns for cycle in whole)])
-    sent = np.concatenate([[0], np.cumsum(timeline.send_end - timeline.send_offset)]) / timeline.smss
-    per_cycle = np.diff(sent[np.searchsorted(timeline.send_ns, edges)])
+    sent = timeline.send_end - timeline.send_offset
+    np.cumsum(sent, out=sent)
+    before = np.searchsorted(timeline.send_ns, edges)
+    per_cycle = np.diff(np.where(before > 0, sent[np.maximum(before - 1, 0)], 0)) / timeline.smss
     # Nor is a reordering a loss that a window was cut for.
     events = [
         each

@@ -15,7 +15,7 @@ def path_of(
 ) -> PathEstimate:
     """`seen`: what was reconstructed of `who`; `beside` gives the other flows of its capture."""
     tap, rebuilt = who.tap, who.view
-    return infer_path(
+    found = infer_path(
         seen,
         handshake_rtt_s=who.handshake_rtt_s,
         vantage="receiver" if who.is_blurred else who.place,
@@ -29,3 +29,5 @@ def path_of(
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
         by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
     )
+    seen.let_go("under_way")
+    return found

@@ -30,7 +30,7 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN, window_columns
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -83,14 +83,14 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
-    table = seen.window_columns
+    table = window_columns(seen.timeline)
     count = len(table["time_ns"])
     if not identified.left or not count:
-        return table
+        return seen.window_columns
     hidden = _is_hidden(seen, table)
     unmet = table["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
-        return table
+        return seen.window_columns
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet)
     written, acks = tape(seen, follows=True, beside=identified.left[0].tape), _acks(seen, table)
@@ -100,7 +100,7 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
     most = np.minimum(np.maximum(had.most, _opened(seen, table, acks)[open_rows]), np.maximum(reached, had.most))
     wanted = hidden & _is_anchored(seen, table)
     kept = _kept(table, wanted)[open_rows]
-    part, wanted = {name: column[open_rows] for name, column in table.items()}, wanted[open_rows]
+    part, wanted = {name: column[open_rows].astype(np.int64) for name, column in table.items()}, wanted[open_rows]
     high = _high(part, most, wanted, seen.timeline.smss)
     low = _low(part, had.least, kept, seen.timeline.smss)
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
@@ -111,13 +111,11 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
         "cwnd_high": high,
         "ssthresh": _filled(part["ssthresh"], had.ssthresh, met),
     }
-    return {**table, **{name: _with(table[name], open_rows, column) for name, column in found.items()}}
-
-
-def _with(column: Ints, rows: Ints, values: Ints) -> Ints:
-    found = column.copy()
-    found[rows] = values
-    return found
+    del part
+    known = seen.window_columns
+    for name, column in found.items():
+        known[name][open_rows] = column
+    return known
 
 
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:

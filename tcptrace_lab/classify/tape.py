@@ -134,11 +134,10 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
         {
             "now_ns": heard.timeline.ack_ns,
             "una": heard.una,
-            "nxt": heard.nxt,
-            "flight_size": heard.before,
+            "top": heard.top,
             "newly_acked": heard.timeline.newly_acked,
             "newly_sacked": heard.newly_sacked,
-            "rtt_ns": heard.shared(heard.round_trips(handshake_rtt_ns, of_sacked=opens)),
+            "rtt_ns": heard.columns.round_trips[handshake_rtt_ns, opens],
             "event": heard.events(to_linux=opens),
             "is_cwnd_limited": heard.limited,
             "most_after": np.zeros(0) if opens else heard.most_after,

@@ -86,6 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         frame = with_causes(seen, causes_of()) if table == "losses" else seen.tables([table])[table]
         write_table(frame, arguments.output)
     if arguments.json:
+        if "losses" not in refused:
+            # Worked out while nothing else is held: the path's reading and the replay are each as large as the capture.
+            causes_of()
         tables = {name: _columns(seen, causes_of, name) for name in TABLES if name not in refused}
         _print_json(arguments.capture, who, tables, refused)
     return 0

@@ -64,9 +64,19 @@ class Reconstruction:
     def stretches(self) -> tuple[Stretch, ...]:
         return stretches(self.timeline, self.episodes)
 
-    @cached_property
+    @property
     def window_columns(self) -> dict[str, Ints]:
-        return window_columns(self.timeline)
+        """As the packets alone show them; their own, in 64 bits."""
+        columns = window_columns(self.timeline)
+        return {
+            name: column if name in ("time_ns", "limited_by") else column.astype(np.int64)
+            for name, column in columns.items()
+        }
+
+    def let_go(self, *names: str) -> None:
+        """What was worked out under these names is as long as the capture, and not asked for any more."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     @cached_property
     def envelope(self) -> pd.DataFrame:

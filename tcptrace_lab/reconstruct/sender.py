@@ -128,7 +128,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     timeline = _timeline(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
     # What they take is needed for what is observed; beside the sender nobody asks again.
-    kept = None if row["vantage"] == "sender" else _kept(rows)
+    kept = None if row["vantage"] == side else _kept(rows)
     del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None

@@ -157,8 +157,9 @@ class Timeline:
         following = _core.places(self.send_ns, self.ack_ns, or_equal=True)
         if not len(self.send_ns):
             return following[:0], following[:0]
-        is_done = self.snd_max[np.maximum(following - 1, 0)] <= self.snd_una
-        is_done &= (following > 0) & (following < len(self.send_ns))
+        is_done = (following > 0) & (following < len(self.send_ns))
+        for part in parts(len(following)):
+            is_done[part] &= self.snd_max[following[part] - 1] <= self.snd_una[part]
         acks = np.flatnonzero(is_done)
         return acks, following[acks]
 

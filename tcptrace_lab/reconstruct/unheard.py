@@ -85,13 +85,13 @@ def unheard_by_release(timeline: Timeline) -> int:
     heard = np.flatnonzero(timeline.newly_acked > 0)
     if len(heard) < 4 * AROUND:
         return 0
-    times, reports = timeline.ack_ns[heard], np.rint(timeline.newly_acked[heard] / timeline.smss).astype(np.int64)
+    reports = np.rint(timeline.newly_acked[heard] / timeline.smss).astype(np.int32)
     sizes = np.bincount(np.maximum(reports, 0))
     usual = int(np.argmax(sizes[1:])) + 1 if len(sizes) > 1 else 0
     if not usual:
         return 0
     # Of each ACK but the first.
-    is_calm = np.diff(np.cumsum(timeline.is_dupack)[heard]) == 0
+    is_calm = np.diff(np.cumsum(timeline.is_dupack, dtype=np.int32)[heard]) == 0
     # The smallest that are not rare are of one ACK each: what most report may be that of two.
     least = min(int(np.argmax(sizes[1:] >= MINORITY * len(heard))) + 1, usual)
     several, single = (np.flatnonzero(is_calm & which) for which in (reports[1:] >= 2 * usual, reports[1:] == least))
@@ -101,8 +101,9 @@ def unheard_by_release(timeline: Timeline) -> int:
 
     def unasked(acks: Ints) -> Ints:
         """Those before which something left after the ACK before had had its time."""
-        since = times[acks] + np.maximum((times[acks + 1] - times[acks]) // _core.PROMPT_PARTS, AT_ONCE_NS)
-        left = _core.places(fresh_ns, times[acks + 1]) > _core.places(fresh_ns, since, or_equal=True)
+        before, own = timeline.ack_ns[heard[acks]], timeline.ack_ns[heard[acks + 1]]
+        since = before + np.maximum((own - before) // _core.PROMPT_PARTS, AT_ONCE_NS)
+        left = _core.places(fresh_ns, own) > _core.places(fresh_ns, since, or_equal=True)
         found: Ints = acks[left]
         return found
 

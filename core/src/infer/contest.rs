@@ -70,11 +70,12 @@ pub struct Judged<'a> {
     pub expected: &'a [f64],
 }
 
-/// Some rows, and which of them are asked about: the place of the ACK, the number of the reduction.
+/// Some rows, and which of them are asked about: the place of the ACK, with the flight behind it; the number of the
+/// reduction.
 #[derive(Default)]
 struct Heard {
     rows: Vec<(TapeRow, Option<i64>)>,
-    acks: Vec<(usize, usize)>,
+    acks: Vec<(usize, usize, f64)>,
     reductions: Vec<(usize, usize)>,
 }
 
@@ -195,7 +196,8 @@ impl Heard {
                 }
                 // Of what came before the tape no control has heard.
                 let row = if asked == ack { self.rows.len() } else { ROWS };
-                self.acks.push((row, place.at));
+                self.acks
+                    .push((row, place.at, evidence.pieces.flight(place.at)));
                 place.at += 1;
             }
             while let Some(&(_, reduction)) = reductions
@@ -224,11 +226,10 @@ impl Contestant {
                     .hear(control, &row.later(self.later_ns), *srtt_ns)
             };
         }
-        for &(row, at) in &heard.acks {
+        for &(row, at, flight) in &heard.acks {
             let window = own.get(row).map_or(0.0, |(cwnd, _)| cwnd / self.smss);
             let pieces = &evidence.pieces;
-            self.so_far
-                .add(pieces.flight[at] - window, pieces.share(at));
+            self.so_far.add(flight - window, pieces.share(at));
             if at + 1 == evidence.pieces.ends[self.piece] {
                 let piece = std::mem::take(&mut self.so_far);
                 self.put(evidence.followed[self.piece], (piece.error(), window));
@@ -268,7 +269,7 @@ mod tests {
     struct Columns {
         now_ns: Vec<i64>,
         una: Vec<i64>,
-        nxt: Vec<i64>,
+        top: Vec<i64>,
         flight: Vec<i64>,
         event: Vec<u8>,
         newly_acked: Vec<i64>,
@@ -282,7 +283,7 @@ mod tests {
         Columns {
             now_ns: each().map(|ack| (ack + 1) * 1_000_000).collect(),
             una: each().map(|ack| ack * 1000).collect(),
-            nxt: each()
+            top: each()
                 .zip(&flight)
                 .map(|(ack, flight)| ack * 1000 + flight)
                 .collect(),
@@ -299,8 +300,7 @@ mod tests {
             Heard {
                 now_ns: &self.now_ns,
                 una: &self.una,
-                nxt: &self.nxt,
-                flight_size: &self.flight,
+                top: &self.top,
                 newly_acked: &self.newly_acked,
                 newly_sacked: &self.zeros,
                 rtt_ns: &self.now_ns,
@@ -346,9 +346,9 @@ mod tests {
 
     fn evidence(columns: &Columns) -> Evidence {
         let acks: Vec<i64> = (0..ACKS as i64).collect();
-        let of_ack = |ack: usize| Some(columns.flight[ack] as f64 / SMSS);
+        let of_ack = |ack: usize| columns.flight.get(ack).copied();
         let ends: Vec<i64> = (1..=7).map(|piece| piece * 100).collect();
-        let pieces = Pieces::new(&acks, &ends, &[false; 7], of_ack).expect("runs of ACKs");
+        let pieces = Pieces::new(&acks, &ends, &[false; 7], of_ack, SMSS).expect("runs of ACKs");
         let reduction = |place| Reduction {
             place,
             observed: 10.0,

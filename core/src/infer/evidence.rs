@@ -64,22 +64,25 @@ impl Evidence {
 #[derive(Clone, Debug)]
 pub struct Pieces {
     pub acks: Vec<u32>,
-    /// Outstanding after each, in segments.
-    pub flight: Vec<f64>,
+    /// Outstanding after each, in bytes; more than fits is no window.
+    flight: Vec<u32>,
+    smss: f64,
     /// Where in `acks` each piece ends; none is empty.
     pub ends: Vec<usize>,
     pub is_slow_start: Vec<bool>,
     /// What an error at each counts: in slow start it grows with the window, and counts as if it were made at its end.
+    /// Behind the last one: 1.
     shares: Vec<f64>,
 }
 
 impl Pieces {
-    /// `flight`: segments outstanding after an ACK. None: no runs of ACKs.
+    /// `flight`: bytes outstanding after an ACK. None: no runs of ACKs.
     pub fn new(
         acks: &[i64],
         ends: &[i64],
         is_slow_start: &[bool],
-        flight: impl Fn(usize) -> Option<f64>,
+        flight: impl Fn(usize) -> Option<i64>,
+        smss: f64,
     ) -> Option<Self> {
         let is_rising = ends.first().is_none_or(|&first| first > 0)
             && ends.windows(2).all(|pair| pair[0] < pair[1])
@@ -88,16 +91,20 @@ impl Pieces {
         if !is_rising || ends.len() != is_slow_start.len() {
             return None;
         }
-        let each = acks.iter().map(|&ack| flight(usize::try_from(ack).ok()?));
+        let each = acks.iter().map(|&ack| {
+            let bytes = flight(usize::try_from(ack).ok()?)?;
+            Some(u32::try_from(bytes.max(0)).unwrap_or(u32::MAX))
+        });
         let mut found = Self {
             acks: acks
                 .iter()
                 .map(|&ack| u32::try_from(ack).ok())
                 .collect::<Option<_>>()?,
             flight: each.collect::<Option<_>>()?,
+            smss,
             ends: ends.iter().map(|&end| end as usize).collect(),
             is_slow_start: is_slow_start.to_vec(),
-            shares: vec![1.0; acks.len()],
+            shares: Vec::new(),
         };
         let scales = found.scales();
         let slow_starts: Vec<_> = found
@@ -107,9 +114,10 @@ impl Pieces {
             .map(|((place, _), scale)| (place, scale))
             .collect();
         for (place, scale) in slow_starts {
-            for at in place {
-                found.shares[at] = scale / found.flight[at].max(1.0);
-            }
+            found.shares.resize(place.start, 1.0);
+            let shares = place.map(|at| scale / found.flight(at).max(1.0));
+            let shares: Vec<_> = shares.collect();
+            found.shares.extend(shares);
         }
         Some(found)
     }
@@ -124,7 +132,7 @@ impl Pieces {
     /// What the error of each is held against, in segments: the window reached, or the growth within.
     pub fn scales(&self) -> Vec<f64> {
         let each = self.each().map(|(place, is_slow_start)| {
-            let (least, most) = bounds(self.flight[place].iter().copied());
+            let (least, most) = bounds(place.map(|at| self.flight(at)));
             if is_slow_start { most } else { most - least }
         });
         each.collect()
@@ -132,12 +140,17 @@ impl Pieces {
 
     /// Segments outstanding at the end of each.
     pub fn observed(&self) -> Vec<f64> {
-        self.ends.iter().map(|&end| self.flight[end - 1]).collect()
+        self.ends.iter().map(|&end| self.flight(end - 1)).collect()
     }
 
     /// What an error at an ACK counts, by its place among all.
     pub fn share(&self, at: usize) -> f64 {
-        self.shares[at]
+        self.shares.get(at).copied().unwrap_or(1.0)
+    }
+
+    /// Segments outstanding after an ACK, by its place among all.
+    pub fn flight(&self, at: usize) -> f64 {
+        f64::from(self.flight[at]) / self.smss
     }
 }
 
@@ -259,14 +272,14 @@ mod tests {
     fn pieces(flight: &[f64], is_slow_start: bool) -> Pieces {
         let acks: Vec<i64> = (0..flight.len() as i64).collect();
         let ends = [flight.len() as i64];
-        let of_ack = |ack: usize| Some(flight[ack]);
-        Pieces::new(&acks, &ends, &[is_slow_start], of_ack).expect("a run of ACKs")
+        let of_ack = |ack: usize| Some(flight[ack] as i64);
+        Pieces::new(&acks, &ends, &[is_slow_start], of_ack, 1.0).expect("a run of ACKs")
     }
 
     fn error(pieces: &Pieces, windows: &[f64]) -> f64 {
         let mut piece = Piece::default();
-        for (at, (flight, window)) in pieces.flight.iter().zip(windows).enumerate() {
-            piece.add(flight - window, pieces.share(at));
+        for (at, window) in windows.iter().enumerate() {
+            piece.add(pieces.flight(at) - window, pieces.share(at));
         }
         piece.error()
     }

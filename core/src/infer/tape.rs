@@ -8,9 +8,8 @@ macro_rules! heard_columns {
         $with! {
             now_ns: i64,
             una: i64,
-            nxt: i64,
-            /// Outstanding before each.
-            flight_size: i64,
+            /// The highest byte sent before each.
+            top: i64,
             newly_acked: i64,
             newly_sacked: i64,
             /// Not above 0: it tells none.
@@ -101,8 +100,7 @@ impl Heard<'_> {
             ("zero_ns", &[self.zero_ns], MOST_NS),
             ("rtt_ns", self.rtt_ns, MOST_NS),
             ("una", self.una, MOST_BYTES),
-            ("nxt", self.nxt, MOST_BYTES),
-            ("flight_size", self.flight_size, MOST_BYTES),
+            ("top", self.top, MOST_BYTES),
             ("newly_acked", self.newly_acked, MOST_BYTES),
             ("newly_sacked", self.newly_sacked, MOST_BYTES),
             ("flight", self.flight, MOST_BYTES),
@@ -217,6 +215,16 @@ impl Tape<'_> {
 }
 
 impl Heard<'_> {
+    fn outstanding_before(&self, ack: usize) -> i64 {
+        let una = ack.checked_sub(1).map_or(0, |before| self.una[before]);
+        (self.top[ack] - una).max(0)
+    }
+
+    /// What was never seen to be sent may be acknowledged.
+    fn nxt(&self, ack: usize) -> i64 {
+        self.top[ack].max(self.una[ack])
+    }
+
     fn row(&self, ack: usize) -> TapeRow {
         TapeRow {
             event: TapeEvent::ALL[usize::from(self.event[ack])],
@@ -224,9 +232,9 @@ impl Heard<'_> {
             newly_acked: self.newly_acked[ack] as f64,
             newly_sacked: self.newly_sacked[ack] as f64,
             rtt_ns: Some(self.rtt_ns[ack]).filter(|&rtt_ns| rtt_ns > 0),
-            flight_size: self.flight_size[ack] as f64,
+            flight_size: self.outstanding_before(ack) as f64,
             snd_una: number(self.una[ack]),
-            snd_nxt: number(self.nxt[ack]),
+            snd_nxt: number(self.nxt(ack)),
             is_cwnd_limited: self.is_cwnd_limited[ack],
             cwnd: self.is_shown[ack].then(|| self.flight[ack] as f64),
             ssthresh: None,
@@ -247,7 +255,7 @@ impl Heard<'_> {
             rtt_ns: Some(mark.rtt_ns).filter(|&rtt_ns| rtt_ns > 0),
             flight_size: mark.flight_size,
             snd_una: number(at.map_or(0, |ack| self.una[ack])),
-            snd_nxt: number(at.map_or(0, |ack| self.nxt[ack])),
+            snd_nxt: number(at.map_or(0, |ack| self.nxt(ack))),
             is_cwnd_limited: self
                 .is_cwnd_limited
                 .get(at.unwrap_or(0))

@@ -1,5 +1,6 @@
 //! What a trace shows of its sender, for Python: each table a dict of numpy columns.
 
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -42,7 +43,13 @@ fn observe(py: Python<'_>, timeline: Timeline<'_>) -> PyResult<Observed> {
     }
     let windows = windows.unbind();
     let first_offset = inner.sequence.first_offset;
-    let columns = sequence_arrays(py, &mut inner)?.unbind();
+    let is_ack_offset = inner.sequence.snd_una == trace.ack_offset;
+    let columns = sequence_arrays(py, &mut inner)?;
+    if is_ack_offset {
+        // Nothing came out of order, and nothing was held before the first byte.
+        columns.set_item("snd_una", timeline.ack_offset.as_any())?;
+    }
+    let columns = columns.unbind();
     Ok(Observed {
         inner,
         around,
@@ -88,14 +95,24 @@ fn places(values: Vec<u32>) -> Vec<i32> {
 
 fn window_arrays(py: Python<'_>, windows: infer::Windows) -> PyResult<Bound<'_, PyDict>> {
     let limited_by = windows.limited_by.iter().map(|&limit| limit as i8);
-    table!(py,
-        "time_ns" => windows.time_ns,
-        "cwnd" => windows.cwnd,
-        "cwnd_low" => windows.cwnd_low,
-        "cwnd_high" => windows.cwnd_high,
-        "ssthresh" => windows.ssthresh,
-        "limited_by" => limited_by.collect::<Vec<_>>(),
-    )
+    let limited_by: Vec<_> = limited_by.collect();
+    let arrays = PyDict::new(py);
+    arrays.set_item("time_ns", windows.time_ns.into_pyarray(py))?;
+    arrays.set_item("cwnd", narrow(py, windows.cwnd))?;
+    arrays.set_item("cwnd_low", narrow(py, windows.cwnd_low))?;
+    arrays.set_item("cwnd_high", narrow(py, windows.cwnd_high))?;
+    arrays.set_item("ssthresh", narrow(py, windows.ssthresh))?;
+    arrays.set_item("limited_by", limited_by.into_pyarray(py))?;
+    Ok(arrays)
+}
+
+/// In 32 bits where all values fit: no window is larger (RFC 7323 section 2.3), but what seems outstanding may be.
+fn narrow(py: Python<'_>, values: Vec<i64>) -> Bound<'_, PyAny> {
+    let each = values.iter().map(|&value| i32::try_from(value));
+    match each.collect::<Result<Vec<_>, _>>() {
+        Ok(narrow) => narrow.into_pyarray(py).into_any(),
+        Err(_) => values.into_pyarray(py).into_any(),
+    }
 }
 
 #[pymethods]
@@ -181,7 +198,8 @@ impl Observed {
         )
     }
 
-    /// A row per ACK and per restart; -1: not known, or nothing bounds it. The same arrays each time.
+    /// A row per ACK and per restart; -1: not known, or nothing bounds it. The same arrays each time, of 32 bits where
+    /// that is enough.
     fn windows<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
         self.windows.bind(py).clone()
     }

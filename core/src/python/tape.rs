@@ -176,7 +176,8 @@ impl Evidence {
             acks.as_slice()?,
             ends.as_slice()?,
             is_slow_start.as_slice()?,
-            |ack| flight.get(ack).map(|&bytes| bytes as f64 / smss),
+            |ack| flight.get(ack).copied(),
+            smss,
         )
         .ok_or_else(|| PyValueError::new_err("pieces that are no runs of ACKs"))?;
         let each = reductions

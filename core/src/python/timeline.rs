@@ -14,7 +14,7 @@ pub struct Timeline<'py> {
     send_end: PyReadonlyArray1<'py, i64>,
     fate: PyReadonlyArray1<'py, u8>,
     pub ack_ns: PyReadonlyArray1<'py, i64>,
-    ack_offset: PyReadonlyArray1<'py, i64>,
+    pub ack_offset: PyReadonlyArray1<'py, i64>,
     rwnd: PyReadonlyArray1<'py, i64>,
     is_bare: PyReadonlyArray1<'py, bool>,
     sack_high: PyReadonlyArray1<'py, i64>,
