@@ -1,8 +1,8 @@
 """Writes the tables of docs/replay.md: recordings sent again as found, and random runs that nobody looked at.
 
-$ python docs/make_replay.py                  # some ten minutes; the recordings are looked for beside the checkout
-$ python docs/make_replay.py FILE ...         # prints the rows of these captures, writes nothing
-$ python docs/make_replay.py --random 40 77   # so many random runs from another seed, printed
+$ python -m docs.make_replay                 # some ten minutes; the recordings are looked for beside the checkout
+$ python -m docs.make_replay FILE ...         # prints the rows of these captures, writes nothing
+$ python -m docs.make_replay --random        # the random runs' part only, written
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +21,8 @@ from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again
 from tcptrace_lab.replay.closest import HOST_TIME_S, Figures, figures
 from tcptrace_lab.replay.outcome import Outcome
-from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
+from tests import random_loops
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parent.parent / "shared" / "captures"
@@ -35,14 +34,9 @@ EVENTS_SHARE = 0.1
 # earlier or later.
 ORDERS = 16
 START_S = 0.001
-RUNS = 36
+RUNS = 84
 # Nothing was fitted on it.
 SEED = 20261124
-# Linux's modules, and the documents' senders.
-SENDERS = ("reno", "cubic-linux", "compound", "westwood", "highspeed", "bbr")
-MODERN = ControlSpec(
-    recovery="sack", initial_window=10, timestamps=True, limited_transmit=True, byte_counting=True, rack=True
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,39 +147,10 @@ def recorded(files: Iterable[Path]) -> Iterator[Row]:
         yield from found
 
 
-def random_run(rng: np.random.Generator, window: str) -> Scenario:
-    """A path, a transfer and a sender drawn at random."""
-    rate_bps = float(10 ** rng.uniform(6.5, 7.3))
-    one_way_s = float(rng.uniform(0.01, 0.05))
-    bdp = rate_bps * 2 * one_way_s / 12_000
-    buffer = max(8.0, round(bdp * rng.uniform(0.5, 1.5)))
-    control = ControlSpec(**{**vars(MODERN), "window": window, "delayed_ack_segments": int(rng.integers(1, 3))})
-    size = int(rate_bps / 8 * rng.uniform(4, 12))
-    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=one_way_s)
-    return Scenario(
-        path=PathSpec(nodes=(node,), return_delay_s=one_way_s),
-        connections=(ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=size)),),
-        duration_s=60.0,
-        seed=int(rng.integers(1 << 30)),
-    )
-
-
-def drawn(count: int, seed: int) -> Iterator[Row]:
-    """Simulate, capture, infer, simulate; nobody says which control it was."""
-    with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
-        for number in range(count):
-            window = SENDERS[number % len(SENDERS)]
-            file = Path(folder) / "run.pcap"
-            simulate(random_run(np.random.default_rng([seed, number]), window)).write(file, payload=False)
-            for row in rows(f"{window} {number}", again(read(file))):
-                sys.stderr.write(f"{row.line()} {'; '.join(row.words)}\n")
-                yield row
-
-
-def page(text: str, found: list[Row], random: list[Row]) -> str:
-    """The page with its two generated parts anew."""
+def recordings(found: list[Row]) -> list[str]:
+    """The table of the recordings."""
     back = sum(not row.misses for row in found)
-    table = [
+    return [
         f"| recordings of real kernels | then s | again s | loss events | in {ORDERS} other orders | differs in |",
         "|---|---:|---:|---|---|---|",
         *(row.line() for row in found),
@@ -196,38 +161,43 @@ def page(text: str, found: list[Row], random: list[Row]) -> str:
         f"In {ORDERS} other orders of arrival, among which nothing was chosen, the medians of time and loss events come"
         f" back for {sum(row.is_usual for row in found)}.",
     ]
-    own = [
-        f"Runs drawn at random from seed {SEED}, which nothing was fitted on, simulated with one of"
-        f" {len(SENDERS)} controls that nobody is told of, captured and sent again:"
-        f" {sum(not row.misses for row in random)} of {len(random)} come back.",
-        *(f"- {row.name}: {', '.join(row.misses)}" for row in random if row.misses),
+
+
+def random_runs() -> list[str]:
+    """What was drawn, and what does not come back."""
+    told = [random_loops.told(number, SEED) for number in range(RUNS)]
+    return [
+        f"Runs drawn at random from seed {SEED}, which nothing was fitted on (`tests/random_loops.py`): in turn of"
+        f" {len(random_loops.KINDS)} kinds ({', '.join(random_loops.KINDS)}), each simulated with a control that nobody"
+        f" is told of, captured and sent again: {sum(not misses for _, misses in told)} of {RUNS} come back.",
+        "",
+        *(f"- {name}: {'; '.join(misses)}" for name, misses in told if misses),
     ]
-    for name, lines in (("recordings", table), ("random", own)):
-        begin, end = f"<!-- {name}: make_replay.py -->", f"<!-- end of {name} -->"
-        before, _, after = text.partition(begin)
-        text = "\n".join([before + begin, *lines, end + after.partition(end)[2]])
-    return text
+
+
+def written(text: str, name: str, lines: list[str]) -> str:
+    """The page with one of its generated parts anew."""
+    begin, end = f"<!-- {name}: make_replay.py -->", f"<!-- end of {name} -->"
+    before, _, after = text.partition(begin)
+    return "\n".join([before + begin, *lines, end + after.partition(end)[2]])
 
 
 def main() -> None:
     """Sends again, compares, writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="print these captures' rows only")
-    parser.add_argument(
-        "--random", metavar=("COUNT", "SEED"), type=int, nargs=2, help="print so many random runs' rows"
-    )
+    parser.add_argument("--random", action="store_true", help="write the random runs' part only")
     arguments = parser.parse_args()
-    if arguments.random:
-        found = list(drawn(*arguments.random))
-    elif arguments.files:
+    if arguments.files:
         found = list(recorded(arguments.files))
-    else:
+        sys.stdout.write("".join(f"{row.line()}\n" for row in found))
+        return
+    target = HERE / "replay.md"
+    text = written(target.read_text(encoding="utf-8"), "random", random_runs())
+    if not arguments.random:
         files = [file for kind in KINDS for file in sorted((RECORDINGS / kind).glob("*.pcap.gz")) if _at_sender(file)]
-        found, random = list(recorded(files)), list(drawn(RUNS, SEED))
-        target = HERE / "replay.md"
-        target.write_text(page(target.read_text(encoding="utf-8"), found, random), encoding="utf-8")
-    sys.stdout.write("".join(f"{row.line()}\n" for row in found))
-    sys.stdout.write(f"{sum(not row.misses for row in found)} of {len(found)} come back\n")
+        text = written(text, "recordings", recordings(list(recorded(files))))
+    target.write_text(text, encoding="utf-8")
 
 
 def _at_sender(file: Path) -> bool:

@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tcptrace_lab import controls
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.candidates import BY_RATE
@@ -17,6 +15,7 @@ from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Ints
 from tcptrace_lab.replay.application import AppWrites, recover
+from tcptrace_lab.replay.by_number import losses_by_number, packets
 from tcptrace_lab.replay.habit import Habit, recover_habit
 from tcptrace_lab.replay.own_delay import own_delay_s
 from tcptrace_lab.replay.pauses import host_pauses
@@ -202,6 +201,15 @@ def _begun(verdict: Verdict, control: ControlSpec) -> ControlSpec:
 # What a modern host's sender does whatever its control: RFC 3042, RFC 3465 in avoidance, RFC 8985.
 MODERN: dict[str, object] = {"limited_transmit": True, "byte_counting": True, "rack": True, "initial_window": 10}
 
+# Of the recoveries these came with them. Senders with Tahoe's or Reno's may have some: nothing, all, or one of them.
+YOUNGER = ("newreno", "sack", "fack")
+OLDER: tuple[dict[str, object], ...] = (
+    {},
+    {"limited_transmit": True, "byte_counting": True},
+    {"byte_counting": True},
+    {"limited_transmit": True},
+)
+
 # RFC 6928: more outstanding at once is no beginning.
 LARGEST_INITIAL_WINDOW = 10
 # As many of the controls that a capture leaves open are tried.
@@ -245,12 +253,12 @@ def _controls(name: str, verdict: Verdict, wanted: str | ControlSpec | None) -> 
         modern = _modern(str(CONTROLS[wanted].get("recovery", "newreno")))
         return [(wanted, ControlSpec(**{**modern, **CONTROLS[wanted]}))]  # type: ignore[arg-type]
     if recovery == "tahoe":
-        return [("tahoe", ControlSpec(recovery="tahoe"))]
+        return _tahoe()
     family = shown["congestion_control"]
     if family is None and verdict.as_dict()["m_start"]["detected"]:
         family = "m_start"
     if family is not None and family not in FAMILIES:
-        raise LabError(f"{name}: sent by {family}, which is not simulated: say --control NAME")
+        raise LabError(f"{name}: by the verdict its control is {family}, which is not simulated: say --control NAME")
     open_to = [each for each in open_names(shown["candidates"]) if each in FAMILIES]
     names = [str(family)] if family is not None else open_to[:MOST_CONTROLS]
     if not names:
@@ -258,13 +266,25 @@ def _controls(name: str, verdict: Verdict, wanted: str | ControlSpec | None) -> 
     # Compound's threshold, of the variant that comes nearest.
     gammas = (each.candidate.parameters.get("gamma") for each in verdict.identified.left)
     gamma = next((found for found in gammas if found is not None), None)
-    return [(name, sender) for name in names for sender in _of_kin(name, recovery, gamma)]
+    left = [(name, sender) for name in names for sender in _of_kin(name, recovery, gamma)]
+    if shown["recovery"] is None and verdict.seen.episodes:
+        # How it recovered is not told either.
+        left += [*((names[0], sender) for sender in _of_kin(names[0], "reno", gamma)), *_tahoe()]
+    return left
+
+
+def _tahoe() -> list[tuple[str, ControlSpec]]:
+    return [("tahoe", ControlSpec(**{**rules, "recovery": "tahoe"})) for rules in OLDER]  # type: ignore[arg-type]
 
 
 def _of_kin(family: str, recovery: str, gamma: float | None = None) -> list[ControlSpec]:
     kin = VARIANTS.get(family, (FAMILIES[family],))
     told = {"gamma": gamma} if family == "compound" and gamma is not None else {}
-    return [ControlSpec(**{**_modern(recovery), "recovery": recovery, **told, **row}) for row in kin]  # type: ignore[arg-type]
+    return [
+        ControlSpec(**{**rules, "recovery": recovery, **told, **row})  # type: ignore[arg-type]
+        for row in kin
+        for rules in ((MODERN,) if recovery in YOUNGER else OLDER)
+    ]
 
 
 def _of_family(family: str, recovery: str) -> ControlSpec:
@@ -273,7 +293,7 @@ def _of_family(family: str, recovery: str) -> ControlSpec:
 
 def _modern(recovery: str) -> dict[str, object]:
     """Tahoe's and Reno's rules are older than these."""
-    return MODERN if recovery in ("newreno", "sack", "fack") else {}
+    return MODERN if recovery in YOUNGER else {}
 
 
 def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[str]) -> PathSpec:
@@ -299,7 +319,9 @@ def _path(capture: Capture, found: Sequence[Found], leader: Found, notes: list[s
         buffer=max(buffer, 1.0) if buffer is not None and pps else math.inf,
         delay_s=delay_s,
         queue="codel" if is_managed else "drop_tail",
-        drop_packets=_losses_by_number(found, is_managed or (buffer is not None and pps is not None)),
+        drop_packets=losses_by_number(
+            [one.verdict for one in found], has_buffer=is_managed or (buffer is not None and pps is not None)
+        ),
     )
     if node.drop_packets:
         notes.append(f"{len(node.drop_packets)} packets lost though the queue had room: the same ones are lost again")
@@ -316,31 +338,10 @@ def _others(leader: Verdict, verdicts: Sequence[Verdict]) -> Iterator[str]:
         )
 
 
-def _losses_by_number(found: Sequence[Found], has_buffer: bool) -> tuple[int, ...]:
-    """Lost data packets that met no full buffer, by number among those that the node served."""
-    from tcptrace_lab.classify.causes import causes, with_causes
-
-    sent = np.sort(np.concatenate([one.verdict.seen.timeline.send_ns for one in found]))
-    lost: list[int] = []
-    overflowed: list[int] = []
-    for one in found:
-        verdict = one.verdict
-        table = with_causes(verdict.seen, causes(verdict.seen, verdict.path, verdict.who))
-        table = table[~table["spurious"].astype(bool)]
-        # Where the queue is known, what speaks for nothing else will overflow it, or be CoDel's, again.
-        full = (table["cause"] != "random") if has_buffer else np.zeros(len(table), dtype=bool)
-        lost += table.loc[~full, "time_ns"].tolist()
-        overflowed += table.loc[full, "time_ns"].tolist()
-    numbers = np.searchsorted(sent, np.array(sorted(lost), dtype=np.int64), side="left") + 1
-    refused = np.searchsorted(np.sort(np.array(overflowed, dtype=np.int64)), np.array(sorted(lost)), side="left")
-    return tuple(int(number) for number in np.unique(np.maximum(numbers - refused, 1)))
-
-
 def _packets(one: Found) -> int:
     """Packets of both directions, super-segments counted as what the wire carried."""
     timeline = one.verdict.seen.timeline
-    captured = timeline.send_end - timeline.send_offset
-    return int(np.sum(-(-captured // timeline.smss))) + len(timeline.ack_ns)
+    return int(packets(timeline).sum()) + len(timeline.ack_ns)
 
 
 def _packet_bytes(one: Found) -> int:

@@ -36,6 +36,7 @@ from tcptrace_lab.scenario import (
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.sweep import over
+from tests import random_loops
 from tests.conftest import ROOT, shared, shared_files
 
 CAPTURES = ROOT / "captures"
@@ -274,31 +275,38 @@ def test_a_receiver_that_is_quick_at_first_is_so_behind_a_recovery_as_well() -> 
     assert one.habit.delayed_ack_segments == 2
 
 
-# Linux's modules, and the documents' senders.
-SENDERS = ("reno", "cubic-linux", "compound", "westwood", "highspeed", "bbr")
+# Drawn by it, a run of each kind; nothing was fitted on it.
+SEED = 424242
 
 
-@pytest.mark.parametrize("number", range(8))
-def test_random_runs_come_back(number: int, tmp_path: Path) -> None:
-    """Simulate, capture, infer, simulate: the loop through every part there is, on paths drawn at random; nobody says
-    which control it was."""
-    rng = np.random.default_rng([11, number])
-    rate_bps = float(10 ** rng.uniform(6.5, 7.3))
-    one_way_s = float(rng.uniform(0.01, 0.05))
-    bdp = rate_bps * 2 * one_way_s / 12_000
-    way = path(rate_bps, max(8.0, round(bdp * rng.uniform(0.5, 1.5))), one_way_s)
-    window = SENDERS[number % len(SENDERS)]
-    control = replace(MODERN, window=window, delayed_ack_segments=int(rng.integers(1, 3)))
-    size = int(rate_bps / 8 * rng.uniform(4, 12))
-    scenario = Scenario(
-        path=way,
-        connections=(ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=size)),),
-        duration_s=60.0,
-        seed=number + 1,
-    )
-    run = simulate(scenario)
-    run.write(tmp_path / "run.pcap", payload=False)
-    comes_back(again(read(tmp_path / "run.pcap")))
+@pytest.mark.parametrize("number", range(len(random_loops.KINDS)), ids=list(random_loops.KINDS).__getitem__)
+def test_random_runs_come_back(number: int) -> None:
+    """Simulate, capture, infer, simulate: the loop through every part there is, of every kind, drawn at random; nobody
+    says which control it was."""
+    _, scenario = random_loops.drawn(number, SEED)
+    assert random_loops.misses(random_loops.loop(scenario)) == []
+
+
+def test_of_a_burst_the_packet_that_was_lost_is_lost_again() -> None:
+    """The first window leaves at one instant: its tenth packet is number 10, and the ones sent again count too."""
+    lost = (10, 120, 300, 301, 640)
+    way = path(buffer=math.inf)
+    way = replace(way, nodes=(replace(way.nodes[0], drop_packets=lost),))
+    upload = ApplicationSpec(kind="bytes", bytes=2_000_000)
+    run = again(simulated(ConnectionSpec(control=MODERN, application=upload), way=way), control="reno")
+    assert run.scenario.path.nodes[0].drop_packets == lost
+    comes_back(run, within=0.01)
+
+
+def test_a_sender_without_fast_recovery_may_have_younger_rules() -> None:
+    """Tahoe with limited transmit (RFC 3042) and counted bytes (RFC 3465): after a timeout its window opens at once."""
+    control = replace(MODERN, recovery="tahoe", initial_window=2)
+    way = path(rate_bps=14.7e6, buffer=27, one_way_s=0.027)
+    upload = ApplicationSpec(kind="bytes", bytes=11_000_000)
+    run = again(simulated(ConnectionSpec(control=control, application=upload), way=way, duration_s=60.0))
+    found = run.scenario.connections[0].control
+    assert (found.recovery, found.byte_counting) == ("tahoe", True)
+    comes_back(run)
 
 
 def test_several_connections_start_when_they_did() -> None:
