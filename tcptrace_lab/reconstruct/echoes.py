@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import Sends, reached
+from tcptrace_lab.reconstruct.arrivals import NEVER, Sends, reached
 from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Timeline
@@ -132,11 +132,13 @@ def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Ints:
 
 
 def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:
-    """Bounds of sends in the order of leaving; what was put back left with the segment before it.
+    """Bounds of sends in the order of leaving; what was put back left between its neighbours, with one or the other.
 
-    The segment before took the last place in the queue; what came with it was lost; the next found a place again.
+    Behind the last segment that arrived: with that one.
     """
-    before = np.maximum.accumulate(np.where(left.is_put_back, -1, np.arange(len(high))))
+    seen = ~left.is_put_back
+    before = np.maximum.accumulate(np.where(seen, np.arange(len(high)), -1))
     low = np.maximum.accumulate(low)
-    high = np.where(before >= 0, high[np.maximum(before, 0)], low)
+    is_last = before == before[-1] if len(before) else seen
+    high = np.where(seen | is_last, np.where(before >= 0, high[np.maximum(before, 0)], low), NEVER)
     return Bounds(low=low, high=np.maximum(np.minimum.accumulate(high[::-1])[::-1], low))

@@ -31,7 +31,7 @@ FEW_TOGETHER = 4
 # More segments are not looked at; the turn is at most this long where no handshake tells.
 MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
-# RFC 8985 section 6.2: a segment is lost once one sent this part of the round trip later has arrived, if that is sooner.
+# RFC 8985 section 6.2: a segment is lost once one that left this part of a round trip later has arrived, if sooner.
 RACK_SHARE = 0.25
 # A cubic from its beginning to its inflection lies at the most so much of its rise beside its chord.
 MOST_BEND = 2 / (3 * 3**0.5)

@@ -160,7 +160,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     latest = seen.time_ns - np.where(is_full, full_turn_ns, turn_ns)
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, latest)
-    release, slack = released_by(timeline, left, bounds)
+    release, slack = released_by(timeline, left, bounds, by_echo=True)
     owed = gives_back(echoed, seen.end - seen.offset, delivered(timeline), timeline.snd_una)
     pace = _Pace(latest=latest, gives_back=owed)
     times, clock = _times(timeline, seen.stamp, left, Bounds(low=release, high=bounds.high), pace)
@@ -241,11 +241,12 @@ def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bo
     return in_order(not_before_asked(timeline, left, bounds), bounds.high, left)
 
 
-def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, Ints]:
+def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: bool = False) -> tuple[Ints, Ints]:
     """The ACK that released each send, and how many bytes after each ACK may belong to others.
 
     Between the ACKs at which it is certain what had been sent, what is in the network is taken to change evenly: each
-    ACK releases what it says has left, and its share of the growth.
+    ACK releases what it says has left, and its share of the growth. `by_echo`: each segment that arrived names its ACK;
+    where only what was put back is open, what is in the network lies between what it was and what it becomes.
     """
     count = len(timeline.ack_ns)
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
@@ -254,13 +255,28 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds) -> tuple[Ints, 
     least = total[np.searchsorted(bounds.high, slots, side="right")]
     gone = np.concatenate(([timeline.first_offset], delivered(timeline)))
     certain = np.flatnonzero(most == least)
+    slack = most - least
     if len(certain):
-        within = _between(certain, np.maximum((most - gone)[certain], 0), count + 1)
+        known = np.maximum((most - gone)[certain], 0)
+        within = _between(certain, known, count + 1)
+        if by_echo:
+            after = np.minimum(np.searchsorted(certain, slots + 1, side="left"), len(certain) - 1)
+            change = np.abs(known[after] - known[np.maximum(after - 1, 0)])
+            slack = np.where(_holds_put_back(left, bounds, count), np.minimum(slack, change), slack)
     else:
         within = (most - gone).astype(np.float64)
     released = np.maximum.accumulate(np.clip(within + gone, least, most))
     found = np.searchsorted(released, total[1:] - timeline.smss / 2, side="left") - 1
-    return np.clip(found, bounds.low, bounds.high), (most - least)[1:]
+    return np.clip(found, bounds.low, bounds.high), slack[1:]
+
+
+def _holds_put_back(left: Sends, bounds: Bounds, count: int) -> Bools:
+    """The ACKs, and before them the beginning, behind which a segment that was put back may have left, or later."""
+    change = np.zeros(count + 2, dtype=np.int64)
+    np.add.at(change, bounds.low[left.is_put_back] + 1, 1)
+    np.add.at(change, bounds.high[left.is_put_back] + 1, -1)
+    found: Bools = np.cumsum(change)[: count + 1] > 0
+    return found
 
 
 def _between(certain: Ints, known: Ints, count: int) -> Floats:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.reconstruct.arrivals import Sends
+from tcptrace_lab.reconstruct.echoes import in_order
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.score import score
 from tcptrace_lab.reconstruct.sender import sender
@@ -49,3 +52,14 @@ def within(scenario: Scenario, place: str, folder: Path) -> float:
 )
 def test_bounds_hold_the_truth(place: str, least: float, scenario: Scenario, tmp_path: Path) -> None:
     assert within(scenario, place, tmp_path) >= least
+
+
+def test_what_was_put_back_left_with_the_ack_before_or_the_one_behind() -> None:
+    """Behind all that arrived: with the last of those."""
+    size = 1000
+    row = np.array([0, 1, -1, -1, 2, 3, -1])
+    left = Sends(row=row, offset=size * np.arange(7), end=size * np.arange(1, 8))
+    named = np.array([4, 5, -1, -1, 7, 8, -1])
+    bounds = in_order(named, named, left)
+    assert bounds.low.tolist() == [4, 5, 5, 5, 7, 8, 8]
+    assert bounds.high.tolist() == [4, 5, 7, 7, 7, 8, 8]
