@@ -92,11 +92,13 @@ class Verdict:
 
     def _control(self) -> str | None:
         # That none of the known controls fits is said of what was seen whole, and captured at the sender, only; and not
-        # where segments that were late were sent again: how much of a needless reduction a stack undoes is its own.
+        # where segments that were late were sent again: how much of a needless reduction a stack undoes is its own. So is
+        # what it makes of a window that the receiver's hides, and from how much a loss has reduced it then.
         tap = self.who.tap
         is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
         is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
-        if self.identified.control == "unknown" and (is_undone or not is_whole):
+        is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
+        if self.identified.control == "unknown" and (is_undone or is_hidden or not is_whole):
             return None
         return self.identified.control
 
@@ -209,7 +211,9 @@ def _is_untouched(seen: Reconstruction) -> bool:
     asked = told[counts >= DUP_THRESH]
     at = np.searchsorted(begun, asked, side="right") - 1
     is_seen = (at >= 0) & (asked < np.maximum.accumulate(over)[at]) if len(begun) else asked < 0
-    return bool(is_seen.all()) and all(each.sure for each in seen.episodes)
+    # A timer restarts its sender: what goes on was asked for.
+    is_told = all(each.dupacks or each.restarts or each.detected_by != "rto" for each in seen.episodes)
+    return bool(is_seen.all()) and is_told and all(each.sure for each in seen.episodes)
 
 
 def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> SlowStarts:
@@ -240,7 +244,10 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
         why = "the clock was set back by more than a round trip: what happened then is not told"
     else:
         return starts
-    return replace(starts, per_cycle=(), initial=None, cycles=(), reasons=(*starts.reasons, why))
+    # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.
+    by_rhythm = view is not None and view.is_inferred
+    regime = UNDECIDED if by_rhythm and starts.steady is None else starts.regime
+    return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
 
 
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:

@@ -240,3 +240,22 @@ def test_of_an_ack_that_is_missing_the_next_of_its_tick_is_no_cause_behind_its_e
     assert verdict.who.tap.ahead_ns == 0
     assert verdict.identified.control in found.run.controls
     assert verdict.losses["total"] <= found.losses[1] <= verdict.losses["total"] + verdict.losses["possible_unseen"]
+
+
+def test_no_control_is_called_unknown_for_a_window_that_the_receivers_hides(tmp_path: Path) -> None:
+    """It grew on behind that, or it did not: a loss that leaves the flight as it was is no rule of its own."""
+    found, verdict = of(972049, tmp_path)
+    assert verdict.limits["rwnd"] > 0.1
+    assert verdict.as_dict()["sender_tcp"]["congestion_control"] in (None, *found.run.controls)
+
+
+def test_one_cycle_at_inferred_times_is_no_regime(tmp_path: Path) -> None:
+    """By rhythm: whether its loss was followed by another slow start hangs on when what was put back had left."""
+    _, verdict = of(980027, tmp_path, place="receiver")
+    assert verdict.slow_starts.regime == "undecided"
+
+
+def test_cycles_are_not_counted_from_what_no_captured_ack_asked_for(tmp_path: Path) -> None:
+    """Several losses, and their recoveries' ends, may look like one where most ACKs are missing."""
+    _, verdict = of(983061, tmp_path, kind="VLAN + bare ACKs stripped")
+    assert not verdict.slow_starts.per_cycle
