@@ -5,9 +5,11 @@
 A process per capture; each step's processor time is that beyond the step before it. `read` follows the connections and
 keeps the rows of the first one's sender, `sender` looks at the tap and observes, `tables` adds windows, phases, losses
 and cycles as columns; `observe` is the observer once more, alone, and not part of the sum. Then whole commands, each a
-process of its own: seconds of the clock (two cores are used), of the processor, and the most memory. Captures of one
+process of its own: seconds of the clock (two cores are used), of the processor, packets per second of the processor's
+time beyond the start-up (that of the same command on the smallest capture), and the most memory. Captures of one
 connection: generated ones that lose a segment in five hundred, or in a hundred, which no control has sent; simulated
-ones of CUBIC, of Compound under random loss, and of a control that no candidate is.
+ones of Tahoe, of CUBIC (also at the receiver, and with many losses), of Compound under random loss, and of a control
+that no candidate is.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -53,16 +56,39 @@ print(json.dumps({"packets": capture.packets, "events": len(seen.episodes), "row
 # Segments from one loss to the next.
 CYCLES = {"0.2 % lost": 500, "1 % lost": 100}
 # By benchmarks/sender_capture.py.
-SENDERS = ("CUBIC", "Compound, 0.1 % lost", "no candidate fits")
+SENDERS = (
+    "CUBIC",
+    "CUBIC at the receiver",
+    "CUBIC, 1 % lost",
+    "Tahoe",
+    "Compound, 0.1 % lost",
+    "no candidate fits",
+)
+SMALLEST = Path(__file__).resolve().parent.parent / "captures" / "short_reno.pcap.gz"
 COMMANDS = ("analyze", "reconstruct", "classify", "plot")
 
 
-def commands(capture: Path) -> None:
+def asked(name: str, capture: Path, folder: Path) -> list[str]:
+    """One whole command."""
+    output = ["-o", str(folder / "figure.png")] if name == "plot" else ["--json"]
+    return [sys.executable, "-m", "tcptrace_lab", name, str(capture), *output]
+
+
+@cache
+def start_up(name: str, folder: Path) -> float:
+    """Seconds of the processor that a command takes before it has read much."""
+    return min(run(asked(name, SMALLEST, folder)).cpu_s for _ in range(3))
+
+
+def commands(capture: Path, packets: int) -> None:
     """Whole processes."""
     for name in COMMANDS:
-        output = ["-o", str(capture.with_suffix(".png"))] if name == "plot" else ["--json"]
-        done = run([sys.executable, "-m", "tcptrace_lab", name, str(capture), *output])
-        print(f"    {name:12} {done.wall_s:6.2f} s, processor {done.cpu_s:6.2f} s, {done.memory_mb:4.0f} MB")
+        done, begun = run(asked(name, capture, capture.parent)), start_up(name, capture.parent)
+        rate = packets / max(done.cpu_s - begun, 1e-3) / 1e6
+        print(
+            f"    {name:12} {done.wall_s:6.2f} s, processor {done.cpu_s:6.2f} s (start-up {begun:.2f} s; beyond it "
+            f"{rate:.1f} million packets/s), {done.memory_mb:4.0f} MB"
+        )
 
 
 def measure(capture: Path) -> None:
@@ -79,7 +105,7 @@ def measure(capture: Path) -> None:
     spent = rows[-2][1] - rows[0][1]
     rate = packets / spent / 1e6
     print(f"    {'together':10} {spent:8.3f} s {rate:6.1f} million packets/s; imports take {rows[0][2]:.0f} MB")
-    commands(capture)
+    commands(capture, packets)
 
 
 def main() -> int:

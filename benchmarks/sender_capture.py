@@ -1,4 +1,4 @@
-"""Captures of one simulated sender, headers only: CUBIC, Compound under random loss, a control that is in no table.
+"""Captures of one simulated sender, headers only: Tahoe, CUBIC, Compound under random loss, one that is in no table.
 
     python -m benchmarks.sender_capture FILE TITLE MILLIONS
 
@@ -14,11 +14,14 @@ from typing import Any
 from tcptrace_lab import simulate
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
-# Window, loss rate beside the queue's, and about how many packets pass in a second.
+# Window, recovery, loss rate beside the queue's, about how many packets pass in a second, and where the tap is.
 SENDERS = {
-    "CUBIC": ("cubic", 0.0, 12_500),
-    "Compound, 0.1 % lost": ("compound", 1e-3, 1_350),
-    "no candidate fits": (None, 0.0, 12_500),
+    "CUBIC": ("cubic", "sack", 0.0, 12_500, "sender"),
+    "CUBIC at the receiver": ("cubic", "sack", 0.0, 12_500, "receiver"),
+    "CUBIC, 1 % lost": ("cubic", "sack", 1e-2, 440, "sender"),
+    "Tahoe": ("reno", "tahoe", 0.0, 12_500, "sender"),
+    "Compound, 0.1 % lost": ("compound", "sack", 1e-3, 1_350, "sender"),
+    "no candidate fits": (None, "sack", 0.0, 12_500, "sender"),
 }
 
 
@@ -39,10 +42,10 @@ class Odd:
 
 def simulated(capture: Path, title: str, millions: int) -> None:
     """A run long enough for so many."""
-    window, loss, packets_per_s = SENDERS[title]
+    window, recovery, loss, packets_per_s, tap = SENDERS[title]
     node = NodeSpec(rate_bps=100e6, buffer=300, delay_s=0.02, loss=loss)
     control = ControlSpec(
-        window=window or "reno", recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True
+        window=window or "reno", recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=True
     )
     scenario = Scenario(
         path=PathSpec(nodes=(node,), return_delay_s=0.02),
@@ -50,6 +53,7 @@ def simulated(capture: Path, title: str, millions: int) -> None:
         duration_s=millions * 1e6 / packets_per_s,
         profile="rfc",
         seed=5,
+        taps=(tap,),
     )
     done = simulate(scenario, control=None if window else Odd(), truth=False)
     done.write(capture, payload=False)

@@ -60,16 +60,16 @@ class Echoes:
     turn_ns: int
     segment_turn_ns: int
     waited_share: float
-    bursts: int
 
-    @property
-    def is_behind_line(self) -> bool:
+    def is_behind_line(self, timeline: Timeline) -> bool:
         """Whether segments wait between the sender and the tap: in a queue, or each for its own transmission.
 
         A full one takes a host microseconds. `bursts`: behind so many ACKs some left; of few each may have waited for
         its application.
         """
-        takes_time = self.bursts >= FEWEST_SAMPLES and self.segment_turn_ns > COARSE_NS
+        # Asked when the rows are gone: what is observed needs their room.
+        bursts = int(np.count_nonzero(np.diff(timeline.acks_before_send))) + 1
+        takes_time = bursts >= FEWEST_SAMPLES and self.segment_turn_ns > COARSE_NS
         return self.waited_share > MINORITY or takes_time
 
 
@@ -127,7 +127,7 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
         to_sender_ns=to_sender,
         to_receiver_ns=to_receiver,
         lost_before=lost_before,
-        queued_before=place == "sender" and echoes is not None and echoes.is_behind_line,
+        queued_before=place == "sender" and echoes is not None and echoes.is_behind_line(timeline),
         segment_turn_ns=None if echoes is None else echoes.segment_turn_ns,
         why=why,
     )
@@ -194,8 +194,7 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
     if turn_ns is None:
         return None
     full_ns = turn_ns if full_ns is None else full_ns
-    bursts = int(np.count_nonzero(np.diff(timeline.acks_before_send))) + 1
-    return Echoes(turn_ns=turn_ns, segment_turn_ns=full_ns, waited_share=waited / of, bursts=bursts)
+    return Echoes(turn_ns=turn_ns, segment_turn_ns=full_ns, waited_share=waited / of)
 
 
 def _least(*values: int | None) -> int | None:
