@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
+use crate::recovery::DetectedBy;
 
 /// Bytes in the network after each ACK and after the segments it released.
 pub fn outstanding(
@@ -123,7 +124,8 @@ impl View<'_> {
             let mut gone = self.seen.acked_at(0, end);
             if self.trace.send_offset[send] >= event.recover {
                 // New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is
-                // SACKed; without SACK each duplicate ACK that follows tells of a segment of it.
+                // SACKed; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender that
+                // goes back without a timer (Tahoe) is told of what it sends twice.
                 if on_top.is_empty() {
                     on_top.start = self.seen.acks_before_send[send] as usize;
                     on_top.end = on_top.start;
@@ -131,8 +133,10 @@ impl View<'_> {
                 on_top.end += 1;
                 let told = if self.trace.has_sack {
                     Some(self.highest.partition_point(|&high| high < end))
-                } else {
+                } else if event.detected_by == DetectedBy::Rto {
                     self.seen.dupack(on_top.start, on_top.len())
+                } else {
+                    None
                 };
                 gone = told.map_or(gone, |told| gone.min(told));
             }
