@@ -92,8 +92,8 @@ class Verdict:
 
     def _control(self) -> str | None:
         # That none of the known controls fits is said of what was seen whole, and captured at the sender, only; and not
-        # where segments that were late were sent again: how much of a needless reduction a stack undoes is its own. So is
-        # what it makes of a window that the receiver's hides, and from how much a loss has reduced it then.
+        # where segments that were late were sent again: how much of a needless reduction a stack undoes is its own, and
+        # so is what it makes of a window that the receiver's hides, and from how much a loss has reduced it then.
         tap = self.who.tap
         is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
         is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
@@ -184,7 +184,10 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
-    if told and 2 * sum(each.sure for each in told) <= len(told):
+    # What the tap lost beside some events is no doubt in the others: a sender that restarts after each has one habit.
+    sure = sum(each.sure for each in told)
+    has_habit = who.tap.is_holed and sure > 1 and all(each.restarts for each in told)
+    if told and 2 * sure <= len(told) and not has_habit:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )

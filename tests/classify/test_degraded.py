@@ -46,6 +46,14 @@ def test_cubic_is_named_without_what_it_remembers(kind: str, tmp_path: Path) -> 
     assert not found.judged.wrong
 
 
+def test_a_habit_is_told_by_the_events_that_the_tap_took_whole(tmp_path: Path) -> None:
+    """Beside three of five restarts a packet is missing; the other two are sure, and none shows otherwise."""
+    chosen = [run for run in runs() if run.name == "own: tahoe_small_buffer"]
+    (found, _) = variants(chosen, ["tap lost 0.1 %"], seed=20291127, folder=tmp_path)
+    assert {"regime", "recovery"} <= found.judged.told
+    assert not found.judged.wrong
+
+
 def test_a_copy_of_an_ack_is_no_duplicate(tmp_path: Path) -> None:
     """NewReno answers each partial ACK: with every ACK there twice, three in a row stand before no retransmission."""
     chosen = [run for run in runs() if run.name == "own: newreno_nosack_8M"]
