@@ -74,7 +74,7 @@ def test_a_sender_is_named_by_its_packets(control: ControlSpec, family: str) -> 
 
 
 def test_a_tahoe_that_goes_back_over_hundreds_of_segments_is_told_by_its_cuts() -> None:
-    """What it sends twice is answered by duplicate ACKs, which tell of no new data: without SACK its flight is whole."""
+    """What it sends twice is answered by duplicate ACKs, which tell of no new data: its flight is whole."""
     wide = PathSpec(nodes=(NodeSpec(rate_bps=100e6, buffer=300, delay_s=0.02),), return_delay_s=0.02)
     control = ControlSpec(recovery="tahoe", initial_window=10, delayed_ack_segments=2, timestamps=True)
     assert named(control, path=wide, duration_s=30.0).control == "reno"
