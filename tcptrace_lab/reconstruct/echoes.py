@@ -134,11 +134,13 @@ def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Ints:
 def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:
     """Bounds of sends in the order of leaving; what was put back left between its neighbours, with one or the other.
 
-    Behind the last segment that arrived: with that one.
+    With the one before where the sender recovers from there on, or nothing behind has arrived.
     """
-    seen = ~left.is_put_back
-    before = np.maximum.accumulate(np.where(seen, np.arange(len(high)), -1))
+    place, seen = np.arange(len(high)), ~left.is_put_back
+    again = left.offset < reached(left.offset, left.end)
+    before = np.maximum.accumulate(np.where(seen, place, -1))
+    behind = np.minimum.accumulate(np.where(seen | again, place, len(high))[::-1])[::-1]
+    is_between = ~seen & np.append(seen & ~again, False)[behind]
     low = np.maximum.accumulate(low)
-    is_last = before == before[-1] if len(before) else seen
-    high = np.where(seen | is_last, np.where(before >= 0, high[np.maximum(before, 0)], low), NEVER)
+    high = np.where(is_between, NEVER, np.where(before >= 0, high[np.maximum(before, 0)], low))
     return Bounds(low=low, high=np.maximum(np.minimum.accumulate(high[::-1])[::-1], low))
