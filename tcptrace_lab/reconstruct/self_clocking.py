@@ -77,10 +77,12 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     step = max(near // 2, 1)
     bins = np.bincount(((lags - low) // step).astype(np.int64))
     pairs = bins + np.append(bins[1:], 0)
-    begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
-    # ACKs that are spaced as the data are give lags a spacing apart as often: a full segment takes longer than the
-    # handshake's packets by the time in which the bottleneck sends it.
-    begin = int(begins[0] if hint_ns is None else begins[np.argmin(np.abs(begins + step - hint_ns - spacing))])
+    begin = low + step * int(np.argmax(pairs))
+    if hint_ns is not None:
+        # ACKs that are spaced as the data are give lags a spacing apart as often: a full segment takes longer than the
+        # handshake's packets by the time in which the bottleneck sends it.
+        begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
+        begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - spacing))])
     chosen = lags[(lags >= begin) & (lags < begin + near)]
     share = len(chosen) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.
