@@ -222,7 +222,7 @@ def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: 
     if (DUP_THRESH - 1) * found.spacing_ns >= RACK_SHARE * found.turn_ns:
         # Before the third duplicate ACK its time may have told of the loss. Then those before released nothing, and the
         # window has grown by the segments that are taken for theirs (limited transmit, RFC 3042).
-        moved = np.maximum.accumulate(np.where(timeline.newly_acked > 0, index, 0))[following]
+        moved = np.maximum(timeline.last_moved[following], 0)
         share = (index - before) / np.maximum(following - before, 1)
         limited = share * (arrived[following] - arrived[moved])
         even += limited.astype(np.int64)

@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use super::shortcuts::{plain_pair, reversed};
+use super::shortcuts::{mixed, plain_pair, reversed};
 use super::slots;
 use super::table::ConnectionTable;
 use super::wanted::Wanted;
@@ -40,12 +40,9 @@ impl Parts {
         }
     }
 
-    /// The same for both directions.
     #[inline]
     fn of_pair(&mut self, there: (u64, u32)) -> usize {
-        let back = reversed(there);
-        let differs = (there.0 ^ back.0) ^ u64::from(there.1 ^ back.1);
-        self.of_hash(differs.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        self.of_hash(mixed(there, reversed(there)))
     }
 
     #[inline]

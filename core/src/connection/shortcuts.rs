@@ -100,10 +100,16 @@ pub(super) fn reversed((addresses, ports): (u64, u32)) -> (u64, u32) {
 /// A place among so many (a power of two) that both directions of a pair share.
 #[inline]
 fn place(places: usize, there: (u64, u32), back: (u64, u32)) -> usize {
-    // The halves of each are the same: what differs between the two ends, twice.
-    let differs = (there.0 ^ back.0) >> 32 << 32 | u64::from(there.1 ^ back.1);
     let bits = places.max(2).trailing_zeros();
-    (differs.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize
+    (mixed(there, back) >> (u64::BITS - bits)) as usize
+}
+
+/// A hash of a pair, the same for both directions: the upper bits are the best mixed.
+#[inline]
+pub(super) fn mixed(there: (u64, u32), back: (u64, u32)) -> u64 {
+    // What differs between the two ends: of the addresses, in both halves, and of the ports.
+    let differs = (there.0 ^ back.0) ^ u64::from(there.1 ^ back.1);
+    differs.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// IPv4 endpoints as the shortcuts have them.
