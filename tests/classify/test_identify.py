@@ -15,7 +15,7 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.followed import grows_alone
 from tcptrace_lab.classify.identified import Identified
-from tcptrace_lab.classify.identify import identify
+from tcptrace_lab.classify.identify import identify, replays_of_others
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
 from tcptrace_lab.classify.tape import Tapes
@@ -261,6 +261,19 @@ def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> N
     assert grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 7.0, 9.0])])
     assert not grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 0.4, 0.9])])
     assert not grows_alone(replay_of([0.2, 0.6, 1.3, 0.7, 0.3, 0.4]), [replay_of([9.0] * 6)])
+
+
+@pytest.mark.parametrize(
+    ("window", "pieces", "is_done"), [("htcp", 400, True), ("htcp", 40, False), ("reno", 400, False)]
+)
+def test_one_odd_piece_of_hundreds_asks_for_no_other_parameters(window: str, pieces: int, is_done: bool) -> None:
+    """But of a Reno's, in which the delay window of a Compound with another gamma may have opened."""
+    candidate = next(each for each in candidates() if each.window == window)
+    one_odd = replace(replay_of([0.0] * pieces + [2.0]), candidate=candidate)
+    asked = []
+    tapes: Any = SimpleNamespace(read=lambda **_: asked.append(True) or [])
+    replays_of_others([one_odd], [candidate], tapes)
+    assert bool(asked) is not is_done
 
 
 def test_a_piece_beyond_what_is_open_says_more_than_one_within() -> None:
