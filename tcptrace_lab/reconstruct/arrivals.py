@@ -10,7 +10,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.sender_clock import Ints, unwrapped
-from tcptrace_lab.reconstruct.timeline import Bools
+from tcptrace_lab.reconstruct.timeline import Bools, Places
 
 # Rows of `segments` that are no transmission of the sender's window: copies and probes.
 COPIES = ("duplicate_capture", "keep_alive", "window_probe")
@@ -38,7 +38,7 @@ class Arrivals:
     time_ns: Ints
     offset: Ints
     end: Ints
-    ip_id: Ints
+    ip_id: Places
     stamp: Ints | None
     echo: Ints | None
     beside: Beside
@@ -48,7 +48,7 @@ class Arrivals:
 class Sends:
     """Segments in the order in which they left; `row` is the place among the arrivals (-1: put back)."""
 
-    row: Ints
+    row: Places
     offset: Ints
     end: Ints
 
@@ -68,7 +68,7 @@ def arrivals(segments: Mapping[str, Any], smss: int, beside: Beside = NOTHING) -
         # Nothing is copied.
         kept = slice(None)
     names = ("time_ns", "offset", "length", "ts_val", "ts_ecr", "ip_id")
-    data = {name: segments[name][kept].astype(np.int64, copy=False) for name in names}
+    data = {name: segments[name][kept] for name in names}
     parts = np.maximum(-(-data["length"] // smss), 1)
     ends = data["offset"] + data["length"]
     if len(parts) and parts.max() > 1:
@@ -93,7 +93,10 @@ def reached(offset: Ints, end: Ints) -> Ints:
     """The highest byte seen before each segment."""
     if not len(end):
         return end
-    return np.concatenate((offset[:1], np.maximum.accumulate(end)[:-1]))
+    found = np.empty_like(end)
+    found[0] = offset[0]
+    np.maximum.accumulate(end[:-1], out=found[1:])
+    return found
 
 
 def holes(whole: Sends) -> tuple[Ints, Ints]:

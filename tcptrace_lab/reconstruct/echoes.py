@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import NEVER, Sends, reached
+from tcptrace_lab.reconstruct.arrivals import Sends, reached
 from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.sender_clock import Ints, signed, unwrapped
-from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.timeline import Places, Timeline, parts
 
 # Fewer groups than this show no habit.
 FEW_GROUPS = 16
+LAST_PLACE = np.iinfo(np.int32).max
 # An ACK that the tap lost is echoed before the next of its tick is captured. Where more than a few are echoed before
 # they pass, the tap's stamps are not in the order in which its host saw them; by how much, but for the odd one.
 AHEAD_PERCENTILE = 95
@@ -24,8 +25,8 @@ AHEAD_PERCENTILE = 95
 class Bounds:
     """For each segment, between which ACKs the one lies that released it (-1: none before it)."""
 
-    low: Ints
-    high: Ints
+    low: Places
+    high: Places
 
 
 def named(echoes: Ints, stamps: Ints) -> Bounds:
@@ -42,9 +43,11 @@ def unwrapped_both(echoes: Ints, stamps: Ints) -> tuple[Ints, Ints]:
 
 def among(echo: Ints, clock: Ints) -> Bounds:
     """As `named`, of any part of the segments."""
-    last = _core.places(clock, echo, or_equal=True) - 1
-    first = _core.places(clock, clock[np.maximum(last, 0)])
-    return Bounds(low=np.where(last >= 0, first, -1), high=last)
+    low, high = np.empty(len(echo), dtype=np.int32), np.empty(len(echo), dtype=np.int32)
+    for part in parts(len(echo)):
+        high[part] = last = _core.places(clock, echo[part], or_equal=True) - 1
+        low[part] = np.where(last >= 0, _core.places(clock, clock[np.maximum(last, 0)]), -1)
+    return Bounds(low=low, high=high)
 
 
 def are_stale(timeline: Timeline, echoed: Bounds, ends: Ints) -> bool:
@@ -67,7 +70,8 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     """
     found = time_ns - ack_ns[np.maximum(echoed.low, 0)]
     # A clock that jumped may name an ACK of later.
-    return np.where((echoed.low >= 0) & (found >= 0), found, -1)
+    found[(echoed.low < 0) | (found < 0)] = -1
+    return found
 
 
 def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, is_whole: bool = True) -> int:
@@ -136,11 +140,11 @@ def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:
 
     With the one before where the sender recovers from there on, or nothing behind has arrived.
     """
-    place, seen = np.arange(len(high)), ~left.is_put_back
+    place, seen = np.arange(len(high), dtype=np.int32), ~left.is_put_back
     again = left.offset < reached(left.offset, left.end)
     before = np.maximum.accumulate(np.where(seen, place, -1))
-    behind = np.minimum.accumulate(np.where(seen | again, place, len(high))[::-1])[::-1]
+    behind = np.minimum.accumulate(np.where(seen | again, place, np.int32(len(high)))[::-1])[::-1]
     is_between = ~seen & np.append(seen & ~again, False)[behind]
     low = np.maximum.accumulate(low)
-    high = np.where(is_between, NEVER, np.where(before >= 0, high[np.maximum(before, 0)], low))
+    high = np.where(is_between, LAST_PLACE, np.where(before >= 0, high[np.maximum(before, 0)], low))
     return Bounds(low=low, high=np.maximum(np.minimum.accumulate(high[::-1])[::-1], low))

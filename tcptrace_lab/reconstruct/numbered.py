@@ -7,6 +7,7 @@ import numpy as np
 from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
 from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.sender_clock import Ints
+from tcptrace_lab.reconstruct.timeline import Places
 
 # A host that counts its packets gives nearly every segment a little more than the one before.
 COUNTS_STEP = 16
@@ -18,7 +19,7 @@ MOST_MISSING = 256
 MOST_HOLES = 4096
 
 
-def counts_packets(ip_id: Ints) -> bool:
+def counts_packets(ip_id: Places) -> bool:
     """Whether the IP identification grows from packet to packet."""
     steps = np.diff(ip_id) % IP_ID_SPACE
     return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > 1 - MINORITY
@@ -32,9 +33,9 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     new data, the last of the window: it fills no hole when it comes, for nothing was sent above it, but it comes more
     than a turn later.
     """
-    arrived = np.flatnonzero(whole.row >= 0)
+    arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
     steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
-    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]])
+    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]]).astype(np.int32)
     between = np.diff(arrived) - 1 + np.maximum(np.diff(bare), 0)
     if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
         return None
@@ -45,11 +46,13 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     lost, filled = holes(whole)
     if not len(gaps):
         return whole
-    arrived = np.flatnonzero(whole.row >= 0)
+    arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
     ends = np.unique(whole.end[arrived])
     below = reached(whole.offset, whole.end)
     again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
-    goes_back = np.isin(np.arange(len(whole.row)), np.setdiff1d(again, filled))
+    goes_back = np.zeros(len(whole.row), dtype=bool)
+    goes_back[again] = True
+    goes_back[filled[filled < NEVER]] = False
     places: list[int] = []
     found: list[tuple[int, int]] = []
     tried: dict[int, int] = {}
@@ -135,21 +138,22 @@ def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns
     return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
 
 
-def _placed_by_number(whole: Sends, arrived: Ints, missing: Ints) -> Sends:
+def _placed_by_number(whole: Sends, arrived: Places, missing: Ints) -> Sends:
     """Segments put back where no number is missing had left before, where one is: `missing` is corrected.
 
     New data leaves in order: only what was sent again may have left between them and the segment below.
     """
-    order = np.arange(len(whole.row), dtype=np.float64)
+    # Of each twice its place: between two others there is one more.
+    order = 2 * np.arange(len(whole.row), dtype=np.int32)
     is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
-    below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived)), 0))
+    below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     for gap in np.flatnonzero(missing < 0).tolist():
         place = int(arrived[gap]) + 1
         first, last = np.searchsorted(lacking, (below[gap], gap))
         for before in lacking[first:last].tolist():
             while missing[gap] < 0 < missing[before]:
-                order[place] = arrived[before + 1] - 0.5
+                order[place] = 2 * arrived[before + 1] - 1
                 place += 1
                 missing[before] -= 1
                 missing[gap] += 1

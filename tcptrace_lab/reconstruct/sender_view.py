@@ -24,7 +24,18 @@ from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, M
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
 from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.sent_order import sends
-from tcptrace_lab.reconstruct.timeline import ARRIVED, LOST, OPEN_SHARE, UNKNOWN, Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import (
+    ARRIVED,
+    LOST,
+    OPEN_SHARE,
+    UNKNOWN,
+    Bools,
+    Floats,
+    Ints,
+    Places,
+    Timeline,
+    parts,
+)
 from tcptrace_lab.reconstruct.vantage import Place, Vantage
 
 # A view in which half of the flights are open by more than this share shows losses, and no window.
@@ -149,23 +160,33 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     assert seen.stamp is not None
     assert seen.echo is not None
     echoed = named(seen.echo, stamps)
-    taken = turns(seen.time_ns, timeline.ack_ns, echoed)
+    # A short segment is on its way for less time than a full one.
+    is_full = seen.end - seen.offset >= timeline.smss
+    turn = _least_turns(turns(seen.time_ns, timeline.ack_ns, echoed), is_full)
+    if turn is None:
+        return None
+    turn_ns, full_turn_ns = turn
+    owed = gives_back(echoed, seen.end - seen.offset, delivered(timeline), timeline.snd_una)
+    pace = _Pace(latest=seen.time_ns - np.where(is_full, full_turn_ns, turn_ns), gives_back=owed)
+    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    bounds = _bounds(timeline, left, echoed, pace.latest)
+    release, slack = released_by(timeline, left, bounds, by_echo=True)
+    # What is as long as the capture is not held beside what is made of it.
+    del echoed, is_full
+    bounds = Bounds(low=release, high=bounds.high)
+    times, clock = _times(timeline, seen.stamp, left, bounds, pace)
+    kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
+    return _view(timeline, left, release, times, kind)
+
+
+def _least_turns(taken: Ints, is_full: Bools) -> tuple[int, int] | None:
+    """Of any segment, and of a full one; None: of too few."""
     known = taken >= 0
     if np.count_nonzero(known) < FEWEST_SAMPLES:
         return None
-    turn_ns = int(taken[known].min())
-    # A short segment is on its way for less time than a full one.
-    is_full = seen.end - seen.offset >= timeline.smss
-    full_turn_ns = int(taken[known & is_full].min()) if (known & is_full).any() else turn_ns
-    latest = seen.time_ns - np.where(is_full, full_turn_ns, turn_ns)
-    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
-    bounds = _bounds(timeline, left, echoed, latest)
-    release, slack = released_by(timeline, left, bounds, by_echo=True)
-    owed = gives_back(echoed, seen.end - seen.offset, delivered(timeline), timeline.snd_una)
-    pace = _Pace(latest=latest, gives_back=owed)
-    times, clock = _times(timeline, seen.stamp, left, Bounds(low=release, high=bounds.high), pace)
-    kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
-    return _view(timeline, left, release, times, kind)
+    least = int(taken[known].min())
+    known &= is_full
+    return least, int(taken[known].min()) if known.any() else least
 
 
 def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | None) -> SenderView | None:
@@ -234,14 +255,14 @@ def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Ki
 def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bounds:
     """The same for each send: none later than what could reach the tap in time (`latest`), and in order."""
     row, is_seen = np.maximum(left.row, 0), ~left.is_put_back
-    reach = np.searchsorted(timeline.ack_ns, latest, side="right") - 1
+    reach = np.searchsorted(timeline.ack_ns, latest, side="right").astype(np.int32) - 1
     low = np.where(is_seen, echoed.low[row], -1)
     high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], -1)
     bounds = in_order(low, high, left)
     return in_order(not_before_asked(timeline, left, bounds), bounds.high, left)
 
 
-def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: bool = False) -> tuple[Ints, Ints]:
+def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: bool = False) -> tuple[Places, Ints]:
     """The ACK that released each send, and how many bytes after each ACK may belong to others.
 
     Between the ACKs at which it is certain what had been sent, what is in the network is taken to change evenly: each
@@ -250,7 +271,7 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
     """
     count = len(timeline.ack_ns)
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
-    slots = np.arange(-1, count)
+    slots = np.arange(-1, count, dtype=np.int32)
     most = total[np.searchsorted(bounds.low, slots, side="right")]
     least = total[np.searchsorted(bounds.high, slots, side="right")]
     gone = np.concatenate(([timeline.first_offset], delivered(timeline)))
@@ -267,7 +288,7 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
         within = (most - gone).astype(np.float64)
     released = np.maximum.accumulate(np.clip(within + gone, least, most))
     found = np.searchsorted(released, total[1:] - timeline.smss / 2, side="left") - 1
-    return np.clip(found, bounds.low, bounds.high), slack[1:]
+    return np.clip(found, bounds.low, bounds.high).astype(np.int32), slack[1:]
 
 
 def _holds_put_back(left: Sends, bounds: Bounds, count: int) -> Bools:
@@ -311,34 +332,43 @@ def _times(
     """
     ack_ns, is_seen = timeline.ack_ns, ~left.is_put_back
     begins = np.where(release.low >= 0, ack_ns[np.maximum(release.low, 0)], timeline.start_ns)
-    stamps, latest = stamp[left.row[is_seen]], pace.latest[left.row[is_seen]]
+    arrived, since = left.row[is_seen], begins[is_seen]
+    stamps, latest = stamp[arrived], pace.latest[arrived]
     freed = release.low[is_seen] >= 0
-    clock = sender_clock(stamps[freed], begins[is_seen][freed])
+    clock = sender_clock(stamps[freed], since[freed])
     found = begins.copy()
     # A tick that holds several ACKs does not tell which segments left at once: then the window's own habit has to.
     tick_ns = np.inf if clock is None else clock.tick_ns
     is_coarse = tick_ns > MAJORITY * np.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
     if is_coarse and pace.gives_back > GIVES_BACK_SHARE:
-        found[is_seen] = np.maximum(begins[is_seen], latest)
+        found[is_seen] = np.maximum(since, latest)
     elif clock is not None:
-        found[is_seen] = _own_times(clock, stamps, begins[is_seen], freed, latest)
+        found[is_seen] = _own_times(clock, stamps, since, freed, latest)
     else:
-        found[is_seen] = np.where(freed, begins[is_seen], latest)
+        found[is_seen] = np.where(freed, since, latest)
     # Before it could hear of the next ACK that it does not echo yet.
-    following = np.append(ack_ns, np.iinfo(np.int64).max)[release.high + 1]
-    found = np.minimum(found, np.maximum(following - 1, begins))
-    found[~is_seen] = begins[~is_seen]
-    return np.maximum.accumulate(found), clock
+    before = np.append(ack_ns, np.iinfo(np.int64).max) - 1
+    for part in parts(len(found)):
+        found[part] = np.minimum(found[part], np.maximum(before[release.high[part] + 1], begins[part]))
+    return np.maximum.accumulate(found, out=found), clock
 
 
 def _own_times(clock: SenderClock, stamps: Ints, begins: Ints, freed: Bools, latest: Ints) -> Ints:
-    over = clock.ends(stamps)
-    late = (over - int(clock.tick_ns)) - begins
-    prompt = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
-    answers = (_around(prompt) >= PROMPT_SHARE) & (late <= np.maximum(BURST_NS, LATE_SHARE * (latest - begins))) & freed
-    # It left within its tick, and no later than what arrived without meeting a queue.
-    own = np.minimum(over, latest)
-    return np.where(answers, begins, np.where(freed, np.maximum(own, begins), own))
+    prompt, found = np.empty(len(stamps), dtype=bool), np.empty(len(stamps), dtype=np.int64)
+    tick_ns = int(clock.tick_ns)
+    for part in parts(len(stamps)):
+        late = clock.ends(stamps[part]) - tick_ns - begins[part]
+        prompt[part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
+    total = np.zeros(len(stamps) + 1, dtype=np.int32)
+    np.cumsum(prompt, out=total[1:])
+    for part in parts(len(stamps)):
+        over, since = clock.ends(stamps[part]), begins[part]
+        answers = freed[part] & (_share_around(total, part) >= PROMPT_SHARE)
+        answers &= over - tick_ns - since <= np.maximum(BURST_NS, LATE_SHARE * (latest[part] - since))
+        # It left within its tick, and no later than what arrived without meeting a queue.
+        own = np.minimum(over, latest[part])
+        found[part] = np.where(answers, since, np.where(freed[part], np.maximum(own, since), own))
+    return found
 
 
 def _held_up(late: Ints, tick_ns: float) -> Bools:
@@ -350,11 +380,10 @@ def _held_up(late: Ints, tick_ns: float) -> Bools:
     return found
 
 
-def _around(flags: Bools) -> Floats:
-    """The share of true ones among so many before and after each."""
-    total = np.concatenate(([0], np.cumsum(flags)))
-    index = np.arange(len(flags))
-    low, high = np.maximum(index - AROUND, 0), np.minimum(index + AROUND + 1, len(flags))
+def _share_around(total: Places, part: slice) -> Floats:
+    """The share among so many before and after each of a part; `total`: how many there are before each row."""
+    index = np.arange(part.start, part.stop)
+    low, high = np.maximum(index - AROUND, 0), np.minimum(index + AROUND + 1, len(total) - 1)
     share: Floats = (total[high] - total[low]) / (high - low)
     return share
 

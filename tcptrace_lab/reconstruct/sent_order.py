@@ -12,7 +12,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, put_in, reached
 from tcptrace_lab.reconstruct.numbered import counts_packets, with_missing_numbers
-from tcptrace_lab.reconstruct.sender_clock import Ints
+from tcptrace_lab.reconstruct.timeline import Places
 
 # What an identification says is older may be one that came round after 65,536 packets: not within so many turns, which
 # may themselves be known too short.
@@ -52,10 +52,10 @@ def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = F
     return _with_lost_again(whole, seen, later_ns) if counted is None else counted
 
 
-def _order(seen: Arrivals, turn_ns: int | None) -> Ints:
+def _order(seen: Arrivals, turn_ns: int | None) -> Places:
     """The arrivals in the order of leaving."""
     count = len(seen.offset)
-    index = np.arange(count)
+    index = np.arange(count, dtype=np.int32)
     top = np.maximum.accumulate(seen.end) if count else seen.end
     below = np.flatnonzero(seen.offset < reached(seen.offset, seen.end))
     above = np.searchsorted(top, seen.end[below], side="left")
@@ -79,8 +79,7 @@ def _order(seen: Arrivals, turn_ns: int | None) -> Ints:
         overtaken = (later < 0) | ((later == 0) & overtaken)
     key = 2 * index
     key[below[overtaken]] = 2 * above[overtaken] - 1
-    found: Ints = np.lexsort((seen.offset, key)) if overtaken.any() else index
-    return found
+    return np.lexsort((seen.offset, key)).astype(np.int32) if overtaken.any() else index
 
 
 def _with_lost_again(whole: Sends, seen: Arrivals, turn_ns: int) -> Sends:

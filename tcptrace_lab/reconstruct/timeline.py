@@ -21,6 +21,8 @@ from tcptrace_lab.reconstruct.sender_clock import SenderClock
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+# Of rows: as many as a capture has fit.
+Places = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
