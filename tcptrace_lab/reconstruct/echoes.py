@@ -119,7 +119,7 @@ def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:
     return float(np.mean(less[kept])) if np.count_nonzero(kept) >= FEW_GROUPS else 0.0
 
 
-def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Ints:
+def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Places:
     """`bounds.low`, or the first ACK that asks for what is sent again, where that is later and may be.
 
     Without SACK a sender knows of no hole but at `snd_una` (RFC 5681 section 3.2, RFC 6582, RFC 6298): what does not go
@@ -135,7 +135,7 @@ def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Ints:
     return low
 
 
-def in_order(low: Ints, high: Ints, left: Sends) -> Bounds:
+def in_order(low: Places, high: Places, left: Sends) -> Bounds:
     """Bounds of sends in the order of leaving; what was put back left between its neighbours, with one or the other.
 
     With the one before where the sender recovers from there on, or nothing behind has arrived.

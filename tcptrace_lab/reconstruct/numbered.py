@@ -34,14 +34,11 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     than a turn later.
     """
     arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
-    steps = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
-    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]]).astype(np.int32)
-    between = np.diff(arrived) - 1 + np.maximum(np.diff(bare), 0)
-    if not len(steps) or np.mean(steps == 1 + between) < EVERY_NUMBER_SHARE:
+    missing = _missing(whole, seen, arrived)
+    if not len(missing) or np.mean(missing == 0) < EVERY_NUMBER_SHARE:
         return None
-    missing = steps - 1 - between
     if (missing < 0).any():
-        whole = _placed_by_number(whole, arrived, missing)
+        _place_by_number(whole, arrived, missing)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     lost, filled = holes(whole)
     if not len(gaps):
@@ -112,6 +109,15 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     )
 
 
+def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
+    """How many numbers are missing between each arrival and the next; below zero: there are more packets than those."""
+    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]]).astype(np.int32)
+    found = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
+    found -= np.diff(arrived)
+    found -= np.maximum(np.diff(bare), 0)
+    return found.astype(np.int32, copy=False)
+
+
 def _following(ends: Ints, top: int, wanted: int, smss: int) -> list[tuple[int, int]]:
     """So many segments from `top` on, cut where those that came later end; empty: not as much came."""
     found: list[tuple[int, int]] = []
@@ -138,8 +144,8 @@ def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns
     return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
 
 
-def _placed_by_number(whole: Sends, arrived: Places, missing: Ints) -> Sends:
-    """Segments put back where no number is missing had left before, where one is: `missing` is corrected.
+def _place_by_number(whole: Sends, arrived: Places, missing: Places) -> None:
+    """Segments put back where no number is missing had left before, where one is: both are corrected in place.
 
     New data leaves in order: only what was sent again may have left between them and the segment below.
     """
@@ -158,4 +164,5 @@ def _placed_by_number(whole: Sends, arrived: Places, missing: Ints) -> Sends:
                 missing[before] -= 1
                 missing[gap] += 1
     found = np.argsort(order, kind="stable")
-    return Sends(row=whole.row[found], offset=whole.offset[found], end=whole.end[found])
+    for column in (whole.row, whole.offset, whole.end):
+        column[:] = column[found]

@@ -17,7 +17,7 @@ from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
 from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, FULL_SHARE, MAJORITY, NEAR_SHARE, PAUSE_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline
 
 # Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
 IDLE_FACTOR = 1.5
@@ -96,10 +96,10 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
     row = np.maximum(left.row, 0)
     near, is_seen = _near(found.spacing_ns), ~left.is_put_back
     at = np.where(is_seen, seen.time_ns[row], 0)
-    latest = np.searchsorted(timeline.ack_ns, at - found.turn_ns + near, side="right") - 1
+    latest = np.searchsorted(timeline.ack_ns, at - found.turn_ns + near, side="right").astype(np.int32) - 1
     high = np.where(is_seen, latest, -1)
     sends, acks = _anchors(timeline, seen, left, found, latest)
-    low = np.full(len(left.row), -1, dtype=np.int64)
+    low = np.full(len(left.row), -1, dtype=np.int32)
     low[sends] = acks
     bounds = in_order(low, high, left)
     low, high = bounds.low, bounds.high
@@ -110,11 +110,11 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
     return Bounds(low=low, high=high)
 
 
-def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Ints) -> tuple[Ints, Ints]:
+def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Places) -> tuple[Ints, Ints]:
     """Sends whose ACK is known, and that ACK."""
     free = _met_no_queue(seen, left, found)
     lead = np.flatnonzero(free)
-    heard = latest[lead]
+    heard: Ints = latest[lead].astype(np.int64)
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
     near = _near(found.spacing_ns)
     if found.is_clocked:
@@ -134,7 +134,7 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     known = np.append(timeline.snd_una, np.iinfo(np.int64).min)[latest]
     alone = np.flatnonzero(~left.is_put_back & (reached(left.offset, left.end) <= known) & found.is_measured)
     places = np.concatenate((lead, again[kept], alone))
-    acks = np.concatenate((heard, asked[kept], latest[alone]))
+    acks: Ints = np.concatenate((heard, asked[kept], latest[alone]), dtype=np.int64)
     order = np.argsort(places, kind="stable")
     places, acks = places[order], acks[order]
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
@@ -198,7 +198,7 @@ def delivered(timeline: Timeline) -> Ints:
     return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
 
 
-def between_anchors(timeline: Timeline, left: Sends, release: Ints, open_bytes: Ints, found: Rhythm) -> Ints:
+def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm) -> Ints:
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
     A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of

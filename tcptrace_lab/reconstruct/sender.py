@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside, reached
+from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside, arrivals, reached
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
@@ -146,21 +146,26 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         has_start = bool(row["from_start"])
         kept = kept or _kept(connection.rows(direction))
         segments, stamps = {**kept[0], "time_ns": sent_ns}, kept[1]["ts_val"]
+        beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
             (timeline, stamps), tap = whole, replace(tap, has_all_acks=True)
         is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
+        seen = arrivals(segments, timeline.smss, beside)
+        # Of what is as long as the capture the rest is read again where it is asked for.
+        del segments
+        kept = None
         timeline, view = away_from_sender(
             timeline,
-            segments,
+            seen,
             where,
             stamps,
             has_start=has_start,
-            beside=_beside(connection, direction, kept),
             is_alone=is_alone,
             shares_path=_shares_path(connection),
         )
         put_back = int(np.count_nonzero(timeline.fate == LOST))
+        del seen
     is_seen = tap.has_acks and (view is not None or where.is_at_sender) and not tap.blurs_flight
     number = float(row[f"first_seq_{side}"])
     return Sender(

@@ -12,13 +12,11 @@ was lost and never asked for again (the end of the data) stays unseen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.arrivals import NOTHING, Arrivals, Beside, Sends, arrivals, reached
+from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
@@ -85,28 +83,27 @@ class SenderView:
 
 def away_from_sender(
     timeline: Timeline,
-    segments: Mapping[str, Any],
+    seen: Arrivals,
     where: Vantage,
     stamps: Ints,
     *,
     has_start: bool,
-    beside: Beside = NOTHING,
     is_alone: bool = True,
     shares_path: bool = False,
 ) -> tuple[Timeline, SenderView | None]:
     """The timeline to work with where the tap was not at the sender, and the view that it comes from.
 
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
-    `segments`: their times as the timeline's, without the steps of the tap's clock. `has_start`: whether the capture
-    has a SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`: the ACKs' TSvals; `beside`: what
-    else passed the tap. `is_alone`: no other connection of the sender's host took some of its IP identifications;
-    `shares_path`: others' segments stand between its own.
+    `seen`: at times as the timeline's, without the steps of the tap's clock. `has_start`: whether the capture has a
+    SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`: the ACKs' TSvals. `is_alone`: no other
+    connection of the sender's host took some of its IP identifications; `shares_path`: others' segments stand between
+    its own.
     """
     whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
     if not is_alone:
-        segments = {**segments, "ip_id": np.zeros_like(segments["ip_id"])}
+        seen = replace(seen, ip_id=np.zeros_like(seen.ip_id))
     # In a handshake the turn is that of small packets; without one it has to be found.
-    view = sender_view(whole, segments, stamps, place=where.place, hint_ns=where.to_sender_ns, beside=beside)
+    view = sender_view(whole, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
     if view is None:
         return timeline, None
     is_told = view.shows_window and not (shares_path and view.is_inferred)
@@ -114,20 +111,13 @@ def away_from_sender(
 
 
 def sender_view(
-    timeline: Timeline,
-    segments: Mapping[str, Any],
-    stamps: Ints,
-    *,
-    place: Place,
-    hint_ns: int | None = None,
-    beside: Beside = NOTHING,
+    timeline: Timeline, seen: Arrivals, stamps: Ints, *, place: Place, hint_ns: int | None = None
 ) -> SenderView | None:
-    """The sender's timeline from its flow's columns as captured elsewhere; None where one direction is missing.
+    """The sender's timeline from what passed elsewhere; None where one direction is missing.
 
     `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced. `hint_ns`: the way
     to the sender and back as the handshake shows it.
     """
-    seen = arrivals(segments, timeline.smss, beside)
     if not len(seen.offset) or not len(stamps):
         return None
     view = None
@@ -149,7 +139,7 @@ def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | N
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
     times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
-    release = np.searchsorted(timeline.ack_ns, times, side="right") - 1
+    release = np.searchsorted(timeline.ack_ns, times, side="right").astype(np.int32) - 1
     whole = int((left.end - left.offset).sum())
     slack = np.full(len(timeline.ack_ns), whole, dtype=np.int64)
     kind = _Kind(place=place, how="the order of its segments", turn_ns=turn_ns or 0, slack=slack, written=1.0)
@@ -228,7 +218,7 @@ class _Kind:
     stamp_clock: SenderClock | None = None
 
 
-def _view(timeline: Timeline, left: Sends, release: Ints, times: Ints, kind: _Kind) -> SenderView:
+def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _Kind) -> SenderView:
     share = _open_share(timeline, left, release, kind.slack)
     unsure = float(np.mean(share > OPEN_SHARE))
     note = _note(kind, left, unsure)
@@ -287,8 +277,11 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
     else:
         within = (most - gone).astype(np.float64)
     released = np.maximum.accumulate(np.clip(within + gone, least, most))
-    found = np.searchsorted(released, total[1:] - timeline.smss / 2, side="left") - 1
-    return np.clip(found, bounds.low, bounds.high).astype(np.int32), slack[1:]
+    found = np.empty(len(left.row), dtype=np.int32)
+    for part in parts(len(found)):
+        place = np.searchsorted(released, total[1:][part] - timeline.smss / 2, side="left") - 1
+        found[part] = np.clip(place, bounds.low[part], bounds.high[part])
+    return found, slack[1:]
 
 
 def _holds_put_back(left: Sends, bounds: Bounds, count: int) -> Bools:
@@ -306,12 +299,13 @@ def _between(certain: Ints, known: Ints, count: int) -> Floats:
     A window that grows by a segment per round trip grows by its inverse per ACK: its square grows evenly. One that more
     than doubles was in slow start: it grows evenly itself.
     """
-    index = np.arange(count)
-    even = np.interp(index, certain, known)
-    square = np.sqrt(np.interp(index, certain, known.astype(np.float64) ** 2))
-    after = np.clip(np.searchsorted(certain, index, side="left"), 1, len(certain) - 1) if len(certain) > 1 else 0
-    doubles = known[after] > 2 * known[np.maximum(after - 1, 0)]
-    found: Floats = np.where(doubles, even, square)
+    found, squares = np.empty(count), known.astype(np.float64) ** 2
+    for part in parts(count):
+        index = np.arange(part.start, part.stop)
+        even, square = np.interp(index, certain, known), np.sqrt(np.interp(index, certain, squares))
+        after = np.clip(np.searchsorted(certain, index, side="left"), 1, len(certain) - 1) if len(certain) > 1 else 0
+        doubles = known[after] > 2 * known[np.maximum(after - 1, 0)]
+        found[part] = np.where(doubles, even, square)
     return found
 
 
@@ -388,7 +382,7 @@ def _share_around(total: Places, part: slice) -> Floats:
     return share
 
 
-def _open_share(timeline: Timeline, left: Sends, release: Ints, slack: Ints) -> Floats:
+def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -> Floats:
     """By what share the flight after each ACK may differ; a segment is nothing."""
     sent = np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")
     top = np.maximum.accumulate(left.end)

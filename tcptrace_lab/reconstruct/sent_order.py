@@ -25,7 +25,14 @@ def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = F
 
     `has_start`: offset 0 is the connection's first byte, so what lies before the first arrival was lost as well.
     """
-    order = _order(seen, turn_ns)
+    whole = _with_holes(seen, _order(seen, turn_ns), smss, has_start=has_start)
+    later_ns = NEVER if turn_ns is None else turn_ns
+    counted = with_missing_numbers(whole, seen, smss, later_ns)
+    return _with_lost_again(whole, seen, later_ns) if counted is None else counted
+
+
+def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool) -> Sends:
+    """The arrivals in this order, and before each that begins above all before it what is missing."""
     offset, end = seen.offset[order], seen.end[order]
     top = reached(offset, end)
     if has_start and len(top):
@@ -44,12 +51,9 @@ def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = F
         np.repeat(offset[gaps], pieces),
     )
     before = np.repeat(gaps, pieces)
-    whole = Sends(
+    return Sends(
         row=np.insert(order, before, -1), offset=np.insert(offset, before, left), end=np.insert(end, before, right)
     )
-    later_ns = NEVER if turn_ns is None else turn_ns
-    counted = with_missing_numbers(whole, seen, smss, later_ns)
-    return _with_lost_again(whole, seen, later_ns) if counted is None else counted
 
 
 def _order(seen: Arrivals, turn_ns: int | None) -> Places:

@@ -259,7 +259,8 @@ def test_a_pacer_is_told_from_a_window_though_the_clock_ticks_slowly(name: str, 
     who = sender(connection)
     segments, acks = connection.flows[who.direction].columns
     slower = {name: segments[name] // 4 for name in ("ts_val", "ts_ecr")}
-    view = sender_view(who.timeline, {**segments, **slower}, acks["ts_val"] // 4, place="receiver")
+    seen = arrivals({**segments, **slower}, who.timeline.smss)
+    view = sender_view(who.timeline, seen, acks["ts_val"] // 4, place="receiver")
     assert view is not None
     assert (Reconstruction(view.timeline).limits["cwnd"] > 0.5) == is_clocked
 
