@@ -29,10 +29,10 @@ class AckColumns:
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
         # With SACK blocks about, what is outstanding is not what is on the path.
         limited_by, is_bound = _limited(timeline)
-        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0)
+        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~seen.stands
         # Before a recovery: what held the sender back last.
         told = np.where(limited_by == RECOVERY, 0, np.arange(len(limited_by), dtype=np.int32))
-        self.is_held_back: Bools = limited_by[np.maximum.accumulate(told)] == RWND
+        self.is_held_back: Bools = ((limited_by == RWND) | seen.stands)[np.maximum.accumulate(told)]
         self.has_sent: Bools = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)

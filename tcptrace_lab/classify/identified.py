@@ -28,7 +28,7 @@ class Identified:
     shares: tuple[float, ...] = ()
     # What a sender does that none of the table is.
     seen_instead: str | None = None
-    # The flight stood where no window does: held by a send buffer, or by a fixed window.
+    # The flight stood as no window does: held by a send buffer, or by a fixed window.
     is_kept: bool = False
     # Of the Compound of `left`, if there is one: what is known of its queue threshold.
     gamma: Estimate = NOT_TOLD
@@ -36,24 +36,11 @@ class Identified:
     same_with: str | None = None
 
     def kept(self) -> Identified:
-        """The same of a sender that is held by something else than its window: nobody is refuted."""
-        every = (*self.left, *self.refuted)
-        share = 1.0 / max(len(every), 1)
+        """The same of a sender that is held by something else than its window most of the time."""
         reason = (
-            "its flight stood below what the path carries, without a loss: its send buffer held it, or a fixed window"
+            "its flight stood at its largest, as no window that grows does: a send buffer held it, or a fixed window"
         )
-        return replace(
-            self,
-            control=None,
-            confidence=share,
-            left=every,
-            refuted=(),
-            reasons=(reason,),
-            shares=(share,) * len(every),
-            seen_instead=None,
-            is_kept=True,
-            gamma=NOT_TOLD,
-        )
+        return replace(self, reasons=(*self.reasons, reason), is_kept=True)
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""

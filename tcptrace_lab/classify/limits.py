@@ -6,7 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -25,10 +25,6 @@ CAUGHT_UP_ROUNDS = 4
 STEADY_ROUNDS = 32
 STEADY_SHARE = 0.1
 UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
-# A window that loses nothing grows, by half a segment in a round trip at the least (delayed ACKs, RFC 5681 (2)): one
-# that has grown by a quarter of that is kept. One that fills the pipe may be kept there by its control (Vegas); what
-# stands below is a send buffer's: Linux wakes its writer when a third of it is free, so it falls by no half.
-KEPT_GROWTH_SEGMENTS = 0.125
 # Nearer to the offered window it may be that.
 WITHIN_RWND = 0.7
 
@@ -40,14 +36,14 @@ def limits_told(
     is_rebuilt: bool = False,
     is_blurred: bool = False,
     is_paced: bool = False,
-    is_kept: bool = False,
+    by_delay: bool = False,
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
     `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
     seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
-    work. `is_kept`: what stands is no window that grows (`is_kept`).
+    work. `by_delay`: so is what stands, of one that goes by delay.
     """
     if not seen.limits or tap.refuses("limits"):
         return {}
@@ -60,7 +56,10 @@ def limits_told(
     elif tap.blurs_flight or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
         _move(shares, "application", most=unclocked)
-    if is_kept or (is_rebuilt and not is_paced and _stays_below(seen)):
+    if not by_delay:
+        # A send buffer's, or a fixed window's.
+        _move(shares, "cwnd", most=stood(seen))
+    if is_rebuilt and not is_paced and _stays_below(seen):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
         _move(shares, "cwnd")
     if is_blurred:
@@ -305,28 +304,13 @@ def _stays_below(seen: Reconstruction) -> bool:
     return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
 
 
-def is_kept(seen: Reconstruction, pps: float | None) -> bool:
-    """Whether the flight stood for long below what the path carries, without a loss: held by a send buffer, or by a
-    window of a fixed size, though ACKs release its segments at once as a congestion window's.
-
-    Errs towards "no": a buffer that the path just fills, or that a short transfer leaves.
-    """
-    timeline, flight = seen.timeline, seen.flight
-    if seen.episodes or pps is None or not len(timeline.rtt[1]) or seen.limits.get("cwnd", 0.0) < MAJORITY:
-        return False
-    half = len(timeline.ack_ns) // 2
-    spent_ns = float(timeline.ack_ns[-1] - timeline.ack_ns[half])
-    rounds = spent_ns / seen.typical_rtt_ns
-    if 2 * rounds < STEADY_ROUNDS:
-        return False
-    carried = float(timeline.snd_una[-1] - timeline.snd_una[half]) / timeline.smss / spent_ns * 1e9
-    quarters = [float(np.median(part)) for part in np.array_split(flight, 4)]
-    low, high = np.percentile(flight[half:], (10, 90))
-    return bool(
-        carried < FULL_SHARE * pps
-        and low >= MAJORITY * high
-        and quarters[3] - quarters[1] <= KEPT_GROWTH_SEGMENTS * rounds * timeline.smss
-    )
+def stood(seen: Reconstruction) -> float:
+    """Share of the time in which what was in flight stood, as no window that grows does."""
+    if not seen.stands.any():
+        return 0.0
+    timeline, until = seen.timeline, int(seen.timeline.send_ns[-1])
+    spans = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
+    return _share(timeline, float(spans[seen.stands].sum()))
 
 
 def _blurs(seen: Reconstruction, tap: Tap) -> bool:

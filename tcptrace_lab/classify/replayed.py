@@ -83,7 +83,7 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
-    table = window_columns(seen.timeline)
+    table = window_columns(seen.timeline, seen.stands)
     count = len(table["time_ns"])
     if not identified.left or not count:
         return seen.window_columns

@@ -16,9 +16,9 @@ from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.identified import UNKNOWN, Identified
+from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.limits import closed_only, is_kept, limits_told
+from tcptrace_lab.classify.limits import closed_only, limits_told, stood
 from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.path import PathEstimate
@@ -294,7 +294,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
-    if not hidden and identified.control in (None, UNKNOWN) and is_kept(seen, path.bottleneck_pps.low):
+    by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
+    if not hidden and not by_delay and stood(seen) >= MAJORITY:
         identified = identified.kept()
     if obstacles.hides_flight:
         limits = closed_only(seen, who.tap)
@@ -305,7 +306,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
             is_rebuilt=who.view is not None or who.before_tap_ns != 0,
             is_blurred=who.is_blurred or who.tap.blurs_flight,
             is_paced=identified.control == "bbr",
-            is_kept=identified.is_kept,
+            by_delay=by_delay,
         )
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
         # Of two readings the one that leaves less open; the data alone does not show a closed window.

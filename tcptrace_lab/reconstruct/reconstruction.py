@@ -14,7 +14,8 @@ from tcptrace_lab.reconstruct.cycles import Cycle, cycles
 from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses, lost_again
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
-from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.standing import standing
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
 
 if TYPE_CHECKING:
@@ -64,10 +65,15 @@ class Reconstruction:
     def stretches(self) -> tuple[Stretch, ...]:
         return stretches(self.timeline, self.episodes)
 
+    @cached_property
+    def stands(self) -> Bools:
+        """Of each ACK, whether what is in flight stands: something else than a window that grows holds it."""
+        return standing(self.timeline, self.flight, self.typical_rtt_ns)
+
     @property
     def window_columns(self) -> dict[str, Ints]:
         """As the packets alone show them; their own, in 64 bits."""
-        columns = window_columns(self.timeline)
+        columns = window_columns(self.timeline, self.stands)
         return {
             name: column if name in ("time_ns", "limited_by") else column.astype(np.int64)
             for name, column in columns.items()

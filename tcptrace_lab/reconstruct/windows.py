@@ -24,11 +24,13 @@ CWND, RWND, APPLICATION, RECOVERY = range(len(LIMITS))
 UNKNOWN = -1
 
 
-def window_columns(timeline: Timeline) -> dict[str, Ints]:
+def window_columns(timeline: Timeline, stands: Bools) -> dict[str, Ints]:
     """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; -1: unknown), limited_by as
-    a place in LIMITS (-1: either window)."""
+    a place in LIMITS (-1: more than one fits). `stands`: at which ACKs the flight is held by no window that grows."""
     columns = timeline.observed.windows()
-    return _widened(columns, timeline) if len(timeline.slack) else columns
+    if len(timeline.slack):
+        columns = _widened(columns, timeline)
+    return _opened(columns, timeline, stands) if stands.any() else columns
 
 
 def windows(columns: dict[str, Ints]) -> pd.DataFrame:
@@ -59,6 +61,17 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
         "limited_by": np.where(either, UNKNOWN, columns["limited_by"]),
         "cwnd_low": np.maximum(columns["cwnd_low"] - slack, np.minimum(columns["cwnd_low"], timeline.smss)),
         "cwnd_high": np.where((high == UNKNOWN) | may_be_rwnd, UNKNOWN, high + slack),
+    }
+
+
+def _opened(columns: dict[str, Ints], timeline: Timeline, stands: Bools) -> dict[str, Ints]:
+    """Where the flight stands it is the least that the window is."""
+    at = np.maximum(np.searchsorted(timeline.ack_ns, columns["time_ns"], side="right") - 1, 0)
+    is_open = stands[at] & (columns["limited_by"] == CWND)
+    return {
+        **columns,
+        "limited_by": np.where(is_open, UNKNOWN, columns["limited_by"]),
+        "cwnd_high": np.where(is_open, UNKNOWN, columns["cwnd_high"]),
     }
 
 

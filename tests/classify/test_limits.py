@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tcptrace_lab import read
@@ -59,13 +60,38 @@ def test_answers_to_requests_are_the_application_at_both_ends() -> None:
 
 
 @pytest.mark.parametrize("window", ["reno", "cubic-linux"])
-def test_what_stands_below_the_pipe_without_a_loss_is_no_window_at_work(window: str) -> None:
-    """20 segments in a pipe of 33, each released by an ACK: a send buffer, or a fixed window, whatever the control."""
-    found, _ = verdicts(ConnectionSpec(control=replace(SACK, window=window, max_window=20)), seconds=12.0)
-    assert found.limits["cwnd"] < 0.1, found.limits
-    plain = found.as_dict()
-    assert "limited by its send buffer" in plain["diagnosis"]
-    assert all(row["against"] is None for row in plain["sender_tcp"]["candidates"])
+@pytest.mark.parametrize(("most", "what"), [(20, "below the pipe"), (40, "in a queue that never overflows")])
+def test_what_stands_is_no_window_at_work(window: str, most: int, what: str) -> None:
+    """A pipe of 33 and its queue; each segment released by an ACK: a send buffer, or a fixed window, whatever the
+    control. Nothing of the window is seen then but that it is as large."""
+    for found in verdicts(ConnectionSpec(control=replace(SACK, window=window, max_window=most)), seconds=12.0):
+        assert found.limits["cwnd"] < 0.1, (what, found.limits)
+        plain = found.as_dict()
+        assert "limited by its send buffer" in plain["diagnosis"]
+        assert plain["sender_tcp"]["congestion_control"] is None
+        assert window.split("-", maxsplit=1)[0] in [
+            row["name"] for row in plain["sender_tcp"]["candidates"] if not row["against"]
+        ]
+        last = found.seen.windows.iloc[-len(found.seen.windows) // 2]
+        assert last["cwnd_low"] > (most - 3) * found.seen.timeline.smss
+        assert pd.isna(last["cwnd_high"])
+
+
+def test_a_window_that_stands_between_losses_is_told_by_what_grows_back_to_it() -> None:
+    """Scalable up to 40 segments, a loss in a thousand: its cuts and its growth below them name it, not Vegas."""
+    control = replace(SACK, window="scalable", max_window=40)
+    lossy = replace(PATH, nodes=(replace(PATH.nodes[0], loss=0.002),))
+    found, _ = verdicts(ConnectionSpec(control=control), path=lossy, seconds=30.0)
+    assert found.seen.stands.any()
+    assert "scalable" in [each.candidate.name for each in found.identified.left]
+    assert "vegas" not in [each.candidate.name for each in found.identified.left]
+
+
+def test_a_window_that_grows_to_its_losses_does_not_stand() -> None:
+    """At its largest for a moment in each cycle; a cubic, for longer."""
+    for window in ("reno", "cubic-linux"):
+        found, _ = verdicts(ConnectionSpec(control=replace(SACK, window=window)), seconds=30.0)
+        assert not found.seen.stands.any()
 
 
 @pytest.mark.parametrize("window", ["reno", "cubic-linux", "vegas"])

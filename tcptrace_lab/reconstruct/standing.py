@@ -1,0 +1,50 @@
+"""Where what is in flight stands at its largest, as no window that grows does: a send buffer's, or a fixed window.
+
+A window that loses nothing grows (RFC 5681 section 3.1; half a segment in a round trip under delayed ACKs): it comes to
+its largest on the way to a loss, and has been a little smaller for as long. What fills the same place in round trip
+after round trip, and hardly ever one a few segments below, is no window at work, though ACKs release its segments at
+once. A control that keeps a few packets in the queue (Vegas) stands as well, but seldom at the most it ever sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.given import WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.windows import CWND
+
+# So many round trips at its largest: Reno, half a segment at a time, has left in two.
+STANDS_ROUNDS = 32
+# Near its largest: where one that grows is on its way there.
+NEAR_SEGMENTS = 4.0
+# Of the round trips that come so near, no more than this share stays below: of a cubic's, which spends longest around
+# its plateau, it is a third.
+NEAR_SHARE = 0.2
+
+
+def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
+    """Of each ACK, whether it came while the flight stood; no ACK, where it does not stand for long.
+
+    `rtt_ns`: the median round trip. Only where the congestion window seems to be the limit, outside of recoveries.
+    """
+    count = len(timeline.ack_ns)
+    found = np.zeros(count, dtype=bool)
+    if not count or rtt_ns <= 0 or timeline.ack_ns[-1] - timeline.ack_ns[0] < STANDS_ROUNDS * rtt_ns:
+        return found
+    table = timeline.observed.windows()
+    at = np.maximum(np.searchsorted(table["time_ns"], timeline.ack_ns, side="right") - 1, 0)
+    is_open = (table["limited_by"][at] == CWND) & (timeline.sacked == 0)
+    rows = np.flatnonzero(is_open)
+    if not len(rows):
+        return found
+    turns = (timeline.ack_ns[rows] - timeline.ack_ns[0]) // rtt_ns
+    begins = np.flatnonzero(np.diff(turns, prepend=-1))
+    most = np.maximum.reduceat(flight[rows], begins)
+    below = (int(most.max()) - most) / timeline.smss
+    stands = below <= WITHIN_SEGMENTS
+    near = np.count_nonzero(below <= NEAR_SEGMENTS)
+    if np.count_nonzero(stands) < max(STANDS_ROUNDS, (1 - NEAR_SHARE) * near):
+        return found
+    found[rows] = np.repeat(stands, np.diff(begins, append=len(rows)))
+    return found
