@@ -37,13 +37,15 @@ def limits_told(
     is_blurred: bool = False,
     is_paced: bool = False,
     by_delay: bool = False,
+    is_law: bool = False,
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
     `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
     seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
-    work. `by_delay`: so is what stands, of one that goes by delay.
+    work. `by_delay`: so is what stands, of one that goes by delay. `is_law`: a law of the table was followed to the
+    ACK, where others were not: what nothing else held back was its window.
     """
     if not seen.limits or tap.refuses("limits"):
         return {}
@@ -63,7 +65,8 @@ def limits_told(
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
         _move(shares, "cwnd")
     if is_blurred:
-        _move(shares, "cwnd")
+        if not is_law:
+            _move(shares, "cwnd")
         _move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
     # Nor, of a recovery, when the window was at work again.
     opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)

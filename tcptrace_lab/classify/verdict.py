@@ -14,6 +14,7 @@ from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, tim
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
+from tcptrace_lab.classify.followed import is_followed
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.identified import Identified
@@ -307,6 +308,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
             is_blurred=who.is_blurred or who.tap.blurs_flight,
             is_paced=identified.control == "bbr",
             by_delay=by_delay,
+            is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
         # Of two readings the one that leaves less open; the data alone does not show a closed window.

@@ -202,3 +202,13 @@ def test_the_time_to_the_next_request_is_the_applications(is_asked: bool, share:
     }
     limits = Reconstruction(build(columns, smss=1000)).limits
     assert limits["application"] == pytest.approx(share, abs=0.15), limits
+
+
+def test_a_law_that_was_followed_was_a_window_at_work() -> None:
+    """At a receiver without timestamps the flight is blurred; that CUBIC's law was followed tells that it held."""
+    lossy = replace(PATH, nodes=(replace(PATH.nodes[0], buffer=30, loss=0.002),))
+    control = replace(SACK, window="cubic-linux", timestamps=False)
+    at_sender, at_receiver = verdicts(ConnectionSpec(control=control), path=lossy, seconds=30.0)
+    assert at_receiver.who.is_blurred
+    assert at_receiver.identified.refuted
+    assert at_receiver.limits["cwnd"] == pytest.approx(at_sender.limits["cwnd"], abs=0.1)
