@@ -175,7 +175,10 @@ def _sent_alone_share(seen: Reconstruction) -> float:
 
 
 def _coarse(seen: Reconstruction) -> list[str]:
+    """Where the window left by a loss is not told to a super-segment; without one there is the first slow start."""
     timeline = seen.timeline
+    if not seen.episodes:
+        return []
     largest = int((timeline.send_end - timeline.send_offset).max())
     most = int(seen.flight.max(initial=0))
     if largest > 2 * timeline.smss and most < FEW_SUPER_SEGMENTS * largest:

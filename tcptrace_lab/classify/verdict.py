@@ -170,12 +170,14 @@ def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
 
 
 def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
-    """Where neither clock nor segments are fine enough to tell where a slow start ended."""
+    """Where neither clock nor segments are fine enough to tell a slow start from what goes on before or behind it."""
     resolution_ns = who.tap.clock.resolution_ns
     if not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND):
         return f"stamps {duration(resolution_ns)} apart, round trips of {duration(seen.base_rtt_ns)}: too coarse"
-    if who.tap.offload_bytes and sum(episode.restarts for episode in seen.episodes) > 1:
-        return "super-segments (offload) of a sender that restarts: where each slow start ended is not seen"
+    restarts = sum(episode.restarts for episode in seen.episodes)
+    if who.tap.offload_bytes and 1 < restarts < sum(episode.is_loss for episode in seen.episodes):
+        # What was lost again is a part of a super-segment: one restart more or less makes another cycle.
+        return "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
     return None
 
 

@@ -119,10 +119,9 @@ impl View<'_> {
     ) {
         let mut change = vec![0; part.len() + 1];
         let mut on_top = 0..0;
-        for send in chosen {
-            let end = self.trace.send_end[send];
+        for (send, offset, end) in chosen.flat_map(|send| self.packets(send)) {
             let mut gone = self.seen.acked_at(0, end);
-            if self.trace.send_offset[send] >= event.recover {
+            if offset >= event.recover {
                 // New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is
                 // SACKed; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender that
                 // goes back without a timer (Tahoe) is told of what it sends twice.
@@ -140,7 +139,7 @@ impl View<'_> {
                 };
                 gone = told.map_or(gone, |told| gone.min(told));
             }
-            self.count(&mut change, part, send, gone);
+            self.count(&mut change, part, (send, end - offset), gone);
         }
         let mut left = 0;
         for (row, changed) in flight[part.clone()].iter_mut().zip(change) {
@@ -149,9 +148,24 @@ impl View<'_> {
         }
     }
 
-    /// A send is part of the flight from the ACK that released it on, and of none if it had arrived before.
-    fn count(&self, change: &mut [i64], part: &Range<usize>, send: usize, gone_at: usize) {
-        let size = self.trace.send_end[send] - self.trace.send_offset[send];
+    /// What a send was on the wire: an ACK may cover a part of a super-segment.
+    fn packets(&self, send: usize) -> impl Iterator<Item = (usize, i64, i64)> {
+        let (offset, end) = (self.trace.send_offset[send], self.trace.send_end[send]);
+        let smss = self.trace.smss.max(1);
+        (offset..end)
+            .step_by(smss as usize)
+            .map(move |from| (send, from, (from + smss).min(end)))
+    }
+
+    /// So many bytes of a send are part of the flight from the ACK that released it on, and of none if they had arrived
+    /// before.
+    fn count(
+        &self,
+        change: &mut [i64],
+        part: &Range<usize>,
+        (send, size): (usize, i64),
+        gone_at: usize,
+    ) {
         let left_at = i64::from(self.seen.acks_before_send[send]) - 1;
         let place = |ack: i64| (ack - part.start as i64).clamp(0, part.len() as i64) as usize;
         change[place(left_at)] += size;
@@ -190,7 +204,9 @@ impl View<'_> {
         }
         let mut change = vec![0; part.len() + 1];
         for (rank, gone_at) in again.zip(gone) {
-            self.count(&mut change, part, self.seen.again[rank] as usize, gone_at);
+            let send = self.seen.again[rank] as usize;
+            let size = self.trace.send_end[send] - self.trace.send_offset[send];
+            self.count(&mut change, part, (send, size), gone_at);
         }
         // Retransmissions that were lost too are counted until they are repeated: never more than before the loss.
         let most = event.flight.max(self.trace.smss);
