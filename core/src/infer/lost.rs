@@ -102,7 +102,10 @@ pub fn lost(
         for rank in seen.again_within(event.first_send, bound) {
             let send = seen.again[rank] as usize;
             let copy = repeats[rank].map_or(send, |copy| copy as usize);
-            for packet in packets_of(trace, send) {
+            // What was merged with the data that followed it is not all there a second time.
+            let top = seen.snd_max[send.saturating_sub(1)];
+            let again = packets_of(trace, send).take_while(|packet| packet.start < top);
+            for packet in again {
                 let state = told_by_tap(trace, event, copy)
                     .unwrap_or_else(|| judge.packet(event, (send, copy), &packet, first, stood));
                 let (is_spurious, is_answered) = match state {
