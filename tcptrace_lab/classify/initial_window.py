@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -64,6 +65,8 @@ def initial_window(
         came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
         if sent > int(came.max(initial=beginning)) - beginning + timeline.smss:
             return None
+    if handshake_rtt_s is None and _may_be_probe(timeline.send_ns[begin:][first[begin:]]):
+        return None
     following = timeline.send_offset[~first]
     if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
         return None
@@ -71,6 +74,15 @@ def initial_window(
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
     return -(-sent // timeline.smss)
+
+
+def _may_be_probe(sent_ns: Ints) -> bool:
+    """Whether the last leaves alone behind a pause longer than all before it took: two round trips of a handshake that
+    was not captured, for all that is known."""
+    if len(sent_ns) < 2:
+        return False
+    pause, before = int(sent_ns[-1] - sent_ns[-2]), int(sent_ns[-2] - sent_ns[0])
+    return pause > max(before, _core.HOST_NS)
 
 
 def _tells_of_later(timeline: Timeline, una: int, until: int) -> bool:

@@ -36,6 +36,8 @@ ONE_PACKET_BYTES = 9_000
 # Without an MSS: many segments of one length that Ethernet carries (RFC 9293's default of 536 and more), and the larger
 # ones most often a multiple of it.
 LEAST_MSS, ETHERNET_MSS = 535, 1_460
+# What Ethernet carries in IPv6 with timestamps (RFC 8200, RFC 7323).
+FULL_ETHERNET_MSS = 1_428
 # Of a path with a smaller one (RFC 1191 section 7.1: 296 is the least in use) most segments are of one size, and all
 # that are larger, but odd ones, are several of them.
 SMALL_PATH_BYTES = 296 - 40
@@ -85,7 +87,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         ahead_ns=ahead,
         disordered_share=int(row[f"out_of_order_{side}"]) / max(len(lengths), 1),
         ecn_cuts=_ecn_cuts(acks),
-        repairs=_repairs(segments, acks, rtt_ns=_number(row[f"rtt_median_ns_{side}"])),
+        repairs=_repairs(segments, acks, rtt_ns=_number(row[f"rtt_min_ns_{side}"])),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
@@ -139,6 +141,10 @@ def few_merged(lengths: Ints) -> int | None:
     if not len(values) or counts.max() < MAJORITY * len(lengths):
         return None
     usual = int(values[np.argmax(counts)])
+    parts = -(-usual // ETHERNET_MSS)
+    if parts > 1 and usual % parts == 0 and usual // parts >= FULL_ETHERNET_MSS:
+        # So many full frames of Ethernet are merged all along: no path carries just that.
+        return usual // parts
     large = lengths[lengths > usual]
     is_path = len(large) >= DUP_THRESH and np.mean(large % usual == 0) >= 1 - ODD_SHARE
     return usual if is_path else None
@@ -232,7 +238,8 @@ def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
 
 def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     """Holes of which a third duplicate told, a round trip after they were sent and before they were filled; and those
-    of them that nothing captured behind later data has filled."""
+    of them that nothing captured behind later data has filled. `rtt_ns`: the least, a flight of a few segments leaves
+    no queue for what fills its hole."""
     una = np.maximum.accumulate(acks["ack_offset"])
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)

@@ -259,3 +259,29 @@ def test_cycles_are_not_counted_from_what_no_captured_ack_asked_for(tmp_path: Pa
     """Several losses, and their recoveries' ends, may look like one where most ACKs are missing."""
     _, verdict = of(983061, tmp_path, kind="VLAN + bare ACKs stripped")
     assert not verdict.slow_starts.per_cycle
+
+
+@pytest.mark.parametrize("seed", [700018, 700035])
+def test_new_data_that_follows_a_retransmission_in_one_super_segment_was_not_lost(seed: int, tmp_path: Path) -> None:
+    """What lies behind all that was sent before left for the first time."""
+    found, verdict = of(seed, tmp_path, kind="GSO at the sender")
+    assert "drops" not in against_truth(found, verdict)
+    assert verdict.who.tap.offload_bytes
+
+
+def test_a_hole_of_a_short_queue_is_filled_within_less_than_the_usual_round_trip(tmp_path: Path) -> None:
+    """A flight of five segments waits for itself; what fills its hole meets no queue, and was not captured."""
+    _, verdict = of(972018, tmp_path, kind="two clocks + no segment twice")
+    assert verdict.losses["total"] is None
+
+
+def test_super_segments_all_along_are_no_size_of_a_path(tmp_path: Path) -> None:
+    """Without an MSS nearly all of 2920 bytes are two full frames of Ethernet each."""
+    found, verdict = of(972037, tmp_path, kind="GSO at the sender + window scale cut")
+    assert verdict.as_dict()["initial_window"]["segments"] == found.scenario.connections[0].control.initial_window
+
+
+def test_one_alone_behind_the_first_flight_may_be_a_probe(tmp_path: Path) -> None:
+    """RFC 8985: after two round trips of a handshake of which one SYN was not captured."""
+    _, verdict = of(980063, tmp_path, kind="only the SYN-ACK")
+    assert verdict.as_dict()["initial_window"]["segments"] is None
