@@ -22,6 +22,9 @@ Part = Literal["slow_start", "growth", "reduction"]
 SLOW_START_PIECES = 4
 # Growth is followed over many ACKs, a cut is read at one: what is open at half of them, or at one in ten, is open.
 MANY_PERCENTILE, ONE_PERCENTILE = 50, 90
+# Losses that a law remembers: H-TCP's cut compares the two cycles before it, CUBIC's maximum the last loss with the one
+# before.
+REMEMBERED_LOSSES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,8 @@ class Pieces:
     """The pieces and reductions as columns; `core` has the ACKs of the pieces, `followed` their places among all.
 
     `stretch`: the number of the one that each is a piece of, from one loss to the next. `slack`: by how many segments
-    what was observed may differ (0 at the sender of single segments).
+    what was observed may differ (0 at the sender of single segments), `inferred` of it because it was put by a rule.
+    `hangs`: on what came before the capture, as far as a law remembers.
     """
 
     def __init__(self, compared: Compared) -> None:
@@ -133,16 +137,19 @@ class Pieces:
         self.reductions = Reductions(place=rows_of[0].astype(np.int64), mark=rows_of[1].astype(np.int64))
         self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
         many, one = compared.at_once
-        self.slack = compared.unused + np.where(self.parts == "reduction", one, many)
+        self.inferred = np.where(self.parts == "reduction", one, many)
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
         self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
         if len(heard.timeline.slack):
             slack = heard.timeline.slack / smss
-            self.slack[self.followed] += [slack[rows].max() for rows in acks]
+            self.inferred[self.followed] += [slack[rows].max() for rows in acks]
             marked = np.array([mark.ack for mark in heard.marks], dtype=np.int64)
-            self.slack[self.reductions.place] += (
+            self.inferred[self.reductions.place] += (
                 slack[self.ack[self.reductions.place]] + slack[marked[self.reductions.mark]]
             )
+        self.slack = compared.unused + self.inferred
+        cycle = np.unique(self.stretch, return_inverse=True)[1]
+        self.hangs = (cycle < REMEMBERED_LOSSES) & (not heard.timeline.has_start)
 
     def __len__(self) -> int:
         return len(self.parts)

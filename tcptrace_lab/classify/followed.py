@@ -7,6 +7,7 @@ time and again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,14 +51,26 @@ def departs(each: Replay) -> str | None:
 
 def is_followed(each: Replay) -> bool:
     """Whether a candidate departs from what was sent no more often than a law that was followed."""
-    bounds = CLOSELY[each.candidate.is_by_delay]
+    bounds, hangs = CLOSELY[each.candidate.is_by_delay], _hangs(each)
+    told = replace(each, sizes=np.where(hangs, 0.0, each.sizes))
     return (
-        _starts_closely(each)
-        and _cuts_by_itself(each)
-        and _is_odd_once(each)
-        and _stays_within(each, each.sizes_of("growth"), bounds["growth"])
-        and _stays_within(each, _cuts(each), bounds["reduction"])
+        _starts_closely(told)
+        and _cuts_by_itself(told)
+        and _is_odd_once(told)
+        and _stays_within(told, told.sizes_of("growth"), bounds["growth"])
+        and _stays_within(told, _cuts(told), bounds["reduction"])
     )
+
+
+def _hangs(each: Replay) -> Bools:
+    """Pieces of which no candidate knows what came before the capture, where it is off; as many cycles follow."""
+    pieces = each.tape.compared.pieces
+    cycles, at = np.unique(pieces.stretch, return_inverse=True)
+    off = np.unique(at[pieces.hangs & (each.sizes > 1.0)])
+    if not len(off) or int(off[-1]) + 1 > len(cycles) / 2:
+        return np.zeros(len(pieces), dtype=np.bool_)
+    found: Bools = at <= off[-1]
+    return found
 
 
 def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:

@@ -253,7 +253,7 @@ def noise_of(replays: Sequence[Replay]) -> Floats:
     if not judged:
         return np.ones(0)
     tape = judged[0].tape
-    inferred = SLACK_NOISE_SHARE * tape.compared.pieces.slack / open_of(tape)
+    inferred = SLACK_NOISE_SHARE * tape.compared.pieces.inferred / open_of(tape)
     least = max(_noise(np.stack([each.sizes for each in judged])), float(np.median(inferred)))
     found: Floats = np.clip(inferred, least, 1.0)
     return found
