@@ -68,7 +68,7 @@ def _hangs(each: Replay) -> Bools:
     cycles, at = np.unique(pieces.stretch, return_inverse=True)
     off = np.unique(at[pieces.hangs & (each.sizes > 1.0)])
     if not len(off) or int(off[-1]) + 1 > len(cycles) / 2:
-        return np.zeros(len(pieces), dtype=np.bool_)
+        return np.zeros(len(each.sizes), dtype=np.bool_)
     found: Bools = at <= off[-1]
     return found
 

@@ -13,7 +13,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
-from tcptrace_lab.classify.followed import grows_alone
+from tcptrace_lab.classify.followed import grows_alone, is_followed
 from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.identify import identify, replays_of_others
 from tcptrace_lab.classify.initial_window import initial_window
@@ -245,14 +245,26 @@ def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
         assert "it is reno here" in compound["against"]
 
 
-def replay_of(growth: list[float]) -> Any:
-    """Of a law with cuts of its own; errors of its growth in units of what is open."""
-    pieces = SimpleNamespace(parts=np.array(["growth"] * len(growth) + ["reduction"] * 3))
+def replay_of(growth: list[float], *, hangs: int = 0) -> Any:
+    """Of a law with cuts of its own; errors of its growth in units of what is open, of each cycle one.
+
+    `hangs`: so many cycles hang on what came before the capture."""
+    stretch = np.concatenate((np.arange(len(growth)), np.arange(3)))
+    parts = np.array(["growth"] * len(growth) + ["reduction"] * 3)
+    pieces = SimpleNamespace(parts=parts, stretch=stretch, hangs=stretch < hangs)
     tape: Any = SimpleNamespace(compared=SimpleNamespace(pieces=pieces, blur=0.0))
     sizes = np.array([*growth, 0.0, 0.0, 0.0])
     misfits: Any = None
     (candidate,) = (each for each in candidates() if each.variant == "highspeed")
     return Replay(candidate=candidate, tape=tape, initial_window=10, later_ns=0, misfits=misfits, sizes=sizes)
+
+
+def test_what_hangs_on_cycles_before_the_capture_is_no_departure() -> None:
+    """As many cycles follow, in which it is off nowhere; in a capture from the beginning it is."""
+    assert is_followed(replay_of([3.0, 2.0, 0.0, 0.0], hangs=2))
+    assert not is_followed(replay_of([3.0, 2.0, 0.0, 0.0]))
+    assert not is_followed(replay_of([3.0, 2.0, 0.0], hangs=2))
+    assert not is_followed(replay_of([3.0, 2.0, 3.0, 3.0], hangs=2))
 
 
 def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> None:
