@@ -55,7 +55,11 @@ class Compared:
     def unused(self) -> float:
         """Segments of its window that a sender leaves open because it waits until a super-segment (offload) fits."""
         timeline = self.heard.timeline
-        usual = float(np.median(timeline.send_end - timeline.send_offset)) if len(timeline.send_ns) else 0.0
+        sizes, counts = _core.counts(timeline.send_end - timeline.send_offset)
+        count = int(counts.sum())
+        # Their median, without sorting what is repeated.
+        middle = np.searchsorted(np.cumsum(counts), [(count - 1) // 2, count // 2], side="right")
+        usual = float(sizes[middle].mean()) if count else 0.0
         return max(usual / self.smss - 1.0, 0.0)
 
     @cached_property
@@ -81,10 +85,9 @@ class Compared:
         for epoch in self.epochs:
             if epoch.is_slow_start:
                 continue
-            chosen = epoch.released
-            if len(chosen) < FEWEST_SAMPLES:
+            if len(epoch.released) < FEWEST_SAMPLES:
                 continue
-            flight = epoch.flight[chosen] / self.smss
+            flight = self.heard.flight[epoch.released] / self.smss
             before, own, after = flight[:-2], flight[1:-1], flight[2:]
             # The middle one of three.
             found.append(own - np.maximum(np.minimum(before, own), np.minimum(np.maximum(before, own), after)))
@@ -175,7 +178,7 @@ def _pieces(epoch: Epoch) -> list[Ints32]:
     if epoch.is_slow_start and epoch.begin != "connection":
         # After a restart the receiver still holds data from before: an ACK may cover any amount.
         return []
-    acks = epoch.acks[epoch.released]
+    acks = epoch.released
     if len(acks) < FEWEST_SAMPLES:
         return []
     parts = min(SLOW_START_PIECES, len(acks) // FEWEST_ALIKE) if epoch.is_slow_start else 1

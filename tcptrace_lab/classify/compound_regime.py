@@ -24,7 +24,7 @@ from tcptrace_lab.classify.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, WITHIN_SEGMENTS
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Floats, Ints, parts
 
 # What is read of a Compound's mind.
 # Phases after which none can come that would change the case: the queue does not fall below gamma again.
@@ -138,7 +138,7 @@ def compound_regime(best: Replay, gamma: Estimate, *, pipe: float | None = None)
     is_avoidance = np.zeros(len(dwnd), dtype=np.bool_)
     for epoch in tape.epochs:
         if not epoch.is_slow_start:
-            is_avoidance[tape.rows(epoch)] = True
+            is_avoidance[tape.rows(epoch.acks)] = True
     steps = _steps(best, dwnd, np.flatnonzero((np.diff(dwnd, prepend=dwnd[:1]) != 0) & is_avoidance), pipe)
     cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
     floor = MAJORITY * best.candidate.parameters["gamma"]
@@ -216,9 +216,7 @@ def _window(tape: Tape, cwnd: Floats) -> Floats:
     """In packets: the replay's, where what is outstanding shows it to within a segment of that."""
     window = cwnd / tape.smss
     for epoch in tape.epochs:
-        at_work = epoch.at_work
-        shown = at_work[epoch.has_sent[at_work]]
-        rows, flight = tape.rows(epoch)[shown], epoch.flight[shown] / tape.smss
+        rows, flight = tape.rows(epoch.released), epoch.heard.flight[epoch.released] / tape.smss
         window[rows] = np.clip(window[rows], flight, flight + 1)
     return window
 
@@ -227,17 +225,19 @@ def _rounds(round_of_row: npt.NDArray[np.int32]) -> Floats:
     """Round trips up to each row, with the part of its own that is over."""
     starts = np.flatnonzero(np.diff(round_of_row, prepend=-1))
     ends = np.append(starts, len(round_of_row))
-    found: Floats = np.interp(np.arange(len(round_of_row)), ends, np.append(round_of_row[starts], round_of_row[-1] + 1))
+    values, found = np.append(round_of_row[starts], round_of_row[-1] + 1), np.empty(len(round_of_row))
+    for part in parts(len(found)):
+        found[part] = np.interp(np.arange(part.start, part.stop), ends, values)
     return found
 
 
 def _cycles(tape: Tape) -> list[tuple[Ints, bool]]:
     """The rows of each avoidance from a recovery on, and whether it lasts to the next loss: the last may not."""
     found = []
-    for number, parts in groupby(tape.epochs, key=lambda epoch: epoch.number):
-        own = [part for part in parts if not part.is_slow_start and part.begin == "recovery"]
+    for number, pieces in groupby(tape.epochs, key=lambda epoch: epoch.number):
+        own = [part for part in pieces if not part.is_slow_start and part.begin == "recovery"]
         ends = any(part.ends_in_loss for part in own)
-        rows = np.concatenate([tape.rows(part) for part in own]) if own else np.zeros(0, dtype=np.int64)
+        rows = np.concatenate([tape.rows(part.acks) for part in own]) if own else np.zeros(0, dtype=np.int64)
         if len(rows) and (ends or number == tape.epochs[-1].number):
             found.append((rows, ends))
     return found

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.marks import ACK
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
 from tcptrace_lab.reconstruct.phases import Stretch
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 if TYPE_CHECKING:
     from tcptrace_lab.classify.heard import Heard
@@ -33,20 +33,21 @@ MOST_PIECES = 6
 UNLIMITED_ACKS = 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Epoch:
     """The ACKs of one stretch in which the window moved by the control's own rule.
 
-    `flight` is what was observed after each of `acks`, in bytes; `is_limited` where it is the window, `has_sent` where
-    the ACK released something: elsewhere more may be outstanding than the window allows. `loss` and `settled` (-1:
-    none) are the marks of the loss event before it and of where the window it left is seen, `before` and `after` the
-    windows observed there.
+    `flight` is what was observed after each of `acks`, in bytes; `is_limited` where it is the window. `released` are
+    the ACKs at which it is, and that released something (elsewhere more may be outstanding than the window allows), up
+    to where something else has held the sender back for long. `loss` and `settled` (-1: none) are the marks of the loss
+    event before it and of where the window it left is seen, `before` and `after` the windows observed there.
     """
 
     heard: Heard
     number: int
     first: int
     last: int
+    released: Ints32
     is_slow_start: bool
     had_slow_start: bool
     begin: str
@@ -56,9 +57,8 @@ class Epoch:
     after: float
     ends_in_loss: bool
 
-    @cached_property
+    @property
     def acks(self) -> Ints32:
-        # All epochs together have as many as the capture.
         found = np.flatnonzero(self.heard.kind[self.first + 1 : self.last + 1] == ACK).astype(np.int32)
         found += self.first + 1
         return found
@@ -72,33 +72,9 @@ class Epoch:
         return self.heard.limited[self.acks]
 
     @property
-    def has_sent(self) -> Bools:
-        return self.heard.has_sent[self.acks]
-
-    @property
     def rounds(self) -> Ints32:
         """The number of the round trip of each."""
         return self.heard.round[self.acks]
-
-    @property
-    def at_work(self) -> Ints:
-        """Places of the ACKs at which the flight is the window, up to where something else has held the sender back
-        for long."""
-        is_limited, flight = self.is_limited, self.flight
-        # Nor is it where an ACK releases nothing and less is outstanding than before by more than one read late leaves.
-        dry = ~self.has_sent & (
-            flight + DELAYED_ACK_SEGMENTS * self.heard.timeline.smss < np.maximum.accumulate(flight)
-        )
-        idle = np.cumsum(~is_limited | dry)
-        over = np.flatnonzero(idle > UNLIMITED_ACKS + MINORITY * np.arange(len(idle)))
-        found = np.flatnonzero(is_limited)
-        return found[found < over[0]] if len(over) else found
-
-    @cached_property
-    def released(self) -> Ints32:
-        """Of `at_work` those that released something: there the flight is what the sender made of its window."""
-        at_work = self.at_work
-        return at_work[self.has_sent[at_work]].astype(np.int32)
 
 
 def avoids_from(heard: Heard, part: Stretch) -> int | None:
@@ -138,16 +114,34 @@ def _spans(heard: Heard, number: int, part: Stretch) -> list[tuple[bool, int, in
     return spans
 
 
+def _released(heard: Heard, spans: Sequence[tuple[int, int]]) -> list[Ints32]:
+    first, last = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+    acks, ends = _core.released(
+        heard.kind == ACK,
+        heard.limited,
+        heard.has_sent,
+        heard.flight,
+        np.ascontiguousarray(first),
+        np.ascontiguousarray(last),
+        slack=DELAYED_ACK_SEGMENTS * heard.timeline.smss,
+        patience=(UNLIMITED_ACKS, MINORITY),
+    )
+    return np.split(acks, ends[:-1])
+
+
 def epochs(heard: Heard) -> Iterator[Epoch]:
     """The stretches in which the window moved by the control's own rule, in order of time."""
-    for number, part in enumerate(heard.seen.stretches):
+    spans = [_spans(heard, number, part) for number, part in enumerate(heard.seen.stretches)]
+    released = iter(_released(heard, [span[1:] for own in spans for span in own]))
+    for number, (part, own) in enumerate(zip(heard.seen.stretches, spans, strict=True)):
         loss = heard.loss_mark.get(id(part.started_by), -1) if part.started_by is not None else -1
-        for place, (is_slow_start, first, last) in enumerate(_spans(heard, number, part)):
+        for place, (is_slow_start, first, last) in enumerate(own):
             yield Epoch(
                 heard=heard,
                 number=number,
                 first=first,
                 last=last,
+                released=next(released),
                 is_slow_start=is_slow_start,
                 had_slow_start=part.peak is not None,
                 begin=part.begin,

@@ -191,16 +191,15 @@ def _parted(each: Replay, misfit: Misfit) -> tuple[int, float, float]:
     """The first ACK of a piece at which the candidate is off by more than a segment, and the two windows there."""
     tape = each.tape
     for epoch in tape.epochs:
-        released, acks = epoch.released, epoch.acks
-        own = released[acks[released] <= misfit.ack]
-        if misfit.part == "reduction" or not len(own) or int(acks[released[-1]]) < misfit.ack:
+        own = epoch.released[epoch.released <= misfit.ack]
+        if misfit.part == "reduction" or not len(own) or int(epoch.released[-1]) < misfit.ack:
             continue
-        flight, window = epoch.flight[own] / tape.smss, each.cwnd()[tape.rows(epoch)[own]] / tape.smss
+        flight, window = epoch.heard.flight[own] / tape.smss, each.cwnd()[tape.rows(own)] / tape.smss
         errors = [outside(flight - window - begun) for begun in FRACTIONS]
         off = np.flatnonzero(np.min(errors, axis=0) > 1.0)
         if len(off):
             at = int(off[0])
-            return int(acks[own][at]), float(flight[at]), float(window[at])
+            return int(own[at]), float(flight[at]), float(window[at])
         break
     return misfit.ack, misfit.observed, misfit.expected
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,10 +42,12 @@ def steady(seen: Reconstruction) -> Steady | None:
         return None
     start, end = whole[0].start_ns, whole[-1].end_ns
     edges = np.asarray([whole[0].start_ns, *(cycle.end_ns for cycle in whole)])
-    sent = timeline.send_end - timeline.send_offset
-    np.cumsum(sent, out=sent)
-    before = np.searchsorted(timeline.send_ns, edges)
-    per_cycle = np.diff(np.where(before > 0, sent[np.maximum(before - 1, 0)], 0)) / timeline.smss
+    # A cycle at a time: what is as long as the capture is not made anew.
+    sent = [
+        int((timeline.send_end[first:last] - timeline.send_offset[first:last]).sum())
+        for first, last in pairwise(np.searchsorted(timeline.send_ns, edges).tolist())
+    ]
+    per_cycle = np.array(sent) / timeline.smss
     # Nor is a reordering a loss that a window was cut for.
     events = [
         each
@@ -52,10 +55,10 @@ def steady(seen: Reconstruction) -> Steady | None:
         if start <= each.time_ns < end and each.is_loss and each.detected_by != "reordering"
     ]
     rows, samples = timeline.rtt
-    times = timeline.ack_ns[rows]
-    within = (times >= start) & (times < end)
+    within = slice(*np.searchsorted(rows, np.searchsorted(timeline.ack_ns, [start, end])))
+    rows, samples = rows[within], samples[within]
     packets = float(per_cycle.sum())
-    if end <= start or packets <= 0 or not events or not within.any():
+    if end <= start or packets <= 0 or not events or not len(rows):
         return None
     # A mean over time, not over ACKs: of those there are more while the window is large.
     at = np.linspace(start, end, 1024)
@@ -66,7 +69,7 @@ def steady(seen: Reconstruction) -> Steady | None:
         w_max=float(np.median([cycle.w_max for cycle in whole])) / timeline.smss,
         loss_rate=len(events) / packets,
         loss_rate_error=float(per_cycle.std(ddof=1) / per_cycle.mean() / np.sqrt(len(per_cycle))),
-        round_trip_s=float(np.interp(at, times[within], samples[within]).mean()) / 1e9,
+        round_trip_s=float(np.interp(at, timeline.ack_ns[rows], samples).mean()) / 1e9,
         timeouts=sum(each.detected_by == "rto" for each in events) / len(events),
     )
 

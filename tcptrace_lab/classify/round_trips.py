@@ -8,7 +8,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import MAJORITY
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline, parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +25,15 @@ def covered(timeline: Timeline) -> Covered:
     """What every reading of the round trips begins with."""
     before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
     again = np.flatnonzero(timeline.is_retransmission)
-    fresh = np.flatnonzero(~timeline.is_retransmission)
-    last = _core.places(timeline.send_end[fresh], timeline.snd_una, or_equal=True) - 1
-    newest = fresh[np.maximum(last, 0)]
-    told = (timeline.newly_acked > 0) & (last >= 0) & (timeline.send_end[newest] > before)
-    told &= timeline.send_ns[newest] <= timeline.ack_ns
-    found = np.where(told, timeline.ack_ns - timeline.send_ns[newest], -1)
+    fresh = np.flatnonzero(~timeline.is_retransmission).astype(np.int32)
+    ends, found = timeline.send_end[fresh], np.full(len(timeline.ack_ns), -1, dtype=np.int64)
+    for part in parts(len(found) if len(fresh) else 0):
+        last = _core.places(ends, timeline.snd_una[part], or_equal=True) - 1
+        newest = fresh[np.maximum(last, 0)]
+        taken = timeline.ack_ns[part] - timeline.send_ns[newest]
+        told = (timeline.newly_acked[part] > 0) & (last >= 0) & (timeline.send_end[newest] > before[part])
+        found[part] = np.where(told & (taken >= 0), taken, -1)
+    del ends, fresh
     covering = np.searchsorted(timeline.snd_una, timeline.send_offset[again], side="right")
     answered = covering < len(found)
     answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.compared import Compared
-from tcptrace_lab.classify.epoch import Epoch
+from tcptrace_lab.classify.epoch import Epoch, Ints32
 from tcptrace_lab.classify.heard import Heard
 from tcptrace_lab.classify.marks import ACK, When
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -55,10 +55,9 @@ class Tape:
         found: list[int] = self.row_of_mark[self.compared.pieces.reductions.mark].tolist()
         return found
 
-    def rows(self, epoch: Epoch) -> Ints:
-        """The rows of an epoch's ACKs."""
-        acks = epoch.acks
-        found: Ints = acks - epoch.heard.first + np.searchsorted(self.mark_ack, acks, side="left")
+    def rows(self, acks: Ints32) -> Ints:
+        """The rows of ACKs."""
+        found: Ints = acks - self.compared.heard.first + np.searchsorted(self.mark_ack, acks, side="left")
         return found
 
     @cached_property

@@ -20,7 +20,7 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 ANSWERS = 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cycle:
     """One row of the table `cycles`. `ssthresh`: bytes at which each slow start ended (None: by a loss before it).
 

@@ -20,7 +20,7 @@ DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering", "undone"]
 NO_LOSS = ("tlp", "undone")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
     """One loss event. Indices are those of the timeline's sends; times in ns; windows in bytes.
 

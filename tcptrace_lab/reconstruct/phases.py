@@ -18,7 +18,7 @@ Kind = Literal["slow_start", "avoidance", "recovery", "timeout", "idle", "rwnd_l
 Begin = Literal["connection", "capture", "restart", "recovery", "lost", "idle"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Stretch:
     """The ACKs between two things that set the window back: from `begin` to the next loss event, idle time or the end.
 
@@ -47,7 +47,7 @@ class Stretch:
         return self.peak is not None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
     """One row of the table `phases`."""
 

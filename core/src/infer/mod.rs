@@ -2,6 +2,7 @@
 //!
 //! Assumes what [`Trace`] assumes: the sender's own view. Nothing here knows a file or Python.
 
+pub mod at_work;
 mod before;
 mod begins;
 mod cause;

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::infer::{echoes, ordered, stamped};
+use crate::infer::{at_work, echoes, ordered, stamped};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(places_of, module)?)?;
@@ -16,6 +16,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unwrapped, module)?)?;
     module.add_function(wrap_pyfunction!(echoed, module)?)?;
     module.add_function(wrap_pyfunction!(rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(released, module)?)?;
     module.add_function(wrap_pyfunction!(stamped_alike, module)?)
 }
 
@@ -160,6 +161,51 @@ fn rounds<'py>(
     nxt: Column<'py, i64>,
 ) -> PyResult<Array<'py, i32>> {
     Ok(ordered::rounds(una.as_slice()?, nxt.as_slice()?).into_pyarray(py))
+}
+
+/// Of stretches of ACKs, each behind `first` up to `last`, those at which the flight is what the sender made of its window
+/// (core/src/infer/at_work.rs), and where those of each stretch end.
+#[pyfunction]
+#[pyo3(signature = (opens, is_limited, has_sent, flight, first, last, *, slack, patience))]
+#[expect(clippy::too_many_arguments, reason = "columns of two tables")]
+fn released<'py>(
+    py: Python<'py>,
+    opens: Column<'py, bool>,
+    is_limited: Column<'py, bool>,
+    has_sent: Column<'py, bool>,
+    flight: Column<'py, i64>,
+    first: Column<'py, i64>,
+    last: Column<'py, i64>,
+    slack: i64,
+    patience: (f64, f64),
+) -> PyResult<(Array<'py, i32>, Array<'py, i64>)> {
+    let acks = at_work::Acks {
+        opens: opens.as_slice()?,
+        is_limited: is_limited.as_slice()?,
+        has_sent: has_sent.as_slice()?,
+        flight: flight.as_slice()?,
+    };
+    let (first, last) = (first.as_slice()?, last.as_slice()?);
+    let heard = [
+        acks.is_limited.len(),
+        acks.has_sent.len(),
+        acks.flight.len(),
+    ];
+    if heard != [acks.opens.len(); 3] || first.len() != last.len() {
+        return Err(unequal());
+    }
+    let (acks_held, share) = patience;
+    let patience = at_work::Patience {
+        acks: acks_held,
+        share,
+    };
+    let mut found = Vec::new();
+    let ends = first.iter().zip(last).map(|(&first, &last)| {
+        acks.released((first, last), slack, patience, &mut found);
+        found.len() as i64
+    });
+    let ends: Vec<_> = ends.collect();
+    Ok((found.into_pyarray(py), ends.into_pyarray(py)))
 }
 
 type Echoed = (Option<i64>, Option<i64>, usize, usize);
