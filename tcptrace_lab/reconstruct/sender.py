@@ -152,9 +152,10 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             (timeline, stamps), tap = whole, replace(tap, has_all_acks=True)
         is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
         seen = arrivals(segments, timeline.smss, beside)
-        # Of what is as long as the capture the rest is read again where it is asked for.
         del segments
-        kept = None
+        for name in ("ts_val", "ts_ecr", "ip_id"):
+            # As long as the capture, and not asked for again.
+            del kept[0][name]
         timeline, view = away_from_sender(
             timeline,
             seen,

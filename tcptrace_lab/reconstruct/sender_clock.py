@@ -75,9 +75,11 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     if rough > SLOWEST_TICK_NS:
         return None
     zero = int(times[0])
-    above = (times - zero) - (stamps - stamps[0]) * rough
-    parts = np.array_split(np.arange(len(stamps)), min(PARTS, len(stamps)))
-    tops = np.array([part[np.argmax(above[part])] for part in parts])
+    above = (stamps[0] - stamps) * rough
+    above += times - zero
+    parts = np.array_split(above, min(PARTS, len(stamps)))
+    begins = np.cumsum([0, *map(len, parts[:-1])])
+    tops = begins + [np.argmax(part) for part in parts]
     slope, height = _upper_line((stamps[tops] - stamps[0]).astype(np.float64), above[tops])
     tick = rough + slope
     if abs(slope) > rough / 2:

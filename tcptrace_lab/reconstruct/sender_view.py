@@ -276,7 +276,9 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
             slack = np.where(_holds_put_back(left, bounds, count), np.minimum(slack, change), slack)
     else:
         within = (most - gone).astype(np.float64)
-    released = np.maximum.accumulate(np.clip(within + gone, least, most))
+    # In place: of each ACK's columns several stand beside each other here.
+    within += gone
+    released = np.maximum.accumulate(np.clip(within, least, most, out=within), out=within)
     found = np.empty(len(left.row), dtype=np.int32)
     for part in parts(len(found)):
         place = np.searchsorted(released, total[1:][part] - timeline.smss / 2, side="left") - 1

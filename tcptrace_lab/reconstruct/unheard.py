@@ -21,7 +21,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.clock import AT_ONCE_NS
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
-from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline, parts
 
 # A window's marks stand out from so many ACKs on each side; a sender that sends at its own times makes them all along.
 AROUND = 6
@@ -62,17 +62,20 @@ def unheard_by_window(timeline: Timeline) -> int:
     count = len(flight)
     if count < 4 * AROUND:
         return 0
-    wide = 2 * AROUND + 1
-    sides = sliding_window_view(flight, wide).copy()
-    middle = slice(AROUND, count - AROUND)
-    sides[:, AROUND] = 0
-    stands_out = flight[middle] >= sides.max(axis=1) + timeline.smss
-    usual = np.median(sliding_window_view(moved, wide), axis=1)
-    is_double = moved[AROUND + 1 : count - AROUND + 1] >= 2 * np.maximum(usual, timeline.smss)
-    # Beside a loss the window moves for other reasons.
-    calm = ~(sliding_window_view(timeline.is_dupack, wide).any(axis=1))
-    found = int(np.count_nonzero(stands_out & is_double & calm))
-    others = int(np.count_nonzero(stands_out & calm)) - found
+    wide, found, others = 2 * AROUND + 1, 0, 0
+    # In parts: around each ACK there are many.
+    for part in parts(count - 2 * AROUND):
+        near = slice(part.start, part.stop + 2 * AROUND)
+        sides = sliding_window_view(flight[near], wide).copy()
+        sides[:, AROUND] = 0
+        stands_out = flight[near][AROUND:-AROUND] >= sides.max(axis=1) + timeline.smss
+        usual = np.median(sliding_window_view(moved[near], wide), axis=1)
+        is_double = moved[near][AROUND + 1 : len(usual) + AROUND + 1] >= 2 * np.maximum(usual, timeline.smss)
+        # Beside a loss the window moves for other reasons.
+        calm = ~(sliding_window_view(timeline.is_dupack[near], wide).any(axis=1))
+        marks = int(np.count_nonzero(stands_out & is_double & calm))
+        found += marks
+        others += int(np.count_nonzero(stands_out & calm)) - marks
     return found if others <= MINORITY * count and found <= MINORITY * count else 0
 
 
