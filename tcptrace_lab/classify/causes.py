@@ -10,7 +10,8 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path import PathEstimate
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap import COARSE_NS
@@ -193,11 +194,19 @@ def with_causes(seen: Reconstruction, by_event: list[str]) -> pd.DataFrame:
 
 def causes(seen: Reconstruction, path: PathEstimate, who: Sender) -> list[str]:
     """The cause of each loss event, in their order: the same for verdicts, tables and replays."""
-    by_event = _by_event(path)
+    by_event = [
+        "unknown" if cause == "random" and is_burst(each, seen.timeline.smss) else cause
+        for cause, each in zip(_by_event(path), seen.episodes, strict=True)
+    ]
     if who.view is not None and who.view.unsure > MAJORITY:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     return by_event if who.put_back is None else _without_unseen(by_event, seen)
+
+
+def is_burst(episode: Episode, smss: int) -> bool:
+    """Whether so much of one window was lost that chance would have taken some of every window before it."""
+    return episode.retransmitted > max(DUP_THRESH, MINORITY * episode.window_before / smss)
 
 
 def _by_event(path: PathEstimate) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -43,6 +44,9 @@ def identify_recovery(
         for before, episode in zip((None, *seen.episodes), seen.episodes, strict=False)
         if episode.restarts and episode.dupacks >= DUP_THRESH and not episode.expires_within(before)
     ]
+    # One that expires long after them may have been a lost retransmission's, of any sender: a single one is no habit.
+    if [episode.detected_by for episode in restarted].count("rto") == 1:
+        restarted = [episode for episode in restarted if episode.detected_by != "rto"]
     reasons: list[str] = []
     if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
@@ -52,7 +56,9 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
         sure = sum(episode.sure for episode in restarted)
-        reasons.append(f"{len(restarted)} loss events with duplicate ACKs, each followed by a restart from one segment")
+        reasons.append(
+            f"{counted(len(restarted), 'loss event')} with duplicate ACKs, each followed by a restart from one segment"
+        )
         return SenderTcp(
             recovery="tahoe", confidence=sure / max(len(told), len(restarted)), decrease=None, reasons=tuple(reasons)
         )
@@ -69,6 +75,9 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
     fast = [episode for episode in told if not episode.restarts]
+    if 2 * sum(_timer_ended(seen, episode) for episode in fast) > len(fast):
+        reasons.append("the recovery is not named: most repaired one hole and waited for the timer")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     name = "sack" if tap.sack.value == "used" else None
     if name is None and not by_rhythm:
         name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
@@ -80,6 +89,12 @@ def identify_recovery(
         reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
     sure = sum(episode.sure for episode in fast)
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
+
+
+def _timer_ended(seen: Reconstruction, episode: Episode) -> bool:
+    """Whether it repaired one hole, and nothing more until the timer expired."""
+    following = seen.episodes[seen.episodes.index(episode) + 1 :][:1]
+    return episode.retransmitted <= 1 and any(each.expires_within(episode) for each in following)
 
 
 def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int, *, are_copied: bool) -> str | None:

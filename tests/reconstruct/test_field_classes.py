@@ -155,3 +155,27 @@ def test_acks_before_the_first_segment_captured_tell_of_no_limit() -> None:
     seen = ladder([*sent, *later[0]], [*tail, *acks, *later[1]], has_start=False)
     # 0.9 s of 1.1 s with nothing outstanding; the two seconds before would make it 0.3.
     assert seen.limits["application"] > 0.8
+
+
+def test_a_partial_ack_that_releases_nothing_until_a_timer_is_no_restart() -> None:
+    """A restarted sender goes on from `snd_una` at each ACK; one that waits for its timer there had not restarted."""
+    sent, acks = rounds([4, 8, 16, 32])
+    first = len(sent)
+    heard = acks[-1][0]
+    sent += [(heard + 0.1 + 0.01 * index, first + index) for index in range(40)]
+    # Segments 0 and 3 of the flight are lost; 37 duplicates, a repair at the third, nothing else.
+    late, blocks = heard + 101.0, dict[int, list[tuple[int, int]]]()
+    for index in range(38):
+        known = [(first + 1, first + min(index + 2, 3))] + [(first + 4, first + index + 2)] * (index > 2)
+        blocks[len(acks)] = known
+        acks.append((late + index, first))
+    sent += [(late + 3.1, first)]
+    blocks[len(acks)] = [(first + 4, first + 40)]
+    acks += [(late + 104.0, first + 3)]
+    timer = late + 1100.0
+    sent += [(timer, first + 3)]
+    acks += [(timer + 100.0, first + 40)]
+    sent += [(timer + 100.1, first + 40), (timer + 100.2, first + 41)]
+    found = ladder(sent, acks, blocks=blocks).episodes
+    assert [(each.detected_by, each.restarts) for each in found] == [("sack", False), ("rto", True)]
+    assert not found[0].sure

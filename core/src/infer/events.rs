@@ -162,6 +162,9 @@ impl Finder<'_> {
             {
                 (restarts, sure) = (false, true);
             }
+            if restarts && !is_silent && self.is_mute_after(answered, recover) {
+                (restarts, sure) = (false, false);
+            }
             // It had no new data to send, or nowhere to: by what others of its events show.
             let is_blind = !is_silent
                 && (self.ran_out(known, recover) || self.is_shut(start, answered, recover));

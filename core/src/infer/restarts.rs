@@ -1,6 +1,7 @@
 //! Whether a sender went back to one segment (Tahoe, and everybody after a timeout), by what it sent when it was answered.
 
 use super::finder::Finder;
+use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 
 // Outstanding after the first answer to a restart: two segments, or as many as a generous initial window allows.
@@ -37,6 +38,21 @@ impl Finder<'_> {
         };
         self.seen.snd_una[answered] >= recover
             && outstanding > AFTER_RESTART.get() * self.trace.smss
+    }
+
+    /// Whether the ACK of a part released nothing until a timer expired: a restarted sender's window of one segment is
+    /// free then, and the hole is its next segment. Reno waits there for three more duplicates (RFC 5681), or its timer.
+    pub(super) fn is_mute_after(&self, answered: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let Some(&heard_ns) = trace.ack_ns.get(answered) else {
+            return false;
+        };
+        let next = trace.send_ns.partition_point(|&time| time <= heard_ns);
+        seen.snd_una[answered] < recover
+            && trace
+                .send_ns
+                .get(next)
+                .is_some_and(|&next_ns| next_ns - heard_ns >= LEAST_RTO_NS.get())
     }
 
     /// Whether nothing followed the ACK of everything for long: no data was left when the loss was repaired.
