@@ -26,7 +26,7 @@ from tcptrace_lab.classify.rate import BATCH_NS, BUSY_PACKETS, bottleneck_rate, 
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
@@ -155,6 +155,7 @@ def infer_path(
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
             buffer = unknown(words, low=buffer.low)
+        buffer = with_short(buffer, seen)
         is_one = buffer.value is None or np.count_nonzero(~np.isnan(at_losses)) < FEWEST_ALIKE
         if by_rhythm and buffer.low is not None and is_one:
             # An error in the rhythm looks like a queue; it does not at two losses alike.
@@ -172,6 +173,16 @@ def infer_path(
         queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
         managed=managed,
     )
+
+
+def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
+    """A delay tells of full packets; a queue that counts them holds as many more as some of them are short."""
+    lengths = seen.timeline.send_end - seen.timeline.send_offset
+    more = float(np.ceil(lengths / seen.timeline.smss).sum() * seen.timeline.smss / max(int(lengths.sum()), 1))
+    if buffer.high is None or more <= 1 + ODD_SHARE:
+        return buffer
+    method = f"{buffer.method}; short ones among them take less time"
+    return replace(buffer, high=float(np.ceil(buffer.high * more)), method=method)
 
 
 def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake_rtt_s: float | None) -> PathEstimate:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tcptrace_lab.classify.buffer import buffer_of
+from tcptrace_lab.classify.path import with_short
 from tcptrace_lab.reconstruct.estimate import Estimate
+from tests.reconstruct.ladder import ladder
 
 RTT = Estimate(value=0.05, low=0.05, high=0.05, method="")
 RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
@@ -40,3 +42,13 @@ def test_a_path_that_stands_still_holds_no_more_than_was_sent() -> None:
     found = buffer_of(np.zeros(0), np.zeros(0), queue, np.full(100, 30.0), base_rtt=RTT, pps=RATE, resolution_ns=1000)
     assert found.low is not None
     assert found.low <= 30.0
+
+
+def test_a_queue_that_counts_packets_holds_more_of_them_where_some_are_short() -> None:
+    """A quarter of the packets is half as long: of seven full ones' time there are eight."""
+    found = Estimate(value=70.0, low=69.0, high=70.0, method="")
+    sent = [(0.1 * number, number) for number in range(16)]
+    acks = [(100.0 + number, number + 1) for number in range(16)]
+    held = with_short(found, ladder(sent, acks, short=(2, 6, 10, 14)))
+    assert (held.value, held.low, held.high) == (70.0, 69.0, 80.0)
+    assert with_short(found, ladder(sent, acks)) == found
