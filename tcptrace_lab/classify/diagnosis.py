@@ -25,7 +25,7 @@ from tcptrace_lab.reconstruct.windows import CWND
 SPELT = {
     **{row.family: row.spelt for row in WINDOWS.values()},
     "m_start": "M-Start",
-    "unknown": "a control that is none of the known ones",
+    "unknown": "A control that is none of the known ones",
 }
 # Whose throughput a sender's is said to be a share of, the first that has one.
 LAWS = {
@@ -58,7 +58,8 @@ class Course:
     `loss_times_s`: when its loss events were noticed, needless timeouts apart; `stopped_s`: the longest time with a
     closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
     (None: not known); `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the
-    path holds. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
+    path holds; `is_busy`: what was delivered kept the bottleneck busy most of the time, whatever window allowed it.
+    `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
     """
 
     new_bytes: int
@@ -68,6 +69,7 @@ class Course:
     is_full: bool | None
     grows_throughout: bool
     is_kept: bool = False
+    is_busy: bool = False
     hidden_by: str | None = None
 
 
@@ -103,6 +105,7 @@ def course(
         is_full=_is_full(seen, path),
         grows_throughout=grows,
         is_kept=is_kept,
+        is_busy=_is_busy(seen, path),
         hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),
     )
 
@@ -115,6 +118,22 @@ def _is_full(seen: Reconstruction, path: PathEstimate) -> bool | None:
     if pipe is None or not free.any():
         return None
     return float(np.median(columns["cwnd_low"][free])) >= FULL_SHARE * pipe * seen.timeline.smss
+
+
+def _is_busy(seen: Reconstruction, path: PathEstimate) -> bool:
+    """Whether, most of the time, new data came through at the bottleneck's rate: its ACKs tell, from anywhere.
+
+    Errs towards "no": what is sent twice is no new data.
+    """
+    timeline, rate = seen.timeline, path.bottleneck_pps
+    if rate.value is None or rate.high is None or len(timeline.ack_ns) < 2:
+        return False
+    # A round trip at a time: slower ones have their bursts spread by then.
+    step_ns = max(seen.typical_rtt_ns, int(FEW_SEGMENTS / rate.value * 1e9))
+    edges = np.arange(int(timeline.start_ns), int(timeline.ack_ns[-1]) + 1, step_ns)
+    through = np.diff(timeline.una_after(_core.places(timeline.ack_ns, edges, or_equal=True))) / timeline.smss
+    is_full = through >= FULL_SHARE * rate.value * step_ns / 1e9
+    return len(is_full) > 1 and float(is_full.mean()) >= MAJORITY
 
 
 def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
@@ -164,13 +183,15 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     """None: not told (`_hidden_by`)."""
     limits = verdict["limits"]
     if not limits:
-        return None
+        return _bottleneck(verdict["path"]) if course.is_busy else None
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
     if course.is_kept:
         return "limited by its send buffer, or a window of a fixed size"
     if limits.get("application", 0.0) >= MAJORITY:
         return "limited by its application"
+    if course.is_busy and (words := _bottleneck(verdict["path"])):
+        return words
     if limits.get("recovery", 0.0) >= MAJORITY:
         return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
     if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MAJORITY:
@@ -231,7 +252,7 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
     if total is None:
         return None
     if total == 0:
-        return "no losses"
+        return None if verdict["losses"]["possible_unseen"] else "no losses"
     overflows = causes.get("overflow", 0) > MAJORITY * total
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
     if causes.get("codel", 0) > MAJORITY * total:

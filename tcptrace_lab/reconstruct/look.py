@@ -21,6 +21,9 @@ from tcptrace_lab.reconstruct.unheard import unheard_by_echo
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SIDES = ("client", "server")
+# Sent once, and captured behind later ones sooner than any answer could have asked for it: what fills a hole a round
+# trip later was lost before the tap.
+OUT_OF_ORDER = _core.CAUSES.index("out_of_order")
 # RFC 7323 section 2.3.
 LARGEST_SHIFT = 14
 # RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
@@ -85,7 +88,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         tap_lost_acks=lost_acks,
         unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=_usual_longest(row, side)),
         ahead_ns=ahead,
-        disordered_share=int(row[f"out_of_order_{side}"]) / max(len(lengths), 1),
+        disordered_share=int(np.count_nonzero(segments["cause"] == OUT_OF_ORDER)) / max(len(lengths), 1),
         ecn_cuts=_ecn_cuts(acks),
         repairs=_repairs(segments, acks, rtt_ns=_number(row[f"rtt_min_ns_{side}"])),
         begins=_begins(segments, acks, row, side, other),

@@ -64,11 +64,12 @@ class Echoes:
     def is_behind_line(self, timeline: Timeline) -> bool:
         """Whether segments wait between the sender and the tap: in a queue, or each for its own transmission.
 
-        A full one takes a host microseconds. `bursts`: behind so many ACKs some left; of few each may have waited for
-        its application.
+        A full one takes a host microseconds. `bursts`: behind so many ACKs full ones left; of few each may have waited
+        for its application.
         """
         # Asked when the rows are gone: what is observed needs their room.
-        bursts = int(np.count_nonzero(np.diff(timeline.acks_before_send))) + 1
+        is_full = timeline.send_end - timeline.send_offset >= timeline.smss
+        bursts = int(np.count_nonzero(np.diff(timeline.acks_before_send[is_full]))) + 1
         takes_time = bursts >= FEWEST_SAMPLES and self.segment_turn_ns > COARSE_NS
         return self.waited_share > MINORITY or takes_time
 

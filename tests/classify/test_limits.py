@@ -52,6 +52,42 @@ def test_writes_at_a_constant_pace_are_the_application() -> None:
     assert "limited by its application" in at_sender.as_dict()["diagnosis"]
 
 
+def test_a_message_every_20_ms_is_the_application() -> None:
+    """The first is full and 0.3 ms behind the handshake, which takes 40 ms: no line before the tap takes that."""
+    writes = ((0.0404, 1448), *((0.0502 + 0.02 * count, 1_200) for count in range(300)))
+    written = ApplicationSpec(kind="schedule", writes=writes)
+    at_sender, _ = verdicts(ConnectionSpec(control=SACK, application=written, jitter_s=2e-5))
+    assert at_sender.limits["application"] > 0.9, at_sender.limits
+    assert "limited by its application" in at_sender.diagnosis
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_a_bottleneck_that_is_always_busy_is_named_at_the_receiver_too(timestamps: bool) -> None:
+    """Which window fills the pipe may be open there; that it is full is not."""
+    control = replace(SACK, window="cubic-linux", timestamps=timestamps)
+    for found in verdicts(ConnectionSpec(control=control), seconds=8.0):
+        assert "limited by a 10 Mbit/s bottleneck" in found.diagnosis, (found.who.vantage, found.limits)
+
+
+def test_a_bottleneck_that_losses_leave_busy_is_what_limits_it() -> None:
+    """BBR keeps the pipe full whatever is lost: most of its time is some recovery's, and none of it is lost by that."""
+    lossy = replace(PATH, nodes=(replace(PATH.nodes[0], loss=0.03),))
+    control = replace(SACK, window="bbr")
+    for found in verdicts(ConnectionSpec(control=control), seconds=8.0, path=lossy):
+        assert "limited by a 10 Mbit/s bottleneck" in found.diagnosis, (found.who.vantage, found.limits)
+        assert "known ones" not in found.diagnosis
+
+
+def test_losses_of_more_than_one_in_ten_are_counted_at_the_receiver() -> None:
+    """A slow start that overshoots a small buffer: what fills its holes comes a round trip later, not out of order."""
+    overshot = replace(PATH, nodes=(NodeSpec(rate_bps=5e6, buffer=100, delay_s=0.15),), return_delay_s=0.15)
+    control = replace(SACK, window="cubic-linux")
+    connection = ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=1_200_000))
+    at_sender, at_receiver = verdicts(connection, seconds=20.0, path=overshot)
+    assert at_sender.losses["total"] > 0.1 * 1_200_000 / 1448
+    assert at_receiver.losses["total"] == at_sender.losses["total"]
+
+
 def test_answers_to_requests_are_the_application_at_both_ends() -> None:
     """Each is sent in a burst below the window, and the window is empty before the next."""
     for found in verdicts(ConnectionSpec(control=SACK, application=ANSWERS)):
