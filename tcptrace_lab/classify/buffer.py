@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import (
     BLUR_SEGMENTS,
@@ -169,7 +170,7 @@ def buffer_of(
         high = float(np.ceil(together.max() * pps.high / pps.value) + 1 + np.ceil(unseen) + blur)
     faster = 1.0 if pps.low is None else pps.low / pps.value
     low = float(np.floor(together.min() * faster)) - blur
-    method = f"queueing delay of the segments sent just before {len(met)} loss events, in packets waiting"
+    method = f"queueing delay of the segments sent just before {counted(len(met), 'loss event')}, in packets waiting"
     # The buffer held what each of them met, less what may have waited elsewhere.
     surely = float((together - elsewhere[is_near]).max())
     if surely < middle - _spread(middle):

@@ -42,6 +42,23 @@ class Identified:
         )
         return replace(self, reasons=(*self.reasons, reason), is_kept=True)
 
+    def opened(self, reason: str) -> Identified:
+        """The same where what was seen is no evidence: nobody is refuted."""
+        every = (*self.left, *self.refuted)
+        share = 1.0 / max(len(every), 1)
+        return replace(
+            self,
+            control=None,
+            confidence=share,
+            left=every,
+            refuted=(),
+            reasons=(reason,),
+            shares=(share,) * len(every),
+            seen_instead=None,
+            gamma=NOT_TOLD,
+            same_with=None,
+        )
+
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
         out = [_row(each, 0.0, against=self._against(each)) for each in self.refuted]

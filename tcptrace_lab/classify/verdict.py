@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, timeouts_unseen
+from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
 from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
 from tcptrace_lab.classify.followed import is_followed
 from tcptrace_lab.classify.growth import Growth, initial_growth
 from tcptrace_lab.classify.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.identified import Identified
+from tcptrace_lab.classify.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.limits import closed_only, limits_told, stood
 from tcptrace_lab.classify.neighbours import neighbours
@@ -38,6 +38,9 @@ from tcptrace_lab.reconstruct.tap import COARSE_NS
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
+
+# Of a window the mildest reduction of the table leaves this much (Scalable, YeAH, Illinois).
+MILDEST_SHARE = 0.875
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,7 @@ class Verdict:
             *self.identified.reasons,
             *(self.compound.reasons if self.compound is not None else ()),
             *self.sender_tcp.reasons,
+            *self._lost(),
             *self._path(),
             *self.expectation.reasons,
         )
@@ -86,6 +90,10 @@ class Verdict:
             yield f"the receiver's window was the limit {rwnd:.0%} of the time: the congestion window is not seen then"
         yield from self.who.tap.notes
         yield from self.seen.timeline.notes
+
+    def _lost(self) -> Iterator[str]:
+        if refused := losses_refused(self.seen, self.who):
+            yield f"losses not known: {refused}"
 
     def _path(self) -> Iterator[str]:
         if self.path.buffer_packets.value is None:
@@ -266,6 +274,19 @@ def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     return is_open and seen.limits.get("application", 0.0) > MINORITY
 
 
+def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
+    """Why what its losses did to the window tells no control from another; None: it does.
+
+    None but BBR keeps its window. That it is none of the known ones is said only where it is not BBR's rate either.
+    """
+    if identified.control == "bbr" or not (identified.left or identified.refuted):
+        return None
+    kept = 0.0 if tcp.decrease is None else tcp.decrease
+    if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
+        return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
+    return None
+
+
 def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | None:
     """The regime of the sender, if it is Compound, or if it may be."""
     best = next((each for each in identified.left if each.candidate.name == "compound"), None)
@@ -297,6 +318,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
+    if reason := _no_evidence(tcp, identified):
+        identified = identified.opened(reason)
     by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
     if not hidden and not by_delay and stood(seen) >= MAJORITY:
         identified = identified.kept()

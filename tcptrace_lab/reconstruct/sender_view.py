@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
@@ -394,9 +395,11 @@ def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -
 
 
 def _note(kind: _Kind, left: Sends, unsure: float) -> str:
-    put_back = int(np.count_nonzero(left.is_put_back))
-    note = (
-        f"{WORDS[kind.place]}: the sender's times are those of the ACKs that released its segments (by {kind.how}); "
-        f"{put_back} segments that did not reach the tap are put back"
-    )
-    return note + (f"; after {unsure:.0%} of the ACKs the flight is known to more than 5 % only" if unsure else "")
+    words = [
+        f"{WORDS[kind.place]}: the sender's times are those of the ACKs that released its segments (by {kind.how})"
+    ]
+    if put_back := int(np.count_nonzero(left.is_put_back)):
+        words.append(f"{counted(put_back, 'segment')} that did not reach the tap put back")
+    if unsure:
+        words.append(f"after {unsure:.0%} of the ACKs the flight is not known to within 5%")
+    return "; ".join(words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tcptrace_lab.numbers import duration
+from tcptrace_lab.numbers import counted, duration
 from tcptrace_lab.reconstruct.clock import PACKETS_PER_STEP, Clock
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 
@@ -124,21 +124,23 @@ class Tap:
         elif self.clock.is_coarse:
             found.append(_clock_words(self.clock))
         if self.tap_lost_bytes:
-            found.append(f"{self.tap_lost_bytes} bytes were sent and never captured: the tap lost packets")
+            found.append(f"{_were(self.tap_lost_bytes, 'byte')} sent and never captured: the tap lost packets")
         if self.tap_lost_acks:
-            found.append(f"{self.tap_lost_acks} ACKs or more reached the sender and were never captured")
+            found.append(f"{counted(self.tap_lost_acks, 'ACK')} or more reached the sender and never the capture")
         if self.unanswered_ns:
             found.append(f"for {duration(self.unanswered_ns)} new data left and no ACK was captured")
         if self.repairs[1]:
-            found.append(f"{self.repairs[1]} of {self.repairs[0]} holes were filled by what was not captured")
+            found.append(f"{self.repairs[1]} of {counted(self.repairs[0], 'hole')} filled by what was not captured")
         if self.ecn_cuts:
-            found.append(f"the path marks packets (ECN): {self.ecn_cuts} times the window was to fall without a loss")
-        if self.copies:
-            found.append(f"{self.copies} packets were captured twice: counted once")
-        if self.damaged:
             found.append(
-                f"{self.damaged} packets have a wrong checksum, as no other has: left out, as a receiver would"
+                f"the path marks packets (ECN): {counted(self.ecn_cuts, 'time')} the window was to fall without a loss"
             )
+        if self.copies:
+            found.append(f"{_were(self.copies, 'packet')} captured twice: counted once")
+        if self.damaged:
+            have = "has" if self.damaged == 1 else "have"
+            words = f"{counted(self.damaged, 'packet')} {have} a wrong checksum, as no other has"
+            found.append(f"{words}: left out, as a receiver would")
         if self.offload_bytes:
             found.append(f"segments of up to {self.offload_bytes} bytes (offload): several packets each on the wire")
         return tuple(found)
@@ -235,6 +237,10 @@ class Tap:
         if claim in ("recovery", "cycles") and self.sack.value == "unknown":
             return f"whether the ACKs carried SACK blocks is unknown: {self.sack.why}"
         return None
+
+
+def _were(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'was' if number == 1 else 'were'}"
 
 
 def _clock_words(clock: Clock) -> str:
