@@ -54,18 +54,22 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         merged += total if who.view is None or who.is_blurred else seen.lost_again
     if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
-        largest = int(seen.flight.max(initial=0)) // seen.timeline.smss
-        merged += timeouts_unseen(seen) * max(largest, 1)
+        merged += timeouts_unseen(seen) * _largest(seen)
     is_told = not losses_refused(seen, who)
     return {
         "total": total if is_told else None,
         "by_cause": dict(sorted((+found).items())) if is_told else {},
         "possible_unseen": merged
-        + who.tap.repairs[1]
+        + who.tap.repairs[1] * _largest(seen)
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss)
         + seen.timeline.observed.possible_losses,
     }
+
+
+def _largest(seen: Reconstruction) -> int:
+    """The most segments that one loss event whose repair was not captured may have taken: a flight."""
+    return max(int(seen.flight.max(initial=0)) // seen.timeline.smss, 1)
 
 
 def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
@@ -105,7 +109,10 @@ def losses_refused(seen: Reconstruction, who: Sender) -> str | None:
     """Why neither the number of losses nor the table of them is told; None: it is."""
     clock = who.tap.clock
     refused = who.tap.refuses("losses")
-    is_fine = clock.resolution_ns <= COARSE_NS or clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS)
+    timeline = seen.timeline
+    # A round trip within a tick is none: of few that are longer the usual one is not told.
+    has_usual = len(timeline.rtt[1]) > MINORITY * np.count_nonzero(timeline.newly_acked > 0)
+    is_fine = clock.resolution_ns <= COARSE_NS or (has_usual and clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS))
     if refused or is_fine or not seen.episodes:
         return refused
     return "stamps do not tell what was answered too soon to have been lost from what was"

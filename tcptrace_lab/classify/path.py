@@ -244,9 +244,18 @@ def _base_rtt(
     above = max(clock.doubt_ns, late_ns) / 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
-        low = min(least, handshake_rtt_s or least) - blur
+        low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
         return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
     return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
+
+
+def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
+    """What the last packet of a super-segment (offload) may have waited behind the others in a least round trip."""
+    timeline, samples = seen.timeline, seen.timeline.rtt[1]
+    if pps.value is None or (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+        return 0.0
+    fewest = float(seen.under_way[samples <= LEAST_FACTOR * samples.min()].min())
+    return max(fewest - 1.0, 0.0) / pps.value
 
 
 def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:

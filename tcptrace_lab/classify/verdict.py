@@ -230,6 +230,12 @@ def _is_untouched(seen: Reconstruction) -> bool:
     return bool(is_seen.all()) and is_told and all(each.sure for each in seen.episodes)
 
 
+def _ends_at_window(seen: Reconstruction) -> bool:
+    """Whether the receiver's window, as it is taken to be, is why a slow start's end is no threshold's."""
+    peaks = [part.peak for part in seen.stretches if part.peak is not None and not part.has_threshold]
+    return bool((seen.flight[peaks] + seen.timeline.smss > seen.timeline.rwnd[peaks]).any())
+
+
 def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> SlowStarts:
     """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one."""
     if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
@@ -246,6 +252,8 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
     # Without any of the blocks two events are one where the second's losses were the first's.
     has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
+    # A hole that nothing captured has filled is an event that is not in the table.
+    is_missing |= who.tap.repairs[1] > 0
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif clock.resolution_ns > COARSE_NS and any(
@@ -254,6 +262,8 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
         for before, after in pairwise(seen.episodes)
     ):
         why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
+    elif who.tap.shift.value is None and _ends_at_window(seen):
+        why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
     else:

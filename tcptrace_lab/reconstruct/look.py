@@ -216,6 +216,10 @@ def _behind_last_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, I
     una = np.maximum.accumulate(acks["ack_offset"])
     flight = top[np.maximum(np.searchsorted(segments["packet"], acks["packet"]) - 1, 0)] - una
     is_more = int(top[-1] - una[-1]) > MOST_FLIGHTS * max(int(flight.max()), int(top[0] - segments["offset"][0]))
+    # RFC 6298: without an ACK each expiry of a timer sends one segment again; of others the first may be a probe's.
+    waits = times[0][(passed == heard) & segments["is_retransmission"]] - times[1][-1]
+    late = waits[waits > _core.LEAST_RTO_NS]
+    is_more |= len(late) > 0 and len(late) > 1 + int(late[-1]) // _core.LEAST_RTO_NS
     return max(int(times[0][-1] - times[1][-1]), 0) if is_more else 0
 
 

@@ -84,6 +84,16 @@ def test_a_control_is_named_where_the_capture_still_holds_it(name: str, kind: st
     assert not found.judged.wrong
 
 
+@pytest.mark.skipif(not IDENTIFY.exists(), reason="reference captures not found")
+def test_holes_that_nothing_captured_fills_leave_a_range(tmp_path: Path) -> None:
+    """Each may have been a flight, and begun a cycle of its own."""
+    (found, _) = variants(
+        [run for run in runs() if run.name == "cubic_gso"], ["no segment twice"], seed=20301205, folder=tmp_path
+    )
+    assert "losses" in found.judged.told
+    assert not found.judged.wrong
+
+
 def test_a_habit_is_told_by_the_events_that_the_tap_took_whole(tmp_path: Path) -> None:
     """Beside three of five restarts a packet is missing; the other two are sure, and none shows otherwise."""
     chosen = [run for run in runs() if run.name == "own: tahoe_small_buffer"]

@@ -285,3 +285,34 @@ def test_one_alone_behind_the_first_flight_may_be_a_probe(tmp_path: Path) -> Non
     """RFC 8985: after two round trips of a handshake of which one SYN was not captured."""
     _, verdict = of(980063, tmp_path, kind="only the SYN-ACK")
     assert verdict.as_dict()["initial_window"]["segments"] is None
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        # Of round trips of which all but one take no tick the usual one is not told.
+        (987007, "zero-window stall + clock of 1 s"),
+        # What goes over its flight again behind the last ACK captured was answered by others.
+        (987049, "SACK blocks stripped + one way at last"),
+    ],
+)
+def test_where_answers_do_not_show_what_arrived_no_losses_are_counted(seed: int, kind: str, tmp_path: Path) -> None:
+    """Neither that all that was sent again was lost, nor that none of it was."""
+    _, verdict = of(seed, tmp_path, kind=kind)
+    assert verdict.losses["total"] is None
+
+
+def test_a_super_segment_waits_for_itself(tmp_path: Path) -> None:
+    """Without a handshake the least round trip of several packets at once is no path's."""
+    found, verdict = of(700010, tmp_path, kind="GSO at the sender + only the SYN-ACK")
+    low, true = verdict.path.base_rtt_s.low, found.run.base_rtt_s
+    assert low is not None
+    assert true is not None
+    assert low <= true
+
+
+def test_a_slow_start_that_ends_at_the_least_window_counts_no_cycles(tmp_path: Path) -> None:
+    """With the scale unknown the window was perhaps larger: a threshold may have ended it."""
+    _, verdict = of(987033, tmp_path, kind="window scale cut")
+    assert verdict.slow_starts.regime == "none"
+    assert not verdict.slow_starts.per_cycle
