@@ -123,6 +123,9 @@ def infer_path(
     if by_rhythm and base.value is not None:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
+    if standing_ns and standing_ns >= int(timeline.rtt[1].min()):
+        # Longer than a whole round trip of this flow: it has not stood in that queue.
+        standing_ns = 0
     if pps.value is not None and standing_ns > BUSY_PACKETS / pps.value * 1e9:
         least = float(timeline.rtt[1].min())
         method = f"{base.method.partition(';')[0]}, less the queue that another flow met then"
