@@ -200,12 +200,24 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
     # It speaks for another buffer; a few may have met a stall of the path besides.
     if np.mean(longer) > MINORITY and not is_stall:
         return False
+    if len(met) < AGREEING_LOSSES and len(met) <= MAJORITY * _times_near(queue, middle):
+        # Bursts of one size fill the same places again and again: of some a packet is lost, wherever.
+        return False
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
     return (
         together >= TOGETHER_SHARE
         and middle >= DELAYED_ACK_SEGMENTS
         and middle + spread >= float(np.percentile(queue, percentile))
     )
+
+
+def _times_near(queue: Floats, middle: float) -> int:
+    """How often the queue grew to within a packet of this length, from half of it."""
+    known = queue[np.isfinite(queue)]
+    # What is longer is a stall's.
+    is_near, is_low = np.abs(known - middle) <= WITHIN_SEGMENTS, known <= MAJORITY * middle
+    told = is_near[is_near | is_low]
+    return int(np.count_nonzero(told[1:] & ~told[:-1])) + int(told[:1].any())
 
 
 def _spread(middle: float) -> float:

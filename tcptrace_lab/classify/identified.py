@@ -32,6 +32,8 @@ class Identified:
     is_kept: bool = False
     # Of the Compound of `left`, if there is one: what is known of its queue threshold.
     gamma: Estimate = NOT_TOLD
+    # Nothing tells it from a sender that goes by a rate, and shows no probe of its own in so little.
+    may_be_bbr: bool = False
     # Named is Reno, and a Compound of other thresholds than its document's would have been Reno here: in words, which.
     same_with: str | None = None
 
@@ -59,6 +61,12 @@ class Identified:
             same_with=None,
         )
 
+    def or_bbr(self) -> Identified:
+        """The same with BBR in the set: one more, as likely as the others."""
+        among = len(self.left) / (len(self.left) + 1)
+        shares = tuple(share * among for share in self.shares)
+        return replace(self, confidence=self.confidence * among, shares=shares, may_be_bbr=True)
+
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
         out = [_row(each, 0.0, against=self._against(each)) for each in self.refuted]
@@ -69,6 +77,9 @@ class Identified:
             row = {"name": UNKNOWN, "variant": None, "confidence": round(self.confidence, 3), "residual": None}
             return [{**row, "against": self.seen_instead}, *out]
         left = [_row(each, share, against=None) for each, share in zip(self.left, self.shares, strict=True)]
+        if self.may_be_bbr:
+            share = round(1.0 / (len(left) + 1), 3)
+            left.append({"name": "bbr", "variant": "no probe", "confidence": share, "residual": None, "against": None})
         return left + out
 
     def _against(self, each: Replay) -> str:

@@ -16,7 +16,13 @@ import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, with_gamma_told
-from tcptrace_lab.classify.followed import ODD_CUTS_SHARE, ODD_PLACES_SHARE, departs, grows_alone, is_followed
+from tcptrace_lab.classify.followed import (
+    ODD_CUTS_SHARE,
+    ODD_PLACES_SHARE,
+    departs,
+    grows_alone,
+    is_followed,
+)
 from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
 from tcptrace_lab.classify.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified
 from tcptrace_lab.classify.likelihood import (
@@ -68,7 +74,7 @@ def identify(
     if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]
-    return decide(
+    told = decide(
         seen,
         found,
         rate,
@@ -76,6 +82,7 @@ def identify(
         is_rough=is_rough,
         is_untimed=is_untimed,
     )
+    return told.or_bbr() if told.control is None and _may_be_bbr(told.left) else told
 
 
 def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
@@ -301,6 +308,11 @@ def _unknown(families: Sequence[Replay], traits_seen: str) -> Identified:
         ),
         seen_instead=traits_seen,
     )
+
+
+def _may_be_bbr(left: Sequence[Replay]) -> bool:
+    """Whether no window is seen to grow again and again: a slow start doubles as BBR's Startup does."""
+    return bool(left) and all(np.count_nonzero(each.sizes_of("growth") <= 1.0) < FEWEST_ALIKE for each in left)
 
 
 def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:

@@ -52,3 +52,12 @@ def test_a_queue_that_counts_packets_holds_more_of_them_where_some_are_short() -
     held = with_short(found, ladder(sent, acks, short=(2, 6, 10, 14)))
     assert (held.value, held.low, held.high) == (70.0, 69.0, 80.0)
     assert with_short(found, ladder(sent, acks)) == found
+
+
+@pytest.mark.parametrize(("bursts", "value"), [(2, 6.0), (3, 6.0), (12, None)])
+def test_two_losses_at_the_top_of_bursts_of_one_size_are_no_full_buffer(bursts: int, value: float | None) -> None:
+    """Each burst fills the same six places; a queue that is full loses most of the times it is."""
+    queue = np.concatenate([np.linspace(0.0, 6.0, 7), np.zeros(50)] * bursts)
+    met = np.array([6.0, 6.0])
+    found = buffer_of(met, np.zeros(2), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    assert found.value == value

@@ -157,6 +157,19 @@ def test_a_run_without_a_loss_tells_no_control_from_another() -> None:
     assert "m_start" not in {each.candidate.name for each in found.left}
 
 
+@pytest.mark.parametrize("window", ["reno", "bbr"])
+def test_a_start_alone_may_be_one_by_rate(window: str) -> None:
+    """Startup doubles as a slow start does; nothing of so little tells the two apart. Growth does, again and again."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=12e6, buffer=400, delay_s=0.03),), return_delay_s=0.03)
+    control = ControlSpec(window=window, recovery="sack", initial_window=10)
+    found = named(control, path=path, duration_s=0.4)
+    left = [row for row in found.as_dicts() if row["against"] is None]
+    assert {window, "bbr"} <= {row["name"] for row in left}
+    assert sum(row["confidence"] for row in left) == pytest.approx(1.0, abs=0.01)
+    grown = named(ControlSpec(window="reno", recovery="sack", initial_window=10), path=PATH, duration_s=40.0)
+    assert not grown.may_be_bbr
+
+
 @pytest.mark.parametrize("window", ["compound", "htcp"])
 def test_a_sender_that_drains_what_is_written_at_times_is_not_unknown(window: str) -> None:
     """80 kB every 100 ms on a pipe that carries 125: a write fills the window and runs dry, losses meet a short flight.
