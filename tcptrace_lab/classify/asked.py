@@ -54,7 +54,8 @@ def sender_asked(
     if identified.control == UNKNOWN or not names:
         return None, "the sender's congestion control is not identified: no model can be asked"
     if identified.control is None and len(names) > MOST_NAMES:
-        return None, f"{len(names)} controls would all have done what was seen: no model can be asked"
+        several = len(names) + identified.may_be_bbr
+        return None, f"{several} controls would all have done what was seen: no model can be asked"
     best = next((each.candidate for each in identified.left if each.candidate.name in MODELLED), None)
     if best is None:
         return None, f"no model here is about {' or '.join(names)}"

@@ -64,8 +64,16 @@ class Identified:
     def or_bbr(self) -> Identified:
         """The same with BBR in the set: one more, as likely as the others."""
         among = len(self.left) / (len(self.left) + 1)
-        shares = tuple(share * among for share in self.shares)
-        return replace(self, confidence=self.confidence * among, shares=shares, may_be_bbr=True)
+        return replace(
+            self,
+            confidence=self.confidence * among,
+            shares=tuple(share * among for share in self.shares),
+            reasons=(
+                *self.reasons,
+                "nor is BBR told from them: it has shown no probe, but nothing grew again and again",
+            ),
+            may_be_bbr=True,
+        )
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The verdict's `candidates`: the set first; only of those refuted `against` says by what."""
