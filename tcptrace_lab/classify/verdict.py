@@ -329,7 +329,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
     if reason := _no_evidence(tcp, identified):
-        identified = identified.opened(reason)
+        identified = identified.opened(reason).or_bbr()
     by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
     if not hidden and not by_delay and stood(seen) >= MAJORITY:
         identified = identified.kept()
