@@ -198,9 +198,6 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return f"{told}, is {true}"
     if name == "control":
         known = run.controls
-        if "m_start" in known and not worse.seen.timeline.has_start:
-            # It is a slow start over Reno's window: of a piece without it Reno is the window's name.
-            known |= {"reno"}
         is_right = not known or told in known or (told == true and whole is not worse)
         return "" if is_right else f"{told}, is {'/'.join(sorted(known))}"
     if ("piece" in keeps or not worse.seen.timeline.has_start) and name in ("regime", "per_cycle"):

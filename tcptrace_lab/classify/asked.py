@@ -69,8 +69,7 @@ def sender_asked(
         byte_counting=_counts_packets(best),
         zero_step=bool(best.parameters.get("zero_step", 0.0)),
     )
-    is_told = len(names) == 1 or identified.control is not None
-    return control, "" if is_told else f"models are asked about {best.name}, one of {', '.join(names)}"
+    return control, "" if len(names) == 1 else f"models are asked about {best.name}, one of {', '.join(names)}"
 
 
 def acks_every(timeline: Timeline) -> int:

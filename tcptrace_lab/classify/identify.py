@@ -316,17 +316,13 @@ def _may_be_bbr(left: Sequence[Replay]) -> bool:
 
 
 def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:
-    if _is_one_window(left):
-        # What is named is the window's law. M-Start is another slow start over it.
-        pairs = sorted(zip(left, shares, strict=True), key=lambda pair: pair[0].candidate.slow_start != "standard")
-        left, shares = [each for each, _ in pairs], tuple(share for _, share in pairs)
     gamma = next((gamma_of(each) for each in left if _tells_gamma(each, out)), NOT_TOLD)
     if gamma is not NOT_TOLD:
         left = [_with_bounds(each, gamma) for each in left]
     best = left[0]
     name = best.candidate.name
     control, same_with, more = None, None, tuple[str, ...]()
-    if len(left) > 1 and not _is_one_window(left):
+    if len(left) > 1:
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
     elif (reason := departs(best)) and not grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
@@ -335,32 +331,18 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         rival = out[0] if out else None
         against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
         words = f"only {name} ({best.candidate.variant}) does what was seen{against}"
-        if len(left) > 1:
-            others = ", ".join(each.candidate.name for each in left[1:])
-            more = (f"no slow start was captured that would tell it from {others}, whose window is the same",)
         if same_with:
             words = f"{words}; a Compound with its document's gamma does not"
-            more = (
-                *more,
-                f"a Compound of {same_with} would be reno over this queue: its delay window never opens",
-            )
+            more = (f"a Compound of {same_with} would be reno over this queue: its delay window never opens",)
     return Identified(
         control=control,
-        confidence=sum(shares) if control and len(left) > 1 else shares[0],
+        confidence=shares[0],
         left=tuple(left),
         refuted=tuple(out),
         reasons=(words, *more),
         shares=shares,
         gamma=gamma,
         same_with=same_with,
-    )
-
-
-def _is_one_window(left: Sequence[Replay]) -> bool:
-    """Whether only a slow start that was not captured could tell them apart."""
-    first = left[0]
-    return all(
-        each.candidate.window == first.candidate.window and not len(each.sizes_of("slow_start")) for each in left
     )
 
 
