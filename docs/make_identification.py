@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab.classify.by_rate import probes_of
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.identify import INITIAL_WINDOW, decide, replays_of_others
@@ -140,7 +141,10 @@ def one(scenario: Scenario, truth: str, score: Score) -> None:
     # By themselves: whom the true control leaves far behind is not heard to the end.
     unasked = [each for each in asked if each.name != truth]
     others = replays(unasked, read, begins_with)
-    found, without = decide(seen, every), decide(seen, [*others, *replays_of_others(others, unasked, written)])
+    rate = probes_of(seen)
+    found, without = (
+        decide(seen, told, rate) for told in (every, [*others, *replays_of_others(others, unasked, written)])
+    )
     score.add(truth, found, without, best_of(every), len(seen.episodes))
 
 

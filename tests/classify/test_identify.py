@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from docs.make_identification import Score, draw, one
 from tcptrace_lab import read
 from tcptrace_lab.classify.candidates import candidates
 from tcptrace_lab.classify.followed import grows_alone, is_followed
@@ -348,3 +349,13 @@ def test_a_kernels_sender_that_leaves_no_trace_is_not_named(name: str) -> None:
     _, found = identified(name)
     assert found.control is None
     assert len(found.left) > 1
+
+
+def test_the_page_of_simulated_senders_counts_a_run() -> None:
+    """docs/make_identification.py, which a thousand runs are too long for."""
+    drawn, family = draw(np.random.default_rng([1, 2]))
+    score = Score()
+    one(drawn, family, score)
+    assert score.counts["runs"] == 1
+    assert score.counts["in the set"] == 1
+    assert sum(score.matrix[family].values()) == 1
