@@ -16,7 +16,7 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
                    [102.3, 104], buffer 8 packets waiting [7, 12]
       control      reno (confidence 1.00)
       sender       recovers as tahoe, initial window 1
-      losses       39 (39 overflow)
+      losses       39 (39 overflow), up to 41 more may not be seen
       limited by   cwnd 99%, recovery 1%
       theory       small_buffers: double (margin 0.23)
       theory       small_buffers_packets: triple

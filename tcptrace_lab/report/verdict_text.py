@@ -123,7 +123,9 @@ def _print_verdict(console: Console, verdict: Verdict, plain: dict[str, Any]) ->
         grid.add_row("sender", f"recovers as {plain['sender_tcp']['recovery']}{_initial(plain)}")
     causes = ", ".join(f"{count} {name}" for name, count in plain["losses"]["by_cause"].items())
     total = plain["losses"]["total"]
-    grid.add_row("losses", NOT_KNOWN if total is None else f"{total}" + (f" ({causes})" if causes else ""))
+    losses = NOT_KNOWN if total is None else f"{total}" + (f" ({causes})" if causes else "")
+    unseen = plain["losses"]["possible_unseen"]
+    grid.add_row("losses", f"{losses}, up to {unseen} more may not be seen" if total is not None and unseen else losses)
     grid.add_row(
         "limited by",
         ", ".join(f"{name} {share:.0%}" for name, share in plain["limits"].items() if share >= 0.005) or NOT_KNOWN,
