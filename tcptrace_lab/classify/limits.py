@@ -80,6 +80,9 @@ def limits_told(
         opened["cwnd"] += _resumed_unseen(seen)
     for name, most in opened.items():
         _move(shares, name, most=most)
+    if tap.tap_lost_bytes:
+        for name, most in _silent(seen).items():
+            _move(shares, name, most=most)
     if is_rebuilt:
         # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
         _move(shares, "application", most=_paused_unseen(seen))
@@ -131,6 +134,23 @@ def _paused_unseen(seen: Reconstruction) -> float:
     timeline = seen.timeline
     acks, sends = pauses_unseen(seen)
     return _share(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
+
+
+def _silent(seen: Reconstruction) -> dict[str, float]:
+    """Share of the time beyond the longest round trip in which no ACK came, of either window: what was sent then, and
+    whether a timer sent it, is among what the tap lost. A closed window is silent by itself."""
+    timeline = seen.timeline
+    if not len(timeline.rtt[1]) or len(timeline.ack_ns) < 2:
+        return {}
+    beyond = np.diff(timeline.ack_ns) - int(timeline.rtt[1].max())
+    columns = timeline.observed.windows()
+    at = np.maximum(np.searchsorted(columns["time_ns"], timeline.ack_ns[:-1], side="right") - 1, 0)
+    is_open = (beyond > 0) & (seen.flight[:-1] > 0) & (timeline.rwnd[:-1] >= timeline.smss)
+    limited = columns["limited_by"][at]
+    return {
+        name: _share(timeline, float(beyond[is_open & (limited == LIMITS.index(name))].sum()))
+        for name in ("cwnd", "rwnd")
+    }
 
 
 def _resumed_unseen(seen: Reconstruction) -> float:

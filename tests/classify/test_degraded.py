@@ -125,3 +125,14 @@ def test_every_kind_changes_the_capture() -> None:
     assert len(KINDS) >= 28
     # Its ACKs come too far apart to be merged.
     assert still <= {"ACK trains merged"}, still
+
+
+def test_a_silence_beside_what_the_tap_lost_is_no_windows(tmp_path: Path) -> None:
+    """Two timeouts within what was not captured: for a second no ACK came, and no window held the sender that long."""
+    (run,) = (run for run in runs() if run.name == "own: reno_timeout")
+    made = tmp_path / "made.pcap"
+    write_packets(made, *degrade(*read_packets(run.path), kind="tap lost 300 ms", seed=20301207))
+    (whole,), (found,) = classify(read(run.path)), classify(read(made))
+    assert found.who.tap.tap_lost_bytes
+    assert found.limits["rwnd"] <= whole.limits["rwnd"] + 0.1
+    assert found.limits["unknown"] > 0.2
