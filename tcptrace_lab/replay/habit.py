@@ -101,8 +101,11 @@ def _offered(seen: Reconstruction) -> int:
 
 
 def _send_buffer(seen: Reconstruction) -> int | None:
-    """What the sending host holds until it is acknowledged, where a recovery without SACK filled it; None: none did."""
+    """What the sending host holds until it is acknowledged: where the flight stands, or where a recovery without SACK
+    filled it; None: neither."""
     timeline = seen.timeline
+    if seen.stands.any():
+        return int(seen.flight[seen.stands].max())
     if timeline.has_sack or not seen.episodes:
         return None
     outstanding = timeline.snd_max - timeline.una_after(timeline.acks_before_send)

@@ -53,6 +53,18 @@ def comes_back(run: ClosedLoop, *, within: float = 0.05) -> None:
         assert "undecided" in (then.regime, now.regime) or now.regime == then.regime
 
 
+def test_a_flight_that_stood_comes_back_as_large() -> None:
+    """A send buffer of 40 segments, in a queue without an end: its sender alone would have filled that."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=10e6, delay_s=0.02),), return_delay_s=0.02)
+    control = replace(MODERN, window="cubic-linux", max_window=40)
+    connection = ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=8_000_000))
+    done = simulate(Scenario(path=path, connections=(connection,), duration_s=12.0, profile="rfc"))
+    run = again(done.capture(tap="sender"))
+    comes_back(run)
+    ((then, now),) = run.outcomes
+    assert now.window_max == pytest.approx(then.window_max, abs=1)
+
+
 @pytest.mark.parametrize("name", ["reno_on_off", "reno_slow_reader", "reno_rwnd", "short_reno", "tahoe_small_buffer"])
 def test_our_recordings_come_back_as_found(name: str) -> None:
     """A kernel's run: writes, a slow reader, a small window, a short transfer; and a Tahoe sender's."""
