@@ -47,19 +47,7 @@ class Identified:
     def opened(self, reason: str) -> Identified:
         """The same where what was seen is no evidence: nobody is refuted."""
         every = (*self.left, *self.refuted)
-        share = 1.0 / max(len(every), 1)
-        return replace(
-            self,
-            control=None,
-            confidence=share,
-            left=every,
-            refuted=(),
-            reasons=(reason,),
-            shares=(share,) * len(every),
-            seen_instead=None,
-            gamma=NOT_TOLD,
-            same_with=None,
-        )
+        return all_left(every, reason, confidence=1.0 / max(len(every), 1))
 
     def or_bbr(self) -> Identified:
         """The same with BBR in the set: one more, as likely as the others."""
@@ -100,6 +88,18 @@ class Identified:
 def open_names(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
     """Of a verdict's `candidates` those that it leaves: nothing speaks against them, or none of the table does it."""
     return [str(row["name"]) for row in candidates if row["against"] is None or row["name"] == UNKNOWN]
+
+
+def all_left(families: Sequence[Replay], reason: str, *, confidence: float = 0.0) -> Identified:
+    """Nobody is refuted, and nobody likelier than another."""
+    return Identified(
+        control=None,
+        confidence=confidence,
+        left=tuple(families),
+        refuted=(),
+        reasons=(reason,),
+        shares=(1.0 / max(len(families), 1),) * len(families),
+    )
 
 
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())

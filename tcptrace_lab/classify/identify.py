@@ -24,7 +24,7 @@ from tcptrace_lab.classify.followed import (
     is_followed,
 )
 from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
-from tcptrace_lab.classify.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified
+from tcptrace_lab.classify.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left
 from tcptrace_lab.classify.likelihood import (
     FITS_SHARES,
     REFUTED,
@@ -161,12 +161,12 @@ def decide(
     if rate.is_bbr:
         return _by_rate(seen, rate, families)
     if not families or not len(families[0].sizes):
-        return _all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
+        return all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
     share = 1.0 / len(families)
     # Held back by its application most of the time a sender shows pieces of a law: Compound's were H-TCP's.
     if seen.limits.get("application", 0.0) >= MAJORITY:
         reason = "the application held it back most of the time: its window is seen in parts only"
-        return _all_left(families, reason, confidence=share)
+        return all_left(families, reason, confidence=share)
     best = families[0]
     behind = {
         id(each): 0.0 if _sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families
@@ -189,7 +189,7 @@ def decide(
     if is_foreign and not (is_ahead and _is_partly_followed(best)):
         if _sends_less(best):
             reason = "less was sent than any control allows: what held it back hides which it is"
-            return _all_left(families, reason, confidence=share)
+            return all_left(families, reason, confidence=share)
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())
@@ -245,18 +245,6 @@ def _sends_less(best: Replay) -> bool:
     off = best.sizes > 1.0
     less = off & best.places_of("growth") & (best.tape.compared.pieces.observed < best.misfits.expected)
     return int(np.count_nonzero(off & ~less)) < FEWEST_ALIKE
-
-
-def _all_left(families: Sequence[Replay], reason: str, *, confidence: float = 0.0) -> Identified:
-    """Nobody is refuted, and nobody likelier than another."""
-    return Identified(
-        control=None,
-        confidence=confidence,
-        left=tuple(families),
-        refuted=(),
-        reasons=(reason,),
-        shares=(1.0 / max(len(families), 1),) * len(families),
-    )
 
 
 def _is_partly_followed(best: Replay) -> bool:

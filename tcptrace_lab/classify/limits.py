@@ -11,7 +11,7 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import AT_ONCE, LOST, Ints, Timeline
-from tcptrace_lab.reconstruct.windows import LIMITS, is_either
+from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
 
 UNKNOWN = "unknown"
 # A clock as fine as this blurs nothing.
@@ -36,7 +36,7 @@ def limits_told(
     is_rebuilt: bool = False,
     is_blurred: bool = False,
     is_paced: bool = False,
-    by_delay: bool = False,
+    held: float = 0.0,
     is_law: bool = False,
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
@@ -44,8 +44,8 @@ def limits_told(
     `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
     seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
-    work. `by_delay`: so is what stands, of one that goes by delay. `is_law`: a law of the table was followed to the
-    ACK, where others were not: what nothing else held back was its window.
+    work. `held`: the share in which what was in flight `stood`, by no control that goes by delay. `is_law`: a law of
+    the table was followed to the ACK, where others were not: what nothing else held back was its window.
     """
     if not seen.limits or tap.refuses("limits"):
         return {}
@@ -58,9 +58,8 @@ def limits_told(
     elif tap.blurs_flight or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
         _move(shares, "application", most=unclocked)
-    if not by_delay:
-        # A send buffer's, or a fixed window's.
-        _move(shares, "cwnd", most=stood(seen))
+    # A send buffer's, or a fixed window's.
+    _move(shares, "cwnd", most=held)
     if is_rebuilt and not is_paced and _stays_below(seen):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
         _move(shares, "cwnd")
@@ -123,6 +122,13 @@ def _paused(seen: Reconstruction, least_ns: int) -> float:
     return _share(timeline, float(waits[waits > least_ns].sum()))
 
 
+def _spans(timeline: Timeline) -> Ints:
+    """How long each ACK was the last one, until the last segment left."""
+    until = int(timeline.send_ns[-1])
+    found: Ints = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
+    return found
+
+
 def _share(timeline: Timeline, spent_ns: float) -> float:
     """Of the time until the last segment left."""
     whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
@@ -143,10 +149,8 @@ def _silent(seen: Reconstruction) -> dict[str, float]:
     if not len(timeline.rtt[1]) or len(timeline.ack_ns) < 2:
         return {}
     beyond = np.diff(timeline.ack_ns) - int(timeline.rtt[1].max())
-    columns = timeline.observed.windows()
-    at = np.maximum(np.searchsorted(columns["time_ns"], timeline.ack_ns[:-1], side="right") - 1, 0)
+    limited = limited_at(timeline)[:-1]
     is_open = (beyond > 0) & (seen.flight[:-1] > 0) & (timeline.rwnd[:-1] >= timeline.smss)
-    limited = columns["limited_by"][at]
     return {
         name: _share(timeline, float(beyond[is_open & (limited == LIMITS.index(name))].sum()))
         for name in ("cwnd", "rwnd")
@@ -173,16 +177,11 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
     timeline = seen.timeline
     if not len(timeline.slack) or len(timeline.send_ns) < 2:
         return {}
-    until = int(timeline.send_ns[-1])
-    spans = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
-    columns = timeline.observed.windows()
-    at = np.maximum(np.searchsorted(columns["time_ns"], timeline.ack_ns, side="right") - 1, 0)
-    limited, whole = columns["limited_by"][at], until - timeline.start_ns
+    spans, limited = _spans(timeline), limited_at(timeline)
     unknown = is_either(timeline, limited, np.arange(len(limited)))
     return {
-        name: float(spans[unknown & (limited == LIMITS.index(name))].sum()) / whole
+        name: _share(timeline, float(spans[unknown & (limited == LIMITS.index(name))].sum()))
         for name in ("cwnd", "rwnd")
-        if whole > 0
     }
 
 
@@ -331,9 +330,7 @@ def stood(seen: Reconstruction) -> float:
     """Share of the time in which what was in flight stood, as no window that grows does."""
     if not seen.stands.any():
         return 0.0
-    timeline, until = seen.timeline, int(seen.timeline.send_ns[-1])
-    spans = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
-    return _share(timeline, float(spans[seen.stands].sum()))
+    return _share(seen.timeline, float(_spans(seen.timeline)[seen.stands].sum()))
 
 
 def _blurs(seen: Reconstruction, tap: Tap) -> bool:

@@ -331,7 +331,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     if reason := _no_evidence(tcp, identified):
         identified = identified.opened(reason).or_bbr()
     by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
-    if not hidden and not by_delay and stood(seen) >= MAJORITY:
+    held = 0.0 if by_delay else stood(seen)
+    if not hidden and held >= MAJORITY:
         identified = identified.kept()
     if obstacles.hides_flight:
         limits = closed_only(seen, who.tap)
@@ -342,7 +343,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
             is_rebuilt=who.view is not None or who.before_tap_ns != 0,
             is_blurred=who.is_blurred or who.tap.blurs_flight,
             is_paced=identified.control == "bbr",
-            by_delay=by_delay,
+            held=held,
             is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):

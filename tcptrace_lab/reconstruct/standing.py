@@ -12,7 +12,7 @@ import numpy as np
 
 from tcptrace_lab.reconstruct.given import WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.windows import CWND
+from tcptrace_lab.reconstruct.windows import CWND, limited_at
 
 # So many round trips at its largest: Reno, half a segment at a time, has left in two.
 STANDS_ROUNDS = 32
@@ -32,10 +32,7 @@ def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
     found = np.zeros(count, dtype=bool)
     if not count or rtt_ns <= 0 or timeline.ack_ns[-1] - timeline.ack_ns[0] < STANDS_ROUNDS * rtt_ns:
         return found
-    table = timeline.observed.windows()
-    at = np.maximum(np.searchsorted(table["time_ns"], timeline.ack_ns, side="right") - 1, 0)
-    is_open = (table["limited_by"][at] == CWND) & (timeline.sacked == 0)
-    rows = np.flatnonzero(is_open)
+    rows = np.flatnonzero((limited_at(timeline) == CWND) & (timeline.sacked == 0))
     if not len(rows):
         return found
     turns = (timeline.ack_ns[rows] - timeline.ack_ns[0]) // rtt_ns

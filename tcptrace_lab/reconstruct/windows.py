@@ -75,6 +75,15 @@ def _opened(columns: dict[str, Ints], timeline: Timeline, stands: Bools) -> dict
     }
 
 
+def limited_at(timeline: Timeline) -> Ints:
+    """What was the limit after each ACK: the last row up to its time."""
+    table = timeline.observed.windows()
+    found: Ints = table["limited_by"][
+        np.maximum(np.searchsorted(table["time_ns"], timeline.ack_ns, side="right") - 1, 0)
+    ]
+    return found
+
+
 def fills_rwnd(timeline: Timeline) -> Bools:
     """After each ACK, whether a rebuilt flight may fill the offered window: it may hang on an ACK before or behind."""
     flight: Ints = timeline.observed.column("flight")
