@@ -240,19 +240,20 @@ def test_tahoe_of_our_own_against_the_kernels_receiver(tmp_path) -> None:
 @pytest.mark.root
 @pytest.mark.slow
 @real
-def test_our_own_reno_does_as_the_kernels(recording, tmp_path) -> None:
-    """The simulator's SACK sender on the path of the kernel's recording: the same window at each loss."""
-    scenario = dataclasses.replace(with_control(byte_counting=True, limited_transmit=True), duration_s=2.5)
-    (kernels,) = recording.metadata["measured"].values()
+def test_our_own_reno_does_as_the_kernels(tmp_path) -> None:
+    """The simulator's SACK sender and the kernel's on one path: the same window at each loss."""
+    ours = dataclasses.replace(with_control(byte_counting=True, limited_transmit=True), duration_s=2.5)
     for number in range(3):
-        own = record(scenario, output=tmp_path / f"own{number}", sender="own", attempts=3)
+        kernels = record(SMALL, output=tmp_path / f"kernels{number}", attempts=3)
+        own = record(ours, output=tmp_path / f"own{number}", sender="own", attempts=3)
         windows, w_max = windows_at_losses(own)
-        (measured,) = own.metadata["measured"].values()
+        largest = [measured["cwnd_max"] for run in (kernels, own) for measured in run.metadata["measured"].values()]
         # Both leave the initial slow start at the same window: it is the path that ends it. A receiver that is late
-        # just then moves the end and is not told from one that is not: three times in a row is no accident.
-        if abs(measured["cwnd_max"] - kernels["cwnd_max"]) <= 2:
+        # just then, in either of the two, moves the end and is not told from one that is not: both are made again, and
+        # three times in a row is no accident.
+        if abs(largest[0] - largest[1]) <= 2:
             break
-    assert abs(measured["cwnd_max"] - kernels["cwnd_max"]) <= 2
+    assert abs(largest[0] - largest[1]) <= 2, largest
     assert all(abs(window - w_max) <= 2 for window in windows), (windows, w_max)
 
 
