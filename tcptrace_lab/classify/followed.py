@@ -78,7 +78,7 @@ def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
     own = each.places_of("growth") & (each.sizes <= 1.0)
     for rival in rivals:
         own &= rival.sizes > 1.0
-    if not (_starts_closely(each) and bool((_cuts(each) <= 1.0).all())):
+    if not (_starts_closely(each) and _cuts_by_itself(each) and bool((_cuts(each) <= 1.0).all())):
         return False
     if each.candidate.is_by_delay and _is_led_astray(each, own):
         return True

@@ -26,6 +26,7 @@ from tcptrace_lab.classify.followed import (
 from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
 from tcptrace_lab.classify.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left
 from tcptrace_lab.classify.likelihood import (
+    FITS_SEGMENTS,
     FITS_SHARES,
     REFUTED,
     Replay,
@@ -214,10 +215,11 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
 
 
 def _sends_the_same(each: Replay, best: Replay) -> bool:
-    """A Compound whose delay window never opened sends what Reno sends: only how each rounds tells them apart."""
+    """A Compound whose delay window never opened by more than is open sends what Reno sends: only how each rounds
+    tells them apart."""
     if (best.candidate.name, each.candidate.name) != ("compound", "reno") or each.unfit:
         return False
-    return not (best.memory("dwnd")["dwnd"] > 0).any()
+    return not (best.memory("dwnd")["dwnd"] > FITS_SEGMENTS).any()
 
 
 def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int) -> bool:

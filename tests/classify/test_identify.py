@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 
 from docs.make_identification import Score, draw, one
 from tcptrace_lab import read
-from tcptrace_lab.classify.candidates import candidates
+from tcptrace_lab.classify.candidates import Candidate, candidates
 from tcptrace_lab.classify.followed import grows_alone, is_followed
 from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.identify import identify, replays_of_others
@@ -38,11 +39,18 @@ from tests.conftest import shared
 PATH = PathSpec(nodes=(NodeSpec(rate_bps=12e6, buffer=40, delay_s=0.03),), return_delay_s=0.03)
 
 
-def named(control: ControlSpec, *, path: PathSpec = PATH, duration_s: float = 40.0, **more: Any) -> Identified:
+def named(
+    control: ControlSpec,
+    *,
+    path: PathSpec = PATH,
+    duration_s: float = 40.0,
+    asked: Sequence[Candidate] = (),
+    **more: Any,
+) -> Identified:
     connection = ConnectionSpec(control=control, **more)
     done = simulate(Scenario(path=path, connections=(connection,), duration_s=duration_s, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
-    return identify(seen, initial_window=initial_window(seen))
+    return identify(seen, initial_window=initial_window(seen), chosen=asked)
 
 
 # A row: what sent, and the family that it is.
@@ -259,15 +267,15 @@ def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
         assert "it is reno here" in compound["against"]
 
 
-def replay_of(growth: list[float], *, hangs: int = 0) -> Any:
-    """Of a law with cuts of its own; errors of its growth in units of what is open, of each cycle one.
+def replay_of(growth: list[float], cuts: Sequence[float] = (0.0, 0.0, 0.0), *, hangs: int = 0) -> Any:
+    """Errors of a law's growth in units of what is open, of each cycle one, and of its cuts.
 
     `hangs`: so many cycles hang on what came before the capture."""
-    stretch = np.concatenate((np.arange(len(growth)), np.arange(3)))
-    parts = np.array(["growth"] * len(growth) + ["reduction"] * 3)
+    stretch = np.concatenate((np.arange(len(growth)), np.arange(len(cuts))))
+    parts = np.array(["growth"] * len(growth) + ["reduction"] * len(cuts))
     pieces = SimpleNamespace(parts=parts, stretch=stretch, hangs=stretch < hangs)
     tape: Any = SimpleNamespace(compared=SimpleNamespace(pieces=pieces, blur=0.0))
-    sizes = np.array([*growth, 0.0, 0.0, 0.0])
+    sizes = np.array([*growth, *cuts])
     misfits: Any = None
     (candidate,) = (each for each in candidates() if each.variant == "highspeed")
     return Replay(candidate=candidate, tape=tape, initial_window=10, later_ns=0, misfits=misfits, sizes=sizes)
@@ -287,6 +295,26 @@ def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> N
     assert grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 7.0, 9.0])])
     assert not grows_alone(own, [replay_of([9.0, 0.1, 8.0, 0.5, 0.4, 0.9])])
     assert not grows_alone(replay_of([0.2, 0.6, 1.3, 0.7, 0.3, 0.4]), [replay_of([9.0] * 6)])
+
+
+def test_a_law_that_never_cut_as_was_seen_is_not_named_by_its_growth() -> None:
+    """The first cut may be another behind a slow start that overshot, where cuts of its own follow."""
+    own, others = [0.1] * 6, [9.0] * 6
+    for cuts, is_named in (([16.0, 0.1, 0.2, 0.0], True), ([16.0], False)):
+        assert grows_alone(replay_of(own, cuts), [replay_of(others, cuts)]) == is_named
+
+
+def test_a_delay_window_that_opens_by_a_segment_does_not_tell_a_compound_from_reno() -> None:
+    """Veno over a queue that is never short grows by one segment in two round trips, as Reno that counts ACKs does:
+    where Veno is not asked, a gamma of which nothing is seen is no reason to call it Compound."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=46, delay_s=0.0275),), return_delay_s=0.0275)
+    veno = ControlSpec(
+        window="veno", recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=True, byte_counting=True
+    )
+    others = [each for each in candidates() if each.name != "veno"]
+    found = named(veno, path=path, asked=others)
+    assert found.control is None
+    assert {each.candidate.name for each in found.left} == {"reno", "compound"}
 
 
 @pytest.mark.parametrize(
