@@ -299,7 +299,7 @@ def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> N
 
 def test_a_law_that_never_cut_as_was_seen_is_not_named_by_its_growth() -> None:
     """The first cut may be another behind a slow start that overshot, where cuts of its own follow."""
-    own, others = [0.1] * 6, [9.0] * 6
+    own, others = [0.0] * 6, [9.0] * 6
     for cuts, is_named in (([16.0, 0.1, 0.2, 0.0], True), ([16.0], False)):
         assert grows_alone(replay_of(own, cuts), [replay_of(others, cuts)]) == is_named
 
