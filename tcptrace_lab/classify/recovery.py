@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
     fast = [episode for episode in told if not episode.restarts]
-    if 2 * sum(_timer_ended(seen, episode) for episode in fast) > len(fast):
+    ended = _ended_by_timer(seen)
+    if 2 * sum(id(episode) in ended for episode in fast) > len(fast):
         reasons.append("the recovery is not named: most repaired one hole and waited for the timer")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     name = "sack" if tap.sack.value == "used" else None
@@ -91,10 +93,10 @@ def identify_recovery(
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
 
 
-def _timer_ended(seen: Reconstruction, episode: Episode) -> bool:
-    """Whether it repaired one hole, and nothing more until the timer expired."""
-    following = seen.episodes[seen.episodes.index(episode) + 1 :][:1]
-    return episode.retransmitted <= 1 and any(each.expires_within(episode) for each in following)
+def _ended_by_timer(seen: Reconstruction) -> set[int]:
+    """Which events repaired one hole, and nothing more until the timer expired, by `id`."""
+    pairs = pairwise(seen.episodes)
+    return {id(before) for before, after in pairs if before.retransmitted <= 1 and after.expires_within(before)}
 
 
 def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int, *, are_copied: bool) -> str | None:
