@@ -19,12 +19,28 @@ departure at the same time frees its place first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from tcptrace_lab.models import conditions
+from tcptrace_lab.models.initial_window_start import (
+    ACK_TIMER,
+    BLOCK_BYTES,
+    BLOCK_TIME,
+    BLOCKS,
+    FEED_RATE,
+    FEED_TIME,
+    FORWARD,
+    INITIAL_WINDOW,
+    LAST_RATE,
+    PLACES,
+    RETURN_TIME,
+    StartTimeline,
+    packets_needed,
+    timeline,
+)
 from tcptrace_lab.models.prediction import (
     Applicability,
     FloatArray,
@@ -40,224 +56,8 @@ from tcptrace_lab.models.prediction import (
 
 from tcptrace_lab.scenario import ControlSpec, PathSpec
 
-INITIAL_WINDOW = Parameter(name="initial_window", unit="packets", meaning="k, sent at time 0", example=4, low=1,
-                           low_open=False, high=512, high_open=False, integer=True)  # fmt: skip
-PLACES = Parameter(name="places", unit="packets", meaning="b, the last queue's, in service included", example=3, low=1,
-                   low_open=False, high=4096, high_open=False, integer=True)  # fmt: skip
-LAST_RATE = Parameter(name="last_rate", unit="packets/s", meaning="rate behind the last queue", example=1.2)
-FEED_RATE = Parameter(name="feed_rate", unit="packets/s", meaning="slowest rate before it", example=187.5)
-FEED_TIME = Parameter(name="feed_time", unit="s", meaning="one packet's way to the last queue", example=0.03041333,
-                      low_open=False)  # fmt: skip
-RETURN_TIME = Parameter(name="return_time", unit="s", meaning="end of service to the ACK's return", example=0.35854987,
-                        low_open=False)  # fmt: skip
-ACK_TIMER = Parameter(name="ack_timer", unit="s", meaning="delayed-ACK timer, 0: every packet is acknowledged at once",
-                      example=0.0, low_open=False)  # fmt: skip
-BLOCK_TIME = Parameter(name="block_time", unit="s", meaning="what a SACK block adds to an ACK's return, 0: no SACK",
-                       example=0.0, low_open=False)  # fmt: skip
-FORWARD = Parameter(name="forward", unit="1", meaning="1: FACK's three packets above the hole, 0: three duplicates",
-                    example=0, low=0, low_open=False, high=1, high_open=False, integer=True)  # fmt: skip
-
-DUPLICATE_ACKS = 3
-# ns's SACK option: at most three blocks of 8 bytes.
-BLOCKS, BLOCK_BYTES = 3, 8
-# More packets than this are not followed: nothing is then said of a loss.
-HORIZON = 4096
 # Packets of all rows that are followed at once: some arrays of this size are in memory.
 BLOCK = 2_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartTimeline:
-    """What happens to packets 1 ... P (last axis; packet p at index p - 1) until the third duplicate ACK.
-
-    `sent`, `delivered` (at the receiver) and `ack_at` (the ACK its arrival caused, back at the sender) are seconds, NaN
-    where it does not happen; `ack_number` is what that ACK covers. `first_lost` is a packet number, NaN if none is
-    lost within the horizon; `retransmitted` the time of its fast retransmission, NaN if fewer than three duplicates
-    come (`duplicates` counts all; FACK: if none comes from three above): then only the retransmission timer is left.
-    """
-
-    sent: FloatArray
-    delivered: FloatArray
-    ack_at: FloatArray
-    ack_number: FloatArray
-    is_lost: NDArray[np.bool_]
-    is_duplicate: NDArray[np.bool_]
-    first_lost: FloatArray
-    duplicates: FloatArray
-    retransmitted: FloatArray
-
-
-@dataclass
-class _Sender:
-    """Windows, and when each packet is sent (a row per packet), for all parameters at once; changed in place."""
-
-    sent: FloatArray
-    cwnd: FloatArray
-    highest_ack: FloatArray
-    duplicates: FloatArray
-    retransmitted: FloatArray
-    is_forward: NDArray[np.bool_]
-    # The last packet that each has been allowed to send, and has sent.
-    allowed: FloatArray
-
-    def on_ack(
-        self, happens: NDArray[np.bool_], number: FloatArray, now: FloatArray, cause: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """An ACK for all up to `number`, caused by packet `cause`, arrives where `happens`; True where a duplicate."""
-        is_new = happens & (number > self.highest_ack)
-        if is_new.any():
-            np.copyto(self.highest_ack, number, where=is_new)
-            # Slow start: one packet more per new ACK, however many packets it covers.
-            self.cwnd += is_new
-            allowed = np.where(is_new, self.highest_ack + self.cwnd, self.allowed)
-            # Only the packets that are allowed anew anywhere.
-            first, end = int(self.allowed[is_new].min()), int(allowed[is_new].max())
-            packet = np.arange(first + 1, end + 1)[:, None]
-            fresh = (packet > self.allowed) & (packet <= allowed)
-            part = self.sent[first:end]
-            np.copyto(part, now, where=fresh[: len(part)])
-            self.allowed = allowed
-        is_duplicate = happens & ~is_new
-        if is_duplicate.any():
-            self.duplicates += is_duplicate
-            # FACK (Mathis & Mahdavi 1996): more than three packets from the hole to the highest SACK, however many
-            # arrived.
-            passed = np.where(self.is_forward, cause - self.highest_ack - 1, self.duplicates)
-            asks = is_duplicate & (passed >= DUPLICATE_ACKS) & np.isnan(self.retransmitted)
-            np.copyto(self.retransmitted, now, where=asks)
-        return is_duplicate
-
-
-def timeline(
-    *,
-    initial_window: ArrayLike,
-    places: ArrayLike,
-    last_rate: ArrayLike,
-    feed_rate: ArrayLike,
-    feed_time: ArrayLike,
-    return_time: ArrayLike,
-    ack_timer: ArrayLike = 0.0,
-    block_time: ArrayLike = 0.0,
-    forward: ArrayLike = 0,
-) -> StartTimeline:
-    """The start, packet by packet; see `StartTimeline`. Parameters as in `InitialWindow.parameters`."""
-    given = np.broadcast_arrays(
-        INITIAL_WINDOW.check(initial_window),
-        PLACES.check(places),
-        LAST_RATE.check(last_rate),
-        FEED_RATE.check(feed_rate),
-        FEED_TIME.check(feed_time),
-        RETURN_TIME.check(return_time),
-        ACK_TIMER.check(ack_timer),
-        BLOCK_TIME.check(block_time),
-        FORWARD.check(forward),
-    )
-    # One entry per combination; they get the parameters' shape at the end. A row per packet: what a step touches lies
-    # together.
-    k, b, mu, feed, there, back, timer, block, forward = (array.ravel() for array in given)
-    needed = _packets_needed(
-        {"initial_window": k, "places": b, "last_rate": mu, "feed_time": there, "return_time": back, "ack_timer": timer}
-    )
-    count = int(np.max(needed, initial=1))
-    shape = (k.size,)
-    nan = np.full(shape, np.nan)
-    sender = _Sender(
-        sent=np.where(np.arange(1, count + 1)[:, None] <= k, 0.0, np.nan),
-        cwnd=k.astype(np.float64),
-        highest_ack=np.zeros(shape),
-        duplicates=np.zeros(shape),
-        retransmitted=nan.copy(),
-        is_forward=forward == 1,
-        allowed=k.astype(np.float64),
-    )
-    delivered = np.full((count, *shape), np.nan)
-    ack_at, ack_number = delivered.copy(), delivered.copy()
-    is_lost, is_duplicate = np.zeros(delivered.shape, dtype=np.bool_), np.zeros(delivered.shape, dtype=np.bool_)
-    fed, idle_at = np.full(shape, -np.inf), np.full(shape, -np.inf)
-    in_order, pending, deadline = np.zeros(shape), np.full(shape, -1), nan.copy()
-    # What has arrived above the first hole, in blocks without a hole.
-    blocks, last_arrived = np.zeros(shape), np.full(shape, -1)
-    has_timer, feed_gap, service = timer > 0, 1 / feed, 1 / mu
-    is_delayed, has_blocks = bool(has_timer.any()), bool(block.any())
-
-    def acknowledge(happens: NDArray[np.bool_], index: NDArray[np.int64], at: FloatArray) -> None:
-        """The receiver's ACK, caused by the packet at `index`, and what the sender does with it."""
-        now = at + back
-        if has_blocks:
-            now += np.minimum(blocks, BLOCKS) * block
-        duplicate = sender.on_ack(happens, in_order, now, index + 1)
-        own = np.flatnonzero(happens)
-        where = index[own], own
-        ack_at[where], ack_number[where], is_duplicate[where] = now[own], in_order[own], duplicate[own]
-
-    for p in range(count):
-        sent = sender.sent[p]
-        goes = ~np.isnan(sent)
-        if not goes.all():
-            # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
-            held = (pending >= 0) & ~goes
-            if held.any():
-                acknowledge(held, pending, deadline)
-                pending[held] = -1
-                goes = ~np.isnan(sent)
-            if not goes.any():
-                break
-        # The slowest link before the last queue spaces the packets; the rest of the way is a constant.
-        np.maximum(sent, fed + feed_gap, out=fed, where=goes)
-        arrival = fed + there
-        # The link is busy until `idle_at`, so this many departures are still to come. One at the very time of the
-        # arrival frees its place first; a billionth of a service time is rounding.
-        present = np.maximum(np.ceil((idle_at - arrival) * mu - 1e-9), 0)
-        is_lost[p] = lost = goes & (present >= b)
-        passes = goes & ~lost
-        np.add(np.maximum(arrival, idle_at), service, out=idle_at, where=passes)
-        at = delivered[p]
-        np.copyto(at, idle_at, where=passes)
-        if is_delayed:
-            # The timer of the packet before, if it runs out before this one comes.
-            early = (pending >= 0) & (deadline < at)
-            if early.any():
-                acknowledge(early, pending, deadline)
-                pending[early] = -1
-        expected = passes & (in_order == p)
-        np.copyto(in_order, p + 1, where=expected)
-        beyond = passes & ~expected
-        if beyond.any():
-            blocks += beyond & ((blocks == 0) | (last_arrived < p - 1))
-        np.copyto(last_arrived, p, where=passes)
-        answers = passes
-        if is_delayed:
-            # RFC 1122: an ACK for every second packet, at once for one out of order, else when the timer runs out.
-            waits = expected & has_timer & (pending < 0)
-            answers = passes & ~waits
-            np.copyto(pending, -1, where=answers)
-            np.copyto(pending, p, where=waits)
-            np.add(at, timer, out=deadline, where=waits)
-        if answers.any():
-            acknowledge(answers, np.full(shape, p), at)
-
-    any_lost = is_lost.any(axis=0)
-    many, one = (*given[0].shape, count), given[0].shape
-    return StartTimeline(
-        sent=sender.sent.T.reshape(many),
-        delivered=delivered.T.reshape(many),
-        ack_at=ack_at.T.reshape(many),
-        ack_number=ack_number.T.reshape(many),
-        is_lost=is_lost.T.reshape(many),
-        is_duplicate=is_duplicate.T.reshape(many),
-        first_lost=np.where(any_lost, np.argmax(is_lost, axis=0) + 1.0, np.nan).reshape(one),
-        duplicates=sender.duplicates.reshape(one),
-        retransmitted=sender.retransmitted.reshape(one),
-    )
-
-
-def _packets_needed(row: Mapping[str, FloatArray]) -> FloatArray:
-    """How many packets must be followed to see the first loss detected.
-
-    Slow start can't pass the pipe and the queue by more than twice; the packets sent by then are twice as many again.
-    """
-    pipe = row["last_rate"] * (row["feed_time"] + row["return_time"] + row["ack_timer"]) + 1
-    return np.asarray(np.minimum(4 * (row["places"] + pipe) + 2 * row["initial_window"] + 16, HORIZON))
 
 
 def _summaries(**parameters: FloatArray) -> dict[str, FloatArray]:
@@ -280,7 +80,7 @@ def _followed(**parameters: FloatArray) -> dict[str, FloatArray]:
     arrays = np.broadcast_arrays(*parameters.values())
     rows, place = np.unique(np.stack([array.ravel() for array in arrays]), axis=1, return_inverse=True)
     row = dict(zip(names, rows, strict=True))
-    needed = _packets_needed(row)
+    needed = packets_needed(row)
     order = np.argsort(needed, kind="stable")
     found: dict[str, FloatArray] = {}
     begin = 0

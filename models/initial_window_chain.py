@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcptrace_lab.models.initial_window import BLOCK_BYTES, BLOCKS, reduce_chain
+from tcptrace_lab.models.initial_window import reduce_chain
+from tcptrace_lab.models.initial_window_start import BLOCK_BYTES, BLOCKS
 
 from tcptrace_lab.scenario import PathSpec
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from tcptrace_lab.models.initial_window import DUPLICATE_ACKS
 from tcptrace_lab.models.initial_window_chain import Ack, Chain, Event
+from tcptrace_lab.models.initial_window_start import DUPLICATE_ACKS
 
 # A window is never cut to less than two packets' threshold.
 SSTHRESH_MINIMUM = 2

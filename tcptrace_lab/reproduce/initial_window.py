@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.models import initial_window as model
+from tcptrace_lab.models.initial_window_start import StartTimeline, timeline
 from tcptrace_lab.models.initial_window_transfer import RECOVERIES, Transfer, transfer
 from tcptrace_lab.reproduce.paper import Figure, Reproduction, Row, Sources, Table, compared
 from tcptrace_lab.scenario import Scenario
@@ -77,13 +78,13 @@ def scenario(packets: int, *, packet_bytes: int = 1000, buffers: int = 3) -> Sce
     return parse(SCENARIO, overrides=overrides)
 
 
-def start(packets: int, *, packet_bytes: int = 1000, buffers: int = 3) -> model.StartTimeline:
+def start(packets: int, *, packet_bytes: int = 1000, buffers: int = 3) -> StartTimeline:
     """The model of that start."""
     chain = model.reduce_chain(scenario(packets, packet_bytes=packet_bytes, buffers=buffers).path)
-    return model.timeline(initial_window=packets, **chain)
+    return timeline(initial_window=packets, **chain)
 
 
-def ack_times(run: model.StartTimeline) -> list[float]:
+def ack_times(run: StartTimeline) -> list[float]:
     """When ACKs come, up to the third duplicate."""
     at = np.sort(run.ack_at[~np.isnan(run.ack_at)])
     return [float(value) for value in at if value <= run.retransmitted]
@@ -239,7 +240,7 @@ def _others(what: str) -> Table:
     buffers = np.array([1, 2, 3, 4, 5, 6, 8, 10, 16])
     chain = model.reduce_chain(scenario(1).path)
     k, b = np.meshgrid(starts, buffers)
-    run = model.timeline(initial_window=k, **{**chain, "places": b})
+    run = timeline(initial_window=k, **{**chain, "places": b})
     found = run.first_lost if what == "first_lost" else np.round(run.retransmitted, 3)
     rows = tuple((int(places), *map(float, line)) for places, line in zip(buffers, found, strict=True))
     title = "First packet lost" if what == "first_lost" else "When it is sent again (third duplicate ACK), s"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tcptrace_lab.models.initial_window import InitialWindow, StartTimeline, reduce_chain, shift, timeline
+from tcptrace_lab.models.initial_window import InitialWindow, reduce_chain, shift
+from tcptrace_lab.models.initial_window_start import StartTimeline, timeline
 
 from tcptrace_lab.scenario import ControlSpec, NodeSpec, PathSpec
 from tests.conftest import ns2_rows

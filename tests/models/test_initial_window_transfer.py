@@ -6,8 +6,9 @@ import itertools
 import math
 
 import pytest
-from tcptrace_lab.models.initial_window import reduce_chain, timeline
+from tcptrace_lab.models.initial_window import reduce_chain
 from tcptrace_lab.models.initial_window_senders import Timer
+from tcptrace_lab.models.initial_window_start import timeline
 from tcptrace_lab.models.initial_window_transfer import RECOVERIES, Transfer, transfer
 
 from tcptrace_lab.scenario import NodeSpec, PathSpec
