@@ -72,6 +72,9 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     if largest > 2 * most and not is_cut_to(lengths, int(most) - (TIMESTAMP_BYTES if row["timestamps"] else 0)):
         most = 0.0
     cut = int(row[f"options_cut_{other}"])
+    from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
+    begin = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
+    before_bytes, lost_bytes = _never_captured(segments, acks, begin, from_start=from_start)
     tap = Tap(
         vantage=Fact(value=str(row["vantage"])),
         syns=_syns(row),
@@ -84,13 +87,14 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         offload_bytes=largest if largest > (2 * most or _one_packet(lengths)) else 0,
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
         damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
-        tap_lost_bytes=_never_captured(segments, acks, from_start=bool(row["from_start"])),
+        tap_lost_bytes=lost_bytes,
+        sent_before_bytes=before_bytes,
         tap_lost_acks=lost_acks,
         unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=_usual_longest(row, side)),
         ahead_ns=ahead,
         disordered_share=int(np.count_nonzero(segments["cause"] == OUT_OF_ORDER)) / max(len(lengths), 1),
         ecn_cuts=_ecn_cuts(acks),
-        repairs=_repairs(segments, acks, rtt_ns=_number(row[f"rtt_min_ns_{side}"])),
+        repairs=_repairs(segments, acks, rtt_ns=rtt_ns),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
@@ -223,24 +227,42 @@ def _behind_last_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, I
     return max(int(times[0][-1] - times[1][-1]), 0) if is_more else 0
 
 
-def _never_captured(segments: Any, acks: Any, *, from_start: bool) -> int:
-    """Bytes that were acknowledged and lie in holes of what was captured; before the first, where the start was."""
+def _first_new(segments: Any, acks: Any, *, rtt_ns: int) -> int:
+    """The first byte that was sent for the first time in the capture: nothing tells of it before an answer can come.
+
+    What is below left before the capture began, whether or not it was sent again in it. `rtt_ns`: the least.
+    """
     offsets = segments["offset"]
     if not len(offsets) or not len(acks["time_ns"]):
         return 0
+    # A duplicate tells of something above what it acknowledges.
+    told = np.maximum.accumulate(np.maximum(acks["ack_offset"] + (acks["dup_count"] > 0), acks["sack_high"]))
+    heard = np.searchsorted(acks["time_ns"], segments["time_ns"] + int(MAJORITY * rtt_ns), side="right")
+    is_new = (heard == 0) | (offsets >= told[np.maximum(heard - 1, 0)])
+    return int(offsets[np.argmax(is_new)]) if is_new.any() else int(offsets.max())
+
+
+def _never_captured(segments: Any, acks: Any, first_new: int, *, from_start: bool) -> tuple[int, int]:
+    """Bytes in holes of what was captured: of what was sent before the capture began, below `first_new`, and of what
+    was sent in it and acknowledged; before the first segment, where the start was captured."""
+    offsets = segments["offset"]
+    if not len(offsets) or not len(acks["time_ns"]):
+        return 0, 0
     ends = offsets + segments["length"]
     if (offsets[1:] < offsets[:-1]).any():
         order = np.argsort(offsets, kind="stable")
         offsets, ends = offsets[order], ends[order]
         del order
     # In place: of each of these a long connection has some megabytes.
-    most = int(acks["ack_offset"].max())
+    most = max(int(acks["ack_offset"].max()), first_new)
     covered = np.minimum(np.maximum.accumulate(ends, out=ends), most, out=ends)
     # Offset 0 is the first byte behind a SYN.
     begin = max(min(int(offsets[0]), most), 0) if from_start else 0
     holes = np.minimum(offsets[1:], most)
     holes -= covered[:-1]
-    return begin + int(np.maximum(holes, 0, out=holes).sum())
+    np.maximum(holes, 0, out=holes)
+    before = int(np.searchsorted(offsets[1:], first_new, side="right"))
+    return int(holes[:before].sum()), begin + int(holes[before:].sum())
 
 
 def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:

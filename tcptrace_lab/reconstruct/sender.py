@@ -140,7 +140,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             tap,
             tap_lost_acks=max(tap.tap_lost_acks, unheard, unheard_by_release(timeline), unheard_by_timers(timeline)),
             # Nothing is lost before a tap at the sender: what is not acknowledged yet was not captured either.
-            tap_lost_bytes=max(tap.tap_lost_bytes, int(row[f"missing_bytes_{side}"])),
+            tap_lost_bytes=max(tap.tap_lost_bytes, int(row[f"missing_bytes_{side}"]) - tap.sent_before_bytes),
         )
     if not where.is_at_sender:
         has_start = bool(row["from_start"])

@@ -55,6 +55,8 @@ class Tap:
     copies: int
     damaged: int
     tap_lost_bytes: int
+    # Of what was sent before the capture began, and lies between what was sent again in it.
+    sent_before_bytes: int
     tap_lost_acks: int
     # How long new data left after the timer of a sender without ACKs would have stopped it.
     unanswered_ns: int

@@ -10,7 +10,7 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import classify
 from tests.claims import IDENTIFY, KERNEL, runs
 from tests.conftest import ROOT
-from tests.degrade import KINDS, degrade, read_packets, write_packets
+from tests.degrade import KINDS, Packets, degrade, first_again, read_packets, sender_of, write_packets
 from tests.degraded import variants
 
 # Short, and between them: timeouts and an outage, pauses, a closed and a small receiver's window, Tahoe's cycles.
@@ -116,6 +116,29 @@ def test_two_flows_captured_twice_are_two(tmp_path: Path) -> None:
     (known, *_), (found, *_) = (tuple(classify(read(path))) for path in (whole, made))
     assert known.path.bottleneck_bps.value is not None
     assert found.path.bottleneck_bps.value == pytest.approx(known.path.bottleneck_bps.value, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["newreno_nosack_8M", "cubic_v6_two_nodes", "reno_timeout", "tahoe_small_buffer"])
+def test_what_left_before_the_capture_was_not_lost_by_the_tap(name: str, tmp_path: Path) -> None:
+    """Beginning within a recovery: between what is sent again lies what had been sent before."""
+    link, packets = read_packets(ROOT / "captures" / f"{name}.pcap.gz")
+    first, made = first_again(packets, after=0.1), tmp_path / "made.pcap"
+    for begin in (first - 10, first, first + 3, first + 10, first + 30):
+        write_packets(made, link, packets[begin:])
+        (found,) = classify(read(made))
+        assert found.who.tap.tap_lost_bytes == 0, begin
+    own = sender_of(packets)
+    lost = next(at for at in range(len(packets) - 200, len(packets)) if _is_new(packets, at, own))
+    write_packets(made, link, packets[first:lost] + packets[lost + 1 :])
+    (found,) = classify(read(made))
+    assert found.who.tap.tap_lost_bytes == packets[lost].payload
+
+
+def _is_new(packets: Packets, at: int, own: bytes) -> bool:
+    """Whether this segment is full and was sent only once."""
+    found = packets[at]
+    others = (each for other, each in enumerate(packets) if other != at and each.source == own and each.payload > 0)
+    return found.source == own and found.payload > 0 and all(each.seq != found.seq for each in others)
 
 
 def test_every_kind_changes_the_capture() -> None:
