@@ -49,8 +49,8 @@ class Identified:
         every = (*self.left, *self.refuted)
         return all_left(every, reason, confidence=1.0 / max(len(every), 1))
 
-    def or_bbr(self) -> Identified:
-        """The same with BBR in the set: one more, as likely as the others."""
+    def or_bbr(self, why: str) -> Identified:
+        """The same with BBR in the set: one more, as likely as the others; `why` it is not told from them."""
         among = len(self.left) / (len(self.left) + 1)
         return replace(
             self,
@@ -58,7 +58,7 @@ class Identified:
             shares=tuple(share * among for share in self.shares),
             reasons=(
                 *self.reasons,
-                "nor is BBR told from them: it has shown no probe, but nothing grew again and again",
+                f"nor is BBR told from them: it has shown no probe, {why}",
             ),
             may_be_bbr=True,
         )

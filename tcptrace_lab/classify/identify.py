@@ -83,7 +83,8 @@ def identify(
         is_rough=is_rough,
         is_untimed=is_untimed,
     )
-    return told.or_bbr() if told.control is None and _may_be_bbr(told.left) else told
+    why = _as_of_bbr(told.left) if told.control is None and told.left else None
+    return told.or_bbr(why) if why is not None else told
 
 
 def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
@@ -300,9 +301,11 @@ def _unknown(families: Sequence[Replay], traits_seen: str) -> Identified:
     )
 
 
-def _may_be_bbr(left: Sequence[Replay]) -> bool:
-    """Whether no window is seen to grow again and again: a slow start doubles as BBR's Startup does."""
-    return bool(left) and all(np.count_nonzero(each.sizes_of("growth") <= 1.0) < FEWEST_ALIKE for each in left)
+def _as_of_bbr(left: Sequence[Replay]) -> str | None:
+    """Why BBR, whose window is not replayed, may have sent it: a slow start doubles as its Startup does."""
+    if all(np.count_nonzero(each.sizes_of("growth") <= 1.0) < FEWEST_ALIKE for each in left):
+        return "but nothing grew again and again"
+    return None if any(map(is_followed, left)) else "nor was any law followed to the ACK"
 
 
 def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:

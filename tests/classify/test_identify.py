@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from docs.make_identification import Score, draw, one
-from tcptrace_lab import read
+from tcptrace_lab import classify, read
 from tcptrace_lab.classify.candidates import Candidate, candidates
 from tcptrace_lab.classify.followed import grows_alone, is_followed
 from tcptrace_lab.classify.identified import Identified
@@ -177,6 +177,20 @@ def test_a_start_alone_may_be_one_by_rate(window: str) -> None:
     assert sum(row["confidence"] for row in left) == pytest.approx(1.0, abs=0.01)
     grown = named(ControlSpec(window="reno", recovery="sack", initial_window=10), path=PATH, duration_s=40.0)
     assert not grown.may_be_bbr
+
+
+def test_a_window_that_no_law_follows_may_be_one_by_rate() -> None:
+    """BBR over a buffer of four packets, at its receiver: a loss in each round trip, and a little growth between."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=15e6, buffer=4, delay_s=0.008),), return_delay_s=0.008)
+    control = ControlSpec(
+        window="bbr", recovery="sack", timestamps=True, delayed_ack_segments=2, rack=True, limited_transmit=True
+    )
+    connection = ConnectionSpec(control=control)
+    run = simulate(Scenario(path=path, connections=(connection,), duration_s=8.0, profile="rfc", taps=("receiver",)))
+    (verdict,) = classify(run.capture(tap="receiver"))
+    found = verdict.as_dict()["sender_tcp"]
+    assert found["congestion_control"] is None
+    assert "bbr" in {row["name"] for row in found["candidates"] if row["against"] is None}
 
 
 @pytest.mark.parametrize("window", ["compound", "htcp"])
