@@ -49,7 +49,7 @@ class Identified:
         every = (*self.left, *self.refuted)
         return all_left(every, reason, confidence=1.0 / max(len(every), 1))
 
-    def or_bbr(self, why: str) -> Identified:
+    def or_bbr(self, why: str = "but nothing grew again and again") -> Identified:
         """The same with BBR in the set: one more, as likely as the others; `why` it is not told from them."""
         among = len(self.left) / (len(self.left) + 1)
         return replace(

@@ -83,8 +83,12 @@ def identify(
         is_rough=is_rough,
         is_untimed=is_untimed,
     )
-    why = _as_of_bbr(told.left) if told.control is None and told.left else None
-    return told.or_bbr(why) if why is not None else told
+    if told.control is not None or not told.left:
+        return told
+    # BBR's window is not replayed.
+    if not any(map(_grows, told.left)):
+        return told.or_bbr()
+    return told if any(map(is_followed, told.left)) else told.or_bbr("nor was any law followed to the ACK")
 
 
 def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
@@ -301,11 +305,9 @@ def _unknown(families: Sequence[Replay], traits_seen: str) -> Identified:
     )
 
 
-def _as_of_bbr(left: Sequence[Replay]) -> str | None:
-    """Why BBR, whose window is not replayed, may have sent it: a slow start doubles as its Startup does."""
-    if all(np.count_nonzero(each.sizes_of("growth") <= 1.0) < FEWEST_ALIKE for each in left):
-        return "but nothing grew again and again"
-    return None if any(map(is_followed, left)) else "nor was any law followed to the ACK"
+def _grows(each: Replay) -> bool:
+    """Whether a window is seen to grow again and again: a slow start doubles as BBR's Startup does."""
+    return bool(np.count_nonzero(each.sizes_of("growth") <= 1.0) >= FEWEST_ALIKE)
 
 
 def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:
