@@ -7,7 +7,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY, ODD_SHARE
-from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.timeline import AT_ONCE, LOST, Ints, Timeline
@@ -75,6 +75,8 @@ def limits_told(
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
         opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
     opened["cwnd"] = opened.get("cwnd", 0.0) + _recovering_beyond(seen)
+    for name, share in _begun_before(seen, tap).items():
+        opened[name] = opened.get(name, 0.0) + share
     if is_rebuilt:
         opened["cwnd"] += _resumed_unseen(seen)
     for name, most in opened.items():
@@ -140,6 +142,21 @@ def _paused_unseen(seen: Reconstruction) -> float:
     timeline = seen.timeline
     acks, sends = pauses_unseen(seen)
     return _share(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
+
+
+def _begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:
+    """Share of the time in a recovery that may have begun before the capture, or before anything was sent in it: of
+    what was put down to a window, or to an application, then."""
+    timeline = seen.timeline
+    if timeline.has_start or not len(timeline.send_ns):
+        return {}
+    # What had been sent before is acknowledged: no recovery of it goes on.
+    over = int(np.searchsorted(timeline.snd_una, tap.first_new, side="left"))
+    if not timeline.sacked[:over].any() and np.count_nonzero(timeline.is_dupack[:over]) < DUP_THRESH:
+        over = int(np.searchsorted(timeline.ack_ns, timeline.send_ns[0], side="left"))
+    spans, limited = _spans(timeline)[:over], limited_at(timeline)[:over]
+    names = ("cwnd", "rwnd", "application")
+    return {name: _share(timeline, float(spans[limited == LIMITS.index(name)].sum())) for name in names}
 
 
 def _silent(seen: Reconstruction) -> dict[str, float]:

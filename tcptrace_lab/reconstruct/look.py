@@ -73,8 +73,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         most = 0.0
     cut = int(row[f"options_cut_{other}"])
     from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
-    begin = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
-    before_bytes, lost_bytes = _never_captured(segments, acks, begin, from_start=from_start)
+    first_new = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
+    before_bytes, lost_bytes = _never_captured(segments, acks, first_new, from_start=from_start)
     tap = Tap(
         vantage=Fact(value=str(row["vantage"])),
         syns=_syns(row),
@@ -89,6 +89,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
         tap_lost_bytes=lost_bytes,
         sent_before_bytes=before_bytes,
+        first_new=first_new,
         tap_lost_acks=lost_acks,
         unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=_usual_longest(row, side)),
         ahead_ns=ahead,

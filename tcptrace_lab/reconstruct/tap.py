@@ -57,6 +57,8 @@ class Tap:
     tap_lost_bytes: int
     # Of what was sent before the capture began, and lies between what was sent again in it.
     sent_before_bytes: int
+    # The first byte that was sent for the first time in the capture (0: from the start).
+    first_new: int
     tap_lost_acks: int
     # How long new data left after the timer of a sender without ACKs would have stopped it.
     unanswered_ns: int

@@ -8,7 +8,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import classify
-from tests.claims import IDENTIFY, KERNEL, runs
+from tests.claims import IDENTIFY, KERNEL, judge_claims, runs
 from tests.conftest import ROOT
 from tests.degrade import KINDS, Packets, degrade, first_again, read_packets, sender_of, write_packets
 from tests.degraded import variants
@@ -132,6 +132,19 @@ def test_what_left_before_the_capture_was_not_lost_by_the_tap(name: str, tmp_pat
     write_packets(made, link, packets[first:lost] + packets[lost + 1 :])
     (found,) = classify(read(made))
     assert found.who.tap.tap_lost_bytes == packets[lost].payload
+
+
+@pytest.mark.parametrize("name", ["cubic_20M", "newreno_nosack_8M", "reno_10M", "reno_small_buffer"])
+def test_a_recovery_that_began_before_the_capture_is_no_window_at_work(name: str, tmp_path: Path) -> None:
+    """All that it sent again had left before: nothing captured is sent twice, and yet no window was the limit."""
+    (run,) = (run for run in runs() if run.name == f"own: {name}")
+    (link, packets), made = read_packets(run.path), tmp_path / "made.pcap"
+    (whole,) = classify(read(run.path))
+    for first in (first_again(packets, after=after) for after in (0.1, 0.3)):
+        for begin in (first + 3, first + 10):
+            write_packets(made, link, packets[begin : begin + 300])
+            (found,) = classify(read(made))
+            assert not judge_claims(run, whole, found, keeps="piece").wrong, begin
 
 
 def _is_new(packets: Packets, at: int, own: bytes) -> bool:
