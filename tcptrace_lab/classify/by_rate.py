@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.rate import touches
+from tcptrace_lab.classify.runs import touches
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats, Timeline, parts

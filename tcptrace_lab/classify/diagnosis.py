@@ -192,9 +192,9 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
         return "limited by its application"
     if course.is_busy and (words := _bottleneck(verdict["path"])):
         return words
-    if limits.get("recovery", 0.0) >= MAJORITY:
-        return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
     if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MAJORITY:
+        if limits.get("recovery", 0.0) >= limits.get("cwnd", 0.0):
+            return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
         return _network(verdict, course)
     known = sorted(((limits.get(name, 0.0), words) for name, words in CAUSES.items()), reverse=True)
     told = [f"{words} {share:.0%} of the time" for share, words in known if share >= PARTLY]
@@ -233,6 +233,8 @@ def _bottleneck(path: Mapping[str, Any]) -> str | None:
     if rate is None:
         return None
     held = "" if buffer is None else f" with {buffer:.0f} packets of buffer"
+    if between := path["bottleneck_bps"].get("between"):
+        return f"limited by a bottleneck whose rate changes, {' to '.join(map(_bits, between))}{held}"
     return f"limited by a {_bits(rate)} bottleneck{held}"
 
 

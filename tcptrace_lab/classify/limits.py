@@ -7,6 +7,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.look import SMALL_PATH_BYTES, TIMESTAMP_BYTES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
@@ -20,6 +21,8 @@ FINE_NS = 1_000
 # and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
 LATER_SHARE = 0.05
 CAUGHT_UP_ROUNDS = 4
+# The least that a full segment has (RFC 1191 section 7.1: a path of 296 bytes), options of 12 bytes in it.
+LEAST_FULL_BYTES = SMALL_PATH_BYTES - TIMESTAMP_BYTES
 # A window that nothing bounds grows: over so many round trips, and by more than this share, also between two quarters
 # of a run. A pacer (BBR) fills the pipe once in eight round trips: its round trips are longer then by up to a quarter.
 STEADY_ROUNDS = 32
@@ -308,7 +311,8 @@ def closed_only(seen: Reconstruction, tap: Tap) -> dict[str, float]:
 def _catches_up(seen: Reconstruction) -> bool:
     """Whether all that was written had been sent, again and again: segments short of full, and nothing behind them.
 
-    A window at work, and a pacer, send full segments as long as there is more to send.
+    A window at work, and a pacer, send full segments as long as there is more to send; what is smaller than any path's
+    is a write.
     """
     timeline = seen.timeline
     fresh = np.flatnonzero(~timeline.is_retransmission)
@@ -316,7 +320,7 @@ def _catches_up(seen: Reconstruction) -> bool:
         return False
     first, last = (int(timeline.send_ns[fresh[place]]) for place in (0, -1))
     # Of the segments short of full only: most are full.
-    is_short = timeline.send_end - timeline.send_offset < timeline.smss
+    is_short = timeline.send_end - timeline.send_offset < max(timeline.smss, LEAST_FULL_BYTES)
     short = np.flatnonzero(is_short[fresh[:-1]])
     left, following = timeline.send_ns[fresh[short]], fresh[short + 1]
     del fresh, is_short

@@ -22,7 +22,8 @@ from tcptrace_lab.classify.buffer import (
     queues,
 )
 from tcptrace_lab.classify.managed import NOT_MANAGED, Managed, losses_of_codel
-from tcptrace_lab.classify.rate import BATCH_NS, BUSY_PACKETS, bottleneck_rate, rate_together
+from tcptrace_lab.classify.rate import BUSY_PACKETS, bottleneck_rate, rate_together
+from tcptrace_lab.classify.runs import BATCH_NS
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -298,7 +299,11 @@ def _scaled(estimate: Estimate, factor: float) -> Estimate:
         return None if number is None else number * factor
 
     return Estimate(
-        value=times(estimate.value), low=times(estimate.low), high=times(estimate.high), method=estimate.method
+        value=times(estimate.value),
+        low=times(estimate.low),
+        high=times(estimate.high),
+        method=estimate.method,
+        between=None if estimate.between is None else (factor * estimate.between[0], factor * estimate.between[1]),
     )
 
 

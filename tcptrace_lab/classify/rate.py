@@ -2,27 +2,24 @@
 
 A run tells of the path only where the path pressed it: its segments left faster than they were acknowledged, or a queue
 stood. What an application or a receiver doles out has a pace too, and that is no bottleneck: then the rate seen bounds
-the path's from below. Nothing is taken from stamps closer than the clock tells, nor from one interrupt's batch.
+the path's from below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.runs import BATCH_NS, Runs, acked_together, chosen_runs, run_rates, sent_unseen, touches
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
-from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.self_clocking import delivered
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, parts
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
@@ -34,9 +31,6 @@ LONGEST_SHARE = 8
 # The same for the ACKs of several flows, times their number: at both ends of a run each flow may have a segment that
 # its delayed ACK has not told of yet, and that is to be a few percent of the run.
 TOGETHER_SEGMENTS = 32
-# ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
-# 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
-BATCH_NS = 5_000
 # A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
 MODE_SHARE = 0.04
 # ... and so many: neighbouring runs share most of their segments, one odd ACK is in three of them.
@@ -48,10 +42,6 @@ MODE_BINS = 2.5
 # that one ACK of a run is. Beside a mode so many times as frequent they are its strays.
 STRAY_FACTOR = 10
 STRAY_SHARE = 0.3
-# Pressed: acknowledged at least this much slower than sent (an ACK clock alone keeps the pace).
-SLOWED = 1.25
-# ... or met a queue, and was not pushed together on the way back (ACK compression).
-COMPRESSED = 1 / SLOWED
 # A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
 BUSY_PACKETS = 4.0
 # Then most of the runs have its rate: with a smaller share of them others took turns there.
@@ -66,29 +56,12 @@ OTHERS_FACTOR = 4.0
 # than so many round trips: over more of them ACKs come at the window's pace, whatever the path's.
 LONGER_FACTOR = 4
 MOST_ROUNDS = 2
+# Round trips that swell by half again, all the time behind a queue, while the pace is the same or changes by itself: a
+# window's pace would have fallen as they rose.
+SWELLS = 1.5
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
 SECOND_NS = 1_000_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Runs:
-    """Runs of ACKs without a loss in them: packets/s, how long, the queueing delay at the end, and whether pressed.
-
-    `least_ns`: the shortest queueing delay met in each; `base_ns`: the least round trip. `uneven`: how much longer
-    the slowest of its ACKs took for each packet than the whole run (1: no longer).
-    """
-
-    rates: Floats
-    spans_ns: Floats
-    delay_ns: Floats
-    least_ns: Floats
-    base_ns: int
-    uneven: Floats
-    slowed: np.ndarray[Any, np.dtype[np.bool_]]
-    compressed: np.ndarray[Any, np.dtype[np.bool_]]
-    # When segments left is not known: nor, of a run, whether they had waited.
-    is_inferred: bool
 
 
 def bottleneck_rate(
@@ -113,7 +86,51 @@ def bottleneck_rate(
         found = _mode(runs, words, clock, own=own, is_longest=is_last)
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
+    elif found.value is not None and found.low is not None and found.high is None:
+        found = _over_longer(seen, segments, int(longest)) or found
     return _not_below_goodput(found, goodput)
+
+
+def _over_longer(seen: Reconstruction, segments: int, longest: int) -> Estimate | None:
+    """Of ACKs at many rates while a queue stood: whose rates those are; None: others' turns, or it is not told.
+
+    Jitter evens out over longer runs, which then lie about one rate. A rate that changes (a radio's) is another in each
+    run, long or short, and even within the short ones. With others in the queue longer runs lie further apart.
+    """
+    short = run_rates(seen, (), segments)
+    if short.is_inferred or longest < 2 * segments:
+        return None
+    long = run_rates(seen, (), longest)
+    busy, longer = (_busy(runs) for runs in (short, long))
+    if min(np.count_nonzero(busy), np.count_nonzero(longer)) < FEWEST_SAMPLES or not _swells(long, longer):
+        return None
+    around, evened = (_about(runs.rates[at]) for runs, at in ((short, busy), (long, longer)))
+    near, at_once, at_length = long.rates[longer][evened], float(np.mean(around)), float(np.mean(evened))
+    if at_length >= max(STEADY_SHARE, at_once):
+        low, value, high = (float(number) for number in np.percentile(near, [10, 50, 90]))
+        method = f"median of the rate at which runs of {longest} segments are acknowledged ({at_length:.0%} near it)"
+        return Estimate(value=value, low=low, high=high, method=f"{method}; shorter ones jitter")
+    if at_once >= STEADY_SHARE or np.median(short.uneven[busy]) > 1 + MINORITY:
+        return None
+    slowest, value, fastest = (float(number) for number in np.percentile(short.rates[busy], [5, 50, 95]))
+    method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
+    return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
+
+
+def _busy(runs: Runs) -> Bools:
+    """Runs through which a queue stood that keeps the bottleneck busy."""
+    found: Bools = runs.least_ns > BUSY_PACKETS / runs.rates * 1e9
+    return found
+
+
+def _swells(runs: Runs, at: Bools) -> bool:
+    shortest, longest = np.percentile(runs.base_ns + runs.delay_ns[at], [10, 90])
+    return bool(longest >= SWELLS * shortest)
+
+
+def _about(rates: Floats) -> Bools:
+    """Those near the median, as near as a mode's to its middle."""
+    return _beside(rates, float(np.median(rates)), 0.0)
 
 
 def _most_outstanding(seen: Reconstruction) -> float:
@@ -140,7 +157,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
     timeline = seen.timeline
-    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > _sent_unseen(seen)))
+    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], delivered(timeline)[moving]
     after = _core.places(times, times + SECOND_NS, or_equal=True) - 1
@@ -163,7 +180,7 @@ def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
     total = int(timeline.newly_acked[moving].sum()) / timeline.smss
     if clock.resolution_ns <= BATCH_NS or not moving.any():
         return RUN_SEGMENTS
-    spans = _chosen(acked_together(seen, ()), RUN_SEGMENTS, (seen,)).spans
+    spans = chosen_runs(acked_together(seen, ()), RUN_SEGMENTS, (seen,)).spans
     # Where many runs have no length, the mean pace stands for them.
     times = timeline.ack_ns[moving]
     per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)
@@ -206,10 +223,13 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
     uneven = runs.uneven[pressed]
-    peak = _highest_mode(rates, blur)
+    of_all, peak = peak, _highest_mode(rates, blur)
+    if peak is not None and peak > of_all and np.mean(pressed[_beside(runs.rates, of_all, blur)]) > MAJORITY:
+        # The strays of a mode are as many where some of its own runs are left out.
+        peak = of_all
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
-    near = np.abs(np.log(rates / peak)) <= MODE_BINS * BIN + 2 * blur
+    near = _beside(rates, peak, blur)
     low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
     # Both ends of a run are known to what two stamps can tell apart.
     share = clock.resolution_ns / float(np.median(spans[near]))
@@ -230,6 +250,12 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
     return Estimate(value=value, low=low, high=high, method=method)
 
 
+def _beside(rates: Floats, peak: float, blur: float) -> Bools:
+    """What belongs to a mode."""
+    found: Bools = np.abs(np.log(rates / peak)) <= MODE_BINS * BIN + 2 * blur
+    return found
+
+
 def _highest_mode(rates: Floats, blur: float) -> float | None:
     """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path."""
     bins = np.floor(np.log(rates) / BIN).astype(np.int64)
@@ -245,166 +271,3 @@ def _highest_mode(rates: Floats, blur: float) -> float | None:
     beside = peaks[(peaks > peaks[-1] - STRAY_SHARE / BIN) & (smooth[peaks] >= STRAY_FACTOR * smooth[peaks[-1]])]
     peak = int(beside[-1]) if len(beside) else int(peaks[-1])
     return float(np.exp((origin + peak + 0.5) * BIN))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batches:
-    """The ends of batches of ACKs: when, packets acknowledged until then, ACKs that jumped.
-
-    A run goes from the end of a batch to the end of another: within one, the host set the distances.
-    """
-
-    times: Ints
-    acked: Floats
-    jumps: npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """Runs that tell a rate: the batch that each begins and ends with, and how long it takes."""
-
-    opens: Ints
-    closes: Ints
-    spans: Floats
-
-
-def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Batches:
-    """The ACKs of all these flows, counted in packets of the first one's size."""
-    packet_bytes = seen.timeline.smss + seen.timeline.header_bytes
-    flows = [_moves(flow, packet_bytes) for flow in (seen, *others)]
-    times, packets, jumped = flows[0]
-    if others:
-        order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
-        times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
-    is_end = np.diff(times, append=times[-1:] + BATCH_NS + 1) > BATCH_NS
-    # An ACK that jumps answers a filled hole: the run across it is no rate.
-    return Batches(
-        times=times[is_end], acked=np.cumsum(packets)[is_end], jumps=np.cumsum(jumped, dtype=np.int32)[is_end]
-    )
-
-
-def _chosen(batches: Batches, segments: int, flows: Sequence[Reconstruction]) -> Chosen:
-    times, jumps = batches.times, batches.jumps
-    opens, closes = _runs(batches.acked, segments)
-    spans = (times[closes] - times[opens]).astype(np.float64)
-    calm = (jumps[closes] == jumps[opens]) & (spans > 0) & (closes - opens >= FEWEST_ALIKE)
-    for flow in flows:
-        calm &= ~touches(times[opens], times[closes], flow.episodes)
-    return Chosen(opens=opens[calm], closes=closes[calm], spans=spans[calm])
-
-
-def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
-    """Every run of `segments` of all these flows; what it met is what this flow's own segments met."""
-    timeline = seen.timeline
-    batches = acked_together(seen, others)
-    chosen = _chosen(batches, segments, (seen, *others))
-    times, acked = batches.times, batches.acked
-    begin, end, spans = times[chosen.opens], times[chosen.closes], chosen.spans
-    rates = (acked[chosen.closes] - acked[chosen.opens]) / (spans / 1e9)
-    uneven = _slowest(times, acked, chosen.opens, chosen.closes) / 1e9 * rates
-    # A long connection has megabytes of each of these: none is held longer than it is used.
-    del batches, chosen, times, acked
-    samples = timeline.rtt[1]
-    delay, least = np.zeros(len(end)), np.zeros(len(end))
-    slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
-    for part in parts(len(end)):
-        # Sent when acknowledged, less the round trip then.
-        sent = spans[part]
-        if len(samples):
-            delay[part], least[part], longer = _met(timeline, begin[part], end[part])
-            sent = sent - longer
-        slowed[part] = spans[part] > SLOWED * np.maximum(sent, 0.0)
-        compressed[part] = spans[part] < COMPRESSED * sent
-    return Runs(
-        rates=rates,
-        spans_ns=spans,
-        delay_ns=delay,
-        least_ns=least,
-        base_ns=int(samples.min()) if len(samples) else 0,
-        uneven=uneven,
-        slowed=slowed,
-        compressed=compressed,
-        is_inferred=len(timeline.slack) > 0 and bool(np.mean(timeline.is_open) > MAJORITY),
-    )
-
-
-def _met(timeline: Timeline, begin: Ints, end: Ints) -> tuple[Floats, Floats, Floats]:
-    """Of runs: the queueing delay at the end, the shortest within, and by how much the round trip grew."""
-    rows, samples = timeline.rtt
-    # From the last one before the first run to the first behind the last.
-    heard = timeline.ack_ns[rows]
-    around = slice(
-        max(int(np.searchsorted(heard, begin.min(), side="left")) - 1, 0),
-        int(np.searchsorted(heard, end.max(), side="right")) + 1,
-    )
-    base, heard, samples = int(samples.min()), heard[around], samples[around]
-    delay = np.interp(end, heard, samples - base)
-    longer = np.interp(end, heard, samples) - np.interp(begin, heard, samples)
-    return delay, np.minimum(delay, _least_between(heard, samples - base, begin, end)), longer
-
-
-def _runs(reached: Floats, segments: int) -> tuple[Ints, Ints]:
-    """From the end of each batch to that of the first by which so many segments more are acknowledged."""
-    after = np.searchsorted(reached, reached + segments - 1e-6, side="left")
-    # What is reached rises: so do these.
-    valid = int(np.searchsorted(after, len(reached), side="left"))
-    return np.arange(valid), after[:valid]
-
-
-def _slowest(times: Ints, reached: Floats, first: Ints, last: Ints) -> Floats:
-    """Of runs from one batch to another: the longest that a batch in it took for each of its packets."""
-    # Between batches `first` and `last`.
-    found: Floats = _core.most_within(np.diff(times) / np.diff(reached), first, last)
-    return found
-
-
-def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
-    """The least of the values at times from begin to end; where there is none, that of the next."""
-    first = np.minimum(_core.places(times, begin), len(times) - 1)
-    behind = np.clip(_core.places(times, end, or_equal=True), first + 1, len(times))
-    found: Floats = _core.least_within(values, first, behind).astype(np.float64)
-    return found
-
-
-def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools]:
-    """Each ACK of new data: when, of how many packets of the given size, and whether it jumps.
-
-    One that fills a hole acknowledges what had come before as well: counted is what each says has arrived.
-    """
-    timeline = flow.timeline
-    arrived = np.diff(delivered(timeline), prepend=timeline.first_offset)
-    moving = np.flatnonzero((timeline.newly_acked > 0) & (arrived > 0))
-    newly = arrived[moving]
-    scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
-    jumped = newly > _jump(flow) if len(newly) else newly
-    # One that was overtaken by its successor leaves that one too early.
-    follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
-    jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
-    jumped = jumped | (timeline.snd_una[moving] <= _sent_unseen(flow)) if len(newly) else jumped
-    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
-
-
-def _sent_unseen(seen: Reconstruction) -> int:
-    """The end of what may have been sent, or sent again, before the capture began: which ACK of it fills a hole is not
-    known. It is acknowledged a round trip later at the latest."""
-    timeline = seen.timeline
-    if timeline.has_start or not len(timeline.send_ns):
-        return timeline.first_offset
-    begun = np.searchsorted(timeline.send_ns, timeline.send_ns[0] + seen.base_rtt_ns, side="right")
-    return int(timeline.snd_max[begun - 1])
-
-
-def _jump(seen: Reconstruction) -> int:
-    moved = seen.timeline.newly_acked[seen.timeline.newly_acked > 0]
-    return int(max(4 * seen.timeline.smss, 4 * np.median(moved)))
-
-
-def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each time from begin to end has a loss event in it."""
-    starts = np.array([episode.time_ns for episode in episodes], dtype=np.int64)
-    ends = np.array([episode.end_ns for episode in episodes], dtype=np.int64)
-    if not len(starts):
-        return np.zeros(len(begin), dtype=bool)
-    # Episodes are in order: the first that ends at or after the run's begin must start after the run's end.
-    index = np.searchsorted(np.maximum.accumulate(ends), begin, side="left")
-    return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)

@@ -10,7 +10,8 @@ from typing import Any
 class Estimate:
     """A number inferred from a capture. `value` None: the capture does not say; `method` then says why.
 
-    `low` and `high` bound the truth as far as the method can tell; None where it has no bound on that side.
+    `low` and `high` bound the truth as far as the method can tell; None where it has no bound on that side. `between`:
+    of a number that changed, what it changed between; `value` is then the median.
     `evidence` names what it rests on, in words that can be checked in the capture (times in seconds from its start).
     """
 
@@ -19,10 +20,12 @@ class Estimate:
     high: float | None = None
     method: str
     evidence: tuple[str, ...] = ()
+    between: tuple[float, float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The four keys of the verdict's JSON."""
-        return {"value": self.value, "low": self.low, "high": self.high, "method": self.method}
+        """The four keys of the verdict's JSON, and `between` of a number that changed."""
+        told = {"value": self.value, "low": self.low, "high": self.high, "method": self.method}
+        return told if self.between is None else {**told, "between": list(self.between)}
 
 
 def unknown(method: str, *, low: float | None = None, high: float | None = None) -> Estimate:

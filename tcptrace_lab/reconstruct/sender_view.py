@@ -56,7 +56,7 @@ WORDS = {
     "receiver": "captured at the receiver",
     "middle": "captured midway",
     "sender": "captured near the sender, but behind the queue",
-    "unknown": "captured where losses had already happened",
+    "unknown": "captured behind a queue, or where losses had already happened",
 }
 
 

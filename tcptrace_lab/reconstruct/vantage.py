@@ -61,6 +61,16 @@ class Echoes:
     segment_turn_ns: int
     waited_share: float
 
+    def shows_queue(self, timeline: Timeline, place: Place) -> bool:
+        """Whether segments wait between the sender and the tap, near which it is or may be.
+
+        Where that is not known a late segment may have been late to leave: one is only shown to wait by an ACK that
+        passed the tap long before it, and that its sender had not heard.
+        """
+        if place == "sender":
+            return self.is_behind_line(timeline)
+        return place == "unknown" and self.waited_share > MINORITY
+
     def is_behind_line(self, timeline: Timeline) -> bool:
         """Whether segments wait between the sender and the tap: in a queue, or each for its own transmission.
 
@@ -128,7 +138,7 @@ def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: 
         to_sender_ns=to_sender,
         to_receiver_ns=to_receiver,
         lost_before=lost_before,
-        queued_before=place == "sender" and echoes is not None and echoes.is_behind_line(timeline),
+        queued_before=echoes is not None and echoes.shows_queue(timeline, place),
         segment_turn_ns=None if echoes is None else echoes.segment_turn_ns,
         why=why,
     )

@@ -176,6 +176,9 @@ def _within(estimate: dict[str, Any], name: str, factor: float, unit: str) -> st
     if value is None:
         return f"{name} unknown" + (f" (at least {low:.4g} {unit})" if low else "")
     bounds = f" [{'?' if low is None else f'{low:.4g}'}, {'?' if high is None else f'{high:.4g}'}]"
+    if between := estimate.get("between"):
+        slowest, fastest = (number * factor for number in between)
+        return f"{name} between {slowest:.4g} and {fastest:.4g} {unit} (median {value:.4g})"
     return f"{name} {value:.4g} {unit}{'' if low == high == value else bounds}"
 
 

@@ -97,12 +97,17 @@ def test_a_capture_from_the_middle_shows_the_steady_state() -> None:
     assert found["sender_tcp"]["congestion_control"] == "cubic"
 
 
-def test_a_shaper_before_the_tap_hides_the_window() -> None:
-    """The sender's own shaper lets a super-segment out every 60 ms; ACKs are back in 0.2 ms: no cwnd to see."""
+def test_a_shaper_before_the_tap_is_the_bottleneck() -> None:
+    """The sender's own shaper (1 Mbit/s) lets a super-segment out every 12 ms, and ACKs are back in 0.2 ms: what its
+    segments echo tells that they waited for a tenth of a second, and so what its window was."""
     (found,) = verdicts(shared("captures", "public", "usi-reno-flow.pcapng"))
-    assert found["slow_starts"]["regime"] == "undecided"
-    assert found["slow_starts"]["per_cycle"] == []
-    assert "shaper" in " ".join(found["reasons"])
+    assert "behind a queue" in " ".join(found["reasons"])
+    assert found["limits"]["cwnd"] > 0.9
+    low, high = (found["path"]["bottleneck_bps"][bound] for bound in ("low", "high"))
+    # Less the 14 bytes of Ethernet in 1,514.
+    assert low <= 0.991e6 <= high
+    assert "kbit/s bottleneck" in found["diagnosis"]
+    assert "reno" in [each["name"] for each in found["sender_tcp"]["candidates"] if each["against"] is None]
 
 
 CLEAN = (

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.diagnosis import Course, diagnosis
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
@@ -33,6 +34,9 @@ PERIODIC = ApplicationSpec(kind="schedule", writes=tuple((0.01 * count, 5_000) f
 ANSWERS = ApplicationSpec(kind="turns", turns=tuple((0.03, 9_000 + 7_000 * (count % 3)) for count in range(60)))
 
 
+FULL = Course(
+    new_bytes=10_000_000, smss=1448, loss_times_s=(1.0, 2.0), stopped_s=0.0, is_full=True, grows_throughout=False
+)
 WIDE = PathSpec(nodes=(NodeSpec(rate_bps=200e6, buffer=5000, delay_s=0.05),), return_delay_s=0.05)
 ONCE = ApplicationSpec(kind="bytes", bytes=1_000_000)
 
@@ -50,6 +54,18 @@ def test_writes_at_a_constant_pace_are_the_application() -> None:
     at_sender, _ = verdicts(ConnectionSpec(control=SACK, application=PERIODIC, jitter_s=2e-5))
     assert at_sender.limits["application"] > 0.9
     assert "limited by its application" in at_sender.as_dict()["diagnosis"]
+
+
+def test_small_writes_of_one_size_are_the_application() -> None:
+    """40 bytes every 5 ms, less than a full segment of any path has, while ACKs of those before come back."""
+    # What the simulated sender calls full is what it writes, so that it sends each at once.
+    path = replace(PATH, packet_bytes=92)
+    writes = tuple((0.0502 + 0.005 * count, 40) for count in range(1_000))
+    written = ApplicationSpec(kind="schedule", writes=writes)
+    at_sender, _ = verdicts(ConnectionSpec(control=SACK, application=written, jitter_s=1e-2), path=path)
+    assert at_sender.seen.timeline.smss == 40
+    assert at_sender.limits["application"] > 0.9, at_sender.limits
+    assert "limited by its application" in at_sender.diagnosis
 
 
 def test_a_message_every_20_ms_is_the_application() -> None:
@@ -248,3 +264,20 @@ def test_a_law_that_was_followed_was_a_window_at_work() -> None:
     assert at_receiver.who.is_blurred
     assert at_receiver.identified.refuted
     assert at_receiver.limits["cwnd"] == pytest.approx(at_sender.limits["cwnd"], abs=0.1)
+
+
+@pytest.mark.parametrize(("recovery", "words"), [(0.45, "held back by losses: 45%"), (0.2, "limited by a 10 Mbit/s")])
+def test_the_larger_of_window_and_recovery_is_told(recovery: float, words: str) -> None:
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=20.0)
+    told = {**found.as_dict(), "limits": {"cwnd": 0.4, "recovery": recovery, "unknown": 0.6 - recovery}}
+    told["losses"] = {**told["losses"], "total": 10, "by_cause": {"overflow": 10}}
+    assert words in diagnosis(told, FULL)
+
+
+def test_a_rate_that_changes_is_told_as_such() -> None:
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=20.0)
+    told = found.as_dict()
+    told["path"]["bottleneck_bps"]["between"] = [2e6, 15e6]
+    told["limits"] = {"cwnd": 0.9, "recovery": 0.1, "unknown": 0.0}
+    told["losses"] = {**told["losses"], "total": 10, "by_cause": {"overflow": 10}}
+    assert "a bottleneck whose rate changes, 2 Mbit/s to 15 Mbit/s" in diagnosis(told, FULL)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from tcptrace_lab.classify.rate import bottleneck_rate
+from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
-from tcptrace_lab.scenario import ConnectionSpec
-from tests.classify.test_limits import SACK, verdicts
+from tcptrace_lab.scenario import ConnectionSpec, Scenario
+from tcptrace_lab.simulate import simulate
+from tests.classify.test_limits import PATH, SACK, verdicts
 
 MS = 1_000_000
 TRUE_PPS = 10e6 / 8 / 1500
@@ -43,3 +45,45 @@ def test_bursts_that_the_way_back_made_are_no_bottleneck(way_back: str) -> None:
     assert rate.low <= 1.02 * TRUE_PPS
     assert rate.value is None or rate.value == pytest.approx(TRUE_PPS, rel=0.05)
     assert rate.high is None or rate.high >= TRUE_PPS
+
+
+@pytest.mark.parametrize("turn_ms", [2, 3])
+def test_short_turns_of_a_radio_even_out_over_longer_runs(turn_ms: float) -> None:
+    """Of 10 Mbit/s two or three packets come together: runs of six are often a fifth too fast, long ones never."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0)
+    timeline = found.seen.timeline
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=in_turns(timeline.ack_ns, turn_ms=turn_ms))))
+    assert rate.value == pytest.approx(TRUE_PPS, rel=0.01)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.low <= TRUE_PPS <= rate.high
+
+
+def paced_anew(times: Ints, begin_ns: int) -> Ints:
+    """On a path whose rate is another every 0.4 s: time runs at the given factors."""
+    factors = np.tile([1.0, 2.0, 0.5, 1.5], 20)
+    edges = np.arange(len(factors) + 1) * 400 * MS
+    found: Ints = begin_ns + np.interp(times - begin_ns, edges, np.append(0, np.cumsum(400 * MS * factors))).astype(int)
+    return found
+
+
+def test_a_rate_that_changes_is_told_as_what_it_changes_between() -> None:
+    """Half, two thirds, once and twice 10 Mbit/s: not one of them, and not the fastest, is the rate."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0)
+    timeline = found.seen.timeline
+    ack_ns, send_ns = (paced_anew(times, timeline.start_ns) for times in (timeline.ack_ns, timeline.send_ns))
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=ack_ns, send_ns=send_ns)))
+    assert rate.between == pytest.approx((TRUE_PPS / 2, TRUE_PPS * 2), rel=0.01)
+    assert rate.low == pytest.approx(TRUE_PPS / 2, rel=0.01)
+    assert rate.high is None
+
+
+def test_two_flows_that_take_turns_are_no_rate_that_changes() -> None:
+    """Of what each alone shows: runs of its own packets are the link's, longer ones its share, which moves."""
+    flow = ConnectionSpec(control=SACK)
+    done = simulate(Scenario(path=PATH, connections=(flow, flow), duration_s=20.0, profile="rfc", taps=("sender",)))
+    for found in classify(done.capture(tap="sender")):
+        rate = bottleneck_rate(found.seen)
+        assert rate.between is None
+        assert rate.low is None or rate.low <= 1.01 * TRUE_PPS
+        assert rate.high is None or rate.high >= TRUE_PPS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,15 @@ from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.clock import clock_of
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import Run, simulate
 from tests.reconstruct.ladder import MS, SMSS, ladder, rounds
 
@@ -151,6 +160,34 @@ def test_segments_that_echo_old_acks_waited_before_the_tap(behind_a_queue: dict[
     assert behind.where.queued_before
     assert behind.view is not None
     assert behind.view.how == "timestamps"
+
+
+def test_where_the_place_is_not_known_old_echoes_tell_of_a_queue_before_the_tap(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Host times everywhere, no loss, and a queue of 0.1 s: no handshake tells the place. At the sender nothing has
+    waited, also not what its application wrote late."""
+    nodes = (NodeSpec(rate_bps=2e6, buffer=200, delay_s=0.0002), NodeSpec(rate_bps=100e6, buffer=500, delay_s=0.0004))
+    flow = ConnectionSpec(control=ControlSpec(timestamps=True), receiver=ReceiverSpec(rwnd=30_000))
+    late = ApplicationSpec(kind="on_off", bytes=20_000, off_s=0.05)
+    for application in (ApplicationSpec(), late):
+        run = simulate(
+            Scenario(
+                path=PathSpec(nodes=nodes, return_delay_s=0.0006),
+                connections=(replace(flow, application=application),),
+                duration_s=6.0,
+                profile="rfc",
+                taps=("sender", "node0.out"),
+            )
+        )
+        written = _written(run, tmp_path_factory.mktemp("near"))
+        at, behind = (sender(read(written[place])[0]) for place in ("sender", "node0.out"))
+        assert at.where is not None
+        assert behind.where is not None
+        assert (at.where.place, behind.where.place) == ("sender", "unknown")
+        assert not at.where.queued_before
+        assert behind.where.queued_before
+        assert behind.view is not None
 
 
 def test_behind_the_senders_own_queue_the_verdict_is_the_same(behind_a_queue: dict[str, Path]) -> None:
