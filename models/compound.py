@@ -1,7 +1,8 @@
 """An isolated Compound TCP connection as a model (Blanc, Avrachenkov & Collange 2008).
 
 INRIA RR-6778. The parts: `compound_phases` (equations 3-12), `compound_oscillation` (13, 14, Table 1, Figures 3-5),
-`compound_cases` (Figures 6-15), `compound_rounds` (ns-2.35's module, round by round), `compound_cuts` (its losses).
+`compound_cases` (Figures 6-15), `compound_rounds` (ns-2.35's module, round by round), `compound_cuts` (its losses),
+`compound_steps` (cases 1 to 3 of the draft's senders).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tcptrace_lab.models import compound_cases as cases
 from tcptrace_lab.models import compound_cuts as cuts
+from tcptrace_lab.models import compound_steps as steps
 from tcptrace_lab.models import conditions
 from tcptrace_lab.models.compound_oscillation import GAMMA, Rule, oscillation
 from tcptrace_lab.models.prediction import (
@@ -110,8 +112,10 @@ class Compound:
         steady = {"mu": mu, "tau": tau, "buffer": b, "theta": found.theta, "beta": beta, "per_ack": per_ack}
         one = cases.cycle(number, **steady, rule=self.rule)
         derived: dict[str, tuple[ArrayLike, str]] = {}
-        if self.rule.arithmetic == "ns2" or self.rule.is_newreno:
-            on = network(self.rule, mu=mu, tau=tau, buffer=b, gamma=gamma, beta=beta)
+        on = network(self.rule, mu=mu, tau=tau, buffer=b, gamma=gamma, beta=beta)
+        if self.rule.arithmetic in ("draft", "packets"):
+            one = steps.cycle(number, one, on, self.rule)
+        elif self.rule.arithmetic == "ns2":
             one = cuts.cycle(number, one, on)
             derived = {"b_second_cut": (cuts.second_cut_buffer(number, on), "section 4.1")}
         numbers: dict[str, tuple[ArrayLike, str]] = {

@@ -6,7 +6,7 @@ service counted), so that a packet is lost when the window reaches mu tau + b. C
 
 A cycle ends with a round trip of w_f / mu after a loss, in which the sender first waits for beta w_f - 3 ACKs and then
 sends (1 - beta) w_f + 3 packets (section 4). One packet is lost at a time: where the window grows superlinearly into
-the buffer (cases 1-3) several are, and the window is often cut twice: `compound_cuts`.
+the buffer (cases 1-3) several are, and the window is often cut twice: `compound_cuts`, `compound_steps`.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def cycle(
         + rate * time[2]
         + phases.sent_4(end_2, end_4, m)
     )
-    loss_time, loss_backlog = _loss_round(full, pipe, rate, cut)
+    loss_time, loss_backlog = loss_round(full, pipe, rate, cut)
     backlog_time = (
         (end_2 ** (3 - k) - end_1 ** (3 - k)) / ((3 - k) * a * rate)
         - pipe * time[1]
@@ -192,7 +192,7 @@ def cycle(
     )
 
 
-def _loss_round(full: FloatArray, pipe: FloatArray, rate: FloatArray, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
+def loss_round(full: FloatArray, pipe: FloatArray, rate: FloatArray, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Length of the round trip after a loss (s) and the integral of the queue over it (packets s): section 4.
 
     The queue drains at mu while the sender waits, (beta w_f - 3) / mu, and stays as it is afterwards.

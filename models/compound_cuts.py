@@ -15,8 +15,7 @@ window is mostly "reduced twice". Derived here for the Linux module of ns-2.35 a
 In case 1 the loss falls anywhere between two updates, so (1 + 1/2 + (1 - beta)) w_f packets count in (4); as alpha
 w_f^k alone is b there, the second cut is certain.
 
-NewReno (RFC 6582) mends one loss a round trip at (1 - beta) w_f: (1) and (2) say how many there are. That is taken for
-the draft's sender, whose increase is reckoned from the window, so that (4) never is.
+The draft's senders reckon their increase from the window, so that (4) never is: `compound_steps`.
 
 Omitted: the packets themselves. What lies in the queue before the burst of (4) was 0 to 8 in the simulator: so near the
 edge paths differ, and cycles with one cut and with two may alternate.
@@ -139,8 +138,6 @@ def _descent(
     """(3) and (4) for a loss seen at a window of `peak` packets; `counted` windows enter into the burst of (4)."""
     keep = 1 - on.beta
     half = keep * peak
-    if on.is_newreno:
-        return _one_by_one(on, peak=peak, top=top, lost=lost, half=half)
     # The first round trip of a recovery still meets the full queue.
     rounds = [(half, on.seconds(peak))]
     if has_second_burst:
@@ -173,23 +170,6 @@ def _descent(
     )
 
 
-def _one_by_one(on: Network, *, peak: FloatArray, top: FloatArray, lost: FloatArray, half: FloatArray) -> Descent:
-    """NewReno: a round trip for each loss, all at half the window, which it keeps."""
-    queue = np.clip(peak - on.pipe, 0, on.buffer)
-    seconds = np.maximum(lost, 1) * on.seconds(half)
-    return Descent(
-        peak=peak,
-        top=top,
-        w_start=half + on.increase(half) / 2,
-        rounds=((half, seconds),),
-        sent=np.maximum(lost, 1) * half,
-        lost=lost,
-        backlog_time=queue**2 / on.rate,
-        cuts=np.ones(lost.shape),
-        second_cut=np.zeros(lost.shape),
-    )
-
-
 def second_cut_buffer(number: ArrayLike, on: Network) -> FloatArray:
     """(4): the buffer, packets, below which the likelier descent ends in a second cut."""
     once, twice, share = descents(number, on)
@@ -202,8 +182,7 @@ def cycle(number: ArrayLike, one: Cycle, on: Network) -> Cycle:
     Where some overflows have a second burst and some have not, windows and totals are the means.
     """
     once, twice, share = descents(number, on)
-    # Case 1 loses one packet at first: with NewReno nothing differs from the paper.
-    is_early = np.isin(np.asarray(number), (2, 3) if on.is_newreno else (1, 2, 3))
+    is_early = np.asarray(number) <= 3
 
     def mean(first: ArrayLike, second: ArrayLike, otherwise: ArrayLike) -> FloatArray:
         return np.where(is_early, (1 - share) * np.asarray(first) + share * np.asarray(second), otherwise)
@@ -243,7 +222,7 @@ def _growth(down: Descent, on: Network) -> _Growth:
     zero = np.zeros_like(filled)
     k = on.k
     # The module's increases are whole numbers, half a packet less on average: taken at the middle of the way.
-    less = 0.0 if on.is_newreno else 0.5 / (first * down.top) ** (k / 2)
+    less = 0.5 / (first * down.top) ** (k / 2)
     a = np.maximum(on.alpha - less, on.alpha / 2)
     queued = (down.top ** (3 - k) - filled ** (3 - k)) / ((3 - k) * a * on.rate)
     lasts = phases.duration_2(filled, down.top, on.rate, alpha=a, k=k)

@@ -53,7 +53,7 @@ class Rule:
 
     "ns2", "packets" and "draft" count real round trips: a lone packet's is `round_trip` s (ns-2 rounds it to
     microseconds) and exceeds tau by `transmission` packets, its own and what else it meets on its way. `is_newreno`:
-    losses are mended one a round trip (`compound_cuts`).
+    losses are mended one a round trip (`compound_steps`).
     """
 
     alpha: float = 0.125
