@@ -63,7 +63,7 @@ def limits_told(
         _move(shares, "application", most=unclocked)
     # A send buffer's, or a fixed window's.
     _move(shares, "cwnd", most=held)
-    if is_rebuilt and not is_paced and _stays_below(seen):
+    if is_rebuilt and not is_paced and _stays_level(seen):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
         _move(shares, "cwnd")
     if is_blurred:
@@ -331,20 +331,23 @@ def _catches_up(seen: Reconstruction) -> bool:
     return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= max(rounds, 1.0))
 
 
-def _stays_below(seen: Reconstruction) -> bool:
-    """Whether the flight neither grew nor met a queue nor a loss for long: less was written than any window allowed."""
+def _stays_level(seen: Reconstruction) -> bool:
+    """Whether the flight neither grew nor met a loss for long, with room left in the receiver's window."""
     timeline, flight = seen.timeline, seen.flight
-    _, samples = timeline.rtt
-    if seen.episodes or len(samples) < STEADY_ROUNDS:
+    if seen.episodes or len(timeline.rtt[1]) < STEADY_ROUNDS:
         return False
     if float(timeline.ack_ns[-1] - timeline.ack_ns[0]) < STEADY_ROUNDS * seen.typical_rtt_ns:
-        return False
-    if np.percentile(samples, UNQUEUED_PERCENTILE) > UNQUEUED * samples.min():
         return False
     if np.percentile(flight, UNQUEUED_PERCENTILE) > WITHIN_RWND * np.median(timeline.rwnd):
         return False
     quarters = np.array_split(flight, 4)
     return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
+
+
+def _stays_below(seen: Reconstruction) -> bool:
+    """Whether it met no queue either: less was written than any window allowed."""
+    _, samples = seen.timeline.rtt
+    return _stays_level(seen) and bool(np.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
 
 
 def stood(seen: Reconstruction) -> float:

@@ -68,6 +68,14 @@ def test_small_writes_of_one_size_are_the_application() -> None:
     assert "limited by its application" in at_sender.diagnosis
 
 
+def test_writes_that_meet_a_short_queue_are_no_window_at_the_receiver() -> None:
+    """6 Mbit/s into 10: nine of ten round trips are longer by what is written at once. No window stays that level."""
+    writes = tuple((0.012 * count, 9_000) for count in range(500))
+    written = ApplicationSpec(kind="schedule", writes=writes)
+    _, at_receiver = verdicts(ConnectionSpec(control=SACK, application=written, jitter_s=2e-5))
+    assert at_receiver.limits["cwnd"] < 0.1, at_receiver.limits
+
+
 def test_a_message_every_20_ms_is_the_application() -> None:
     """The first is full and 0.3 ms behind the handshake, which takes 40 ms: no line before the tap takes that."""
     writes = ((0.0404, 1448), *((0.0502 + 0.02 * count, 1_200) for count in range(300)))
