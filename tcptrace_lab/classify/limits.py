@@ -58,8 +58,9 @@ def limits_told(
     unclocked = shares["application"] - min(shares["application"], seen.timeline.observed.starved)
     if is_paced:
         _move(shares, "application", "cwnd", most=unclocked)
-    elif tap.blurs_flight or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
-        # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself.
+    elif tap.blurs_flight or tap.exceeds_scale or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
+        # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
+        # ACKs are missing, as where more is in flight than they allow.
         _move(shares, "application", most=unclocked)
     # A send buffer's, or a fixed window's.
     _move(shares, "cwnd", most=held)

@@ -76,6 +76,18 @@ def test_writes_that_meet_a_short_queue_are_no_window_at_the_receiver() -> None:
     assert at_receiver.limits["cwnd"] < 0.1, at_receiver.limits
 
 
+def test_more_in_flight_than_the_window_allows_may_be_acks_that_are_missing(tmp_path: Path) -> None:
+    """40 kB of the receiver's, and one ACK in twenty captured: not writes at their own times."""
+    connection = ConnectionSpec(control=replace(SACK, timestamps=False), receiver=ReceiverSpec(rwnd=40_000))
+    made = tmp_path / "made.pcap"
+    done = simulate(Scenario(path=PATH, connections=(connection,), duration_s=4.0, profile="rfc", taps=("sender",)))
+    done.write(made, tap="sender", payload=False)
+    write_packets(made, *degrade(*read_packets(made), kind="bare ACKs stripped", seed=1))
+    (found,) = classify(read(made))
+    assert found.who.tap.exceeds_scale
+    assert found.limits["unknown"] > 0.9, found.limits
+
+
 def test_a_message_every_20_ms_is_the_application() -> None:
     """The first is full and 0.3 ms behind the handshake, which takes 40 ms: no line before the tap takes that."""
     writes = ((0.0404, 1448), *((0.0502 + 0.02 * count, 1_200) for count in range(300)))
