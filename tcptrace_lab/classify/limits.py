@@ -68,8 +68,7 @@ def limits_told(
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
         _move(shares, "cwnd")
     if is_blurred:
-        if not is_law:
-            _move(shares, "cwnd")
+        _move(shares, "cwnd", most=_near_rwnd(seen) if is_law else 1.0)
         _move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
     # Nor, of a recovery, when the window was at work again.
     opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)
@@ -204,6 +203,13 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
         name: _share(timeline, float(spans[unknown & (limited == LIMITS.index(name))].sum()))
         for name in ("cwnd", "rwnd")
     }
+
+
+def _near_rwnd(seen: Reconstruction) -> float:
+    """Share of the time put down to the congestion window with so much in flight that it may be the receiver's."""
+    timeline = seen.timeline
+    is_near = (seen.flight > WITHIN_RWND * timeline.rwnd) & (limited_at(timeline) == LIMITS.index("cwnd"))
+    return _share(timeline, float(_spans(timeline)[is_near].sum()))
 
 
 def _unanswered(seen: Reconstruction) -> float:

@@ -301,3 +301,24 @@ def test_a_rate_that_changes_is_told_as_such() -> None:
     told["limits"] = {"cwnd": 0.9, "recovery": 0.1, "unknown": 0.0}
     told["losses"] = {**told["losses"], "total": 10, "by_cause": {"overflow": 10}}
     assert "a bottleneck whose rate changes, 2 Mbit/s to 15 Mbit/s" in diagnosis(told, FULL)
+
+
+def test_away_from_the_sender_a_flight_near_the_offered_window_is_not_the_congestion_windows() -> None:
+    """Without timestamps a law is followed there to the ACK, up to a window of 45 segments that holds it back at times:
+    of how much was in flight behind a queue less is seen than there was."""
+    node = NodeSpec(rate_bps=1.938e6, buffer=39, delay_s=0.1008, loss=0.00125)
+    control = ControlSpec(window="veno", recovery="sack", initial_window=3, delayed_ack_segments=2)
+    receiver = ReceiverSpec(rwnd=66_881, delayed_ack_timer_s=0.1)
+    run = simulate(
+        Scenario(
+            path=PathSpec(nodes=(node,), return_delay_s=0.1008),
+            connections=(ConnectionSpec(control=control, receiver=receiver),),
+            duration_s=49.53,
+            profile="rfc",
+            taps=("sender", "receiver"),
+            seed=993_005,
+        )
+    )
+    at_sender, away = (next(iter(classify(run.capture(tap=tap)))).limits for tap in ("sender", "receiver"))
+    assert at_sender["rwnd"] > 0.15
+    assert away["cwnd"] <= at_sender["cwnd"] + 0.05
