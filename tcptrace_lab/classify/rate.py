@@ -18,7 +18,6 @@ from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.self_clocking import delivered
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
@@ -159,7 +158,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     timeline = seen.timeline
     moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
-    times, una = timeline.ack_ns[moving], delivered(timeline)[moving]
+    times, una = timeline.ack_ns[moving], timeline.delivered[moving]
     after = _core.places(times, times + SECOND_NS, or_equal=True) - 1
     begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS))
     if not len(begin):

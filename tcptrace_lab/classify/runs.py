@@ -16,7 +16,6 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.self_clocking import delivered
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, parts
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
@@ -173,7 +172,7 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     One that fills a hole acknowledges what had come before as well: counted is what each says has arrived.
     """
     timeline = flow.timeline
-    arrived = np.diff(delivered(timeline), prepend=timeline.first_offset)
+    arrived = np.diff(timeline.delivered, prepend=timeline.first_offset)
     moving = np.flatnonzero((timeline.newly_acked > 0) & (arrived > 0))
     newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss

@@ -166,7 +166,7 @@ def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints
     """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
     top = reached(left.offset, left.end)
     again = np.flatnonzero((left.offset < top) & ~free)
-    una, above = timeline.snd_una, delivered(timeline) - timeline.snd_una
+    una, above = timeline.snd_una, timeline.delivered - timeline.snd_una
     told = np.flatnonzero(above >= DUP_THRESH * timeline.smss)
     places: list[int] = []
     acks: list[int] = []
@@ -183,21 +183,6 @@ def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints
     return np.array(places, dtype=np.int64), np.array(acks, dtype=np.int64)
 
 
-def delivered(timeline: Timeline) -> Ints:
-    """Bytes known to have arrived at each ACK: acknowledged, or SACKed above; without SACK a segment per duplicate."""
-    board = timeline.scoreboard
-    count = len(timeline.ack_ns)
-    if timeline.has_sack and len(board.left):
-        sizes = board.right - board.left
-        covered = np.searchsorted(timeline.snd_una, board.right, side="left")
-        change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
-        change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
-        return timeline.snd_una + np.cumsum(change[:count]).astype(np.int64)
-    dups = np.cumsum(timeline.is_dupack)
-    since = np.maximum.accumulate(np.where(timeline.newly_acked > 0, dups, 0))
-    return np.maximum.accumulate(timeline.snd_una + (dups - since) * timeline.smss)
-
-
 def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm) -> Ints:
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
@@ -206,7 +191,7 @@ def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes
     before the first, where a slow start may end at any time, and behind the last segment sent, too.
     """
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
-    arrived = delivered(timeline)
+    arrived = timeline.delivered
     within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - arrived
     certain = np.flatnonzero(open_bytes == 0)
     if not len(certain):

@@ -122,8 +122,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     segments, acks = (dict(columns) for columns in connection.rows(direction))
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
-    for columns, name in ((segments, "packet"), (acks, "packet"), (acks, "dup_count")):
-        del columns[name]
+    del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = _timeline(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)

@@ -19,9 +19,10 @@ import numpy as np
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
-from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.self_clocking import between_anchors, delivered, released_between, rhythm
-from tcptrace_lab.reconstruct.sender_clock import SenderClock, sender_clock
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MINORITY
+from tcptrace_lab.reconstruct.own_times import Pace, own_times
+from tcptrace_lab.reconstruct.self_clocking import between_anchors, released_between, rhythm
+from tcptrace_lab.reconstruct.sender_clock import SenderClock
 from tcptrace_lab.reconstruct.sent_order import sends
 from tcptrace_lab.reconstruct.timeline import (
     ARRIVED,
@@ -39,18 +40,8 @@ from tcptrace_lab.reconstruct.vantage import Place, Vantage
 
 # A view in which half of the flights are open by more than this share shows losses, and no window.
 MOST_OPEN = 0.25
-# Of the segments around one, the share that left at once when ACKs release them (the times of a pacer or an application
-# meet an ACK's tick by chance only), and how many are looked at to each side.
-PROMPT_SHARE = 0.75
-AROUND = 64
-# So many in a row show whether they are late by the same: of a pacer's, at random within a gap, few would be.
-TOGETHER = 16
-# How much later than its ACK a segment may leave and still be its answer: a busy host, an ACK held up on its way.
-LATE_SHARE = 0.25
-# ACKs that release less than they report, recoveries apart: at most 0.011 of those of windows at work (10 kernel runs),
-# 0.065 to 0.31 of those of pacers and applications.
-GIVES_BACK_SHARE = 0.03
-
+# What a view asks of what was observed at the tap.
+ASKED = ("snd_una", "delivered", "first_offset", "last_moved")
 
 WORDS = {
     "receiver": "captured at the receiver",
@@ -104,6 +95,9 @@ def away_from_sender(
     if not is_alone:
         seen = replace(seen, ip_id=np.zeros_like(seen.ip_id))
     # In a handshake the turn is that of small packets; without one it has to be found.
+    if whole is not timeline:
+        timeline.keep_only()
+    whole.keep_only(*ASKED)
     view = sender_view(whole, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
     if view is None:
         return timeline, None
@@ -123,16 +117,16 @@ def sender_view(
         return None
     view = None
     if len(seen.offset) >= FEWEST_SAMPLES:
-        has_stamps = seen.echo is not None and bool((stamps >= 0).all()) and not _is_stale(timeline, seen, stamps)
-        view = (
-            _by_timestamps(timeline, seen, stamps, place) if has_stamps else _by_rhythm(timeline, seen, place, hint_ns)
-        )
+        view = _by_timestamps(timeline, seen, stamps, place, hint_ns)
     return view or _by_order(timeline, seen, place, hint_ns)
 
 
-def _is_stale(timeline: Timeline, seen: Arrivals, stamps: Ints) -> bool:
-    assert seen.echo is not None
-    return are_stale(timeline, named(seen.echo, stamps), seen.end)
+def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
+    """Which ACKs each segment names; None: without timestamps, or where what they name is stale."""
+    if seen.echo is None or not (stamps >= 0).all():
+        return None
+    found = named(seen.echo, stamps)
+    return None if are_stale(timeline, found, seen.end) else found
 
 
 def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:
@@ -147,25 +141,28 @@ def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | N
     return _view(timeline, left, release, times, kind)
 
 
-def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place) -> SenderView | None:
-    assert seen.stamp is not None
-    assert seen.echo is not None
-    echoed = named(seen.echo, stamps)
+def _by_timestamps(
+    timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place, hint_ns: int | None
+) -> SenderView | None:
+    """By what its segments name, or, where that tells nothing, by their rhythm."""
+    echoed = _echoed(timeline, seen, stamps)
+    if echoed is None or seen.stamp is None:
+        return _by_rhythm(timeline, seen, place, hint_ns)
     # A short segment is on its way for less time than a full one.
     is_full = seen.end - seen.offset >= timeline.smss
     turn = _least_turns(turns(seen.time_ns, timeline.ack_ns, echoed), is_full)
     if turn is None:
         return None
     turn_ns, full_turn_ns = turn
-    owed = gives_back(echoed, seen.end - seen.offset, delivered(timeline), timeline.snd_una)
-    pace = _Pace(latest=seen.time_ns - np.where(is_full, full_turn_ns, turn_ns), gives_back=owed)
+    owed = gives_back(echoed, seen.end - seen.offset, timeline.delivered, timeline.snd_una)
+    pace = Pace(latest=seen.time_ns - np.where(is_full, full_turn_ns, turn_ns), gives_back=owed)
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, pace.latest)
-    release, slack = released_by(timeline, left, bounds, by_echo=True)
     # What is as long as the capture is not held beside what is made of it.
     del echoed, is_full
+    release, slack = released_by(timeline, left, bounds, by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)
-    times, clock = _times(timeline, seen.stamp, left, bounds, pace)
+    times, clock = own_times(timeline, seen.stamp, left, bounds, pace)
     kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
     return _view(timeline, left, release, times, kind)
 
@@ -265,7 +262,7 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
     slots = np.arange(-1, count, dtype=np.int32)
     most = total[np.searchsorted(bounds.low, slots, side="right")]
     least = total[np.searchsorted(bounds.high, slots, side="right")]
-    gone = np.concatenate(([timeline.first_offset], delivered(timeline)))
+    gone = np.concatenate(([timeline.first_offset], timeline.delivered))
     certain = np.flatnonzero(most == least)
     slack = most - least
     if len(certain):
@@ -310,79 +307,6 @@ def _between(certain: Ints, known: Ints, count: int) -> Floats:
         doubles = known[after] > 2 * known[np.maximum(after - 1, 0)]
         found[part] = np.where(doubles, even, square)
     return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pace:
-    """When each arrival had left at the latest, and the share of ACKs that released less than they reported."""
-
-    latest: Ints
-    gives_back: float
-
-
-def _times(
-    timeline: Timeline, stamp: Ints, left: Sends, release: Bounds, pace: _Pace
-) -> tuple[Ints, SenderClock | None]:
-    """When each segment left: with its ACK, or, where the sender's clock says later, then; and that clock.
-
-    `release`: the ACK that released it, and the last that it may have known of.
-    """
-    ack_ns, is_seen = timeline.ack_ns, ~left.is_put_back
-    begins = np.where(release.low >= 0, ack_ns[np.maximum(release.low, 0)], timeline.start_ns)
-    arrived, since = left.row[is_seen], begins[is_seen]
-    stamps, latest = stamp[arrived], pace.latest[arrived]
-    freed = release.low[is_seen] >= 0
-    clock = sender_clock(stamps[freed], since[freed])
-    found = begins.copy()
-    # A tick that holds several ACKs does not tell which segments left at once: then the window's own habit has to.
-    tick_ns = np.inf if clock is None else clock.tick_ns
-    is_coarse = tick_ns > MAJORITY * np.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
-    if is_coarse and pace.gives_back > GIVES_BACK_SHARE:
-        found[is_seen] = np.maximum(since, latest)
-    elif clock is not None:
-        found[is_seen] = _own_times(clock, stamps, since, freed, latest)
-    else:
-        found[is_seen] = np.where(freed, since, latest)
-    # Before it could hear of the next ACK that it does not echo yet.
-    before = np.append(ack_ns, np.iinfo(np.int64).max) - 1
-    for part in parts(len(found)):
-        found[part] = np.minimum(found[part], np.maximum(before[release.high[part] + 1], begins[part]))
-    return np.maximum.accumulate(found, out=found), clock
-
-
-def _own_times(clock: SenderClock, stamps: Ints, begins: Ints, freed: Bools, latest: Ints) -> Ints:
-    prompt, found = np.empty(len(stamps), dtype=bool), np.empty(len(stamps), dtype=np.int64)
-    tick_ns = int(clock.tick_ns)
-    for part in parts(len(stamps)):
-        late = clock.ends(stamps[part]) - tick_ns - begins[part]
-        prompt[part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
-    total = np.zeros(len(stamps) + 1, dtype=np.int32)
-    np.cumsum(prompt, out=total[1:])
-    for part in parts(len(stamps)):
-        over, since = clock.ends(stamps[part]), begins[part]
-        answers = freed[part] & (_share_around(total, part) >= PROMPT_SHARE)
-        answers &= over - tick_ns - since <= np.maximum(BURST_NS, LATE_SHARE * (latest[part] - since))
-        # It left within its tick, and no later than what arrived without meeting a queue.
-        own = np.minimum(over, latest[part])
-        found[part] = np.where(answers, since, np.where(freed[part], np.maximum(own, since), own))
-    return found
-
-
-def _held_up(late: Ints, tick_ns: float) -> Bools:
-    """Segments that are all late by the same, to the tick: their ACKs were held up on the way back (a stalled path)."""
-    groups = -(-len(late) // TOGETHER)
-    padded = np.append(late, np.repeat(late[-1:], groups * TOGETHER - len(late))).reshape(groups, TOGETHER)
-    near = np.abs(padded - np.median(padded, axis=1, keepdims=True)) <= tick_ns / 2 + BURST_NS / 2
-    found: Bools = np.repeat(near.mean(axis=1) >= PROMPT_SHARE, TOGETHER)[: len(late)]
-    return found
-
-
-def _share_around(total: Places, part: slice) -> Floats:
-    """The share among so many before and after each of a part; `total`: how many there are before each row."""
-    index = np.arange(part.start, part.stop)
-    low, high = np.maximum(index - AROUND, 0), np.minimum(index + AROUND + 1, len(total) - 1)
-    share: Floats = (total[high] - total[low]) / (high - low)
-    return share
 
 
 def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -> Floats:

@@ -135,7 +135,7 @@ class Timeline:
         found: Bools = self.slack > np.maximum(self.smss, OPEN_SHARE * flight)
         return found
 
-    @property
+    @cached_property
     def first_offset(self) -> int:
         """The first byte of data."""
         return self.observed.first_offset
@@ -200,8 +200,31 @@ class Timeline:
     @cached_property
     def scoreboard(self) -> Scoreboard:
         """Since which ACK each byte is SACKed."""
-        left, right, ack = _core.scoreboard(self)
+        left, right, ack = _core.scoreboard(self.ack_offset, self.sack_first, self.sack_edges)
         return Scoreboard(left=left, right=right, ack=ack)
+
+    @cached_property
+    def delivered(self) -> Ints:
+        """Bytes known to have arrived at each ACK: acknowledged, or SACKed above; without SACK one more MSS for each
+        duplicate."""
+        board, count = self.scoreboard, len(self.ack_ns)
+        if self.has_sack and len(board.left):
+            sizes = board.right - board.left
+            covered = np.searchsorted(self.snd_una, board.right, side="left")
+            change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
+            change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
+            return self.snd_una + np.cumsum(change[:count]).astype(np.int64)
+        dups = np.cumsum(self.is_dupack)
+        since = np.maximum.accumulate(np.where(self.newly_acked > 0, dups, 0))
+        return np.maximum.accumulate(self.snd_una + (dups - since) * self.smss)
+
+    def keep_only(self, *names: str) -> None:
+        """Of what follows from the columns, and is as long as they are, only these stay; more is worked out again."""
+        for name in names:
+            getattr(self, name)
+        for name, made in vars(type(self)).items():
+            if isinstance(made, cached_property) and name not in names:
+                self.__dict__.pop(name, None)
 
     def _column(self, name: str) -> Ints:
         found: Ints = self.observed.column(name)

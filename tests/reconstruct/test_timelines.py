@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcptrace_lab.reconstruct.timeline import build
 from tests.reconstruct.ladder import SMSS, ladder, rounds
 
 
@@ -293,3 +294,16 @@ def test_a_short_segment_is_one_of_a_window_that_counts_packets() -> None:
     assert lacks.tolist() == [SMSS // 2 if each else 0 for each in is_under_way]
     assert 0 < is_under_way.sum() < len(full)
     assert seen["cwnd_high"].equals(full["cwnd_high"])
+
+
+def test_what_is_let_go_is_worked_out_again() -> None:
+    """Of what is as long as the capture a view keeps what it asks for, as it was; the rest is the same when asked."""
+    columns = {"send_ns": [0, 1, 2], "send_offset": [0, 10, 20], "send_end": [10, 20, 30]}
+    timeline = build({**columns, "ack_ns": [5, 6], "ack_offset": [10, 20]}, smss=10)
+    una, observed, top = timeline.snd_una, timeline.observed, timeline.snd_max
+    timeline.keep_only("snd_una", "delivered")
+    assert timeline.snd_una is una
+    assert not {"observed", "snd_max"} & vars(timeline).keys()
+    assert timeline.delivered.tolist() == [10, 20]
+    assert timeline.snd_max.tolist() == top.tolist()
+    assert timeline.observed is not observed

@@ -1,6 +1,7 @@
 //! A tape's rows, from columns that every reading of a capture shares and the marks of one: nothing is copied per tape.
 
 use super::heard::{Room, TapeEvent, TapeRow};
+use super::trace::beyond;
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
 macro_rules! heard_columns {
@@ -105,7 +106,7 @@ impl Heard<'_> {
             ("newly_sacked", self.newly_sacked, MOST_BYTES),
             ("flight", self.flight, MOST_BYTES),
         ] {
-            if column.iter().any(|value| !(-most..=most).contains(value)) {
+            if beyond(column, &(-most..=most)).is_some() {
                 return Err(TapeError::Range(name));
             }
         }

@@ -3,6 +3,8 @@
 //! Assumes a capture point at the sender: an ACK is in the trace when the sender has (almost) read it, a segment when
 //! it left. At another point every conclusion drawn from "which ACK released which segment" errs by the delay between.
 
+use std::ops::RangeInclusive;
+
 use super::before::Before;
 use super::duplicate::{AckContent, received_twice};
 use crate::recovery::DetectedBy;
@@ -83,6 +85,14 @@ pub enum TraceError {
     Sizes,
 }
 
+/// The first value out of range. All are looked at, without a jump for each: a search stops at one that is hardly ever
+/// there.
+pub(super) fn beyond(column: &[i64], within: &RangeInclusive<i64>) -> Option<i64> {
+    let is_out = |value: &i64| !within.contains(value);
+    let any = column.iter().fold(false, |any, value| any | is_out(value));
+    any.then(|| column.iter().copied().find(is_out)).flatten()
+}
+
 impl Trace<'_> {
     /// The columns belong together, and are in the order of time: every later step indexes one by another. Their values
     /// are such that no step wraps.
@@ -127,7 +137,8 @@ impl Trace<'_> {
             ("ack_ns", self.ack_ns),
             ("sack_first", self.sack_first),
         ] {
-            if column.windows(2).any(|pair| pair[0] > pair[1]) {
+            let pairs = column.iter().zip(column.iter().skip(1));
+            if pairs.fold(false, |falls, (one, next)| falls | (one > next)) {
                 return Err(TraceError::Order { name });
             }
         }
@@ -159,8 +170,7 @@ impl Trace<'_> {
                 rows,
             ),
         ] {
-            let within = least..=most;
-            if let Some(&found) = column.iter().find(|&value| !within.contains(value)) {
+            if let Some(found) = beyond(column, &(least..=most)) {
                 return Err(TraceError::Range {
                     name,
                     found,

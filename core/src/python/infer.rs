@@ -4,7 +4,6 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::timeline::Timeline;
 use crate::infer;
 use crate::recovery::DUP_THRESH;
 use crate::{congestion, connection};
@@ -40,8 +39,18 @@ fn swapped_ns(turn_ns: i64) -> i64 {
 
 /// (left, right, ack): disjoint ranges in order of offset, and the ACK that first reported each as SACKed.
 #[pyfunction]
-fn scoreboard<'py>(py: Python<'py>, timeline: Timeline<'py>) -> PyResult<Triple<'py>> {
-    let board = infer::Scoreboard::new(&timeline.trace()?);
+fn scoreboard<'py>(
+    py: Python<'py>,
+    ack_offset: PyReadonlyArray1<'py, i64>,
+    sack_first: PyReadonlyArray1<'py, i64>,
+    sack_edges: PyReadonlyArray1<'py, i64>,
+) -> PyResult<Triple<'py>> {
+    let board = infer::Scoreboard::new(&infer::Trace {
+        ack_offset: ack_offset.as_slice()?,
+        sack_first: sack_first.as_slice()?,
+        sack_edges: sack_edges.as_slice()?,
+        ..infer::Trace::default()
+    });
     let column = |value: fn(&(i64, i64, u32)) -> i64| {
         let values: Vec<i64> = board.rows().iter().map(value).collect();
         values.into_pyarray(py)
