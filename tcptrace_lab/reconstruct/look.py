@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.arrivals import COPY_CODES
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, ODD_SHARE
@@ -284,7 +285,9 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     told, over, sent = told[is_hole], over[is_hole], sent[is_hole]
     if not len(told):
         return 0, 0
-    again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
+    # A second copy of the tap's fills nothing.
+    is_again = segments["offset"] < np.append(segments["offset"][:1], top[:-1])
+    again = np.flatnonzero(is_again & ~np.isin(segments["cause"], COPY_CODES))
     begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
     return len(told), _core.unfilled(una[told], begins, upto, segments["offset"][again], ends[again])
 

@@ -281,10 +281,13 @@ def test_recoveries_that_adjoin_are_two_wherever_they_are_captured(tmp_path: Pat
     assert counts[0] == counts[1] > 50
 
 
-def test_holes_that_nothing_captured_has_filled_leave_losses_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("also", [None, "seen twice"])
+def test_holes_that_nothing_captured_has_filled_leave_losses_open(also: str | None, tmp_path: Path) -> None:
+    """Nor does a second copy of what was lost, which the tap itself has made, fill its hole."""
     link, packets = _packets("reno_loss")
     whole = _verdict((link, packets), tmp_path)
-    found = _verdict(degrade(link, packets, kind="no segment twice", seed=1), tmp_path)
+    taken = degrade(link, packets, kind="no segment twice", seed=1)
+    found = _verdict(taken if also is None else degrade(*taken, kind=also, seed=1), tmp_path)
     assert whole.who.tap.repairs[0] > 0 == whole.who.tap.repairs[1]
     assert found.who.tap.repairs[1] == found.who.tap.repairs[0] > 0
     assert (found.losses["total"], found.slow_starts.per_cycle, found.slow_starts.regime) == (None, (), "undecided")
