@@ -87,6 +87,7 @@ class Tapes:
     """Every reading of what a control was told, worked out once; `recovery`: as far as it is known."""
 
     def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None, recovery: str | None = None) -> None:
+        self._of = seen, recovery
         heard = Heard(seen, handshake_rtt_ns, is_reno=recovery == "reno")
         self._compared = Compared(heard)
         told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
@@ -105,6 +106,16 @@ class Tapes:
         if ends_itself not in self._read:
             self._read[ends_itself] = self._all("ends itself" if ends_itself else "ends as seen")
         return self._read[ends_itself]
+
+    def remembering(self, share: float) -> list[Tape]:
+        """The same of a sender that remembers, from before the capture, this share of the shortest round trip seen.
+
+        None where the capture has the start: then there is nothing else to remember.
+        """
+        seen, recovery = self._of
+        if seen.timeline.has_start or not seen.base_rtt_ns:
+            return []
+        return [each for each in Tapes(seen, int(share * seen.base_rtt_ns), recovery).read() if each.has_handshake]
 
     def _all(self, ends: When) -> list[Tape]:
         heard = self._compared.heard

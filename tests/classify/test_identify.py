@@ -339,7 +339,7 @@ def test_one_odd_piece_of_hundreds_asks_for_no_other_parameters(window: str, pie
     candidate = next(each for each in candidates() if each.window == window)
     one_odd = replace(replay_of([0.0] * pieces + [2.0]), candidate=candidate)
     asked = []
-    tapes: Any = SimpleNamespace(read=lambda **_: asked.append(True) or [])
+    tapes: Any = SimpleNamespace(read=lambda **_: asked.append(True) or [], remembering=lambda _: [])
     replays_of_others([one_odd], [candidate], tapes)
     assert bool(asked) is not is_done
 
