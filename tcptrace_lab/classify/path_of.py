@@ -30,4 +30,5 @@ def path_of(
         by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
     )
     seen.let_go("under_way")
+    seen.timeline.let_go("delivered")
     return found

@@ -206,5 +206,5 @@ def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray
     if not len(starts):
         return np.zeros(len(begin), dtype=bool)
     # Episodes are in order: the first that ends at or after the run's begin must start after the run's end.
-    index = np.searchsorted(np.maximum.accumulate(ends), begin, side="left")
+    index: Ints = _core.places(np.maximum.accumulate(ends), begin)
     return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)

@@ -107,10 +107,12 @@ def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:
     TSval. A pacer or an application sends at its own times, now less, now more. `gone`: bytes known to have arrived at
     each ACK, `una`: those acknowledged; `sizes`: of the segments.
     """
-    ends = np.unique(echoed.high[echoed.high >= 0])
+    is_named = echoed.high >= 0
+    high = echoed.high[is_named]
+    ends = np.flatnonzero(np.bincount(high))
     if len(ends) < FEW_GROUPS:
         return 0.0
-    sent = np.bincount(np.searchsorted(ends, echoed.high[echoed.high >= 0]), sizes[echoed.high >= 0], len(ends))
+    sent = np.bincount(high, sizes[is_named])[ends]
     told = np.diff(gone[ends], prepend=gone[ends[0]])
     # Where something is reported out of order, or was or will be, losses move the window.
     calm = np.concatenate(([False], gone[ends] == una[ends], [False]))

@@ -46,19 +46,24 @@ def set_forward(
     long = np.flatnonzero(gaps > LEAST_NS)
     if not len(long) or len(acks["ts_val"]) < FEW:
         return times, 0, ()
-    has_stamps = not (acks["ts_val"] < 0).any()
-    heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]) if has_stamps else times[:0], []
+    calm = []
     for at in np.sort(long[np.argsort(-gaps[long])][:MOST_GAPS]):
         sent = int(np.count_nonzero(is_sent[: at + 1]))
         heard = int(at) + 1 - sent
         if _is_calm(segments, acks, sent, heard, is_sent=bool(is_sent[at + 1])):
-            if has_stamps:
-                step = _step(heard_ns, clock, heard)
-            else:
-                is_late = gaps[at] > LEAST_NS + TIMER_ROUNDS * rtt_ns and _goes_on(segments, acks, sent, heard)
-                step = int(gaps[at] - np.median(gaps)) if is_late else 0
-            if step > JUMP_SHARE * gaps[at]:
-                found.append((int(at) + 1, min(step, int(gaps[at]))))
+            calm.append((int(at), sent, heard))
+    if not calm:
+        return times, 0, ()
+    has_stamps = not (acks["ts_val"] < 0).any()
+    heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]) if has_stamps else times[:0], []
+    for at, sent, heard in calm:
+        if has_stamps:
+            step = _step(heard_ns, clock, heard)
+        else:
+            is_late = gaps[at] > LEAST_NS + TIMER_ROUNDS * rtt_ns and _goes_on(segments, acks, sent, heard)
+            step = int(gaps[at] - np.median(gaps)) if is_late else 0
+        if step > JUMP_SHARE * gaps[at]:
+            found.append((at + 1, min(step, int(gaps[at]))))
     if not found:
         return times, 0, ()
     moved = np.zeros(len(times), dtype=np.int64)

@@ -222,9 +222,13 @@ class Timeline:
         """Of what follows from the columns, and is as long as they are, only these stay; more is worked out again."""
         for name in names:
             getattr(self, name)
-        for name, made in vars(type(self)).items():
-            if isinstance(made, cached_property) and name not in names:
-                self.__dict__.pop(name, None)
+        made = {name for name, each in vars(type(self)).items() if isinstance(each, cached_property)}
+        self.let_go(*(made - set(names)))
+
+    def let_go(self, *names: str) -> None:
+        """What was worked out under these names is not asked for any more."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _column(self, name: str) -> Ints:
         found: Ints = self.observed.column(name)
