@@ -12,7 +12,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.asked import MOST_NAMES
 from tcptrace_lab.classify.identified import UNKNOWN as UNKNOWN_CONTROL
 from tcptrace_lab.classify.identified import open_names
-from tcptrace_lab.classify.limits import UNKNOWN, stalls_ns
+from tcptrace_lab.classify.limits import UNKNOWN, is_written_or_buffered, stalls_ns
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.controls import WINDOWS
@@ -36,6 +36,7 @@ LAWS = {
 # A share of a law is said in percent where its bounds are no farther apart than this part of its value.
 LAW_KNOWN = 0.1
 BY_WINDOW = "limited by its congestion window"
+BY_APPLICATION = "limited by its application"
 # A part of the time that is told beside another.
 PARTLY = 0.2
 # A closed window is told that lasted so many round trips, and until a sender probes it.
@@ -58,7 +59,8 @@ class Course:
     `loss_times_s`: when its loss events were noticed, needless timeouts apart; `stopped_s`: the longest time with a
     closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
     (None: not known); `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the
-    path holds; `is_busy`: what was delivered kept the bottleneck busy most of the time, whatever window allowed it.
+    path holds; `is_even`: the same by what was written, or by a send buffer; `is_busy`: what was delivered kept the
+    bottleneck busy most of the time, whatever window allowed it.
     `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
     """
 
@@ -69,6 +71,7 @@ class Course:
     is_full: bool | None
     grows_throughout: bool
     is_kept: bool = False
+    is_even: bool = False
     is_busy: bool = False
     hidden_by: str | None = None
 
@@ -105,6 +108,7 @@ def course(
         is_full=_is_full(seen, path),
         grows_throughout=grows,
         is_kept=is_kept,
+        is_even=is_written_or_buffered(seen),
         is_busy=_is_busy(seen, path),
         hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),
     )
@@ -186,10 +190,10 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
         return _bottleneck(verdict["path"]) if course.is_busy else None
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
-    if course.is_kept:
-        return "limited by its send buffer, or a window of a fixed size"
     if limits.get("application", 0.0) >= MAJORITY:
-        return "limited by its application"
+        return "limited by what its application writes, or by its send buffer" if course.is_even else BY_APPLICATION
+    if course.is_kept:
+        return "limited by its send buffer, or by a window or a pace of a fixed size"
     if course.is_busy and (words := _bottleneck(verdict["path"])):
         return words
     if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MAJORITY:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.causes import pauses_unseen
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.look import SMALL_PATH_BYTES, TIMESTAMP_BYTES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -313,6 +313,18 @@ def closed_only(seen: Reconstruction, tap: Tap) -> dict[str, float]:
     whole = int(timeline.send_ns[-1]) - timeline.start_ns
     share = round(min(float(stalls_ns(timeline, tap).sum()) / whole, 1.0), 4) if whole > 0 else 0.0
     return {**dict.fromkeys(LIMITS, 0.0), "rwnd": share, UNKNOWN: round(1 - share, 4)} if share else {}
+
+
+def is_written_or_buffered(seen: Reconstruction) -> bool:
+    """Whether what held its sender back may as well be its send buffer: less was outstanding than any window allowed,
+    all the time, in full segments as a buffer that always has more lets through, and no pause says that it had not."""
+    timeline = seen.timeline
+    fresh = ~timeline.is_retransmission
+    is_full = (timeline.send_end - timeline.send_offset)[fresh] >= max(timeline.smss, LEAST_FULL_BYTES)
+    if not len(is_full) or float(np.mean(is_full)) < 1 - MINORITY:
+        return False
+    is_paused = timeline.observed.starved >= MAJORITY * seen.limits.get("application", 0.0)
+    return not is_paused and _stays_below(seen) and not _catches_up(seen)
 
 
 def _catches_up(seen: Reconstruction) -> bool:

@@ -16,7 +16,14 @@ from tcptrace_lab.classify.runs import BATCH_NS, Runs, acked_together, chosen_ru
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import (
+    DELAYED_ACK_SEGMENTS,
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    MAJORITY,
+    MINORITY,
+    WITHIN_SEGMENTS,
+)
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -86,8 +93,27 @@ def bottleneck_rate(
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
-        found = _over_longer(seen, segments, int(longest)) or found
+        if _paced_back(seen):
+            words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
+            found = unknown(words, low=found.low)
+        else:
+            found = _over_longer(seen, segments, int(longest)) or found
     return _not_below_goodput(found, goodput)
+
+
+def _paced_back(seen: Reconstruction) -> bool:
+    """Whether the queue is that of the ACKs: those that answer for more than most, or less, come as far apart."""
+    timeline = seen.timeline
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    if len(moving) <= FEWEST_SAMPLES:
+        return False
+    apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
+    usual = float(np.median(apart))
+    is_even = np.abs(apart - usual) <= BIN * usual
+    is_odd = np.abs(segments - np.median(segments)) >= WITHIN_SEGMENTS
+    if usual <= BATCH_NS or np.count_nonzero(is_odd) < max(FEWEST_SAMPLES, MINORITY * len(apart)):
+        return False
+    return bool(np.mean(is_even[is_odd]) > MAJORITY)
 
 
 def _over_longer(seen: Reconstruction, segments: int, longest: int) -> Estimate | None:

@@ -1,4 +1,4 @@
-"""Where what is in flight stands at its largest, as no window that grows does: a send buffer's, or a fixed window.
+"""Where what is in flight stands at its largest, as no window that grows does: a send buffer's, a fixed window or pace.
 
 A window that loses nothing grows (RFC 5681 section 3.1; half a segment in a round trip under delayed ACKs): it comes to
 its largest on the way to a loss, and has been a little smaller for as long. What fills the same place in round trip
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.given import WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, limited_at
 
@@ -38,9 +38,16 @@ def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
     turns = (timeline.ack_ns[rows] - timeline.ack_ns[0]) // rtt_ns
     begins = np.flatnonzero(np.diff(turns, prepend=-1))
     most = np.maximum.reduceat(flight[rows], begins)
-    below = (int(most.max()) - most) / timeline.smss
-    stands = below <= WITHIN_SEGMENTS
-    near = np.count_nonzero(below <= NEAR_SEGMENTS)
+    if len(most) < STANDS_ROUNDS:
+        return found
+    # One late ACK, or one that the path merged, is an odd round trip.
+    largest = int(np.sort(most)[-FEWEST_ALIKE])
+    if largest <= NEAR_SEGMENTS * timeline.smss:
+        # All there can be is near it: an application's few segments are no window.
+        return found
+    away = np.abs(largest - most) / timeline.smss
+    stands = away <= WITHIN_SEGMENTS
+    near = np.count_nonzero(away <= NEAR_SEGMENTS)
     if np.count_nonzero(stands) < max(STANDS_ROUNDS, (1 - NEAR_SHARE) * near):
         return found
     found[rows] = np.repeat(stands, np.diff(begins, append=len(rows)))

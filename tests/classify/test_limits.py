@@ -10,6 +10,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.diagnosis import Course, diagnosis
+from tcptrace_lab.classify.limits import stood
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
@@ -53,7 +54,7 @@ def test_writes_at_a_constant_pace_are_the_application() -> None:
     """4 Mbit/s into 10: half of the segments follow an ACK by chance, and no write fills the window."""
     at_sender, _ = verdicts(ConnectionSpec(control=SACK, application=PERIODIC, jitter_s=2e-5))
     assert at_sender.limits["application"] > 0.9
-    assert "limited by its application" in at_sender.as_dict()["diagnosis"]
+    assert "limited by what its application writes" in at_sender.as_dict()["diagnosis"]
 
 
 def test_small_writes_of_one_size_are_the_application() -> None:
@@ -94,7 +95,7 @@ def test_a_message_every_20_ms_is_the_application() -> None:
     written = ApplicationSpec(kind="schedule", writes=writes)
     at_sender, _ = verdicts(ConnectionSpec(control=SACK, application=written, jitter_s=2e-5))
     assert at_sender.limits["application"] > 0.9, at_sender.limits
-    assert "limited by its application" in at_sender.diagnosis
+    assert "limited by what its application writes" in at_sender.diagnosis
 
 
 @pytest.mark.parametrize("timestamps", [True, False])
@@ -284,6 +285,41 @@ def test_a_law_that_was_followed_was_a_window_at_work() -> None:
     assert at_receiver.who.is_blurred
     assert at_receiver.identified.refuted
     assert at_receiver.limits["cwnd"] == pytest.approx(at_sender.limits["cwnd"], abs=0.1)
+
+
+def test_one_odd_round_trip_does_not_hide_that_a_flight_stands() -> None:
+    """Three segments that left an ACK early, once in six seconds: a window that grew would have come there to stay."""
+    found, _ = verdicts(ConnectionSpec(control=replace(SACK, max_window=20)), seconds=12.0)
+    timeline = found.seen.timeline
+    middle, send_ns = len(timeline.send_ns) // 2, timeline.send_ns.copy()
+    send_ns[middle : middle + 3] = send_ns[middle - 1]
+    odd = Reconstruction(replace(timeline, send_ns=send_ns))
+    assert odd.flight.max() > found.seen.flight.max()
+    assert stood(odd) > 0.9
+
+
+def test_few_segments_that_an_application_leaves_outstanding_are_no_window() -> None:
+    """Two segments every 50 ms over 40 ms: as much in each round trip as in the next, and nothing held them back."""
+    writes = tuple((0.0502 + 0.05 * count, 2 * 1448) for count in range(200))
+    written = ApplicationSpec(kind="schedule", writes=writes)
+    for found in verdicts(ConnectionSpec(control=SACK, application=written), seconds=12.0):
+        assert "send buffer, or by a window" not in found.diagnosis
+
+
+def test_where_no_write_ends_a_send_buffer_is_not_told_from_its_application() -> None:
+    """A full segment every 5 ms may be all there was, or wait for room to be written; what ends in a pause is all."""
+    full = ApplicationSpec(kind="schedule", writes=tuple((0.0502 + 0.005 * count, 1448) for count in range(2_000)))
+    for written, is_even in ((full, True), (ANSWERS, False)):
+        found, _ = verdicts(ConnectionSpec(control=SACK, application=written, jitter_s=2e-5))
+        assert found.limits["application"] > 0.5, found.limits
+        assert ("what its application writes, or by its send buffer" in found.diagnosis) == is_even
+
+
+def test_what_an_application_holds_back_is_no_send_buffers() -> None:
+    """Writes of one size fill the same flight again and again, also where most of the time is between them."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=20.0)
+    told = {**found.as_dict(), "limits": {"application": 0.67, "unknown": 0.33}}
+    assert "limited by its application" in diagnosis(told, replace(FULL, is_kept=True))
 
 
 @pytest.mark.parametrize(("recovery", "words"), [(0.45, "held back by losses: 45%"), (0.2, "limited by a 10 Mbit/s")])

@@ -11,7 +11,7 @@ from tcptrace_lab.classify.rate import bottleneck_rate
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
-from tcptrace_lab.scenario import ConnectionSpec, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.classify.test_limits import PATH, SACK, verdicts
 
@@ -87,3 +87,18 @@ def test_two_flows_that_take_turns_are_no_rate_that_changes() -> None:
         assert rate.between is None
         assert rate.low is None or rate.low <= 1.01 * TRUE_PPS
         assert rate.high is None or rate.high >= TRUE_PPS
+
+
+def test_a_queue_of_acks_is_no_bottleneck_of_the_data() -> None:
+    """40 Mbit/s there and 0.3 Mbit/s back, where 20 ACKs wait and others are dropped: what is left comes evenly."""
+    path = PathSpec(
+        nodes=(NodeSpec(rate_bps=40e6, buffer=100, delay_s=0.015),),
+        return_delay_s=0.015,
+        reverse=(NodeSpec(rate_bps=0.3e6, buffer=20),),
+    )
+    found, _ = verdicts(ConnectionSpec(control=SACK), path=path)
+    rate = found.path.bottleneck_bps
+    assert rate.value is None
+    assert "way back" in rate.method
+    assert rate.low is None or rate.low <= 40e6
+    assert "bottleneck" not in found.diagnosis
