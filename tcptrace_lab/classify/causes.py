@@ -49,6 +49,8 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     merged += _without(found, _surplus(found, seen))
     merged += _without(found, _needless_unseen(int(np.count_nonzero(~is_lost)), who.tap.lost_acks_share))
     total = found.total()
+    if who.view is not None:
+        merged += who.view.unplaced
     if who.put_back is not None:
         # Where no stamps tell when a fill left, each may have been the second.
         merged += total if who.view is None or who.is_blurred else seen.lost_again

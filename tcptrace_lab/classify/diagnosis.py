@@ -16,7 +16,7 @@ from tcptrace_lab.classify.limits import UNKNOWN, is_written_or_buffered, stalls
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.controls import WINDOWS
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap import Tap
 from tcptrace_lab.reconstruct.windows import CWND
@@ -60,8 +60,9 @@ class Course:
     closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
     (None: not known); `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the
     path holds; `is_even`: the same by what was written, or by a send buffer; `is_busy`: what was delivered kept the
-    bottleneck busy most of the time, whatever window allowed it.
-    `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
+    bottleneck busy most of the time, whatever window allowed it. `unplaced`: packets that were lost before the tap, at
+    times that are not known. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it
+    is not seen.
     """
 
     new_bytes: int
@@ -73,11 +74,18 @@ class Course:
     is_kept: bool = False
     is_even: bool = False
     is_busy: bool = False
+    unplaced: int = 0
     hidden_by: str | None = None
 
 
 def course(
-    seen: Reconstruction, path: PathEstimate, tap: Tap, obstacles: Obstacles, *, is_kept: bool = False
+    seen: Reconstruction,
+    path: PathEstimate,
+    tap: Tap,
+    obstacles: Obstacles,
+    *,
+    is_kept: bool = False,
+    unplaced: int = 0,
 ) -> Course:
     """Of one sender."""
     timeline = seen.timeline
@@ -110,6 +118,7 @@ def course(
         is_kept=is_kept,
         is_even=is_written_or_buffered(seen),
         is_busy=_is_busy(seen, path),
+        unplaced=unplaced,
         hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),
     )
 
@@ -143,7 +152,7 @@ def _is_busy(seen: Reconstruction, path: PathEstimate) -> bool:
 def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     """One line from a verdict's keys and the run's course."""
     limit = _limit(verdict, course)
-    losses = _losses(verdict, course.loss_times_s, names_buffer=limit is not None and "bottleneck" in limit)
+    losses = _losses(verdict, course, names_buffer=limit is not None and "bottleneck" in limit)
     parts = [_stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
     said = ", ".join(part for part in parts if part)
     sentence = _who_and_limit(verdict, course, limit)
@@ -253,7 +262,8 @@ def _bytes(count: int) -> str:
     return f"{count} bytes" if count < 10_000 else f"{count / 1e3:.3g} kB"
 
 
-def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, names_buffer: bool) -> str | None:
+def _losses(verdict: Mapping[str, Any], course: Course, *, names_buffer: bool) -> str | None:
+    loss_times_s = course.loss_times_s
     total, causes = verdict["losses"]["total"], verdict["losses"]["by_cause"]
     if total is None:
         return None
@@ -266,6 +276,9 @@ def _losses(verdict: Mapping[str, Any], loss_times_s: tuple[float, ...], *, name
     if len(loss_times_s) < FEWEST_ALIKE:
         times = FEW_TIMES.get(len(loss_times_s))
         return f"{verb} {times}" if times else None
+    if course.unplaced > MINORITY * total:
+        # Lost at times that are not known.
+        return f"{verb} {len(loss_times_s)} times or more"
     apart = np.diff(np.asarray(loss_times_s))
     usual = float(np.median(apart))
     if float(apart.max()) > SCATTERED * usual:

@@ -136,7 +136,14 @@ class Verdict:
         found = self._found()
         found["diagnosis"] = diagnosis(
             found,
-            course(self.seen, self.path, self.who.tap, self.obstacles, is_kept=self.identified.is_kept),
+            course(
+                self.seen,
+                self.path,
+                self.who.tap,
+                self.obstacles,
+                is_kept=self.identified.is_kept,
+                unplaced=0 if self.who.view is None else self.who.view.unplaced,
+            ),
         )
         return found
 

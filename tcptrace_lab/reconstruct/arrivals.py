@@ -46,11 +46,16 @@ class Arrivals:
 
 @dataclass(frozen=True, kw_only=True)
 class Sends:
-    """Segments in the order in which they left; `row` is the place among the arrivals (-1: put back)."""
+    """Segments in the order in which they left; `row` is the place among the arrivals (-1: put back).
+
+    `unplaced`: packets that left as well, as the numbers say that their host counts, of which it is not known what they
+    carried.
+    """
 
     row: Places
     offset: Ints
     end: Ints
+    unplaced: int = 0
 
     @property
     def is_put_back(self) -> Bools:

@@ -103,6 +103,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         found += pieces
     table = np.array(found, dtype=np.int64).reshape(-1, 2)
     return Sends(
+        unplaced=int(missing[gaps].sum()) - len(places),
         row=np.insert(whole.row, places, -1),
         offset=np.insert(whole.offset, places, table[:, 0]),
         end=np.insert(whole.end, places, table[:, 1]),

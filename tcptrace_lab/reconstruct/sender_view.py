@@ -57,7 +57,8 @@ class SenderView:
 
     `slack`: by how many bytes the flight after each ACK may differ; `unsure`: the share of the ACKs where that is more
     than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen. `shows_window`: not where
-    so much is open that only the order of what was sent, and so the losses, are known.
+    so much is open that only the order of what was sent, and so the losses, are known. `unplaced`: packets that are
+    missing by their host's numbers, and not put back.
     """
 
     timeline: Timeline
@@ -66,6 +67,7 @@ class SenderView:
     turn_ns: int
     how: str
     shows_window: bool
+    unplaced: int = 0
 
     @property
     def is_inferred(self) -> bool:
@@ -237,6 +239,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         turn_ns=kind.turn_ns,
         how=kind.how,
         shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
+        unplaced=left.unplaced,
     )
 
 
