@@ -231,11 +231,13 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
 
 
 def _sends_the_same(each: Replay, best: Replay) -> bool:
-    """A Compound whose delay window never opened by more than is open sends what Reno sends: only how each rounds
-    tells them apart."""
-    if (best.candidate.name, each.candidate.name) != ("compound", "reno") or each.unfit:
-        return False
-    return not (best.memory("dwnd")["dwnd"] > FITS_SEGMENTS).any()
+    """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart."""
+    return each.candidate.name == "reno" and not each.unfit and _stays_shut(best, within=FITS_SEGMENTS)
+
+
+def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:
+    """Whether it is a Compound whose delay window never opened, or by so many segments: it has shown no own law."""
+    return each.candidate.name == "compound" and not (each.memory("dwnd")["dwnd"] > within).any()
 
 
 def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int) -> bool:
@@ -332,6 +334,9 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
     elif (reason := departs(best)) and not grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
+    elif _stays_shut(best) and not any(each.candidate.name == "reno" for each in out):
+        alike = "as Reno would, which was not asked: its delay window never opened"
+        words = f"{name} ({best.candidate.variant}) does what was seen, {alike}"
     else:
         control, same_with = name, _of_a_shut_window(best, out)
         rival = out[0] if out else None

@@ -331,6 +331,16 @@ def test_a_delay_window_that_opens_by_a_segment_does_not_tell_a_compound_from_re
     assert {each.candidate.name for each in found.left} == {"reno", "compound"}
 
 
+def test_a_compound_whose_delay_window_never_opened_is_not_named() -> None:
+    """Reno where Reno is not asked: what grows as Reno does has shown nothing of Compound's own."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=6e6, buffer=10, delay_s=0.03),), return_delay_s=0.03)
+    others = [each for each in candidates() if each.name != "reno"]
+    reno = ControlSpec(window="reno", recovery="sack", initial_window=10, byte_counting=True)
+    found = named(reno, path=path, asked=others)
+    assert "compound" in {each.candidate.name for each in found.left}
+    assert found.control is None
+
+
 @pytest.mark.parametrize(
     ("window", "pieces", "is_done"), [("htcp", 400, True), ("htcp", 40, False), ("reno", 400, False)]
 )
