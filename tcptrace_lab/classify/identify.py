@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
-from tcptrace_lab.classify.candidates import Candidate, candidates, other_starts, with_gamma_told
+from tcptrace_lab.classify.candidates import GAMMA, Candidate, candidates, other_starts, with_gamma_told
 from tcptrace_lab.classify.followed import (
     ODD_CUTS_SHARE,
     ODD_PLACES_SHARE,
@@ -231,8 +231,11 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
 
 
 def _sends_the_same(each: Replay, best: Replay) -> bool:
-    """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart."""
-    return each.candidate.name == "reno" and not each.unfit and _stays_shut(best, within=FITS_SEGMENTS)
+    """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart. So does
+    one of a gamma that was fitted, where that opens it by no more than is open."""
+    is_fitted = best.candidate.parameters.get("gamma", GAMMA) != GAMMA
+    within = FITS_SEGMENTS if is_fitted else 0.0
+    return each.candidate.name == "reno" and not each.unfit and _stays_shut(best, within=within)
 
 
 def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:

@@ -40,8 +40,7 @@ def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
     most = np.maximum.reduceat(flight[rows], begins)
     if len(most) < STANDS_ROUNDS:
         return found
-    # One late ACK, or one that the path merged, is an odd round trip.
-    largest = int(np.sort(most)[-FEWEST_ALIKE])
+    largest = _largest(most, WITHIN_SEGMENTS * timeline.smss)
     if largest <= NEAR_SEGMENTS * timeline.smss:
         # All there can be is near it: an application's few segments are no window.
         return found
@@ -52,3 +51,14 @@ def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
         return found
     found[rows] = np.repeat(stands, np.diff(begins, append=len(rows)))
     return found
+
+
+def _largest(most: Ints, within: float) -> int:
+    """Of the round trips', but for one or two that are odd: a late ACK, or one that the path merged, between two that
+    stand. A start that went beyond where a window (Vegas') came to rest is none."""
+    largest = int(np.sort(most)[-FEWEST_ALIKE])
+    odd = np.flatnonzero(most > largest + within)
+    beside = np.concatenate((odd - 1, odd + 1))
+    is_beside = (beside >= 0) & (beside < len(most))
+    stand = np.abs(most[beside[is_beside]] - largest) <= within
+    return largest if is_beside.all() and stand.all() else int(most.max())
