@@ -112,12 +112,13 @@ class Compound:
         steady = {"mu": mu, "tau": tau, "buffer": b, "theta": found.theta, "beta": beta, "per_ack": per_ack}
         one = cases.cycle(number, **steady, rule=self.rule)
         derived: dict[str, tuple[ArrayLike, str]] = {}
-        on = network(self.rule, mu=mu, tau=tau, buffer=b, gamma=gamma, beta=beta)
-        if self.rule.arithmetic in ("draft", "packets"):
-            one = steps.cycle(number, one, on, self.rule)
-        elif self.rule.arithmetic == "ns2":
-            one = cuts.cycle(number, one, on)
-            derived = {"b_second_cut": (cuts.second_cut_buffer(number, on), "section 4.1")}
+        if self.rule.steps_rounds:
+            on = network(self.rule, mu=mu, tau=tau, buffer=b, gamma=gamma, beta=beta)
+            if self.rule.arithmetic != "ns2":
+                one = steps.cycle(number, one, on, self.rule)
+            else:
+                one = cuts.cycle(number, one, on)
+                derived = {"b_second_cut": (cuts.second_cut_buffer(number, on), "section 4.1")}
         numbers: dict[str, tuple[ArrayLike, str]] = {
             "case": (number, "figure 13"),
             "oscillation_m": (found.rises, "table 1, figure 3"),
@@ -209,7 +210,6 @@ def network(
         beta=cut,
         alpha=rule.alpha,
         k=rule.k,
-        is_newreno=rule.is_newreno,
     )
 
 

@@ -72,7 +72,6 @@ class Network:
     beta: FloatArray
     alpha: float = phases.ALPHA
     k: float = phases.K
-    is_newreno: bool = False
 
     @property
     def pipe(self) -> FloatArray:

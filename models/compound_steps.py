@@ -36,9 +36,10 @@ def cycle(number: ArrayLike, one: Cycle, on: Network, rule: Rule) -> Cycle:
     # Case 1: a burst alone does not fit, by about a packet; all the rest of the window does.
     is_burst = np.asarray(number) == 1
     filled = np.where(which, np.where(is_burst, one.w_end, on.full), 0.0)
+    share = on.second_burst_share()
     steps = [_Steps(window=(1 - on.beta) * filled)]
     for _ in range(CYCLES):
-        steps.append(_climb((1 - on.beta) * steps[-1].window, filled, on, rule))
+        steps.append(_climb((1 - on.beta) * steps[-1].window, filled, share, on, rule))
     counted = steps[-COUNTED:]
 
     def mean(name: str, otherwise: FloatArray) -> FloatArray:
@@ -47,7 +48,7 @@ def cycle(number: ArrayLike, one: Cycle, on: Network, rule: Rule) -> Cycle:
     w_end = mean("window", one.w_end)
     w_start = np.where(which, (1 - on.beta) * w_end, one.w_start)
     lost = mean("lost", one.lost)
-    rounds = np.maximum(lost, 1) if on.is_newreno else 1 + on.second_burst_share()
+    rounds = np.maximum(lost, 1) if rule.is_newreno else 1 + share
     loss_time, loss_backlog = loss_round(np.minimum(w_end, on.full), on.pipe, on.rate, on.beta)
     loss_time = np.where(is_burst, on.round_trip, loss_time)
     loss_time = loss_time + (rounds - 1) * on.seconds(w_start)
@@ -86,10 +87,10 @@ class _Steps:
     backlog_time: FloatArray | float = 0.0
 
 
-def _climb(first: FloatArray, filled: FloatArray, on: Network, rule: Rule) -> _Steps:
+def _climb(first: FloatArray, filled: FloatArray, share: FloatArray, on: Network, rule: Rule) -> _Steps:
+    """From a window to the next loss seen; `share`: of the overflows that another increase follows."""
     window = np.floor(first) if rule.arithmetic == "packets" else first
     unqueued, queued, sent, backlog = (np.zeros_like(window) for _ in range(4))
-    share = on.second_burst_share()
     before, is_seen = window, np.zeros(window.shape, dtype=np.bool_)
     while not is_seen.all():
         overflowed = window > filled

@@ -84,10 +84,11 @@ def course(
     tap: Tap,
     obstacles: Obstacles,
     *,
+    limits: Mapping[str, float],
     is_kept: bool = False,
     unplaced: int = 0,
 ) -> Course:
-    """Of one sender."""
+    """Of one sender; `limits`: what the verdict says of them."""
     timeline = seen.timeline
     lost = timeline.observed.lost()
     needless = set(lost["event"].tolist()) - set(lost["event"][~lost["spurious"]].tolist())
@@ -116,7 +117,7 @@ def course(
         is_full=_is_full(seen, path),
         grows_throughout=grows,
         is_kept=is_kept,
-        is_even=is_written_or_buffered(seen),
+        is_even=limits.get("application", 0.0) >= MAJORITY and is_written_or_buffered(seen),
         is_busy=_is_busy(seen, path),
         unplaced=unplaced,
         hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),

@@ -140,6 +140,11 @@ def _share(timeline: Timeline, spent_ns: float) -> float:
     return spent_ns / whole if whole > 0 else 0.0
 
 
+def _by_limit(timeline: Timeline, spent_ns: Ints, limited: Ints, *names: str) -> dict[str, float]:
+    """Shares of the time, of what was spent with each of these as the limit."""
+    return {name: _share(timeline, float(spent_ns[limited == LIMITS.index(name)].sum())) for name in names}
+
+
 def _paused_unseen(seen: Reconstruction) -> float:
     """Share of the time in pauses, away from the sender, that may be timeouts."""
     timeline = seen.timeline
@@ -157,9 +162,8 @@ def _begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:
     over = int(np.searchsorted(timeline.snd_una, tap.first_new, side="left"))
     if not timeline.sacked[:over].any() and np.count_nonzero(timeline.is_dupack[:over]) < DUP_THRESH:
         over = int(np.searchsorted(timeline.ack_ns, timeline.send_ns[0], side="left"))
-    spans, limited = _spans(timeline)[:over], limited_at(timeline)[:over]
-    names = ("cwnd", "rwnd", "application")
-    return {name: _share(timeline, float(spans[limited == LIMITS.index(name)].sum())) for name in names}
+    spent, limited = _spans(timeline)[:over], limited_at(timeline)[:over]
+    return _by_limit(timeline, spent, limited, "cwnd", "rwnd", "application")
 
 
 def _silent(seen: Reconstruction) -> dict[str, float]:
@@ -171,10 +175,7 @@ def _silent(seen: Reconstruction) -> dict[str, float]:
     beyond = np.diff(timeline.ack_ns) - int(timeline.rtt[1].max())
     limited = limited_at(timeline)[:-1]
     is_open = (beyond > 0) & (seen.flight[:-1] > 0) & (timeline.rwnd[:-1] >= timeline.smss)
-    return {
-        name: _share(timeline, float(beyond[is_open & (limited == LIMITS.index(name))].sum()))
-        for name in ("cwnd", "rwnd")
-    }
+    return _by_limit(timeline, beyond[is_open], limited[is_open], "cwnd", "rwnd")
 
 
 def _resumed_unseen(seen: Reconstruction) -> float:
@@ -199,17 +200,14 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
         return {}
     spans, limited = _spans(timeline), limited_at(timeline)
     unknown = is_either(timeline, limited, np.arange(len(limited)))
-    return {
-        name: _share(timeline, float(spans[unknown & (limited == LIMITS.index(name))].sum()))
-        for name in ("cwnd", "rwnd")
-    }
+    return _by_limit(timeline, spans[unknown], limited[unknown], "cwnd", "rwnd")
 
 
 def _near_rwnd(seen: Reconstruction) -> float:
     """Share of the time put down to the congestion window with so much in flight that it may be the receiver's."""
     timeline = seen.timeline
-    is_near = (seen.flight > WITHIN_RWND * timeline.rwnd) & (limited_at(timeline) == LIMITS.index("cwnd"))
-    return _share(timeline, float(_spans(timeline)[is_near].sum()))
+    is_near = seen.flight > WITHIN_RWND * timeline.rwnd
+    return _by_limit(timeline, _spans(timeline)[is_near], limited_at(timeline)[is_near], "cwnd")["cwnd"]
 
 
 def _unanswered(seen: Reconstruction) -> float:

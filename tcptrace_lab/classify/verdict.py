@@ -141,6 +141,7 @@ class Verdict:
                 self.path,
                 self.who.tap,
                 self.obstacles,
+                limits=self.limits,
                 is_kept=self.identified.is_kept,
                 unplaced=0 if self.who.view is None else self.who.view.unplaced,
             ),

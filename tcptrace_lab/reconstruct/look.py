@@ -286,8 +286,8 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     if not len(told):
         return 0, 0
     # A second copy of the tap's fills nothing.
-    is_again = segments["offset"] < np.append(segments["offset"][:1], top[:-1])
-    again = np.flatnonzero(is_again & ~np.isin(segments["cause"], COPY_CODES))
+    again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
+    again = again[~np.isin(segments["cause"][again], COPY_CODES)]
     begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
     return len(told), _core.unfilled(una[told], begins, upto, segments["offset"][again], ends[again])
 

@@ -15,7 +15,7 @@ from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, los
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.standing import standing
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, WorkedOutOnce
 from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reconstruction:
+class Reconstruction(WorkedOutOnce):
     """Everything inferred from one timeline; each part is computed when first asked for."""
 
     timeline: Timeline
@@ -78,11 +78,6 @@ class Reconstruction:
             name: column if name in ("time_ns", "limited_by") else column.astype(np.int64)
             for name, column in columns.items()
         }
-
-    def let_go(self, *names: str) -> None:
-        """What was worked out under these names is as long as the capture, and not asked for any more."""
-        for name in names:
-            self.__dict__.pop(name, None)
 
     @cached_property
     def envelope(self) -> pd.DataFrame:

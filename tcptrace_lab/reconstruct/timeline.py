@@ -39,8 +39,17 @@ def parts(rows: int) -> Iterator[slice]:
     return (slice(at, min(at + AT_ONCE, rows)) for at in range(0, rows, AT_ONCE))
 
 
+class WorkedOutOnce:
+    """What follows from columns as long as a capture is kept (`cached_property`) until it is let go."""
+
+    def let_go(self, *names: str) -> None:
+        """What was worked out under these names is not asked for any more."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Timeline:
+class Timeline(WorkedOutOnce):
     """One direction of a connection, seen from its sender. Bytes, unwrapped offsets, nanoseconds.
 
     `sends` are segments with payload (or FIN), `acks` the segments of the other side that carry an ACK number.
@@ -224,11 +233,6 @@ class Timeline:
             getattr(self, name)
         made = {name for name, each in vars(type(self)).items() if isinstance(each, cached_property)}
         self.let_go(*(made - set(names)))
-
-    def let_go(self, *names: str) -> None:
-        """What was worked out under these names is not asked for any more."""
-        for name in names:
-            self.__dict__.pop(name, None)
 
     def _column(self, name: str) -> Ints:
         found: Ints = self.observed.column(name)
