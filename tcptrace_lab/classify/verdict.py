@@ -239,8 +239,12 @@ def _is_untouched(seen: Reconstruction) -> bool:
 
 
 def _ends_at_window(seen: Reconstruction) -> bool:
-    """Whether the receiver's window, as it is taken to be, is why a slow start's end is no threshold's."""
-    peaks = [part.peak for part in seen.stretches if part.peak is not None and not part.has_threshold]
+    """Whether the receiver's window, as it is taken to be, is why a slow start's end is no threshold's.
+
+    Nothing but the loss ended one that grew up to it.
+    """
+    parts = [part for part in seen.stretches if part.episode is None or part.peak != part.last]
+    peaks = [part.peak for part in parts if part.peak is not None and not part.has_threshold]
     return bool((seen.flight[peaks] + seen.timeline.smss > seen.timeline.rwnd[peaks]).any())
 
 

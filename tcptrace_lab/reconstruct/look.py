@@ -13,7 +13,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.arrivals import COPY_CODES
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.set_forward import set_forward
 from tcptrace_lab.reconstruct.tap import COARSE_NS, Fact, Tap
@@ -307,7 +307,7 @@ def _shift(segments: Any, acks: Any, passed: Ints, row: Any, other: str, *, is_w
     `is_whole`: no ACK is missing; where some are, more seems to be in flight than was.
     """
     known = float(row[f"wscale_{other}"])
-    least = _least_shift(segments, acks, passed)
+    least = _least_shift(segments, acks, passed, is_open=math.isnan(known))
     if math.isnan(known):
         if not int(row[f"syns_{other}"]):
             return Fact(value=None, why="the receiver's SYN is not in the capture"), least
@@ -319,8 +319,11 @@ def _shift(segments: Any, acks: Any, passed: Ints, row: Any, other: str, *, is_w
     return Fact(value=int(known)), int(known)
 
 
-def _least_shift(segments: Any, acks: Any, passed: Ints) -> int:
-    """By how much the windows in the table must at least be scaled for what was sent to fit."""
+def _least_shift(segments: Any, acks: Any, passed: Ints, *, is_open: bool) -> int:
+    """By how much the windows in the table must at least be scaled for what was sent to fit.
+
+    `is_open`: nothing tells the scale, so that a single flight may.
+    """
     lengths = segments["length"]
     fresh = (lengths > 1) & ~segments["is_retransmission"] & (passed > 0)
     before = passed[fresh] - 1
@@ -331,10 +334,14 @@ def _least_shift(segments: Any, acks: Any, passed: Ints) -> int:
     slack = DELAYED_ACK_SEGMENTS * min(int(lengths.max(initial=0)), _one_packet(lengths))
     edge, rwnd = acks["ack_offset"], acks["rwnd"]
     scaled = (acks["flags"] & SYN) == 0
+    is_between = before + 1 < len(edge)
     for shift in range(LARGEST_SHIFT):
         offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
         offered += slack
-        if np.mean(ends > offered[before]) <= BEYOND_SHARE:
+        # What a missing ACK offered the next one does as well.
+        beyond_next = ends[is_between] > offered[before[is_between] + 1]
+        is_beyond = np.mean(ends > offered[before]) > BEYOND_SHARE
+        if not is_beyond and (not is_open or np.count_nonzero(beyond_next) < FEWEST_SAMPLES):
             return shift
     return LARGEST_SHIFT
 

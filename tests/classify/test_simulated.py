@@ -56,6 +56,20 @@ def test_tahoes_slow_starts_per_cycle_at_many_buffers(buffer: int) -> None:
     assert found.path.buffer_packets.value == pytest.approx(buffer, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("rate_bps", "round_trip_s", "buffer"), [(0.5e6, 0.3, 20), (2e6, 0.1, 20), (2e6, 0.3, 40), (1e6, 0.18, 28)]
+)
+def test_a_flight_beyond_the_offered_window_tells_its_scale(rate_bps: float, round_trip_s: float, buffer: int) -> None:
+    """Without SYNs 65535 may mean more: one flight beyond it shows that no slow start, and no restart, met it."""
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=round_trip_s / 2)
+    done = run(PathSpec(nodes=(node,), return_delay_s=round_trip_s / 2), ControlSpec(recovery="tahoe"), duration_s=90.0)
+    found, counted = verdict(done), done.cycles["slow_starts"].tolist()
+    said = list(found.slow_starts.per_cycle)
+    assert said == counted[: max(len(said), len(counted) - 1)]
+    assert found.who.tap.shift.value is None
+    assert found.who.tap.least_shift > 0
+
+
 @pytest.mark.parametrize("recovery", ["reno", "newreno", "sack"])
 @pytest.mark.parametrize("acks", [1, 2])
 def test_recovery_and_restarts_of_each_sender(recovery: str, acks: int) -> None:
