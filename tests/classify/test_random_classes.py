@@ -311,8 +311,10 @@ def test_a_super_segment_waits_for_itself(tmp_path: Path) -> None:
     assert low <= true
 
 
-def test_a_slow_start_that_ends_at_the_least_window_counts_no_cycles(tmp_path: Path) -> None:
-    """With the scale unknown the window was perhaps larger: a threshold may have ended it."""
+def test_a_flight_beyond_the_least_window_tells_that_no_window_ended_its_slow_start(tmp_path: Path) -> None:
+    """With the scale cut from the SYNs: what was sent in one flight alone shows it."""
+    _, whole = of(987033, tmp_path)
     _, verdict = of(987033, tmp_path, kind="window scale cut")
-    assert verdict.slow_starts.regime == "none"
-    assert not verdict.slow_starts.per_cycle
+    assert verdict.who.tap.shift.value is None
+    assert verdict.who.tap.least_shift <= whole.who.tap.shift.value
+    assert verdict.slow_starts.per_cycle == whole.slow_starts.per_cycle

@@ -70,6 +70,16 @@ def test_a_flight_beyond_the_offered_window_tells_its_scale(rate_bps: float, rou
     assert found.who.tap.least_shift > 0
 
 
+def test_a_slow_start_that_ends_at_the_least_window_counts_no_cycles() -> None:
+    """Without SYNs the window offered was perhaps twice as large: then a threshold ended it."""
+    lossy = replace(WIDE, nodes=(replace(WIDE.nodes[0], loss=0.001),))
+    done = run(lossy, ControlSpec(recovery="sack", max_window=44))
+    found = verdict(done)
+    assert found.who.tap.shift.value is None
+    assert len(found.seen.episodes) > 1
+    assert not found.slow_starts.per_cycle
+
+
 @pytest.mark.parametrize("recovery", ["reno", "newreno", "sack"])
 @pytest.mark.parametrize("acks", [1, 2])
 def test_recovery_and_restarts_of_each_sender(recovery: str, acks: int) -> None:
