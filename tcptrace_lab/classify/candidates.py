@@ -16,8 +16,10 @@ from tcptrace_lab.controls import PARAMETERS, WINDOWS, Window
 GAMMA = float(PARAMETERS["gamma"].default)
 # Readings of a document that stacks differ in.
 FLAGS = ("htcp_from_recovery", "dwnd_by_cwnd")
-# A law that hangs on a kernel's clock (`kernel_hz`, 4 ms): the milliseconds of a tick at which a capture may begin.
-TICK_PHASES_MS = (0, 1, 2, 3)
+# The clocks that distributions set, on which a law may hang: CUBIC's (`kernel_hz`), and others' in the modules as Linux
+# has them (`module_hz`).
+KERNELS_HZ = (250, 1000)
+KERNEL_HZ = int(PARAMETERS["kernel_hz"].default)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 
@@ -41,7 +43,8 @@ class Candidate:
     def phases_ms(self) -> tuple[int, ...]:
         """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
         has_ticks = any(parameter.name == "kernel_hz" for parameter in WINDOWS[self.window].parameters)
-        return TICK_PHASES_MS if has_ticks else (0,)
+        hz = int(self.parameters.get("module_hz", KERNEL_HZ if has_ticks else 1000))
+        return tuple(range(1000 // hz))
 
     def sender(self, *, initial_window: int, smss: int) -> _core.CandidateSender:
         """The candidate before its first ACK."""
@@ -66,6 +69,20 @@ def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
     if candidate.slow_start != "standard" or WINDOWS[candidate.window].keeps_to_its_slow_start:
         return ()
     return (replace(candidate, slow_start="hystart", variant=f"{candidate.variant}, HyStart++"),)
+
+
+def other_clocks(candidate: Candidate) -> tuple[Candidate, ...]:
+    """The same module on the clocks that Linux's kernels have, where its rules in microseconds do not fit."""
+    if not any(parameter.name == "module_hz" for parameter in WINDOWS[candidate.window].parameters):
+        return ()
+    return tuple(
+        replace(
+            candidate,
+            variant=f"{candidate.variant}, HZ {hz}",
+            parameters={**candidate.parameters, "module_hz": float(hz)},
+        )
+        for hz in KERNELS_HZ
+    )
 
 
 def with_gamma(candidate: Candidate, gamma: float) -> Candidate:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.classify.likelihood import Replay
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # A law that was followed is followed to the ACK. Of its errors (in units of what is open) at most these shares are
@@ -87,6 +87,12 @@ def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
     if not each.unfit and own.sum() >= max(alone, FEWEST_ALIKE):
         return True
     return int(own.sum()) >= FEWEST_ALIKE and _stays_within(each, each.sizes_of("growth"), OWN_GROWTH)
+
+
+def is_followed_to_the_ack(each: Replay) -> bool:
+    """Whether its growth was, but for a few pieces: nothing that only comes near is."""
+    growth = each.sizes_of("growth")
+    return len(growth) > 0 and bool(np.mean(growth > SIGNED_SHARE) <= MINORITY)
 
 
 def _is_led_astray(each: Replay, own: Bools) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.classify.by_rate import ByRate, probes_of
-from tcptrace_lab.classify.candidates import GAMMA, Candidate, candidates, other_starts, with_gamma_told
+from tcptrace_lab.classify.candidates import GAMMA, Candidate, candidates, other_clocks, other_starts, with_gamma_told
 from tcptrace_lab.classify.followed import (
     ODD_CUTS_SHARE,
     ODD_PLACES_SHARE,
@@ -107,18 +107,24 @@ def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
 
 
 def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
-    """Of senders like those asked, where none of those did what was seen: other parameters, another slow start."""
+    """Of senders like those asked, where none of those did what was seen: other parameters or clocks, another slow
+    start."""
     if not found or _is_done(found):
         return []
+    ticking = [other for each in asked for other in other_clocks(each)]
+    clocks = replays(ticking, written.read(), found[0].initial_window, found)
+    if _is_done(clocks):
+        return clocks
+    found = [*found, *clocks]
     gammas = _of_gammas(asked, found, written.read())
     if _is_done(gammas):
-        return gammas
+        return [*clocks, *gammas]
     # A slow start that was followed throughout was no other.
     begun = {each.candidate.variant for each in found if (each.sizes_of("slow_start") <= 1.0).all()}
     like = [other for each in asked if each.variant not in begun for other in other_starts(each)]
     tapes = written.read(ends_itself=True)
     starts = replays(like, tapes, found[0].initial_window, [*found, *gammas])
-    more = [*gammas, *starts, *([] if _is_done(starts) else _of_gammas(like, starts, tapes))]
+    more = [*clocks, *gammas, *starts, *([] if _is_done(starts) else _of_gammas(like, starts, tapes))]
     return more if _is_done(more) else [*more, *_remembering(asked, [*found, *more], written)]
 
 

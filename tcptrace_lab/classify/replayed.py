@@ -12,12 +12,13 @@ away.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.followed import is_followed_to_the_ack
 from tcptrace_lab.classify.identified import HIDDEN, Identified
 from tcptrace_lab.classify.identify import identify
 from tcptrace_lab.classify.initial_window import initial_window
@@ -25,7 +26,7 @@ from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
-from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN
@@ -55,6 +56,14 @@ class Replayed(Reconstruction):
         return with_replay(self, identify_sender(self, self.who, recovery), is_stack=is_stack)
 
 
+class Unheld(Reconstruction):
+    """One whose flight is taken for its window wherever that seems to be the limit, also where it stands."""
+
+    @cached_property
+    def stands(self) -> Bools:
+        return np.zeros(len(self.timeline.ack_ns), dtype=bool)
+
+
 def replayed(who: Sender) -> Replayed:
     """The reconstruction of one sender."""
     return Replayed(who.timeline, who)
@@ -66,8 +75,8 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
     is_open = view is not None and view.unsure > MOST_OPEN
     if refused:
         return replace(HIDDEN, reasons=(refused,))
-    return identify(
-        seen,
+    ask = partial(
+        identify,
         # What was sent first, whether or not that was the connection's beginning.
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=recovery,
@@ -76,6 +85,14 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
     )
+    if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
+        # A window that delay holds stands as well. That it comes back from each loss to where its own law has it stand,
+        # to the segment, is no chance; that it stands there once may be.
+        found = ask(Unheld(seen.timeline))
+        best = found.left[0] if found.control is not None and found.left else None
+        if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
+            return found
+    return ask(seen)
 
 
 def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> dict[str, Ints]:

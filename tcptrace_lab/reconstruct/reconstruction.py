@@ -68,7 +68,8 @@ class Reconstruction(WorkedOutOnce):
     @cached_property
     def stands(self) -> Bools:
         """Of each ACK, whether what is in flight stands: something else than a window that grows holds it."""
-        return standing(self.timeline, self.flight, self.typical_rtt_ns)
+        losses_ns = [episode.time_ns for episode in self.episodes]
+        return standing(self.timeline, self.flight, self.typical_rtt_ns, losses_ns)
 
     @property
     def window_columns(self) -> dict[str, Ints]:

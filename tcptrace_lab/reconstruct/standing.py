@@ -3,14 +3,17 @@
 A window that loses nothing grows (RFC 5681 section 3.1; half a segment in a round trip under delayed ACKs): it comes to
 its largest on the way to a loss, and has been a little smaller for as long. What fills the same place in round trip
 after round trip, and hardly ever one a few segments below, is no window at work, though ACKs release its segments at
-once. A control that keeps a few packets in the queue (Vegas) stands as well, but seldom at the most it ever sent.
+once. A control that keeps a few packets in the queue (Vegas) stands as well, but seldom at the most it ever sent; where
+it does, its replay tells (classify.replayed).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, limited_at
 
@@ -23,10 +26,11 @@ NEAR_SEGMENTS = 4.0
 NEAR_SHARE = 0.2
 
 
-def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
+def standing(timeline: Timeline, flight: Ints, rtt_ns: int, losses_ns: Sequence[int]) -> Bools:
     """Of each ACK, whether it came while the flight stood; no ACK, where it does not stand for long.
 
-    `rtt_ns`: the median round trip. Only where the congestion window seems to be the limit, outside of recoveries.
+    `rtt_ns`: the median round trip; `losses_ns`: when its losses were found. Only where the congestion window seems to
+    be the limit, outside of recoveries.
     """
     count = len(timeline.ack_ns)
     found = np.zeros(count, dtype=bool)
@@ -45,7 +49,10 @@ def standing(timeline: Timeline, flight: Ints, rtt_ns: int) -> Bools:
         # All there can be is near it: an application's few segments are no window.
         return found
     away = np.abs(largest - most) / timeline.smss
-    stands = away <= WITHIN_SEGMENTS
+    # A mild cut takes a small window hardly below, and the next comes before a window that grows has passed through:
+    # standing is told of what lies between two losses if that is longer.
+    between = np.searchsorted(np.asarray(losses_ns), timeline.ack_ns[rows[begins]])
+    stands = (away <= WITHIN_SEGMENTS) & (np.bincount(between)[between] > DELAYED_ACK_SEGMENTS * NEAR_SEGMENTS)
     near = np.count_nonzero(away <= NEAR_SEGMENTS)
     if np.count_nonzero(stands) < max(STANDS_ROUNDS, (1 - NEAR_SHARE) * near):
         return found

@@ -62,6 +62,10 @@ SENDERS = (
     (ControlSpec(window="compound-draft", recovery="sack", initial_window=10), "compound"),
     (ControlSpec(window="reno", slow_start="m-start", recovery="sack", rack=True), "m_start"),
     (ControlSpec(window="htcp", recovery="sack", initial_window=10), "htcp"),
+    # On the clock of a kernel's ticks, as Linux has the module.
+    (ControlSpec(window="htcp", recovery="sack", parameters=(("module_hz", 250.0),)), "htcp"),
+    (ControlSpec(window="westwood", recovery="sack", parameters=(("module_hz", 250.0),)), "westwood"),
+    (ControlSpec(window="westwood", recovery="sack", parameters=(("module_hz", 1000.0),)), "westwood"),
     (ControlSpec(window="illinois", recovery="sack", initial_window=10), "illinois"),
     (ControlSpec(window="scalable", recovery="sack", initial_window=10), "scalable"),
     (ControlSpec(window="highspeed", recovery="sack", initial_window=10), "highspeed"),

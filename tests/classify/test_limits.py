@@ -160,6 +160,34 @@ def test_a_window_that_stands_between_losses_is_told_by_what_grows_back_to_it() 
     assert "vegas" not in [each.candidate.name for each in found.identified.left]
 
 
+def test_a_window_that_delay_holds_at_its_most_is_told_by_where_it_comes_back_to() -> None:
+    """Vegas, whose slow start a loss ended early: it stands at the most it ever sent, where its own law has it."""
+    control = replace(SACK, window="vegas")
+    lossy = replace(PATH, nodes=(replace(PATH.nodes[0], buffer=4, loss=0.0005),))
+    for found in verdicts(ConnectionSpec(control=control, jitter_s=1e-5), path=lossy, seconds=30.0):
+        assert found.seen.stands.any()
+        assert found.identified.control == "vegas", found.identified.reasons
+        assert "send buffer" not in found.as_dict()["diagnosis"]
+
+
+@pytest.mark.parametrize("most", [35, 36, 37, 38])
+def test_a_fixed_window_near_where_delay_would_hold_one_is_not_vegas(most: int) -> None:
+    """A few packets in the queue, as Vegas has: but it stands where it stands, whatever the round trips say."""
+    control = replace(SACK, window="reno", byte_counting=True, max_window=most)
+    lossy = replace(PATH, nodes=(replace(PATH.nodes[0], loss=0.0005),))
+    found, _ = verdicts(ConnectionSpec(control=control, jitter_s=1e-5), path=lossy, seconds=30.0)
+    assert found.seen.stands.any()
+    assert found.identified.control != "vegas", found.identified.reasons
+
+
+def test_a_small_window_that_is_cut_mildly_does_not_stand() -> None:
+    """Scalable over a pipe of 10: from 14 segments to 12 and back within some round trips, all near its largest."""
+    small = replace(PATH, nodes=(NodeSpec(rate_bps=5e6, buffer=5, delay_s=0.0115),), return_delay_s=0.0115)
+    for found in verdicts(ConnectionSpec(control=replace(SACK, window="scalable")), path=small, seconds=12.0):
+        assert not found.seen.stands.any()
+        assert "send buffer" not in found.as_dict()["diagnosis"]
+
+
 def test_a_window_that_grows_to_its_losses_does_not_stand() -> None:
     """At its largest for a moment in each cycle; a cubic, for longer."""
     for window in ("reno", "cubic-linux"):

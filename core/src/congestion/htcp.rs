@@ -1,6 +1,6 @@
 //! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp): faster the longer there was no loss.
 
-use super::module::{Kernel, KernelWindow};
+use super::module::{Clock, Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// alpha and beta in 128ths.
@@ -13,10 +13,14 @@ const BETA_MIN: u64 = 1 << (SHIFT - 1);
 const BETA_MAX: u64 = 102;
 /// Round trips after a loss before its queue is gone.
 const SETTLING: u64 = 3;
+/// A rise of the round trip that is too sudden, and a round trip too short to tell a queue by.
+const SUDDEN_NS: i64 = 20_000_000;
+const SHORT_RTT_NS: i64 = 10_000_000;
 
 #[derive(Clone, Debug)]
 pub struct Htcp {
     packets: KernelWindow,
+    clock: Clock,
     counts_from_recovery: bool,
     alpha: u64,
     beta: u64,
@@ -41,9 +45,10 @@ pub struct Htcp {
 
 impl Htcp {
     /// `counts_from_recovery`: Linux's time without a loss begins when recovery ends, the draft's with the loss.
-    pub fn new(kernel: Kernel, counts_from_recovery: bool) -> Self {
+    pub fn new(kernel: Kernel, clock: Clock, counts_from_recovery: bool) -> Self {
         Self {
             packets: KernelWindow::new(kernel),
+            clock,
             counts_from_recovery,
             alpha: ALPHA_BASE,
             beta: BETA_MIN,
@@ -63,11 +68,11 @@ impl Htcp {
     }
 
     fn ticks(&self, ns: i64) -> u64 {
-        self.packets.kernel.ticks(ns)
+        self.clock.ticks(ns)
     }
 
     fn hz(&self) -> u64 {
-        self.packets.kernel.hz()
+        self.clock.hz
     }
 
     fn is_settled(&self, now: u64) -> bool {
@@ -82,8 +87,8 @@ impl Htcp {
 
     fn raise_max_rtt(&mut self, rtt: u64) {
         self.max_rtt = self.max_rtt.max(self.min_rtt);
-        // A sudden rise by more than 20 ms is no queue of ours.
-        if self.max_rtt < rtt && rtt <= self.max_rtt + self.hz() / 50 {
+        // A sudden rise is no queue of ours.
+        if self.max_rtt < rtt && rtt <= self.max_rtt + self.clock.ticks_of_sample(SUDDEN_NS) {
             self.max_rtt = rtt;
         }
     }
@@ -135,7 +140,10 @@ impl Htcp {
             self.follows_delay = false;
             return;
         }
-        if self.follows_delay && self.min_rtt > self.hz() / 100 && self.max_rtt > 0 {
+        if self.follows_delay
+            && self.min_rtt > self.clock.ticks_of_sample(SHORT_RTT_NS)
+            && self.max_rtt > 0
+        {
             self.beta = ((self.min_rtt << SHIFT) / self.max_rtt).clamp(BETA_MIN, BETA_MAX);
         } else {
             self.beta = BETA_MIN;
@@ -177,7 +185,7 @@ impl Window for Htcp {
             self.acked = acked;
         }
         if let (Kernel::V6, Some(rtt_ns)) = (self.packets.kernel, ack.rtt_ns) {
-            let rtt = self.ticks(rtt_ns);
+            let rtt = self.clock.ticks_of_sample(rtt_ns);
             self.lower_min_rtt(rtt);
             if self.is_open {
                 self.raise_max_rtt(rtt);
@@ -234,11 +242,11 @@ impl Window for Htcp {
     }
 
     fn snapshot(&self, values: &mut Values) {
-        let kernel = self.packets.kernel;
+        let clock = self.clock;
         values.push(("alpha", self.alpha as f64 / ALPHA_BASE as f64));
         values.push(("beta", self.beta as f64 / ALPHA_BASE as f64));
-        values.push(("base_rtt_ns", kernel.ns_or_nan(self.min_rtt)));
-        values.push(("max_rtt_ns", kernel.ns_or_nan(self.max_rtt)));
+        values.push(("base_rtt_ns", clock.ns_or_nan(self.min_rtt)));
+        values.push(("max_rtt_ns", clock.ns_or_nan(self.max_rtt)));
     }
 }
 
@@ -248,7 +256,7 @@ mod tests {
     use super::*;
 
     fn alpha_after(time_s: u64, min_rtt_ms: u64) -> f64 {
-        let mut htcp = Htcp::new(Kernel::V6, false);
+        let mut htcp = Htcp::new(Kernel::V6, Clock::MICROSECONDS, false);
         htcp.min_rtt = min_rtt_ms * 1000;
         htcp.update_alpha(time_s * 1_000_000);
         htcp.alpha as f64 / ALPHA_BASE as f64
@@ -266,7 +274,7 @@ mod tests {
 
     #[test]
     fn beta_is_the_ratio_of_the_round_trips_if_the_bandwidth_is_the_last_one() {
-        let mut htcp = Htcp::new(Kernel::V6, false);
+        let mut htcp = Htcp::new(Kernel::V6, Clock::MICROSECONDS, false);
         (htcp.min_rtt, htcp.max_rtt) = (60_000, 100_000);
         let mut left = |bandwidth| {
             htcp.max_bandwidth = bandwidth;
@@ -280,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_window_of_acks_adds_alpha() {
-        let mut htcp = Htcp::new(Kernel::V6, false);
+        let mut htcp = Htcp::new(Kernel::V6, Clock::MICROSECONDS, false);
         htcp.alpha = 4 * ALPHA_BASE;
         // 25 counted reach 100/4, the next ACK grows.
         let grown = windows(&mut htcp, &mut state(100.0, 2.0), 26);

@@ -1,6 +1,6 @@
 //! Hybla (Caini and Firrincieli, Int. J. Satellite Communications 22(5), 2004): as fast as a round trip of 25 ms would be.
 
-use super::module::{Kernel, KernelWindow};
+use super::module::{Clock, Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// RTT0 in milliseconds.
@@ -41,12 +41,12 @@ impl Hybla {
     /// rho by the least smoothed round trip.
     fn measure(&mut self, ack: &Ack) {
         let Some(srtt_ns) = ack.srtt_ns else { return };
-        let kernel = self.packets.kernel;
-        let eighth_ns = 125_000_000 / kernel.hz();
+        let clock = Clock::of(self.packets.kernel, Clock::MICROSECONDS.hz);
+        let eighth_ns = 125_000_000 / clock.hz;
         let srtt = (srtt_ns as u64 + eighth_ns / 2) / eighth_ns;
         if srtt < self.min_srtt {
             self.min_srtt = srtt;
-            self.rho_eighths = (srtt / (RTT0_MS * kernel.hz() / 1000)).max(8);
+            self.rho_eighths = (srtt / (RTT0_MS * clock.hz / 1000)).max(8);
         }
     }
 

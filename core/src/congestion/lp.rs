@@ -1,6 +1,6 @@
 //! TCP-LP (Kuzmanovic and Knightly, INFOCOM 2003), as Linux 2.6.22 runs it: what others leave, by the one-way delay.
 
-use super::module::{Kernel, KernelWindow};
+use super::module::{Clock, Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// The modules' clock and the delays: milliseconds.
@@ -119,7 +119,7 @@ impl Window for Lp {
         if ack.rtt_ns.is_some() {
             self.measure();
         }
-        let (now, local) = (Kernel::V2_6.ticks(ack.now_ns), self.stamps.1);
+        let (now, local) = (Clock::MILLISECONDS.ticks(ack.now_ns), self.stamps.1);
         if now > local {
             self.inference = INFERENCE * (now - local);
         }

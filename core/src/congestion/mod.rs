@@ -56,7 +56,7 @@ pub use hybla::Hybla;
 pub use hystart::HystartPlusPlus;
 pub use illinois::Illinois;
 pub use lp::Lp;
-pub use module::Kernel;
+pub use module::{Clock, Kernel};
 pub use named::controls;
 pub use parameters::{ControlParameter, Parameters, Profile};
 pub use reno::Reno;

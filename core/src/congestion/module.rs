@@ -11,27 +11,50 @@ pub enum Kernel {
     V6,
 }
 
-impl Kernel {
-    /// Ticks of the module's clock per second.
-    pub(super) fn hz(self) -> u64 {
-        match self {
-            Self::V2_6 => 1000,
-            Self::V6 => 1_000_000,
+/// The clock that a module counts by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Ticks per second.
+    pub(super) hz: u64,
+}
+
+impl Clock {
+    /// ns-2.35's jiffies.
+    pub(super) const MILLISECONDS: Self = Self { hz: 1000 };
+    /// Linux 6's round trips, and whatever it times by itself.
+    pub(super) const MICROSECONDS: Self = Self { hz: 1_000_000 };
+
+    /// `hz`: Linux 6's.
+    pub(super) fn of(kernel: Kernel, hz: u64) -> Self {
+        Self {
+            hz: match kernel {
+                Kernel::V2_6 => Self::MILLISECONDS.hz,
+                Kernel::V6 => hz,
+            },
         }
     }
 
-    /// A length of time on the module's clock in nanoseconds; NaN where there is none (0).
+    /// A length of time in nanoseconds; NaN where there is none (0).
     pub(super) fn ns_or_nan(self, ticks: u64) -> f64 {
         if ticks == 0 {
             f64::NAN
         } else {
-            ticks as f64 * 1e9 / self.hz() as f64
+            ticks as f64 * 1e9 / self.hz as f64
         }
     }
 
-    /// A time on the module's clock, which is cut.
+    /// A time, which is cut.
     pub(super) fn ticks(self, ns: i64) -> u64 {
-        ns as u64 / (1_000_000_000 / self.hz())
+        ns as u64 / self.tick_ns()
+    }
+
+    /// A round trip, measured in microseconds, of which a part of a tick counts as one (`usecs_to_jiffies`).
+    pub(super) fn ticks_of_sample(self, rtt_ns: i64) -> u64 {
+        (rtt_ns as u64 / 1000 * 1000).div_ceil(self.tick_ns())
+    }
+
+    fn tick_ns(self) -> u64 {
+        1_000_000_000 / self.hz
     }
 }
 
@@ -166,6 +189,17 @@ impl KernelWindow {
 mod tests {
     use super::super::worked::{ack, state};
     use super::*;
+
+    #[test]
+    fn a_part_of_a_tick_of_a_round_trip_counts_as_one() {
+        let jiffies = Clock::of(Kernel::V6, 250);
+        // 20 ms and 20.001 ms; a time is cut.
+        assert_eq!(
+            [20_000_999, 20_001_000].map(|ns| jiffies.ticks_of_sample(ns)),
+            [5, 6]
+        );
+        assert_eq!(jiffies.ticks(23_999_999), 5);
+    }
 
     #[test]
     fn an_increase_takes_one_ack_more_in_2_6_22() {

@@ -87,6 +87,8 @@ pub(super) const BYTE_COUNTING: ControlParameter = ControlParameter::flag(
     "acknowledged segments open the window, not ACKs (RFC 3465)",
 );
 
+const MICROSECONDS_HZ: f64 = 1e6;
+
 pub(super) const KERNEL_HZ: ControlParameter = ControlParameter {
     name: "kernel_hz",
     unit: "Hz",
@@ -94,6 +96,15 @@ pub(super) const KERNEL_HZ: ControlParameter = ControlParameter {
     range: (100.0, 1000.0),
     profiles: RFC,
     what: "ticks of the kernel's clock per second (CONFIG_HZ)",
+};
+
+pub(super) const MODULE_HZ: ControlParameter = ControlParameter {
+    name: "module_hz",
+    unit: "Hz",
+    default: MICROSECONDS_HZ,
+    range: (100.0, MICROSECONDS_HZ),
+    profiles: RFC,
+    what: "ticks of the module's clock per second: Linux's own counts jiffies (CONFIG_HZ), its rules in microseconds a million",
 };
 
 pub(super) const KERNEL_HYSTART: ControlParameter = ControlParameter::flag(

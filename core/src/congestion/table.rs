@@ -8,13 +8,14 @@ use serde::{Serialize, Serializer};
 
 use super::parameters::{
     BBR_SEED, BYTE_COUNTING, ControlParameter, DWND_BY_CWND, FAST_CONVERGENCE, GAMMA,
-    HTCP_FROM_RECOVERY, KERNEL_HYSTART, KERNEL_HZ, MAX_SSTHRESH, NS2, Parameters, RFC, ZERO_STEP,
+    HTCP_FROM_RECOVERY, KERNEL_HYSTART, KERNEL_HZ, MAX_SSTHRESH, MODULE_HZ, NS2, Parameters, RFC,
+    ZERO_STEP,
 };
 use super::row::{
     Counting, SACK, STANDARD, Setting, SlowStartRow, TIMESTAMPS, WindowRow, by_delay, linux, ours,
 };
 use super::{
-    Bbr, Bic, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
+    Bbr, Bic, Clock, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
     HighSpeed, Htcp, Hybla, HystartPlusPlus, Illinois, Kernel, LimitedSlowStart, Lp, MStart, Pair,
     Reno, RenoLinux, Scalable, Standard, Vegas, Veno, Westwood, Window, Yeah,
 };
@@ -119,16 +120,20 @@ pub static WINDOWS: &[WindowRow] = &[
             |slow_start, p, counting| module(slow_start, p, counting, RenoLinux::new),
         )
     },
-    by_delay(linux(
-        "westwood",
-        "Westwood",
-        "Grieco and Mascolo, ACM CCR 34(2), 2004 (Westwood+)",
-        |slow_start, p, counting| {
-            module(slow_start, p, counting, |kernel| {
-                Westwood::new(kernel, counting.segment_bytes)
-            })
-        },
-    )),
+    WindowRow {
+        parameters: &[MODULE_HZ],
+        ..by_delay(linux(
+            "westwood",
+            "Westwood",
+            "Grieco and Mascolo, ACM CCR 34(2), 2004 (Westwood+)",
+            |slow_start, p, counting| {
+                module(slow_start, p, counting, |kernel| {
+                    let clock = Clock::of(kernel, p.value(&MODULE_HZ) as u64);
+                    Westwood::new(kernel, clock, counting.segment_bytes)
+                })
+            },
+        ))
+    },
     by_delay(linux(
         "vegas",
         "Vegas",
@@ -136,7 +141,7 @@ pub static WINDOWS: &[WindowRow] = &[
         |slow_start, p, counting| module(slow_start, p, counting, Vegas::new),
     )),
     WindowRow {
-        parameters: &[HTCP_FROM_RECOVERY],
+        parameters: &[HTCP_FROM_RECOVERY, MODULE_HZ],
         ..by_delay(linux(
             "htcp",
             "H-TCP",
@@ -145,6 +150,7 @@ pub static WINDOWS: &[WindowRow] = &[
                 module(slow_start, p, counting, |kernel| {
                     Htcp::new(
                         kernel,
+                        Clock::of(kernel, p.value(&MODULE_HZ) as u64),
                         kernel == Kernel::V2_6 || p.is_set(&HTCP_FROM_RECOVERY),
                     )
                 })

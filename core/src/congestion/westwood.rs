@@ -1,19 +1,27 @@
 //! Westwood+ (Grieco and Mascolo, ACM CCR 34(2), 2004): after a loss the window is the bandwidth times the least RTT.
 
-use super::module::{Kernel, KernelWindow};
+use super::module::{Clock, Kernel, KernelWindow};
 use super::{Ack, Loss, State, Values, Window};
 
 /// In milliseconds: bandwidth is sampled no more often, and the round trip before the first sample.
 const LEAST_SAMPLE_MS: u64 = 50;
 const FIRST_RTT_MS: u64 = 20_000;
 
+/// What bandwidth is counted in: so many of a byte, 2^-shift, in so many ticks.
+#[derive(Clone, Copy)]
+struct Unit {
+    shift: u32,
+    ticks: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Westwood {
     packets: KernelWindow,
+    clock: Clock,
     /// Bytes in a packet; the ns-2 profile counts packets.
     packet_bytes: f64,
     is_open: bool,
-    /// Bytes per tick (2.6.22) or sixteenths of a byte per millisecond, through one filter and through both.
+    /// In `Unit`s, through one filter and through both.
     filtered_once: u64,
     bandwidth: u64,
     /// Bytes acknowledged since `sampled_at`.
@@ -29,10 +37,11 @@ pub struct Westwood {
 }
 
 impl Westwood {
-    pub fn new(kernel: Kernel, packet_bytes: u32) -> Self {
-        let first_rtt = FIRST_RTT_MS * kernel.hz() / 1000;
+    pub fn new(kernel: Kernel, clock: Clock, packet_bytes: u32) -> Self {
+        let first_rtt = FIRST_RTT_MS * clock.hz / 1000;
         Self {
             packets: KernelWindow::new(kernel),
+            clock,
             packet_bytes: f64::from(packet_bytes),
             is_open: true,
             filtered_once: 0,
@@ -47,16 +56,22 @@ impl Westwood {
         }
     }
 
+    /// Bandwidth in bytes per tick; where a tick is a microsecond in sixteenths of a byte per millisecond.
+    fn unit(&self) -> Unit {
+        let is_fine = self.clock == Clock::MICROSECONDS;
+        Unit {
+            shift: if is_fine { 4 } else { 0 },
+            ticks: if is_fine { 1000 } else { 1 },
+        }
+    }
+
     fn sample(&mut self, now: u64) {
-        let kernel = self.packets.kernel;
         let time = now - *self.sampled_at.get_or_insert(now);
-        if self.rtt == 0 || time <= self.rtt.max(LEAST_SAMPLE_MS * kernel.hz() / 1000) {
+        if self.rtt == 0 || time <= self.rtt.max(LEAST_SAMPLE_MS * self.clock.hz / 1000) {
             return;
         }
-        let rate = match kernel {
-            Kernel::V2_6 => self.acked_bytes / time,
-            Kernel::V6 => (self.acked_bytes << 4) * (kernel.hz() / 1000) / time,
-        };
+        let unit = self.unit();
+        let rate = (self.acked_bytes << unit.shift) * unit.ticks / time;
         if self.filtered_once == 0 && self.bandwidth == 0 {
             self.filtered_once = rate;
             self.bandwidth = rate;
@@ -96,10 +111,8 @@ impl Westwood {
         let per_packet = self.segment_bytes(state);
         // A burst read at one stamp over a round trip of days: more than 64 bits.
         let product = u128::from(self.bandwidth) * u128::from(self.min_rtt);
-        let bytes = match self.packets.kernel {
-            Kernel::V2_6 => product,
-            Kernel::V6 => (product / 1000) >> 4,
-        };
+        let unit = self.unit();
+        let bytes = (product / u128::from(unit.ticks)) >> unit.shift;
         u64::try_from(bytes / u128::from(per_packet)).map_or(u64::MAX, |packets| packets.max(2))
     }
 
@@ -114,22 +127,19 @@ impl Westwood {
 impl Window for Westwood {
     fn on_arrival(&mut self, state: &mut State, ack: &Ack) {
         self.packets.hear(state, ack);
-        let kernel = self.packets.kernel;
         let segment = self.segment_bytes(state);
         let snd_una = (ack.snd_una as f64 / state.smss * segment as f64) as u64;
         if ack.newly_acked > 0.0 {
-            let sample_ns = match kernel {
-                Kernel::V2_6 => ack.srtt_ns,
-                Kernel::V6 => ack.rtt_ns,
+            let sample = match self.packets.kernel {
+                Kernel::V2_6 => ack.srtt_ns.map(|rtt_ns| self.clock.ticks(rtt_ns)),
+                Kernel::V6 => ack.rtt_ns.map(|rtt_ns| self.clock.ticks_of_sample(rtt_ns)),
             };
-            if let Some(rtt_ns) = sample_ns {
-                self.rtt = kernel.ticks(rtt_ns);
-            }
+            self.rtt = sample.unwrap_or(self.rtt);
         }
         if self.sampled_at.is_none() {
             self.snd_una = snd_una;
         }
-        self.sample(kernel.ticks(ack.now_ns));
+        self.sample(self.clock.ticks(ack.now_ns));
         let is_plain = self.is_open && ack.newly_acked > 0.0 && ack.newly_sacked == 0.0;
         self.acked_bytes += self.delivered(snd_una, segment, is_plain);
         self.min_rtt = if self.forgets_min_rtt {
@@ -179,18 +189,15 @@ impl Window for Westwood {
     }
 
     fn snapshot(&self, values: &mut Values) {
-        let kernel = self.packets.kernel;
-        // Bits per second.
-        let scale = match kernel {
-            Kernel::V2_6 => 8e3,
-            Kernel::V6 => 8e3 / 16.0,
-        };
-        values.push(("bandwidth_bps", self.bandwidth as f64 * scale));
+        let unit = self.unit();
+        let per_second = self.clock.hz as f64 / unit.ticks as f64;
+        let bytes = self.bandwidth as f64 / f64::from(1u32 << unit.shift);
+        values.push(("bandwidth_bps", 8.0 * bytes * per_second));
         let has_one = self.sampled_at.is_some();
         values.push((
             "base_rtt_ns",
             if has_one {
-                kernel.ns_or_nan(self.min_rtt)
+                self.clock.ns_or_nan(self.min_rtt)
             } else {
                 f64::NAN
             },
@@ -204,8 +211,8 @@ mod tests {
     use super::*;
 
     /// ACKs of 1000 bytes every 2 ms for a second, round trip 60 ms: 30 segments on the path.
-    fn after_a_second(kernel: Kernel) -> (Westwood, State) {
-        let mut westwood = Westwood::new(kernel, 1000);
+    fn after_a_second(kernel: Kernel, hz: u64) -> (Westwood, State) {
+        let mut westwood = Westwood::new(kernel, Clock::of(kernel, hz), 1000);
         let unit = match kernel {
             Kernel::V2_6 => 1.0,
             Kernel::V6 => 1000.0,
@@ -229,8 +236,12 @@ mod tests {
 
     #[test]
     fn the_window_after_a_loss_is_the_bandwidth_times_the_least_round_trip() {
-        for kernel in [Kernel::V2_6, Kernel::V6] {
-            let (westwood, state) = after_a_second(kernel);
+        for (kernel, hz) in [
+            (Kernel::V2_6, 1000),
+            (Kernel::V6, 250),
+            (Kernel::V6, 1_000_000),
+        ] {
+            let (westwood, state) = after_a_second(kernel, hz);
             assert!(
                 (28..=30).contains(&westwood.pipe(&state)),
                 "{}",
@@ -241,7 +252,7 @@ mod tests {
 
     #[test]
     fn duplicate_acks_are_not_counted_twice() {
-        let mut westwood = Westwood::new(Kernel::V6, 1000);
+        let mut westwood = Westwood::new(Kernel::V6, Clock::MICROSECONDS, 1000);
         westwood.snd_una = 10_000;
         // Three duplicates, then an ACK of five segments: the two that no duplicate stood for.
         let counted =
