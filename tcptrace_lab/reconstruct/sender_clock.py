@@ -7,7 +7,6 @@ times above their ticks fill the tick from its beginning to its end. The highest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,12 +74,15 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     if rough > SLOWEST_TICK_NS:
         return None
     zero = int(times[0])
-    above = (stamps[0] - stamps) * rough
-    above += times - zero
-    parts = np.array_split(above, min(PARTS, len(stamps)))
-    begins = np.cumsum([0, *map(len, parts[:-1])])
-    tops = begins + [np.argmax(part) for part in parts]
-    slope, height = _upper_line((stamps[tops] - stamps[0]).astype(np.float64), above[tops])
+    at, highest = [], []
+    split = (np.array_split(column, min(PARTS, len(stamps))) for column in (stamps, times))
+    for ticks, ends in zip(*split, strict=True):
+        above = (stamps[0] - ticks) * rough
+        above += ends - zero
+        top = np.argmax(above)
+        at.append(float(ticks[top] - stamps[0]))
+        highest.append(above[top])
+    slope, height = _upper_line(np.array(at), np.array(highest))
     tick = rough + slope
     if abs(slope) > rough / 2:
         # The tap's own clock was set, or these are no stamps of a clock: its tick may even come out as nothing.
@@ -90,13 +92,14 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
 
 def _upper_line(at: Floats, above: Floats) -> tuple[float, float]:
     """The line above all points that lies nearest to them: (slope, height at 0)."""
-    best = (float("inf"), 0.0, float(above.max()))
-    for one, other in combinations(range(len(at)), 2):
-        if at[other] <= at[one]:
-            continue
-        slope = (above[other] - above[one]) / (at[other] - at[one])
-        height = above[one] - slope * at[one]
-        room = height + slope * at - above
-        if room.min() >= -1.0 and abs(slope) * (at[-1] - at[0]) < max(np.ptp(above), 1.0) * 2:
-            best = min(best, (float(room.sum()), float(slope), float(height)))
-    return best[1], best[2]
+    one, other = np.triu_indices(len(at), 1)
+    rises = at[other] > at[one]
+    one, other = one[rises], other[rises]
+    slopes = (above[other] - above[one]) / (at[other] - at[one])
+    heights = above[one] - slopes * at[one]
+    room = heights[:, None] + slopes[:, None] * at - above
+    fits = (room.min(axis=1, initial=0.0) >= -1.0) & (np.abs(slopes) * (at[-1] - at[0]) < max(np.ptp(above), 1.0) * 2)
+    if not fits.any():
+        return 0.0, float(above.max())
+    best = np.lexsort((heights[fits], slopes[fits], room[fits].sum(axis=1)))[0]
+    return float(slopes[fits][best]), float(heights[fits][best])
