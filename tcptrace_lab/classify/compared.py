@@ -45,7 +45,10 @@ class Compared:
     def __init__(self, heard: Heard) -> None:
         self.heard = heard
         self.smss = heard.timeline.smss
-        self.epochs: tuple[Epoch, ...] = tuple(epochs(heard))
+
+    @cached_property
+    def epochs(self) -> tuple[Epoch, ...]:
+        return tuple(epochs(self.heard))
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -146,9 +149,8 @@ class Pieces:
         if len(heard.timeline.slack):
             slack = heard.timeline.slack / smss
             self.inferred[self.followed] += [slack[rows].max() for rows in acks]
-            marked = np.array([mark.ack for mark in heard.marks], dtype=np.int64)
             self.inferred[self.reductions.place] += (
-                slack[self.ack[self.reductions.place]] + slack[marked[self.reductions.mark]]
+                slack[self.ack[self.reductions.place]] + slack[heard.mark_acks[self.reductions.mark]]
             )
         self.slack = compared.unused + self.inferred
         cycle = np.unique(self.stretch, return_inverse=True)[1]

@@ -8,11 +8,11 @@ the next loss) depends on that epoch and on what the control remembers. Assumes 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.ack_columns import AckColumns
 from tcptrace_lab.classify.epoch import avoids_from, cuts_of
 from tcptrace_lab.classify.marks import (
@@ -32,7 +32,7 @@ from tcptrace_lab.classify.marks import (
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 # The first ACKs behind a recovery by which its window is told: an ACK or two may release a burst, or nothing.
 SETTLES_ACKS = 6
@@ -82,9 +82,14 @@ class Heard:
         self._mark()
 
     @cached_property
-    def mark_columns(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The marks as the core reads them."""
-        return mark_columns(self.marks)
+    def core_marks(self) -> _core.Marks:
+        """The marks as the core reads them, one list for every reading."""
+        return _core.Marks(mark_columns(self.marks))
+
+    @cached_property
+    def mark_acks(self) -> Ints:
+        """The ACK of each mark."""
+        return np.array([mark.ack for mark in self.marks], dtype=np.int64)
 
     def _outstanding(self, ack: int) -> float:
         """Bytes after an ACK, whatever has arrived of them."""

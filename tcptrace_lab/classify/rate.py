@@ -125,19 +125,23 @@ def _over_longer(seen: Reconstruction, segments: int, longest: int) -> Estimate 
     short = run_rates(seen, (), segments)
     if short.is_inferred or longest < 2 * segments:
         return None
+    busy = _busy(short)
+    rates, uneven = short.rates[busy], short.uneven[busy]
+    # Both are as long as the capture.
+    del short, busy
     long = run_rates(seen, (), longest)
-    busy, longer = (_busy(runs) for runs in (short, long))
-    if min(np.count_nonzero(busy), np.count_nonzero(longer)) < FEWEST_SAMPLES or not _swells(long, longer):
+    longer = _busy(long)
+    if min(len(rates), int(np.count_nonzero(longer))) < FEWEST_SAMPLES or not _swells(long, longer):
         return None
-    around, evened = (_about(runs.rates[at]) for runs, at in ((short, busy), (long, longer)))
-    near, at_once, at_length = long.rates[longer][evened], float(np.mean(around)), float(np.mean(evened))
+    evened = _about(long.rates[longer])
+    near, at_once, at_length = long.rates[longer][evened], float(np.mean(_about(rates))), float(np.mean(evened))
     if at_length >= max(STEADY_SHARE, at_once):
         low, value, high = (float(number) for number in np.percentile(near, [10, 50, 90]))
         method = f"median of the rate at which runs of {longest} segments are acknowledged ({at_length:.0%} near it)"
         return Estimate(value=value, low=low, high=high, method=f"{method}; shorter ones jitter")
-    if at_once >= STEADY_SHARE or np.median(short.uneven[busy]) > 1 + MINORITY:
+    if at_once >= STEADY_SHARE or np.median(uneven) > 1 + MINORITY:
         return None
-    slowest, value, fastest = (float(number) for number in np.percentile(short.rates[busy], [5, 50, 95]))
+    slowest, value, fastest = (float(number) for number in np.percentile(rates, [5, 50, 95]))
     method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
     return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
 
@@ -186,7 +190,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
     after = _core.places(times, times + SECOND_NS, or_equal=True) - 1
-    begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS))
+    begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS)).astype(np.int32)
     if not len(begin):
         return None
     end = after[begin]

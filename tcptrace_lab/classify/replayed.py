@@ -11,6 +11,7 @@ away.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import zip_longest
@@ -18,11 +19,11 @@ from itertools import zip_longest
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.candidates import Candidate
 from tcptrace_lab.classify.followed import is_followed_to_the_ack
 from tcptrace_lab.classify.identified import HIDDEN, Identified
 from tcptrace_lab.classify.identify import identify
 from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.likelihood import Replay
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
@@ -30,8 +31,8 @@ from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN, window_columns
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -100,39 +101,36 @@ def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool)
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
-    table = window_columns(seen.timeline, seen.stands)
-    count = len(table["time_ns"])
-    if not identified.left or not count:
-        return seen.window_columns
+    table = seen.window_columns
+    if not identified.left or not len(table["time_ns"]):
+        return table
     hidden = _is_hidden(seen, table)
     unmet = table["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
-        return seen.window_columns
+        return table
+    left = [(each.candidate, each.initial_window) for each in identified.left]
+    columns = identified.left[0].tape.compared.heard.columns
+    # What was replayed to identify them is larger than the capture.
+    del identified
     # What is worked out of these alone is a small part of what all rows would take.
-    open_rows = np.flatnonzero(hidden | unmet)
-    written, acks = tape(seen, follows=True, beside=identified.left[0].tape), _acks(seen, table)
-    reached = _reached(seen, table, acks)[open_rows] if is_stack else np.full(len(open_rows), np.inf)
-    had = _had(seen, identified, written, _rows(written, acks[open_rows]), reached)
-    del written
-    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks)[open_rows]), np.maximum(reached, had.most))
+    open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
+    written, acks = tape(seen, follows=True, columns=columns), _acks(seen, table)
+    reached = _reached(seen, table, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
+    had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
+    del written, columns
+    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks, open_rows)), np.maximum(reached, had.most))
     wanted = hidden & _is_anchored(seen, table)
-    kept = _kept(table, wanted)[open_rows]
-    part, wanted = {name: column[open_rows].astype(np.int64) for name, column in table.items()}, wanted[open_rows]
+    kept, wanted = _kept(table, wanted)[open_rows], wanted[open_rows]
+    part = {name: table[name][open_rows] for name in ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")}
     high = _high(part, most, wanted, seen.timeline.smss)
     low = _low(part, had.least, kept, seen.timeline.smss)
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
     met = (unmet & ~_backs_off(seen, table))[open_rows]
-    found = {
-        "cwnd": np.where(wanted, value, part["cwnd"]),
-        "cwnd_low": low,
-        "cwnd_high": high,
-        "ssthresh": _filled(part["ssthresh"], had.ssthresh, met),
-    }
-    del part
-    known = seen.window_columns
-    for name, column in found.items():
-        known[name][open_rows] = column
-    return known
+    table["cwnd"][open_rows] = np.where(wanted, value, part["cwnd"])
+    table["cwnd_low"][open_rows] = low
+    table["cwnd_high"][open_rows] = high
+    table["ssthresh"][open_rows] = _filled(part["ssthresh"], had.ssthresh, met)
+    return table
 
 
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
@@ -143,7 +141,7 @@ def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     return found
 
 
-def _rows(written: Tape, acks: Ints) -> Ints:
+def _rows(written: Tape, acks: Places) -> Ints:
     """The last row of the tape at each of these ACKs."""
     # A tape has no row for what came before any data.
     found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
@@ -162,13 +160,15 @@ class Had:
     ssthresh: Floats
 
 
-def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints, reached: Floats) -> Had:
+def _had(
+    seen: Reconstruction, left: Sequence[tuple[Candidate, int]], written: Tape, rows: Ints, reached: Floats
+) -> Had:
     had: Had | None = None
     # One after the other: the windows of all together are many times the capture's.
-    for each in identified.left:
-        cwnd, ssthresh = _played(each, written, rows, at_most=False)
+    for candidate, first in left:
+        cwnd, ssthresh = _played(candidate, first, written, rows, at_most=False)
         # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
-        most, other = _played(each, written, rows, at_most=True)
+        most, other = _played(candidate, first, written, rows, at_most=True)
         np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
@@ -184,12 +184,13 @@ def _had(seen: Reconstruction, identified: Identified, written: Tape, rows: Ints
     return replace(had, ssthresh=np.where(agreed, had.least_ssthresh, np.nan))
 
 
-def _played(each: Replay, written: Tape, rows: Ints, *, at_most: bool) -> tuple[Floats, Floats]:
-    candidate = each.candidate
+def _played(
+    candidate: Candidate, initial_window: int, written: Tape, rows: Ints, *, at_most: bool
+) -> tuple[Floats, Floats]:
     if at_most and "byte_counting" in candidate.parameters:
         # RFC 3465: the faster of the two ways to count.
         candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
-    sender = candidate.sender(initial_window=each.initial_window, smss=written.smss)
+    sender = candidate.sender(initial_window=initial_window, smss=written.smss)
     cwnd, ssthresh = written.core.play(sender, at_most=at_most)
     return cwnd[rows], ssthresh[rows]
 
@@ -215,34 +216,36 @@ def _backs_off(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     return found
 
 
-def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Ints) -> Floats:
+def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
     """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
     # A short segment counts as one; and the last ACK to open the window covers what a delayed one does.
     used = np.maximum(UNUSED_FACTOR * (seen.flight + smss) + DELAYED_ACK_SEGMENTS * smss, timeline.rwnd + smss)
     shown = np.maximum(table["cwnd_high"], 0)
-    found: Floats = np.maximum(np.maximum.accumulate(used)[acks], np.maximum.accumulate(shown))
+    found: Floats = np.maximum(np.maximum.accumulate(used)[acks[rows]], np.maximum.accumulate(shown)[rows])
     return found
 
 
-def _opened(seen: Reconstruction, table: dict[str, Ints], acks: Ints) -> Floats:
+def _opened(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
     """Where the threshold that a replay goes by may not be the sender's, each ACK may have opened the window by what it
     acknowledged since that was last seen. Elsewhere 0.
 
     After a pause a stack may have begun anew, up to another threshold (RFC 2861). Where the application held the sender
     back, a slow start may only seem to have ended.
     """
-    before, una = table["cwnd_high"], seen.timeline.snd_una[acks]
-    last = np.maximum.accumulate(np.where(before >= 0, np.arange(len(before)), -1))
-    opened = np.where(last >= 0, before[last] + una - una[last], np.inf)
-    found: Floats = np.where(_has_paused(seen, table["time_ns"]) | _may_double(seen, table), opened, 0.0)
+    before, may_open = table["cwnd_high"], _has_paused(seen, table["time_ns"][rows]) | _may_double(seen, table)[rows]
+    last = np.maximum.accumulate(np.where(before >= 0, np.arange(len(before), dtype=np.int32), -1))
+    last = last[rows[may_open]]
+    una, found = seen.timeline.snd_una, np.zeros(len(rows))
+    since = una[acks[rows[may_open]]] - una[acks[last]]
+    found[may_open] = np.where(last >= 0, before[last] + since, np.inf)
     return found
 
 
-def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Ints:
+def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Places:
     """The last ACK at the time of each row."""
-    found: Ints = np.searchsorted(seen.timeline.ack_ns, table["time_ns"], side="right") - 1
-    return np.maximum(found, 0)
+    found: Places = np.maximum(_core.places(seen.timeline.ack_ns, table["time_ns"], or_equal=True) - 1, 0)
+    return found
 
 
 def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
@@ -270,10 +273,9 @@ def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
     idle = sends[timeline.send_ns[sends] - timeline.send_ns[sends - 1] >= _core.LEAST_RTO_NS]
     # Nanoseconds of the last of either kind, or from before everything.
     pauses = np.concatenate(([-2], timeline.send_ns[idle]))
-    losses = np.concatenate(([-1], [episode.time_ns for episode in seen.episodes if episode.is_loss]))
+    losses = np.array([-1, *(episode.time_ns for episode in seen.episodes if episode.is_loss)], dtype=np.int64)
     found: Bools = (
-        pauses[np.searchsorted(pauses, times, side="right") - 1]
-        > losses[np.searchsorted(losses, times, side="right") - 1]
+        pauses[_core.places(pauses, times, or_equal=True) - 1] > losses[_core.places(losses, times, or_equal=True) - 1]
     )
     return found
 

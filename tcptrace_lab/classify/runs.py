@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, parts
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline, parts
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
 # 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
@@ -63,8 +63,8 @@ class Batches:
 class Chosen:
     """Runs that tell a rate: the batch that each begins and ends with, and how long it takes."""
 
-    opens: Ints
-    closes: Ints
+    opens: Places
+    closes: Places
     spans: Floats
 
 
@@ -143,15 +143,15 @@ def _met(timeline: Timeline, begin: Ints, end: Ints) -> tuple[Floats, Floats, Fl
     return delay, np.minimum(delay, _least_between(heard, samples - base, begin, end)), longer
 
 
-def _runs(reached: Floats, segments: int) -> tuple[Ints, Ints]:
+def _runs(reached: Floats, segments: int) -> tuple[Places, Places]:
     """From the end of each batch to that of the first by which so many segments more are acknowledged."""
     after = np.searchsorted(reached, reached + segments - 1e-6, side="left")
     # What is reached rises: so do these.
     valid = int(np.searchsorted(after, len(reached), side="left"))
-    return np.arange(valid), after[:valid]
+    return np.arange(valid, dtype=np.int32), after[:valid].astype(np.int32)
 
 
-def _slowest(times: Ints, reached: Floats, first: Ints, last: Ints) -> Floats:
+def _slowest(times: Ints, reached: Floats, first: Places, last: Places) -> Floats:
     """Of runs from one batch to another: the longest that a batch in it took for each of its packets."""
     # Between batches `first` and `last`.
     found: Floats = _core.most_within(np.diff(times) / np.diff(reached), first, last)
@@ -206,5 +206,5 @@ def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray
     if not len(starts):
         return np.zeros(len(begin), dtype=bool)
     # Episodes are in order: the first that ends at or after the run's begin must start after the run's end.
-    index: Ints = _core.places(np.maximum.accumulate(ends), begin)
+    index: Places = _core.places(np.maximum.accumulate(ends), begin)
     return (index < len(starts)) & (starts[np.minimum(index, len(starts) - 1)] <= end)

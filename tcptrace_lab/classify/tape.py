@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.ack_columns import AckColumns
 from tcptrace_lab.classify.compared import Compared
 from tcptrace_lab.classify.epoch import Epoch, Ints32
 from tcptrace_lab.classify.heard import Heard
@@ -73,13 +74,13 @@ class Tape:
         return found
 
 
-def tape(seen: Reconstruction, *, follows: bool = False, beside: Tape | None = None) -> Tape:
+def tape(seen: Reconstruction, *, follows: bool = False, columns: AckColumns | None = None) -> Tape:
     """Everything a control would have been told, in order of time, but of the handshake's round trip.
 
-    `follows`: the window observed is taken over wherever it shows, not only where an epoch begins. `beside`: another
-    reading of the same, whose columns are not worked out again.
+    `follows`: the window observed is taken over wherever it shows, not only where an epoch begins. `columns`: of
+    another reading of the same, not worked out again.
     """
-    heard = Heard(seen, None, follows=follows, columns=None if beside is None else beside.compared.heard.columns)
+    heard = Heard(seen, None, follows=follows, columns=columns)
     return _tape(Compared(heard), _core_columns(heard), when=("always", "ends as seen", "reduces once"))
 
 
@@ -162,20 +163,14 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
 
 def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -> Tape:
     """The tape of one reading."""
-    every = compared.heard.mark_columns
-    ack = every["ack"]
-    chosen = np.flatnonzero([mark.when in when for mark in compared.heard.marks])
+    heard, opens = compared.heard, bool({"new", "all"} & set(when))
+    ack = heard.mark_acks
+    chosen = np.flatnonzero([mark.when in when for mark in heard.marks])
     order = chosen[np.argsort(ack[chosen], kind="stable")]
     mark_ack = ack[order]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
-    row_of_mark[order] = np.maximum(mark_ack + 1 - compared.heard.first, 0) + np.arange(len(order))
-    chosen_columns = {name: column[order] for name, column in every.items()}
-    opens = bool({"new", "all"} & set(when))
-    if not opens:
-        # RFC 5681 section 3.2: what limited transmit sent is not part of FlightSize. Who opens its window on the last
-        # ACK of a recovery goes by cwnd at a loss.
-        chosen_columns["more_flight"] = np.zeros(len(order))
-    core = _core.Tape(columns, chosen_columns)
+    row_of_mark[order] = np.maximum(mark_ack + 1 - heard.first, 0) + np.arange(len(order))
+    core = _core.Tape(columns, heard.core_marks, order.tolist(), opens=opens)
     return Tape(
         core=core,
         compared=compared,

@@ -105,7 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write_answer(found, flat(found), arguments.output)
     if arguments.json:
-        print(json.dumps(found, indent=1, allow_nan=False))
+        json.dump(found, sys.stdout, indent=1, allow_nan=False)
+        print()
     elif not arguments.output:
         from tcptrace_lab.report.verdict_text import print_verdicts
 

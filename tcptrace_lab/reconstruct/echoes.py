@@ -15,7 +15,6 @@ from tcptrace_lab.reconstruct.timeline import Places, Timeline, parts
 
 # Fewer groups than this show no habit.
 FEW_GROUPS = 16
-LAST_PLACE = np.iinfo(np.int32).max
 # An ACK that the tap lost is echoed before the next of its tick is captured. Where more than a few are echoed before
 # they pass, the tap's stamps are not in the order in which its host saw them; by how much, but for the odd one.
 AHEAD_PERCENTILE = 95
@@ -138,15 +137,6 @@ def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Places:
 
 
 def in_order(low: Places, high: Places, left: Sends) -> Bounds:
-    """Bounds of sends in the order of leaving; what was put back left between its neighbours, with one or the other.
-
-    With the one before where the sender recovers from there on, or nothing behind has arrived.
-    """
-    place, seen = np.arange(len(high), dtype=np.int32), ~left.is_put_back
-    again = left.offset < reached(left.offset, left.end)
-    before = np.maximum.accumulate(np.where(seen, place, -1))
-    behind = np.minimum.accumulate(np.where(seen | again, place, np.int32(len(high)))[::-1])[::-1]
-    is_between = ~seen & np.append(seen & ~again, False)[behind]
-    low = np.maximum.accumulate(low)
-    high = np.where(is_between, LAST_PLACE, np.where(before >= 0, high[np.maximum(before, 0)], low))
-    return Bounds(low=low, high=np.maximum(np.minimum.accumulate(high[::-1])[::-1], low))
+    """Bounds of sends in the order of leaving (core/src/infer/leaving.rs)."""
+    low, high = _core.in_order(left.row, left.offset, left.end, low, high)
+    return Bounds(low=low, high=high)

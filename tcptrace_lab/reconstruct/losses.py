@@ -108,7 +108,7 @@ def lost_again(timeline: Timeline) -> int:
     told = _told_lost(timeline, offsets)
     is_told = (fills >= 0) & (told < len(timeline.ack_ns))
     fills, offsets = fills[is_told], offsets[is_told]
-    begins = np.searchsorted(timeline.send_ns, timeline.ack_ns[told[is_told]], side="left")
+    begins, fills = _core.places(timeline.send_ns, timeline.ack_ns[told[is_told]]), fills.astype(np.int32)
     behind = begins < fills
     farthest = -_core.least_within(-timeline.send_offset, begins[behind], fills[behind])
     return int(np.count_nonzero(farthest > offsets[behind]))

@@ -44,22 +44,29 @@ def own_times(
 
     `release`: the ACK that released it, and the last that it may have known of.
     """
-    ack_ns, is_seen = timeline.ack_ns, ~left.is_put_back
+    ack_ns, arrived = timeline.ack_ns, np.flatnonzero(left.row >= 0).astype(np.int32)
     begins = np.where(release.low >= 0, ack_ns[np.maximum(release.low, 0)], timeline.start_ns)
-    arrived, since = left.row[is_seen], begins[is_seen]
-    stamps, latest = stamp[arrived], pace.latest[arrived]
-    freed = release.low[is_seen] >= 0
-    clock = sender_clock(stamps[freed], since[freed])
-    found = begins.copy()
+    clock = _clock(stamp, left, release, begins)
     # A tick that holds several ACKs does not tell which segments left at once: then the window's own habit has to.
     tick_ns = np.inf if clock is None else clock.tick_ns
     is_coarse = tick_ns > MAJORITY * np.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
-    if is_coarse and pace.gives_back > GIVES_BACK_SHARE:
-        found[is_seen] = np.maximum(since, latest)
-    elif clock is not None:
-        found[is_seen] = _own_times(clock, stamps, since, freed, latest)
-    else:
-        found[is_seen] = np.where(freed, since, latest)
+    goes_back = is_coarse and pace.gives_back > GIVES_BACK_SHARE
+    total = None if goes_back or clock is None else _prompt(clock, stamp, left, begins, arrived)
+    found = begins.copy()
+    for part in parts(len(arrived)):
+        rows = arrived[part]
+        since, latest, freed = begins[rows], pace.latest[left.row[rows]], release.low[rows] >= 0
+        if goes_back:
+            found[rows] = np.maximum(since, latest)
+        elif clock is not None and total is not None:
+            over = clock.ends(stamp[left.row[rows]])
+            answers = freed & (_share_around(total, part) >= PROMPT_SHARE)
+            answers &= over - int(clock.tick_ns) - since <= np.maximum(BURST_NS, LATE_SHARE * (latest - since))
+            # It left within its tick, and no later than what arrived without meeting a queue.
+            own = np.minimum(over, latest)
+            found[rows] = np.where(answers, since, np.where(freed, np.maximum(own, since), own))
+        else:
+            found[rows] = np.where(freed, since, latest)
     # Before it could hear of the next ACK that it does not echo yet.
     before = np.append(ack_ns, np.iinfo(np.int64).max) - 1
     for part in parts(len(found)):
@@ -67,21 +74,19 @@ def own_times(
     return np.maximum.accumulate(found, out=found), clock
 
 
-def _own_times(clock: SenderClock, stamps: Ints, begins: Ints, freed: Bools, latest: Ints) -> Ints:
-    prompt, found = np.empty(len(stamps), dtype=bool), np.empty(len(stamps), dtype=np.int64)
-    tick_ns = int(clock.tick_ns)
-    for part in parts(len(stamps)):
-        late = clock.ends(stamps[part]) - tick_ns - begins[part]
-        prompt[part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
-    total = np.zeros(len(stamps) + 1, dtype=np.int32)
-    np.cumsum(prompt, out=total[1:])
-    for part in parts(len(stamps)):
-        over, since = clock.ends(stamps[part]), begins[part]
-        answers = freed[part] & (_share_around(total, part) >= PROMPT_SHARE)
-        answers &= over - tick_ns - since <= np.maximum(BURST_NS, LATE_SHARE * (latest[part] - since))
-        # It left within its tick, and no later than what arrived without meeting a queue.
-        own = np.minimum(over, latest[part])
-        found[part] = np.where(answers, since, np.where(freed[part], np.maximum(own, since), own))
+def _clock(stamp: Ints, left: Sends, release: Bounds, begins: Ints) -> SenderClock | None:
+    """By the segments that an ACK released."""
+    freed = (left.row >= 0) & (release.low >= 0)
+    return sender_clock(stamp[left.row[freed]], begins[freed])
+
+
+def _prompt(clock: SenderClock, stamp: Ints, left: Sends, begins: Ints, arrived: Places) -> Places:
+    """How many of those that arrived, before each, may have left at once."""
+    total = np.zeros(len(arrived) + 1, dtype=np.int32)
+    for part in parts(len(arrived)):
+        late = clock.ends(stamp[left.row[arrived[part]]]) - int(clock.tick_ns) - begins[arrived[part]]
+        total[1:][part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
+    found: Places = np.cumsum(total, dtype=np.int32, out=total)
     return found
 
 

@@ -25,7 +25,7 @@ from tcptrace_lab.reconstruct.look import (
     windows,
 )
 from tcptrace_lab.reconstruct.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
-from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, away_from_sender
+from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.unheard import (
@@ -126,8 +126,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rows = (segments, acks)
     timeline = _timeline(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
-    # What they take is needed for what is observed; beside the sender nobody asks again.
-    kept = None if row["vantage"] == side else _kept(rows)
+    # What they take is needed for what is observed; beside the sender, and most often where that is not known, nobody
+    # asks again.
+    kept = None if row["vantage"] in (side, "unknown") else _kept(rows)
     del rows, segments, acks
     put_back = None
     where, view = vantage(timeline, passed, row, side=side, other=other), None
@@ -155,15 +156,12 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         for name in ("ts_val", "ts_ecr", "ip_id"):
             # As long as the capture, and not asked for again.
             del kept[0][name]
-        timeline, view = away_from_sender(
-            timeline,
-            seen,
-            where,
-            stamps,
-            has_start=has_start,
-            is_alone=is_alone,
-            shares_path=_shares_path(connection),
-        )
+        if len(seen.offset) and len(stamps):
+            # Not held any longer: what arrived is asked instead.
+            timeline = acks_of(timeline, has_start=has_start)
+            timeline, view = away_from_sender(
+                timeline, seen, where, stamps, is_alone=is_alone, shares_path=_shares_path(connection)
+            )
         put_back = int(np.count_nonzero(timeline.fate == LOST))
         del seen
     is_seen = tap.has_acks and (view is not None or where.is_at_sender) and not tap.blurs_flight

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
@@ -40,8 +41,8 @@ from tcptrace_lab.reconstruct.vantage import Place, Vantage
 
 # A view in which half of the flights are open by more than this share shows losses, and no window.
 MOST_OPEN = 0.25
-# What a view asks of what was observed at the tap.
-ASKED = ("snd_una", "delivered", "first_offset", "last_moved")
+# What a view asks of what was observed at the tap, the sends themselves apart.
+ASKED = ("snd_una", "delivered", "first_offset", "start_ns", "last_moved")
 
 WORDS = {
     "receiver": "captured at the receiver",
@@ -75,48 +76,45 @@ class SenderView:
         return self.how != "timestamps"
 
 
+def acks_of(timeline: Timeline, *, has_start: bool) -> Timeline:
+    """What a view is made of beside the arrivals; `has_start`: whether the capture has a SYN, for elsewhere than at the
+    sender nothing else shows a beginning."""
+    whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
+    return whole.acks_alone(*ASKED)
+
+
 def away_from_sender(
     timeline: Timeline,
     seen: Arrivals,
     where: Vantage,
     stamps: Ints,
     *,
-    has_start: bool,
     is_alone: bool = True,
     shares_path: bool = False,
 ) -> tuple[Timeline, SenderView | None]:
     """The timeline to work with where the tap was not at the sender, and the view that it comes from.
 
     None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
-    `seen`: at times as the timeline's, without the steps of the tap's clock. `has_start`: whether the capture has a
-    SYN. Elsewhere than at the sender nothing else shows a beginning. `stamps`: the ACKs' TSvals. `is_alone`: no other
-    connection of the sender's host took some of its IP identifications; `shares_path`: others' segments stand between
-    its own.
+    `timeline`: of `acks_of`; `seen`: at times as the timeline's, without the steps of the tap's clock. `stamps`: the
+    ACKs' TSvals. `is_alone`: no other connection of the sender's host took some of its IP identifications;
+    `shares_path`: others' segments stand between its own.
     """
-    whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
     if not is_alone:
         seen = replace(seen, ip_id=np.zeros_like(seen.ip_id))
     # In a handshake the turn is that of small packets; without one it has to be found.
-    if whole is not timeline:
-        timeline.keep_only()
-    whole.keep_only(*ASKED)
-    view = sender_view(whole, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
-    if view is None:
-        return timeline, None
+    view = sender_view(timeline, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
     is_told = view.shows_window and not (shares_path and view.is_inferred)
     return view.timeline, view if is_told else None
 
 
 def sender_view(
     timeline: Timeline, seen: Arrivals, stamps: Ints, *, place: Place, hint_ns: int | None = None
-) -> SenderView | None:
-    """The sender's timeline from what passed elsewhere; None where one direction is missing.
+) -> SenderView:
+    """The sender's timeline from what passed elsewhere, of which there is some in both directions.
 
-    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are replaced. `hint_ns`: the way
-    to the sender and back as the handshake shows it.
+    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are not looked at. `hint_ns`: the
+    way to the sender and back as the handshake shows it.
     """
-    if not len(seen.offset) or not len(stamps):
-        return None
     view = None
     if len(seen.offset) >= FEWEST_SAMPLES:
         view = _by_timestamps(timeline, seen, stamps, place, hint_ns)
@@ -246,11 +244,13 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
 def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bounds:
     """The same for each send: none later than what could reach the tap in time (`latest`), and in order."""
     row, is_seen = np.maximum(left.row, 0), ~left.is_put_back
-    reach = np.searchsorted(timeline.ack_ns, latest, side="right").astype(np.int32) - 1
+    reach = _core.places(timeline.ack_ns, latest, or_equal=True) - 1
     low = np.where(is_seen, echoed.low[row], -1)
     high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], -1)
+    del row, is_seen, reach
     bounds = in_order(low, high, left)
-    return in_order(not_before_asked(timeline, left, bounds), bounds.high, left)
+    asked = not_before_asked(timeline, left, bounds)
+    return bounds if asked is bounds.low else in_order(asked, bounds.high, left)
 
 
 def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: bool = False) -> tuple[Places, Ints]:

@@ -7,7 +7,7 @@ it left. At another point every conclusion drawn from "which ACK released which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -227,12 +227,12 @@ class Timeline(WorkedOutOnce):
         since = np.maximum.accumulate(np.where(self.newly_acked > 0, dups, 0))
         return np.maximum.accumulate(self.snd_una + (dups - since) * self.smss)
 
-    def keep_only(self, *names: str) -> None:
-        """Of what follows from the columns, and is as long as they are, only these stay; more is worked out again."""
-        for name in names:
-            getattr(self, name)
-        made = {name for name, each in vars(type(self)).items() if isinstance(each, cached_property)}
-        self.let_go(*(made - set(names)))
+    def acks_alone(self, *names: str) -> Timeline:
+        """The ACKs, and of what follows from all columns these: the sends are not held any longer."""
+        nothing = np.zeros(0, dtype=np.int64)
+        found = replace(self, send_ns=nothing, send_offset=nothing, send_end=nothing)
+        vars(found).update({name: getattr(self, name) for name in names})
+        return found
 
     def _column(self, name: str) -> Ints:
         found: Ints = self.observed.column(name)

@@ -57,9 +57,9 @@ def test_bounds_hold_the_truth(place: str, least: float, scenario: Scenario, tmp
 def test_what_was_put_back_left_with_the_ack_before_or_the_one_behind() -> None:
     """Behind all that arrived: with the last of those."""
     size = 1000
-    row = np.array([0, 1, -1, -1, 2, 3, -1])
+    row = np.array([0, 1, -1, -1, 2, 3, -1], dtype=np.int32)
     left = Sends(row=row, offset=size * np.arange(7), end=size * np.arange(1, 8))
-    named = np.array([4, 5, -1, -1, 7, 8, -1])
+    named = np.array([4, 5, -1, -1, 7, 8, -1], dtype=np.int32)
     bounds = in_order(named, named, left)
     assert bounds.low.tolist() == [4, 5, 5, 5, 7, 8, 8]
     assert bounds.high.tolist() == [4, 5, 7, 7, 7, 8, 8]

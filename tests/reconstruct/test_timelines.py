@@ -296,14 +296,13 @@ def test_a_short_segment_is_one_of_a_window_that_counts_packets() -> None:
     assert seen["cwnd_high"].equals(full["cwnd_high"])
 
 
-def test_what_is_let_go_is_worked_out_again() -> None:
-    """Of what is as long as the capture a view keeps what it asks for, as it was; the rest is the same when asked."""
-    columns = {"send_ns": [0, 1, 2], "send_offset": [0, 10, 20], "send_end": [10, 20, 30]}
-    timeline = build({**columns, "ack_ns": [5, 6], "ack_offset": [10, 20]}, smss=10)
-    una, observed, top = timeline.snd_una, timeline.observed, timeline.snd_max
-    timeline.keep_only("snd_una", "delivered")
-    assert timeline.snd_una is una
-    assert not {"observed", "snd_max"} & vars(timeline).keys()
-    assert timeline.delivered.tolist() == [10, 20]
-    assert timeline.snd_max.tolist() == top.tolist()
-    assert timeline.observed is not observed
+def test_acks_alone_keep_what_was_asked_of_all() -> None:
+    """A view asks of the ACKs what the sends told as well, and holds no sends meanwhile."""
+    columns = {"send_ns": [0, 1, 2], "send_offset": [10, 20, 30], "send_end": [20, 30, 40]}
+    timeline = build({**columns, "ack_ns": [5, 6], "ack_offset": [20, 30]}, smss=10)
+    alone = timeline.acks_alone("snd_una", "first_offset", "start_ns")
+    assert alone.snd_una is timeline.snd_una
+    assert (alone.first_offset, alone.start_ns) == (10, 0)
+    assert alone.ack_ns is timeline.ack_ns
+    assert not any(len(column) for column in (alone.send_ns, alone.send_offset, alone.send_end))
+    assert "observed" not in vars(alone)

@@ -368,6 +368,8 @@ mod tests {
         let tape = |marks| Tape {
             heard: columns.heard(),
             marks,
+            chosen: &[0],
+            opens: false,
         };
         let (tapes, evidence) = ([tape(&first), tape(&second)], evidence(&columns));
         let rows = vec![vec![200, 501], vec![250, 551]];

@@ -19,6 +19,7 @@ mod flight;
 mod given;
 pub mod heard;
 mod held_back;
+pub mod leaving;
 mod limits;
 mod lost;
 mod observer;

@@ -8,7 +8,7 @@ const NEAR: usize = 4;
 /// How many of `values`, which rise, are less than each of `keys` (`or_equal`: or equal to it).
 ///
 /// A key is looked for from the place of the one before: keys that rise cost a walk, others a search each.
-pub fn places(values: &[i64], keys: &[i64], or_equal: bool) -> Vec<i64> {
+pub fn places(values: &[i64], keys: &[i64], or_equal: bool) -> Vec<i32> {
     if or_equal {
         walked(values, keys, |value, key| value <= key)
     } else {
@@ -16,18 +16,18 @@ pub fn places(values: &[i64], keys: &[i64], or_equal: bool) -> Vec<i64> {
     }
 }
 
-fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) -> Vec<i64> {
+fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) -> Vec<i32> {
     let mut place = 0;
     let each = keys.iter().map(|&key| {
         if place > 0 && !is_before(values[place - 1], key) {
             place = values[..place].partition_point(|&value| is_before(value, key));
-            return place as i64;
+            return place as i32;
         }
         let near = values[place..].iter().take(NEAR);
         let passed = near.take_while(|&&value| is_before(value, key)).count();
         place += passed;
         if passed < NEAR {
-            return place as i64;
+            return place as i32;
         }
         // Twice as far each time, then back into the last step.
         let mut step = 1;
@@ -37,51 +37,52 @@ fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) ->
         }
         let behind = (place + step).min(values.len());
         place += values[place..behind].partition_point(|&value| is_before(value, key));
-        place as i64
+        place as i32
     });
     each.collect()
 }
 
 /// The least of `values` in each range from `first` to before `behind`, in whatever order. None: a range without a value.
-pub fn least_within(values: &[i64], first: &[i64], behind: &[i64]) -> Option<Vec<i64>> {
+pub fn least_within(values: &[i64], first: &[i32], behind: &[i32]) -> Option<Vec<i64>> {
     extreme_within(values, first, behind, |value, other| value <= other)
 }
 
 /// The same for the most of them.
-pub fn most_within(values: &[f64], first: &[i64], behind: &[i64]) -> Option<Vec<f64>> {
+pub fn most_within(values: &[f64], first: &[i32], behind: &[i32]) -> Option<Vec<f64>> {
     extreme_within(values, first, behind, |value, other| value >= other)
 }
 
 fn extreme_within<T: Copy + Default>(
     values: &[T],
-    first: &[i64],
-    behind: &[i64],
+    first: &[i32],
+    behind: &[i32],
     hides: impl Fn(T, T) -> bool,
 ) -> Option<Vec<T>> {
     if first.len() != behind.len() {
         return None;
     }
-    let mut by_end: Vec<usize> = (0..first.len()).collect();
-    by_end.sort_by_key(|&at| behind[at]);
+    let mut by_end: Vec<u32> = (0..first.len() as u32).collect();
+    by_end.sort_by_key(|&at| behind[at as usize]);
     // Places up to the end reached whose value is hidden by none behind them: the first within a range has its extreme.
-    let mut left: Vec<usize> = Vec::new();
+    let mut left: Vec<u32> = Vec::new();
     let mut taken = 0;
     let mut found = vec![T::default(); first.len()];
     for at in by_end {
+        let at = at as usize;
         let end = usize::try_from(behind[at]).ok()?.min(values.len());
         let begin = usize::try_from(first[at]).ok()?;
         for place in taken..end {
             while left
                 .last()
-                .is_some_and(|&last| hides(values[place], values[last]))
+                .is_some_and(|&last| hides(values[place], values[last as usize]))
             {
                 left.pop();
             }
-            left.push(place);
+            left.push(place as u32);
         }
         taken = taken.max(end);
-        let extreme = left.partition_point(|&place| place < begin);
-        found[at] = values[*left.get(extreme)?];
+        let extreme = left.partition_point(|&place| (place as usize) < begin);
+        found[at] = values[*left.get(extreme)? as usize];
     }
     Some(found)
 }
@@ -174,7 +175,7 @@ mod tests {
             .collect();
         for or_equal in [false, true] {
             let searched = keys.iter().map(|&key| {
-                values.partition_point(|&value| value < key || (or_equal && value == key)) as i64
+                values.partition_point(|&value| value < key || (or_equal && value == key)) as i32
             });
             assert_eq!(
                 places(&values, &keys, or_equal),
@@ -237,8 +238,8 @@ mod tests {
     #[test]
     fn the_least_within_is_found_in_every_range() {
         let values: Vec<i64> = (0..100).map(|at| (at * 61) % 97).collect();
-        let first: Vec<i64> = (0..90).collect();
-        let behind: Vec<i64> = first.iter().map(|first| first + 1 + first / 10).collect();
+        let first: Vec<i32> = (0..90).collect();
+        let behind: Vec<i32> = first.iter().map(|first| first + 1 + first / 10).collect();
         let each = first.iter().zip(&behind);
         let found = each.map(|(&first, &behind)| {
             values[first as usize..behind as usize]

@@ -117,16 +117,24 @@ impl Heard<'_> {
     }
 }
 
-/// One reading. `marks` in the order of their ACKs.
+/// One reading: those of the `marks` that it has, in the order of their ACKs.
 #[derive(Clone, Copy, Debug)]
 pub struct Tape<'a> {
     pub heard: Heard<'a>,
     pub marks: &'a [Mark],
+    pub chosen: &'a [u32],
+    /// Whether the sender opens its window on the ACK that ends a recovery: then it goes by cwnd at a loss. Otherwise
+    /// what limited transmit sent is no part of FlightSize (RFC 5681 section 3.2).
+    pub opens: bool,
 }
 
 impl<'a> Tape<'a> {
     pub fn len(&self) -> usize {
-        self.heard.now_ns.len() - self.heard.first + self.marks.len()
+        self.heard.now_ns.len() - self.heard.first + self.chosen.len()
+    }
+
+    fn mark(&self, at: usize) -> Option<&'a Mark> {
+        Some(&self.marks[*self.chosen.get(at)? as usize])
     }
 
     pub fn is_empty(&self) -> bool {
@@ -150,20 +158,17 @@ impl<'a> Tape<'a> {
     pub fn has_more(&self, cursor: &Cursor, upto: Option<usize>) -> bool {
         let last = upto.map_or(self.heard.now_ns.len(), |upto| upto + 1);
         cursor.ack < last.min(self.heard.now_ns.len())
-            || (upto.is_none() && cursor.mark < self.marks.len())
+            || (upto.is_none() && cursor.mark < self.chosen.len())
     }
 
     /// The next row; there is one. A control counts on a clock and on numbers that never go back.
     pub fn take(&self, cursor: &mut Cursor) -> TapeRow {
         let (heard, ack) = (self.heard, cursor.ack);
-        let marked = self
-            .marks
-            .get(cursor.mark)
-            .filter(|next| next.ack < ack as i64);
-        let mut row = match marked {
+        let marked = self.mark(cursor.mark);
+        let mut row = match marked.filter(|next| next.ack < ack as i64) {
             Some(next) => {
                 cursor.mark += 1;
-                heard.marked(next)
+                self.marked(next)
             }
             None => {
                 cursor.ack += 1;
@@ -203,15 +208,19 @@ impl Tape<'_> {
                 mark = 0;
             }
             last = ack;
-            while self
-                .marks
-                .get(mark)
-                .is_some_and(|next| next.ack < ack as i64)
-            {
+            while self.mark(mark).is_some_and(|next| next.ack < ack as i64) {
                 mark += 1;
             }
             Some(ack.checked_sub(self.heard.first)? + mark)
         }
+    }
+
+    fn marked(&self, mark: &Mark) -> TapeRow {
+        let mut row = self.heard.marked(mark);
+        if !self.opens {
+            row.room.flight = 0.0;
+        }
+        row
     }
 }
 

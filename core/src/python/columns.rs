@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::infer::{at_work, echoes, ordered, stamped};
+use crate::infer::{at_work, echoes, leaving, ordered, stamped};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(places_of, module)?)?;
@@ -16,6 +16,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unwrapped, module)?)?;
     module.add_function(wrap_pyfunction!(echoed, module)?)?;
     module.add_function(wrap_pyfunction!(rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(in_order, module)?)?;
     module.add_function(wrap_pyfunction!(released, module)?)?;
     module.add_function(wrap_pyfunction!(stamped_alike, module)?)
 }
@@ -32,7 +33,7 @@ fn places_of<'py>(
     values: Column<'py, i64>,
     keys: Column<'py, i64>,
     or_equal: bool,
-) -> PyResult<Array<'py, i64>> {
+) -> PyResult<Array<'py, i32>> {
     let (values, keys) = (values.as_slice()?, keys.as_slice()?);
     let found = py.detach(|| ordered::places(values, keys, or_equal));
     Ok(found.into_pyarray(py))
@@ -42,8 +43,8 @@ fn places_of<'py>(
 #[pyfunction]
 fn least_within<'py>(
     values: Column<'py, i64>,
-    first: Column<'py, i64>,
-    behind: Column<'py, i64>,
+    first: Column<'py, i32>,
+    behind: Column<'py, i32>,
 ) -> PyResult<Array<'py, i64>> {
     let (first, behind) = (first.as_slice()?, behind.as_slice()?);
     let found = ordered::least_within(values.as_slice()?, first, behind);
@@ -54,8 +55,8 @@ fn least_within<'py>(
 #[pyfunction]
 fn most_within<'py>(
     values: Column<'py, f64>,
-    first: Column<'py, i64>,
-    behind: Column<'py, i64>,
+    first: Column<'py, i32>,
+    behind: Column<'py, i32>,
 ) -> PyResult<Array<'py, f64>> {
     let (first, behind) = (first.as_slice()?, behind.as_slice()?);
     let found = ordered::most_within(values.as_slice()?, first, behind);
@@ -161,6 +162,29 @@ fn rounds<'py>(
     nxt: Column<'py, i64>,
 ) -> PyResult<Array<'py, i32>> {
     Ok(ordered::rounds(una.as_slice()?, nxt.as_slice()?).into_pyarray(py))
+}
+
+/// Bounds of sends (row, offset, end), in the order of leaving (core/src/infer/leaving.rs).
+#[pyfunction]
+fn in_order<'py>(
+    py: Python<'py>,
+    row: Column<'py, i32>,
+    offset: Column<'py, i64>,
+    end: Column<'py, i64>,
+    low: Column<'py, i32>,
+    high: Column<'py, i32>,
+) -> PyResult<(Array<'py, i32>, Array<'py, i32>)> {
+    let sends = leaving::Sends {
+        row: row.as_slice()?,
+        offset: offset.as_slice()?,
+        end: end.as_slice()?,
+    };
+    let (low, high) = (low.as_slice()?, high.as_slice()?);
+    if [sends.offset.len(), sends.end.len(), low.len(), high.len()] != [sends.row.len(); 4] {
+        return Err(unequal());
+    }
+    let (low, high) = leaving::in_order(sends, low, high);
+    Ok((low.into_pyarray(py), high.into_pyarray(py)))
 }
 
 /// Of stretches of ACKs, each behind `first` up to `last`, those at which the flight is what the sender made of its window

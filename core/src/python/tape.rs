@@ -88,17 +88,17 @@ impl Heard {
 /// Columns of the marks, from one list.
 macro_rules! marks {
     ($($name:ident: $type:ty,)*) => {
-        struct Marks {
+        struct MarkColumns {
             $($name: Vec<$type>,)*
         }
 
-        impl Marks {
+        impl MarkColumns {
             fn read(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
                 let found = Self {
                     $($name: column(columns, stringify!($name))?,)*
                 };
                 if [$(found.$name.len()),*].iter().any(|&length| length != found.ack.len()) {
-                    return Err(PyValueError::new_err("a tape's marks are columns of equal length"));
+                    return Err(PyValueError::new_err("marks are columns of equal length"));
                 }
                 Ok(found)
             }
@@ -119,7 +119,7 @@ marks! {
     less: f64,
 }
 
-impl Marks {
+impl MarkColumns {
     fn mark(&self, at: usize) -> PyResult<Mark> {
         let event = usize::try_from(self.event[at]).ok();
         let event = event.and_then(|place| TapeEvent::ALL.get(place)).copied();
@@ -142,12 +142,31 @@ impl Marks {
     }
 }
 
-/// The events of one sender: the columns, and what stands between the ACKs; bytes and nanoseconds, NaN and -1 for "not
-/// observed".
+/// What stands between the ACKs in any reading; bytes and nanoseconds, NaN and -1 for "not observed".
+#[pyclass(frozen)]
+pub(super) struct Marks {
+    all: Vec<Mark>,
+}
+
+#[pymethods]
+impl Marks {
+    #[new]
+    fn new(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let columns = MarkColumns::read(columns)?;
+        let all = (0..columns.ack.len()).map(|at| columns.mark(at));
+        Ok(Self {
+            all: all.collect::<PyResult<_>>()?,
+        })
+    }
+}
+
+/// The events of one sender as one reading has them: the columns, and which of the marks.
 #[pyclass(frozen)]
 pub(super) struct Tape {
     pub(super) heard: Py<Heard>,
-    marks: Vec<Mark>,
+    marks: Py<Marks>,
+    chosen: Vec<u32>,
+    opens: bool,
 }
 
 /// Where candidates are compared with what was sent (core/src/infer/evidence.rs).
@@ -215,20 +234,31 @@ impl Evidence {
 
 #[pymethods]
 impl Tape {
+    /// `chosen`: places of marks, in the order of their ACKs; `opens`: core/src/infer/tape.rs.
     #[new]
-    fn new(heard: &Bound<'_, Heard>, marks: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let marks = Marks::read(marks)?;
+    #[pyo3(signature = (heard, marks, chosen, *, opens = false))]
+    fn new(
+        heard: &Bound<'_, Heard>,
+        marks: &Bound<'_, Marks>,
+        chosen: Vec<u32>,
+        opens: bool,
+    ) -> PyResult<Self> {
         let acks = heard.get().now_ns.bind(heard.py()).len()? as i64;
-        let is_sorted = marks.ack.windows(2).all(|pair| pair[0] <= pair[1]);
-        if !is_sorted || marks.ack.iter().any(|&ack| !(-1..acks).contains(&ack)) {
+        let ack = |&at: &u32| marks.get().all.get(at as usize).map(|mark| mark.ack);
+        let places: Option<Vec<i64>> = chosen.iter().map(ack).collect();
+        let fits = |places: Vec<i64>| {
+            places.is_sorted() && places.iter().all(|ack| (-1..acks).contains(ack))
+        };
+        if !places.is_some_and(fits) {
             return Err(PyValueError::new_err(
                 "a tape's marks stand behind ACKs, in their order",
             ));
         }
-        let each = (0..marks.ack.len()).map(|at| marks.mark(at));
         Ok(Self {
             heard: heard.clone().unbind(),
-            marks: each.collect::<PyResult<_>>()?,
+            marks: marks.clone().unbind(),
+            chosen,
+            opens,
         })
     }
 
@@ -301,7 +331,9 @@ impl Tape {
     pub(super) fn tape<'a>(&'a self, heard: tape::Heard<'a>) -> tape::Tape<'a> {
         tape::Tape {
             heard,
-            marks: &self.marks,
+            marks: &self.marks.get().all,
+            chosen: &self.chosen,
+            opens: self.opens,
         }
     }
 
@@ -393,6 +425,7 @@ fn column<'py, T: numpy::Element + Copy>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CandidateSender>()?;
     module.add("TAPE_EVENTS", TapeEvent::ALL.map(TapeEvent::name))?;
+    module.add_class::<Marks>()?;
     module.add_class::<Tape>()?;
     module.add_class::<Heard>()?;
     module.add_class::<Evidence>()?;
