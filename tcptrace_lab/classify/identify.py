@@ -38,7 +38,7 @@ from tcptrace_lab.classify.likelihood import (
 from tcptrace_lab.classify.tape import Tape, Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.estimate import Estimate
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
 
@@ -191,9 +191,7 @@ def decide(
         reason = "the application held it back most of the time: its window is seen in parts only"
         return all_left(families, reason, confidence=share)
     best = families[0]
-    behind = {
-        id(each): 0.0 if _sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families
-    }
+    behind = {id(each): 0.0 if sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families}
     # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof.
     fewest = FEWEST_CLEAR if disturbed or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
     left = [
@@ -236,12 +234,14 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
     return list(best.values())
 
 
-def _sends_the_same(each: Replay, best: Replay) -> bool:
+def sends_the_same(each: Replay, best: Replay) -> bool:
     """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart. So does
-    one of a gamma that was fitted, where that opens it by no more than is open."""
+    one that opens it by no more than is open, where its gamma was fitted, or in a few places, as a disturbed one is."""
+    if each.candidate.name != "reno" or each.unfit or best.candidate.name != "compound":
+        return False
     is_fitted = best.candidate.parameters.get("gamma", GAMMA) != GAMMA
-    within = FITS_SEGMENTS if is_fitted else 0.0
-    return each.candidate.name == "reno" and not each.unfit and _stays_shut(best, within=within)
+    is_seldom = bool(np.mean(best.memory("dwnd")["dwnd"] > 0) <= MINORITY)
+    return _stays_shut(best, within=FITS_SEGMENTS if is_fitted or is_seldom else 0.0)
 
 
 def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:

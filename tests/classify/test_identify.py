@@ -17,7 +17,7 @@ from tcptrace_lab import classify, read
 from tcptrace_lab.classify.candidates import Candidate, candidates
 from tcptrace_lab.classify.followed import grows_alone, is_followed
 from tcptrace_lab.classify.identified import Identified
-from tcptrace_lab.classify.identify import identify, replays_of_others
+from tcptrace_lab.classify.identify import identify, replays_of_others, sends_the_same
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
 from tcptrace_lab.classify.tape import Tapes
@@ -333,6 +333,24 @@ def test_a_delay_window_that_opens_by_a_segment_does_not_tell_a_compound_from_re
     found = named(veno, path=path, asked=others)
     assert found.control is None
     assert {each.candidate.name for each in found.left} == {"reno", "compound"}
+
+
+@pytest.mark.parametrize(
+    ("opened", "most", "is_reno"), [(0, 0.0, True), (2, 1.0, True), (2, 2.0, False), (50, 1.0, False)]
+)
+def test_a_delay_window_that_opens_once_by_a_segment_is_no_law_of_its_own(
+    opened: int, most: float, is_reno: bool
+) -> None:
+    """In so few of a hundred rows, by so much, with its document's gamma: Hybla's windows below ten were Compound's."""
+    dwnd = np.concatenate((np.full(opened, most), np.zeros(100 - opened)))
+    plain = replay_of([0.0] * 4)
+    plain.tape.smss, plain.tape.core = 1, SimpleNamespace(memory=lambda *_, **__: {"dwnd": dwnd})
+    rows = {each.variant: each for each in candidates()}
+    reno, compound = (
+        replace(plain, candidate=rows[name]) for name in ("reno-linux", "compound, counts ACKs, gamma 30")
+    )
+    assert sends_the_same(reno, compound) is is_reno
+    assert not sends_the_same(replace(reno, sizes=np.array([2.0, *reno.sizes[1:]])), compound)
 
 
 def test_a_compound_whose_delay_window_never_opened_is_not_named() -> None:
