@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.round_trips import covered, round_trips, round_trips_of_sacked
+from tcptrace_lab.classify.runs import sent_unseen
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
@@ -24,6 +26,11 @@ class AckColumns:
         self.top: Ints = top
         una = timeline.snd_una
         self.una = una if first == 0 and una.min(initial=0) == 0 else np.maximum(una - first, 0)
+        self.newly_acked = timeline.newly_acked
+        if not timeline.has_start:
+            # How much of what left before the capture one ACK told of is not seen: it may have filled a hole.
+            most = np.where(una <= sent_unseen(seen), DELAYED_ACK_SEGMENTS * timeline.smss, np.inf)
+            self.newly_acked = np.minimum(timeline.newly_acked, most).astype(np.int64)
         # SACKed for the first time: told where the ACK number stands still.
         grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
         self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)

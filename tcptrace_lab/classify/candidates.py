@@ -40,6 +40,11 @@ class Candidate:
         return WINDOWS[self.window].is_by_delay
 
     @property
+    def is_by_last_loss(self) -> bool:
+        """Whether it goes back to the window of its last loss."""
+        return WINDOWS[self.window].is_by_last_loss
+
+    @property
     def phases_ms(self) -> tuple[int, ...]:
         """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
         has_ticks = any(parameter.name == "kernel_hz" for parameter in WINDOWS[self.window].parameters)

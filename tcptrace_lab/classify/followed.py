@@ -51,8 +51,7 @@ def departs(each: Replay) -> str | None:
 
 def is_followed(each: Replay) -> bool:
     """Whether a candidate departs from what was sent no more often than a law that was followed."""
-    bounds, hangs = CLOSELY[each.candidate.is_by_delay], _hangs(each)
-    told = replace(each, sizes=np.where(hangs, 0.0, each.sizes))
+    bounds, told = CLOSELY[each.candidate.is_by_delay], excused(each)
     return (
         _starts_closely(told)
         and _cuts_by_itself(told)
@@ -62,15 +61,15 @@ def is_followed(each: Replay) -> bool:
     )
 
 
-def _hangs(each: Replay) -> Bools:
-    """Pieces of which no candidate knows what came before the capture, where it is off; as many cycles follow."""
+def excused(each: Replay) -> Replay:
+    """As if it were off nowhere up to the last of the cycles that hang on what came before the capture where it is:
+    that no replay knows. As many cycles follow."""
     pieces = each.tape.compared.pieces
     cycles, at = np.unique(pieces.stretch, return_inverse=True)
     off = np.unique(at[pieces.hangs & (each.sizes > 1.0)])
     if not len(off) or int(off[-1]) + 1 > len(cycles) / 2:
-        return np.zeros(len(each.sizes), dtype=np.bool_)
-    found: Bools = at <= off[-1]
-    return found
+        return each
+    return replace(each, sizes=np.where(at <= off[-1], 0.0, each.sizes))
 
 
 def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:

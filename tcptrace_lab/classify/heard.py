@@ -53,7 +53,6 @@ class Heard:
     ) -> None:
         self.seen = seen
         self.timeline = seen.timeline
-        self.handshake_rtt_ns = handshake_rtt_ns
         self.follows = follows
         self.is_reno = is_reno
         self.flight = seen.flight
@@ -105,9 +104,6 @@ class Heard:
         return len(self.marks) - 1
 
     def _mark(self) -> None:
-        if self.handshake_rtt_ns is not None:
-            start_ns = self.timeline.start_ns
-            self._add(Mark(ack=-1, event=ARRIVAL, now_ns=start_ns, when="handshake", rtt_ns=self.handshake_rtt_ns))
         # A tail loss probe is no loss that a control hears of.
         events = [episode for episode in self.seen.episodes if episode.is_loss]
         for episode in self.seen.episodes:

@@ -20,6 +20,7 @@ from tcptrace_lab.classify.followed import (
     ODD_CUTS_SHARE,
     ODD_PLACES_SHARE,
     departs,
+    excused,
     grows_alone,
     is_followed,
 )
@@ -35,6 +36,7 @@ from tcptrace_lab.classify.likelihood import (
     noise_of,
     replays,
 )
+from tcptrace_lab.classify.remembered import remembering
 from tcptrace_lab.classify.tape import Tape, Tapes
 from tcptrace_lab.classify.traits import traits
 from tcptrace_lab.reconstruct.estimate import Estimate
@@ -48,9 +50,6 @@ INITIAL_WINDOW = 10
 # best itself is off anywhere: then a single disturbed cycle refutes nobody.
 CLEAR_OF_NOISE = 3.0
 FEWEST_CLEAR = 2
-# What a sender may remember of an empty path, of the shortest round trip that the capture has: a queue that never
-# emptied since, or a handshake's short packets.
-REMEMBERED_SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6)
 
 
 def identify(
@@ -63,10 +62,11 @@ def identify(
     is_holed: bool = False,
     is_rough: bool = False,
     is_untimed: bool = False,
+    is_emptied: bool = False,
 ) -> Identified:
     """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
     `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
-    recovery."""
+    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
@@ -75,9 +75,11 @@ def identify(
     begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
+    found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]
     if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]
+    found = list(map(excused, found))
     told = decide(
         seen,
         found,
@@ -124,15 +126,7 @@ def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], writt
     like = [other for each in asked if each.variant not in begun for other in other_starts(each)]
     tapes = written.read(ends_itself=True)
     starts = replays(like, tapes, found[0].initial_window, [*found, *gammas])
-    more = [*clocks, *gammas, *starts, *([] if _is_done(starts) else _of_gammas(like, starts, tapes))]
-    return more if _is_done(more) else [*more, *_remembering(asked, [*found, *more], written)]
-
-
-def _remembering(asked: Sequence[Candidate], known: Sequence[Replay], written: Tapes) -> list[Replay]:
-    """Of those who go by delay, in a capture that begins in the middle: what was shorter before it."""
-    by_delay = [each for each in asked if each.is_by_delay]
-    read = [tape for share in REMEMBERED_SHARES for tape in written.remembering(share)]
-    return replays(by_delay, read, known[0].initial_window, known)
+    return [*clocks, *gammas, *starts, *([] if _is_done(starts) else _of_gammas(like, starts, tapes))]
 
 
 def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Sequence[Tape]) -> list[Replay]:

@@ -15,11 +15,11 @@ ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING, UNDONE = map(
     ("ack", "arrival", "loss", "restart", "timeout", "recovered", "set", "opening", "undone"),
 )
 
-# Of which readings a mark is: of all of them; of those in which the control takes the handshake for a round trip; in
-# which it opens its window on the ACK that ends a recovery (by what that ACK tells to be new, or by all it covers); in
-# which it ends its slow start itself, or where it was seen to end; in which a timer that expires within a recovery
-# leaves the threshold of that (Linux), or reduces the window again (RFC 5681 equation (4)).
-When = Literal["always", "handshake", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
+# Of which readings a mark is: of all of them; of those in which the control opens its window on the ACK that ends a
+# recovery (by what that ACK tells to be new, or by all it covers); in which it ends its slow start itself, or where it
+# was seen to end; in which a timer that expires within a recovery leaves the threshold of that (Linux), or reduces the
+# window again (RFC 5681 equation (4)).
+When = Literal["always", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
 
 
 @dataclass(kw_only=True, slots=True)

@@ -25,6 +25,8 @@ from tcptrace_lab.classify.identified import HIDDEN, Identified
 from tcptrace_lab.classify.identify import identify
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
+from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.classify.path_of import path_of
 from tcptrace_lab.classify.recovery import identify_recovery
 from tcptrace_lab.classify.tape import Tape, tape
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, WITHIN_SEGMENTS
@@ -54,7 +56,8 @@ class Replayed(Reconstruction):
         recovery = identify_recovery(self, self.who.tap).recovery
         # Whose SYNs are not there may be a simulator.
         is_stack = self.who.tap.syns.value != "none"
-        return with_replay(self, identify_sender(self, self.who, recovery), is_stack=is_stack)
+        path = None if self.timeline.has_start else path_of(self, self.who)
+        return with_replay(self, identify_sender(self, self.who, recovery, path), is_stack=is_stack)
 
 
 class Unheld(Reconstruction):
@@ -70,8 +73,8 @@ def replayed(who: Sender) -> Replayed:
     return Replayed(who.timeline, who)
 
 
-def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> Identified:
-    """The controls left standing, with what the tap tells of the beginning."""
+def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None, path: PathEstimate | None) -> Identified:
+    """The controls left standing, with what the tap tells of the beginning; `path`: where that is not captured."""
     refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
     is_open = view is not None and view.unsure > MOST_OPEN
     if refused:
@@ -85,6 +88,8 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None) -> 
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
+        # A base round trip that is bounded from below was met at a load that leaves no queue.
+        is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
     )
     if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
         # A window that delay holds stands as well. That it comes back from each loss to where its own law has it stand,

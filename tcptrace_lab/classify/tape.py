@@ -6,6 +6,7 @@ own between them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from tcptrace_lab.classify.ack_columns import AckColumns
 from tcptrace_lab.classify.compared import Compared
 from tcptrace_lab.classify.epoch import Epoch, Ints32
 from tcptrace_lab.classify.heard import Heard
-from tcptrace_lab.classify.marks import ACK, When
+from tcptrace_lab.classify.marks import ACK, ARRIVAL, Mark, When, mark_columns
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
 
@@ -74,6 +75,14 @@ class Tape:
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """A tape's marks behind those of what its sender may have heard before the first ACK, and how many those are."""
+
+    core: _core.Marks
+    count: int
+
+
 def tape(seen: Reconstruction, *, follows: bool = False, columns: AckColumns | None = None) -> Tape:
     """Everything a control would have been told, in order of time, but of the handshake's round trip.
 
@@ -88,13 +97,12 @@ class Tapes:
     """Every reading of what a control was told, worked out once; `recovery`: as far as it is known."""
 
     def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None, recovery: str | None = None) -> None:
-        self._of = seen, recovery
         heard = Heard(seen, handshake_rtt_ns, is_reno=recovery == "reno")
         self._compared = Compared(heard)
-        told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
+        self._told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
         self._read: dict[bool, list[Tape]] = {}
         self._columns = {
-            (each, opens): _core_columns(heard, each, opens=opens) for each in told for opens in (False, True)
+            (each, opens): _core_columns(heard, each, opens=opens) for each in self._told for opens in (False, True)
         }
 
     def read(self, *, ends_itself: bool = False) -> list[Tape]:
@@ -105,21 +113,21 @@ class Tapes:
         reduces the window again (RFC 5681 equation (4)), or not (Linux).
         """
         if ends_itself not in self._read:
-            self._read[ends_itself] = self._all("ends itself" if ends_itself else "ends as seen")
+            ends: When = "ends itself" if ends_itself else "ends as seen"
+            self._read[ends_itself] = [each for told in self._told for each in self._all(ends, told)]
         return self._read[ends_itself]
 
-    def remembering(self, share: float) -> list[Tape]:
-        """The same of a sender that remembers, from before the capture, this share of the shortest round trip seen.
+    def behind(self, before: Sequence[Mark]) -> list[Tape]:
+        """The same with what the sender may have heard before the capture."""
+        return self._all("ends as seen", None, before)
 
-        None where the capture has the start: then there is nothing else to remember.
-        """
-        seen, recovery = self._of
-        if seen.timeline.has_start or not seen.base_rtt_ns:
-            return []
-        return [each for each in Tapes(seen, int(share * seen.base_rtt_ns), recovery).read() if each.has_handshake]
-
-    def _all(self, ends: When) -> list[Tape]:
+    def _all(self, ends: When, told: int | None, before: Sequence[Mark] = ()) -> list[Tape]:
         heard = self._compared.heard
+        if told is not None:
+            before = [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=told)]
+        ahead = None
+        if before:
+            ahead = Before(core=_core.Marks(mark_columns([*before, *heard.marks])), count=len(before))
         opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
         if heard.timeline.has_sack:
             opens = opens[:2]
@@ -128,9 +136,10 @@ class Tapes:
             _tape(
                 self._compared,
                 self._columns[told, bool(each)],
-                when=("always", ends, again, *each, *(() if told is None else ("handshake",))),
+                when=("always", ends, again, *each),
+                before=ahead,
+                has_handshake=told is not None,
             )
-            for told in dict.fromkeys(told for told, _ in self._columns)
             for each in opens
             for again in reduces[: 1 + bool(heard.again_mark)]
         ]
@@ -146,7 +155,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "now_ns": heard.timeline.ack_ns,
             "una": heard.una,
             "top": heard.top,
-            "newly_acked": heard.timeline.newly_acked,
+            "newly_acked": heard.columns.newly_acked,
             "newly_sacked": heard.newly_sacked,
             "rtt_ns": heard.columns.round_trips[handshake_rtt_ns, opens],
             "event": heard.events(to_linux=opens),
@@ -161,21 +170,27 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
     )
 
 
-def _tape(compared: Compared, columns: _core.Heard, *, when: tuple[When, ...]) -> Tape:
-    """The tape of one reading."""
+def _tape(
+    compared: Compared,
+    columns: _core.Heard,
+    *,
+    when: tuple[When, ...],
+    before: Before | None = None,
+    has_handshake: bool = False,
+) -> Tape:
+    """The tape of one reading; `before`: marks before its first ACK, `has_handshake`: which are of a handshake."""
     heard, opens = compared.heard, bool({"new", "all"} & set(when))
+    marks, ahead = (heard.core_marks, 0) if before is None else (before.core, before.count)
     ack = heard.mark_acks
     chosen = np.flatnonzero([mark.when in when for mark in heard.marks])
     order = chosen[np.argsort(ack[chosen], kind="stable")]
-    mark_ack = ack[order]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
-    row_of_mark[order] = np.maximum(mark_ack + 1 - heard.first, 0) + np.arange(len(order))
-    core = _core.Tape(columns, heard.core_marks, order.tolist(), opens=opens)
+    row_of_mark[order] = np.maximum(ack[order] + 1 - heard.first, 0) + np.arange(len(order)) + ahead
     return Tape(
-        core=core,
+        core=_core.Tape(columns, marks, [*range(ahead), *(order + ahead).tolist()], opens=opens),
         compared=compared,
-        mark_ack=mark_ack,
+        mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
         row_of_mark=row_of_mark,
-        has_handshake="handshake" in when,
+        has_handshake=has_handshake,
         opens=opens,
     )

@@ -336,7 +336,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     path = path_of(seen, who, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
-    identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery)
+    identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery, path)
     if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED

@@ -61,7 +61,7 @@ def test_only_the_first_slow_start_tells_reno_from_m_start(tmp_path: Path) -> No
     write_packets(made, *degrade(*read_packets(run.path), kind="begins in avoidance", seed=1))
     (found,) = classify(read(made))
     assert found.identified.control is None
-    assert {each.candidate.name for each in found.identified.left} == {"reno", "m_start"}
+    assert {"reno", "m_start"} <= {each.candidate.name for each in found.identified.left}
 
 
 @pytest.mark.skipif(not IDENTIFY.exists(), reason="reference captures not found")

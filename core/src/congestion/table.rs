@@ -12,7 +12,8 @@ use super::parameters::{
     ZERO_STEP,
 };
 use super::row::{
-    Counting, SACK, STANDARD, Setting, SlowStartRow, TIMESTAMPS, WindowRow, by_delay, linux, ours,
+    Counting, SACK, STANDARD, Setting, SlowStartRow, TIMESTAMPS, WindowRow, by_delay, by_last_loss,
+    linux, ours,
 };
 use super::{
     Bbr, Bic, Clock, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
@@ -67,14 +68,14 @@ pub static WINDOWS: &[WindowRow] = &[
     WindowRow {
         parameters: &[FAST_CONVERGENCE],
         sender: &[SACK],
-        ..ours("cubic", "CUBIC", "RFC 9438", |slow_start, p, _| {
+        ..by_last_loss(ours("cubic", "CUBIC", "RFC 9438", |slow_start, p, _| {
             over(slow_start, p, Cubic::new(p.is_set(&FAST_CONVERGENCE)))
-        })
+        }))
     },
     WindowRow {
         family: "cubic",
         parameters: &[KERNEL_HZ, KERNEL_HYSTART],
-        ..linux(
+        ..by_last_loss(linux(
             "cubic-linux",
             "CUBIC",
             "Linux 6.18 tcp_cubic.c; in profile ns2 Linux 2.6.22's, as ns-2.35 runs it",
@@ -84,7 +85,7 @@ pub static WINDOWS: &[WindowRow] = &[
                     CubicLinux::new(p.value(&KERNEL_HZ) as u64, p.is_set(&KERNEL_HYSTART))
                 }),
             },
-        )
+        ))
     },
     WindowRow {
         parameters: &[GAMMA, BYTE_COUNTING],
@@ -181,12 +182,12 @@ pub static WINDOWS: &[WindowRow] = &[
         "Fu and Liew, IEEE JSAC 21(2), 2003",
         |slow_start, p, counting| module(slow_start, p, counting, Veno::new),
     )),
-    linux(
+    by_last_loss(linux(
         "bic",
         "BIC",
         "Xu, Harfoush and Rhee, INFOCOM 2004",
         |slow_start, p, counting| module(slow_start, p, counting, Bic::new),
-    ),
+    )),
     WindowRow {
         keeps_to_its_slow_start: true,
         ..by_delay(linux(
