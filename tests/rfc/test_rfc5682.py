@@ -24,7 +24,7 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.simulate import Run, simulate
-from tcptrace_lab.testbed import missing, record
+from tcptrace_lab.testbed import Recording, missing, record
 
 LINUX = ControlSpec(
     recovery="sack", stack="linux", rack=True, prr=True, limited_transmit=True, initial_window=10, timestamps=True
@@ -139,14 +139,24 @@ def test_a_timeout_that_was_taken_back_is_no_loss_event_of_the_capture(window, t
     assert window.removesuffix("-linux") in left
 
 
+def recorded(control: ControlSpec, output: pathlib.Path) -> Recording:
+    """The kernel's transfer, its timer expired once: the burst stands nearly until it would again, backed off."""
+    for _ in range(3):
+        recording = record(delayed(control, beside=control), output=output)
+        flows = recording.metadata["measured"].values()
+        timeouts = [event for flow in flows for event in flow["loss_events"] if event["kind"] == "rto"]
+        if len(timeouts) == 1:
+            return recording
+    pytest.skip(f"the timer expired {len(timeouts)} times before the burst had passed, in the last of three recordings")
+
+
 @pytest.mark.root
 @pytest.mark.skipif(NEEDED is not None, reason=str(NEEDED))
 @pytest.mark.parametrize(("control", "answers"), [(LINUX, 1), (NO_SACK, 2)], ids=["timestamps", "newreno"])
 def test_the_kernel_takes_the_same_timeout_back(control, answers, tmp_path):
     """Beside the real one: the state goes from loss to open with the answer that ours needs, and the windows are the
     same."""
-    kernel = dataclasses.replace(control, stack="auto")
-    recording = record(delayed(kernel, beside=kernel), output=tmp_path / "kernel")
+    recording = recorded(dataclasses.replace(control, stack="auto"), tmp_path / "kernel")
     truth = pd.read_csv(recording.truth)
     rows = truth[(truth["ev"] == "A") & truth["ca_state"].notna()]
     lost = rows[rows["ca_state"] == 4]
