@@ -16,10 +16,9 @@ from tcptrace_lab.controls import PARAMETERS, WINDOWS, Window
 GAMMA = float(PARAMETERS["gamma"].default)
 # Readings of a document that stacks differ in.
 FLAGS = ("htcp_from_recovery", "dwnd_by_cwnd")
-# The clocks that distributions set, on which a law may hang: CUBIC's (`kernel_hz`), and others' in the modules as Linux
-# has them (`module_hz`).
-KERNELS_HZ = (250, 1000)
-KERNEL_HZ = int(PARAMETERS["kernel_hz"].default)
+# What says on which clock a law hangs, and the clocks that distributions set.
+CLOCKS = ("kernel_hz", "module_hz")
+KERNELS_HZ = (250.0, 1000.0)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 
@@ -47,9 +46,9 @@ class Candidate:
     @property
     def phases_ms(self) -> tuple[int, ...]:
         """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
-        has_ticks = any(parameter.name == "kernel_hz" for parameter in WINDOWS[self.window].parameters)
-        hz = int(self.parameters.get("module_hz", KERNEL_HZ if has_ticks else 1000))
-        return tuple(range(1000 // hz))
+        name = _clock(self.window)
+        hz = 1000.0 if name is None else self.parameters.get(name, PARAMETERS[name].default)
+        return tuple(range(max(int(1000 / hz), 1)))
 
     def sender(self, *, initial_window: int, smss: int) -> _core.CandidateSender:
         """The candidate before its first ACK."""
@@ -77,17 +76,22 @@ def other_starts(candidate: Candidate) -> tuple[Candidate, ...]:
 
 
 def other_clocks(candidate: Candidate) -> tuple[Candidate, ...]:
-    """The same module on the clocks that Linux's kernels have, where its rules in microseconds do not fit."""
-    if not any(parameter.name == "module_hz" for parameter in WINDOWS[candidate.window].parameters):
-        return ()
+    """The same module on the other clocks that Linux's kernels have, where it does not fit on the one of the table."""
+    name = _clock(candidate.window)
     return tuple(
         replace(
             candidate,
-            variant=f"{candidate.variant}, HZ {hz}",
-            parameters={**candidate.parameters, "module_hz": float(hz)},
+            variant=f"{candidate.variant}, HZ {hz:.0f}",
+            parameters={**candidate.parameters, name: hz},
         )
         for hz in KERNELS_HZ
+        if name is not None and hz != PARAMETERS[name].default
     )
+
+
+def _clock(window: str) -> str | None:
+    """The parameter of a window's row that says on which clock its law hangs."""
+    return next((parameter.name for parameter in WINDOWS[window].parameters if parameter.name in CLOCKS), None)
 
 
 def with_gamma(candidate: Candidate, gamma: float) -> Candidate:

@@ -66,6 +66,10 @@ SENDERS = (
     (ControlSpec(window="htcp", recovery="sack", parameters=(("module_hz", 250.0),)), "htcp"),
     (ControlSpec(window="westwood", recovery="sack", parameters=(("module_hz", 250.0),)), "westwood"),
     (ControlSpec(window="westwood", recovery="sack", parameters=(("module_hz", 1000.0),)), "westwood"),
+    (
+        ControlSpec(window="cubic-linux", recovery="sack", initial_window=10, parameters=(("kernel_hz", 1000.0),)),
+        "cubic",
+    ),
     (ControlSpec(window="illinois", recovery="sack", initial_window=10), "illinois"),
     (ControlSpec(window="scalable", recovery="sack", initial_window=10), "scalable"),
     (ControlSpec(window="highspeed", recovery="sack", initial_window=10), "highspeed"),
