@@ -11,10 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from tcptrace_lab import controls
-from tcptrace_lab.reconstruct.windows import LIMITS
 from tcptrace_lab.scenario import (
     INFINITE,
     ApplicationSpec,
@@ -28,6 +25,7 @@ from tcptrace_lab.scenario import (
 from tcptrace_lab.simulate import Run as Simulated
 from tcptrace_lab.simulate import simulate
 from tests.claims import Run
+from tests.limits_truth import limits_of
 
 WINDOWS = (
     *("reno", "cubic-linux", "cubic", "compound-draft", "highspeed", "bic", "htcp", "scalable", "westwood"),
@@ -155,7 +153,7 @@ def tapped(seed: int, folder: Path) -> Tapped | None:
         scenario=scenario,
         places=places,
         others=frozenset(sender for sender, _ in done.ports[1:]),
-        limits=_limits(done),
+        limits=limits_of(done),
         losses=_losses(done),
     )
 
@@ -167,23 +165,6 @@ def _losses(done: Simulated) -> tuple[int, int]:
     # A drop at the sender's own queue comes at the time of the sending itself.
     again = last.reindex(drops["tcp_seq"]).fillna(-1).to_numpy() > drops["time_ns"].to_numpy()
     return int(again.sum()), len(drops)
-
-
-def _limits(done: Simulated) -> dict[str, float]:
-    """Shares of the time, by the sender's own variables, to the last segment that it sent for the first time.
-
-    A row is a change: without one the last stands, which is so of windows, and not of an application that pauses.
-    """
-    if done.scenario.connections[0].application.kind not in ("bulk", "bytes"):
-        return {}
-    table = done.windows.query("connection == 0")
-    sent = done.packets(tap="sender").query("connection == 0 and is_from_sender and payload_len > 0")
-    last = int(sent.drop_duplicates("seq")["time_ns"].max()) if len(sent) else 0
-    times = table["time_ns"].to_numpy()
-    spans = np.diff(np.minimum(np.append(times, last), last)).astype(np.float64)
-    total = max(float(spans.sum()), 1.0)
-    names = table["limited_by"].to_numpy()
-    return {name: float(spans[names == name].sum()) / total for name in LIMITS}
 
 
 def random_runs(count: int, folder: Path, *, first: int = 0) -> Iterator[Tapped]:

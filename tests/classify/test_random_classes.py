@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -318,3 +319,20 @@ def test_a_flight_beyond_the_least_window_tells_that_no_window_ended_its_slow_st
     assert verdict.who.tap.shift.value is None
     assert verdict.who.tap.least_shift <= whole.who.tap.shift.value
     assert verdict.slow_starts.per_cycle == whole.slow_starts.per_cycle
+
+
+@pytest.mark.parametrize("seed", [994012, 994062, 1010039, 1200121])
+def test_what_binds_is_asked_between_changes_of_the_window_too(seed: int, tmp_path: Path) -> None:
+    """The truth's own rows stand where window or state change: a flight fills the offered window without one."""
+    found, verdict = of(seed, tmp_path)
+    assert found.limits
+    assert found.limits["application"] == 0.0
+    assert "sender's limits" not in against_truth(found, verdict)
+
+
+def test_the_judge_of_limits_tells_one_window_from_the_other(tmp_path: Path) -> None:
+    """30,000 bytes offered, all of them outstanding but for nine recoveries."""
+    found, verdict = of(994062, tmp_path)
+    assert found.limits["rwnd"] > 0.95
+    exchanged = {**verdict.limits, "cwnd": verdict.limits["rwnd"], "rwnd": verdict.limits["cwnd"]}
+    assert "sender's limits" in against_truth(found, replace(verdict, limits=exchanged))
