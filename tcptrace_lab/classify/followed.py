@@ -94,6 +94,17 @@ def is_followed_to_the_ack(each: Replay) -> bool:
     return len(growth) > 0 and bool(np.mean(growth > SIGNED_SHARE) <= MINORITY)
 
 
+def starts_throughout(each: Replay) -> bool:
+    """Whether its slow start was followed to its end: another may have had the same first ACKs."""
+    return _starts_closely(each) and bool((each.sizes_of("slow_start") <= 1.0).all())
+
+
+def is_followed_from_avoidance(each: Replay) -> bool:
+    """Whether only its slow start was another: growth and reductions are its own throughout."""
+    later = each.sizes[~each.places_of("slow_start")]
+    return not starts_throughout(each) and len(each.sizes_of("growth")) > 0 and bool((later <= 1.0).all())
+
+
 def _is_led_astray(each: Replay, own: Bools) -> bool:
     """Whether it was followed to the ACK from every loss on, again and again where it is `own`, until it was not."""
     growth = np.flatnonzero(each.places_of("growth"))

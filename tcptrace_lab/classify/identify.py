@@ -23,6 +23,8 @@ from tcptrace_lab.classify.followed import (
     excused,
     grows_alone,
     is_followed,
+    is_followed_from_avoidance,
+    starts_throughout,
 )
 from tcptrace_lab.classify.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
 from tcptrace_lab.classify.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left
@@ -111,22 +113,28 @@ def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
 def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
     """Of senders like those asked, where none of those did what was seen: other parameters or clocks, another slow
     start."""
-    if not found or _is_done(found):
+    if not found:
         return []
-    ticking = [other for each in asked for other in other_clocks(each)]
-    clocks = replays(ticking, written.read(), found[0].initial_window, found)
-    if _is_done(clocks):
-        return clocks
-    found = [*found, *clocks]
-    gammas = _of_gammas(asked, found, written.read())
-    if _is_done(gammas):
+    initial_window, is_done = found[0].initial_window, _is_done(found)
+    ticking = [] if is_done else [other for each in asked for other in other_clocks(each)]
+    clocks = replays(ticking, written.read(), initial_window, found) if ticking else []
+    known = [*found, *clocks]
+    gammas = [] if _is_done(known) else _of_gammas(asked, known, written.read())
+    known = [*known, *gammas]
+    is_done = _is_done(known)
+    if is_done:
+        # Another may be followed but for its slow start: Veno behind a queue grows as a Reno that counts ACKs.
+        like = {each.candidate.variant for each in known if is_followed_from_avoidance(each)}
+    else:
+        begun = {each.candidate.variant for each in known if starts_throughout(each)}
+        like = {each.variant for each in asked} - begun
+    starting = [other for each in asked if each.variant in like for other in other_starts(each)]
+    if not starting:
         return [*clocks, *gammas]
-    # A slow start that was followed throughout was no other.
-    begun = {each.candidate.variant for each in found if (each.sizes_of("slow_start") <= 1.0).all()}
-    like = [other for each in asked if each.variant not in begun for other in other_starts(each)]
     tapes = written.read(ends_itself=True)
-    starts = replays(like, tapes, found[0].initial_window, [*found, *gammas])
-    return [*clocks, *gammas, *starts, *([] if _is_done(starts) else _of_gammas(like, starts, tapes))]
+    starts = replays(starting, tapes, initial_window, known)
+    more = [] if is_done or _is_done(starts) else _of_gammas(starting, starts, tapes)
+    return [*clocks, *gammas, *starts, *more]
 
 
 def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Sequence[Tape]) -> list[Replay]:
@@ -194,7 +202,13 @@ def decide(
         if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
         or behind[id(each)] <= REFUTED
         or not (
-            _is_clearly_off(each, best, noise, min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)))
+            _is_clearly_off(
+                each,
+                best,
+                noise,
+                min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
+                is_disturbed=disturbed > 0,
+            )
             or (disturbed <= int(is_holed) and _is_no_chance(each, best, noise))
         )
     ]
@@ -243,14 +257,16 @@ def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:
     return each.candidate.name == "compound" and not (each.memory("dwnd")["dwnd"] > within).any()
 
 
-def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int) -> bool:
+def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, is_disturbed: bool) -> bool:
     """Whether it is off where the best is not, in so many pieces; within what is open, in more than chance makes odd.
 
     What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them.
+    `is_disturbed`: the best is off somewhere itself. Where it is nowhere, chance would have to disturb the pieces that
+    tell the two apart, and no other.
     """
     is_clear = each.sizes > best.sizes + CLEAR_OF_NOISE * noise
     beyond, clear = np.count_nonzero(is_clear & (each.sizes > 1.0)), np.count_nonzero(is_clear)
-    return bool(beyond >= fewest or clear >= max(fewest, ODD_CUTS_SHARE * len(is_clear)))
+    return bool(beyond >= fewest or clear >= max(fewest, is_disturbed * ODD_CUTS_SHARE * len(is_clear)))
 
 
 def _is_no_chance(each: Replay, best: Replay, noise: Floats) -> bool:

@@ -22,7 +22,9 @@ from tcptrace_lab.classify.marks import ACK, ARRIVAL, Mark, When, mark_columns
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints
 
-# Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero.
+# Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero. A whole
+# number of these lies before it, so that a stamp stays where it is in its tick, down to the microsecond: an ACK comes a
+# round trip to the tick behind the one that released its segment, and Westwood samples after more than one.
 CLOCK_ZERO_NS = 1_000_000_000_000
 
 
@@ -166,7 +168,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "is_shown": heard.shown & (heard.kind == ACK) & heard.follows,
         },
         first=heard.first,
-        zero_ns=heard.timeline.start_ns - CLOCK_ZERO_NS,
+        zero_ns=heard.timeline.start_ns // CLOCK_ZERO_NS * CLOCK_ZERO_NS - CLOCK_ZERO_NS,
     )
 
 
