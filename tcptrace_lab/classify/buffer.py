@@ -21,7 +21,7 @@ from tcptrace_lab.reconstruct.given import (
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
-from tcptrace_lab.reconstruct.windows import RWND
+from tcptrace_lab.reconstruct.windows import RWND, limited_at
 
 # What is the same queue: one is in service, and a delayed ACK makes it one longer or shorter.
 SAME_PACKETS = 1.5
@@ -59,21 +59,17 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     # a host that stood still).
     sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
     is_queue = np.diff(queue, prepend=0.0) <= sent_between + DELAYED_ACK_SEGMENTS
-    columns = seen.timeline.observed.windows()
-    at = _core.places(columns["time_ns"], seen.timeline.ack_ns, or_equal=True) - 1
-    limited = columns["limited_by"][at]
     lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
     # The round trip before the loss: the last segments that still got in.
     uptos = np.searchsorted(sent, lost_ns, side="right")
     sinces = np.searchsorted(sent, lost_ns - samples.min() // 4, side="left")
     knowns = np.searchsorted(seen.timeline.ack_ns, lost_ns, side="right")
-    found, is_held = list[float](), list[bool]()
-    for upto, since, known in zip(uptos.tolist(), sinces.tolist(), knowns.tolist(), strict=True):
+    free = (knowns == 0) | (limited_at(seen.timeline, np.maximum(knowns - 1, 0)) != RWND)
+    found = list[float]()
+    for upto, since in zip(uptos.tolist(), sinces.tolist(), strict=True):
         near = slice(max(since, upto - 3), upto)
         met = queue[near][is_queue[near]]
         found.append(float(met.max()) if len(met) else float("nan"))
-        is_held.append(bool(known and limited[known - 1] == RWND))
-    free = ~np.array(is_held, dtype=bool)
     held, others = np.array(found)[~free], np.array(found)[free]
     middle = float(np.median(others)) if len(others) else float("nan")
     if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= _spread(middle))):
@@ -101,10 +97,7 @@ def held_before(seen: Reconstruction, pps: float, *sent_ns: Ints) -> tuple[Float
     Assumes that there is such a line: a path with one queue has all of the wait there.
     """
     timeline = seen.timeline
-    spent = (timeline.send_end - timeline.send_offset) / timeline.smss / (FASTER_FACTOR * pps) * 1e9
-    # A queue's backlog is what came beyond what was served since it was last empty (Lindley).
-    ahead = np.cumsum(spent) - (timeline.send_ns - timeline.send_ns[0])
-    waited = ahead - np.minimum.accumulate(ahead - spent) - spent
+    waited = _core.waits(timeline.send_ns, timeline.send_offset, timeline.send_end, timeline.smss, FASTER_FACTOR * pps)
     at = (np.maximum(_core.places(timeline.send_ns, times, or_equal=True) - 1, 0) for times in sent_ns)
     return tuple(waited[places] * pps / 1e9 for places in at)
 

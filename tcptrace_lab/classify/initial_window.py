@@ -51,24 +51,25 @@ def initial_window(
             soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
             if _tells_of_later(timeline, int(timeline.snd_una[answers[0]]), soon):
                 until = min(until, soon)
-    first = timeline.send_ns < until
-    if not first[begin:].any():
+    # The first one of later.
+    behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
+    if behind <= begin:
         return None
-    if until < answer_ns and _is_short(timeline, int(np.count_nonzero(first)) - 1):
+    if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.
         return None
     # From the first byte of the connection: the tap may have lost the segment that had it.
     beginning = int(timeline.send_offset[begin]) if begin else min(timeline.first_offset, 0)
-    sent = int(timeline.snd_max[first].max()) - beginning
+    top = int(timeline.snd_max[behind - 1])
+    sent = top - beginning
     if len(timeline.slack) and timeline.slack[max(int(timeline.acks_before_send[begin]) - 1, 0)] >= timeline.smss:
         # Rebuilt, and not known to the segment: what came later than a round trip may have been asked for by the first.
         came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
         if sent > int(came.max(initial=beginning)) - beginning + timeline.smss:
             return None
-    if handshake_rtt_s is None and _may_be_probe(timeline.send_ns[begin:][first[begin:]]):
+    if handshake_rtt_s is None and _may_be_probe(timeline.send_ns[begin:behind]):
         return None
-    following = timeline.send_offset[~first]
-    if len(following) and int(following[0]) > int(timeline.snd_max[first].max()):
+    if behind < len(timeline.send_ns) and int(timeline.send_offset[behind]) > top:
         return None
     offered = timeline.rwnd[timeline.ack_ns < until]
     if len(offered) and sent + timeline.smss > int(offered.max()):

@@ -217,16 +217,15 @@ def _unanswered(seen: Reconstruction) -> float:
     _, samples = timeline.rtt
     if not len(samples):
         return 0.0
-    longest, silent_ns = int(samples.max()), 0
-    for first in range(1, len(timeline.send_ns), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        before = slice(first - 1, min(first + AT_ONCE, len(timeline.send_ns)) - 1)
-        known, left = timeline.acks_before_send[part] - 1, timeline.send_ns[before]
-        una = np.where(known >= 0, timeline.snd_una[np.maximum(known, 0)], timeline.first_offset)
-        since = np.maximum(left, np.where(known >= 0, timeline.ack_ns[np.maximum(known, 0)], left))
-        silent = timeline.send_ns[part] - since - longest
-        is_open = (una < timeline.snd_max[before]) & ~timeline.is_retransmission[part]
-        silent_ns += int(silent[is_open & (silent > 0)].sum())
+    longest = int(samples.max())
+    # Of the few before which nothing left for so long.
+    late = np.flatnonzero(np.diff(timeline.send_ns) > longest) + 1
+    known, left = timeline.acks_before_send[late] - 1, timeline.send_ns[late - 1]
+    una = timeline.una_after(known + 1)
+    since = np.maximum(left, np.where(known >= 0, timeline.ack_ns[np.maximum(known, 0)], left))
+    silent = timeline.send_ns[late] - since - longest
+    is_open = (una < timeline.snd_max[late - 1]) & ~timeline.is_retransmission[late]
+    silent_ns = int(silent[is_open & (silent > 0)].sum())
     return _share(timeline, float(silent_ns))
 
 

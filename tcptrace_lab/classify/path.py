@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.buffer import (
     buffer_of,
     held_before,
@@ -181,9 +182,12 @@ def infer_path(
 
 def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
     """A delay tells of full packets; a queue that counts them holds as many more as some of them are short."""
-    lengths = seen.timeline.send_end - seen.timeline.send_offset
-    more = float(np.ceil(lengths / seen.timeline.smss).sum() * seen.timeline.smss / max(int(lengths.sum()), 1))
-    if buffer.high is None or more <= 1 + ODD_SHARE:
+    if buffer.high is None:
+        return buffer
+    lengths, counts = _core.counts(seen.timeline.send_end - seen.timeline.send_offset)
+    packets = (np.ceil(lengths / seen.timeline.smss) * counts).sum()
+    more = float(packets * seen.timeline.smss / max(int((lengths * counts).sum()), 1))
+    if more <= 1 + ODD_SHARE:
         return buffer
     method = f"{buffer.method}; short ones among them take less time"
     return replace(buffer, high=float(np.ceil(buffer.high * more)), method=method)

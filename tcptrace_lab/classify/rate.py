@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcptrace_lab import _core
-from tcptrace_lab.classify.runs import BATCH_NS, Runs, acked_together, chosen_runs, run_rates, sent_unseen, touches
+from tcptrace_lab.classify.runs import BATCH_NS, Runs, most_in, run_rates, sent_unseen
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -189,17 +188,11 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
-    after = _core.places(times, times + SECOND_NS, or_equal=True) - 1
-    begin = np.flatnonzero((after > np.arange(len(times))) & (times[-1:] - times >= SECOND_NS)).astype(np.int32)
-    if not len(begin):
+    most = most_in(times, una, SECOND_NS, seen.episodes)
+    if most is None:
         return None
-    end = after[begin]
-    calm = ~touches(times[begin], times[end], seen.episodes)
-    if not calm.any():
-        return None
-    largest = -_core.least_within(-np.diff(una, prepend=una[0]), begin + 1, end + 1)
     lasted_s = 1.0 + clock.resolution_ns / SECOND_NS
-    return float((una[end] - una[begin] - largest)[calm].max()) / timeline.smss / lasted_s
+    return float(most) / timeline.smss / lasted_s
 
 
 def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
@@ -209,7 +202,7 @@ def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
     total = int(timeline.newly_acked[moving].sum()) / timeline.smss
     if clock.resolution_ns <= BATCH_NS or not moving.any():
         return RUN_SEGMENTS
-    spans = chosen_runs(acked_together(seen, ()), RUN_SEGMENTS, (seen,)).spans
+    spans = run_rates(seen, (), RUN_SEGMENTS).spans_ns
     # Where many runs have no length, the mean pace stands for them.
     times = timeline.ack_ns[moving]
     per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import MAJORITY
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline, parts
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,23 +23,18 @@ class Covered:
 
 def covered(timeline: Timeline) -> Covered:
     """What every reading of the round trips begins with."""
-    before = np.concatenate(([timeline.first_offset], timeline.snd_una[:-1]))
+    found: Ints = _core.covered_round_trips(
+        (timeline.send_ns, timeline.send_end, timeline.is_retransmission),
+        (timeline.ack_ns, timeline.snd_una, timeline.newly_acked),
+        timeline.first_offset,
+    )
     again = np.flatnonzero(timeline.is_retransmission)
-    fresh = np.flatnonzero(~timeline.is_retransmission).astype(np.int32)
-    ends, found = timeline.send_end[fresh], np.full(len(timeline.ack_ns), -1, dtype=np.int64)
-    for part in parts(len(found) if len(fresh) else 0):
-        last = _core.places(ends, timeline.snd_una[part], or_equal=True) - 1
-        newest = fresh[np.maximum(last, 0)]
-        taken = timeline.ack_ns[part] - timeline.send_ns[newest]
-        told = (timeline.newly_acked[part] > 0) & (last >= 0) & (timeline.send_end[newest] > before[part])
-        found[part] = np.where(told & (taken >= 0), taken, -1)
-    del ends, fresh
     covering = np.searchsorted(timeline.snd_una, timeline.send_offset[again], side="right")
     answered = covering < len(found)
     answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]
     again, covering = again[answered], covering[answered]
     found[covering] = -1
-    fills = timeline.send_offset[again] <= before[covering]
+    fills = timeline.send_offset[again] <= timeline.una_after(covering)
     return Covered(rtt_ns=found, again=again[fills], ack=covering[fills])
 
 

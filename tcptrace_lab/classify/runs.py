@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline, parts
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
 # 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
@@ -49,23 +49,11 @@ class Runs:
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """The ends of batches of ACKs: when, packets acknowledged until then, ACKs that jumped.
-
-    A run goes from the end of a batch to the end of another: within one, the host set the distances.
-    """
+    """The ends of batches of ACKs: when, packets acknowledged until then, ACKs that jumped."""
 
     times: Ints
     acked: Floats
     jumps: npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """Runs that tell a rate: the batch that each begins and ends with, and how long it takes."""
-
-    opens: Places
-    closes: Places
-    spans: Floats
 
 
 def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Batches:
@@ -83,43 +71,24 @@ def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Ba
     )
 
 
-def chosen_runs(batches: Batches, segments: int, flows: Sequence[Reconstruction]) -> Chosen:
-    times, jumps = batches.times, batches.jumps
-    opens, closes = _runs(batches.acked, segments)
-    spans = (times[closes] - times[opens]).astype(np.float64)
-    calm = (jumps[closes] == jumps[opens]) & (spans > 0) & (closes - opens >= FEWEST_ALIKE)
-    for flow in flows:
-        calm &= ~touches(times[opens], times[closes], flow.episodes)
-    return Chosen(opens=opens[calm], closes=closes[calm], spans=spans[calm])
-
-
 def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
     """Every run of `segments` of all these flows; what it met is what this flow's own segments met."""
     timeline = seen.timeline
-    batches = acked_together(seen, others)
-    chosen = chosen_runs(batches, segments, (seen, *others))
-    times, acked = batches.times, batches.acked
-    begin, end, spans = times[chosen.opens], times[chosen.closes], chosen.spans
-    rates = (acked[chosen.closes] - acked[chosen.opens]) / (spans / 1e9)
-    uneven = _slowest(times, acked, chosen.opens, chosen.closes) / 1e9 * rates
-    # A long connection has megabytes of each of these: none is held longer than it is used.
-    del batches, chosen, times, acked
-    samples = timeline.rtt[1]
-    delay, least = np.zeros(len(end)), np.zeros(len(end))
-    slowed, compressed = np.zeros(len(end), dtype=bool), np.zeros(len(end), dtype=bool)
-    for part in parts(len(end)):
-        # Sent when acknowledged, less the round trip then.
-        sent = spans[part]
-        if len(samples):
-            delay[part], least[part], longer = _met(timeline, begin[part], end[part])
-            sent = sent - longer
-        slowed[part] = spans[part] > SLOWED * np.maximum(sent, 0.0)
-        compressed[part] = spans[part] < COMPRESSED * sent
+    batches, (rows, samples) = acked_together(seen, others), timeline.rtt
+    (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) = _core.runs(
+        (batches.times, batches.acked, batches.jumps),
+        (timeline.ack_ns[rows], samples),
+        [_spans(flow.episodes) for flow in (seen, *others)],
+        segments=float(segments),
+        fewest_batches=FEWEST_ALIKE,
+        slowed=SLOWED,
+        compressed=COMPRESSED,
+    )
     return Runs(
         rates=rates,
-        spans_ns=spans,
-        delay_ns=delay,
-        least_ns=least,
+        spans_ns=spans_ns,
+        delay_ns=delay_ns,
+        least_ns=least_ns,
         base_ns=int(samples.min()) if len(samples) else 0,
         uneven=uneven,
         slowed=slowed,
@@ -128,42 +97,16 @@ def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: 
     )
 
 
-def _met(timeline: Timeline, begin: Ints, end: Ints) -> tuple[Floats, Floats, Floats]:
-    """Of runs: the queueing delay at the end, the shortest within, and by how much the round trip grew."""
-    rows, samples = timeline.rtt
-    # From the last one before the first run to the first behind the last.
-    heard = timeline.ack_ns[rows]
-    around = slice(
-        max(int(np.searchsorted(heard, begin.min(), side="left")) - 1, 0),
-        int(np.searchsorted(heard, end.max(), side="right")) + 1,
-    )
-    base, heard, samples = int(samples.min()), heard[around], samples[around]
-    delay = np.interp(end, heard, samples - base)
-    longer = np.interp(end, heard, samples) - np.interp(begin, heard, samples)
-    return delay, np.minimum(delay, _least_between(heard, samples - base, begin, end)), longer
+def most_in(times: Ints, acked: Ints, span_ns: int, episodes: Sequence[Episode]) -> int | None:
+    """The most bytes acknowledged within such a time without a loss event in it, the largest ACK of each apart; None:
+    there is no such time."""
+    return _core.busiest(times, acked, span_ns, _spans(episodes))
 
 
-def _runs(reached: Floats, segments: int) -> tuple[Places, Places]:
-    """From the end of each batch to that of the first by which so many segments more are acknowledged."""
-    after = np.searchsorted(reached, reached + segments - 1e-6, side="left")
-    # What is reached rises: so do these.
-    valid = int(np.searchsorted(after, len(reached), side="left"))
-    return np.arange(valid, dtype=np.int32), after[:valid].astype(np.int32)
-
-
-def _slowest(times: Ints, reached: Floats, first: Places, last: Places) -> Floats:
-    """Of runs from one batch to another: the longest that a batch in it took for each of its packets."""
-    # Between batches `first` and `last`.
-    found: Floats = _core.most_within(np.diff(times) / np.diff(reached), first, last)
-    return found
-
-
-def _least_between(times: Ints, values: Ints, begin: Ints, end: Ints) -> Floats:
-    """The least of the values at times from begin to end; where there is none, that of the next."""
-    first = np.minimum(_core.places(times, begin), len(times) - 1)
-    behind = np.clip(_core.places(times, end, or_equal=True), first + 1, len(times))
-    found: Floats = _core.least_within(values, first, behind).astype(np.float64)
-    return found
+def _spans(episodes: Sequence[Episode]) -> tuple[Ints, Ints]:
+    """From when to when each lasts."""
+    starts = np.array([episode.time_ns for episode in episodes], dtype=np.int64)
+    return starts, np.array([episode.end_ns for episode in episodes], dtype=np.int64)
 
 
 def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools]:
@@ -201,8 +144,7 @@ def _jump(seen: Reconstruction) -> int:
 
 def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Whether each time from begin to end has a loss event in it."""
-    starts = np.array([episode.time_ns for episode in episodes], dtype=np.int64)
-    ends = np.array([episode.end_ns for episode in episodes], dtype=np.int64)
+    starts, ends = _spans(episodes)
     if not len(starts):
         return np.zeros(len(begin), dtype=bool)
     # Episodes are in order: the first that ends at or after the run's begin must start after the run's end.

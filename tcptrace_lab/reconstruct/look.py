@@ -325,23 +325,14 @@ def _least_shift(segments: Any, acks: Any, passed: Ints, *, is_open: bool) -> in
     `is_open`: nothing tells the scale, so that a single flight may.
     """
     lengths = segments["length"]
-    fresh = (lengths > 1) & ~segments["is_retransmission"] & (passed > 0)
-    before = passed[fresh] - 1
-    ends = (segments["offset"] + lengths)[fresh]
-    if not len(ends):
-        return 0
     # Merged segments are cut to fit a window like any other.
     slack = DELAYED_ACK_SEGMENTS * min(int(lengths.max(initial=0)), _one_packet(lengths))
-    edge, rwnd = acks["ack_offset"], acks["rwnd"]
-    scaled = (acks["flags"] & SYN) == 0
-    is_between = before + 1 < len(edge)
+    sent = (segments["offset"], lengths, segments["is_retransmission"], passed)
+    offered = (acks["ack_offset"], acks["rwnd"], (acks["flags"] & SYN) == 0)
     for shift in range(LARGEST_SHIFT):
-        offered = np.maximum.accumulate(edge + np.where(scaled, rwnd << shift, rwnd))
-        offered += slack
         # What a missing ACK offered the next one does as well.
-        beyond_next = ends[is_between] > offered[before[is_between] + 1]
-        is_beyond = np.mean(ends > offered[before]) > BEYOND_SHARE
-        if not is_beyond and (not is_open or np.count_nonzero(beyond_next) < FEWEST_SAMPLES):
+        count, beyond, beyond_next = _core.beyond_offered(sent, offered, shift, slack)
+        if beyond <= BEYOND_SHARE * count and (not is_open or beyond_next < FEWEST_SAMPLES):
             return shift
     return LARGEST_SHIFT
 

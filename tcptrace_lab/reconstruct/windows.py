@@ -75,12 +75,12 @@ def _opened(columns: dict[str, Ints], timeline: Timeline, stands: Bools) -> dict
     }
 
 
-def limited_at(timeline: Timeline) -> Ints:
-    """What was the limit after each ACK: the last row up to its time."""
+def limited_at(timeline: Timeline, acks: Ints | None = None) -> Ints:
+    """What was the limit after each ACK, or each of these: the last row up to its time."""
     table = timeline.observed.windows()
-    found: Ints = table["limited_by"][
-        np.maximum(np.searchsorted(table["time_ns"], timeline.ack_ns, side="right") - 1, 0)
-    ]
+    times = timeline.ack_ns if acks is None else timeline.ack_ns[acks]
+    at = _core.places(table["time_ns"], times, or_equal=True)
+    found: Ints = table["limited_by"][np.maximum(at - 1, 0)]
     return found
 
 

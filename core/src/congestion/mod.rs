@@ -114,6 +114,13 @@ pub struct Ack {
     pub is_cwnd_limited: bool,
 }
 
+/// An ACK outside of losses and recoveries' ends; `opens`: it is one of new data that may open the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heard {
+    pub ack: Ack,
+    pub opens: bool,
+}
+
 /// A loss: found by duplicate ACKs or SACK (`on_loss`), or by the timer (`on_timeout`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
@@ -142,6 +149,25 @@ pub trait Control: CloneControl + Debug + Send {
     /// Every ACK as it comes in, duplicates and those of a recovery too, before it may open the window.
     fn on_arrival(&mut self, _state: &mut State, _ack: &Ack) {}
     fn on_ack(&mut self, state: &mut State, ack: &Ack);
+    /// All that a control is told of an ACK, every time of which is `later_ns` later; the window and the threshold behind
+    /// it. One call: with each control its own rules are compiled into it.
+    fn hear(&mut self, state: &mut State, heard: &Heard, later_ns: i64) -> (f64, f64) {
+        let ack = Ack {
+            now_ns: heard.ack.now_ns.saturating_add(later_ns),
+            // What is seen of the window, or that all of this one is used.
+            is_cwnd_limited: heard.ack.is_cwnd_limited || state.is_used(heard.ack.flight_size),
+            ..heard.ack
+        };
+        if let Some(rtt_ns) = ack.rtt_ns {
+            self.on_rtt(ack.now_ns, rtt_ns);
+        }
+        self.on_arrival(state, &ack);
+        if heard.opens {
+            self.on_ack(state, &ack);
+        }
+        state.cwnd = state.cwnd.max(state.smss);
+        (state.cwnd, state.ssthresh)
+    }
     fn on_loss(&mut self, state: &mut State, loss: &Loss);
     fn on_timeout(&mut self, state: &mut State, loss: &Loss);
     /// Recovery is over: everything outstanding at its start is acknowledged.

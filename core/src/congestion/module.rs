@@ -60,7 +60,7 @@ impl Clock {
 
 /// A kernel counts packets in 32 bits.
 fn counted(packets: f64) -> u64 {
-    (packets as u64).min(u32::MAX.into())
+    (packets as u32).into()
 }
 
 /// The window in packets and Linux's `snd_cwnd_cnt`.
@@ -105,7 +105,10 @@ impl KernelWindow {
 
     /// Packets acknowledged by this ACK.
     pub fn acked(state: &State, ack: &Ack) -> u64 {
-        counted((ack.newly_acked / state.smss).round())
+        // Rounded; a processor of the first x86-64 has no instruction for that.
+        let packets = ack.newly_acked / state.smss;
+        let whole = counted(packets);
+        (whole + u64::from(packets - whole as f64 >= 0.5)).min(u32::MAX.into())
     }
 
     /// Every ACK, in any state.
@@ -158,8 +161,10 @@ impl KernelWindow {
                     grown = 1;
                 }
                 self.count += Self::acked(state, ack);
-                grown += self.count / w.max(1);
-                self.count %= w.max(1);
+                if self.count >= w {
+                    grown += self.count / w.max(1);
+                    self.count %= w.max(1);
+                }
                 Self::set_cwnd(state, cwnd + grown);
             }
         }

@@ -9,13 +9,13 @@ use super::evidence::{Evidence, Piece};
 use super::heard::TapeRow;
 use super::replay::{Player, smoothed};
 use super::tape::{Cursor, Tape};
-use crate::congestion::{Control, State};
+use crate::congestion::{self, Control, State};
 use crate::recovery::Rto;
 
 /// Rows read at once: they stay in the nearest cache while one candidate after the other hears them.
 const ROWS: usize = 128;
 /// Candidates that hear the same rows at once.
-const TOGETHER: usize = 12;
+const TOGETHER: usize = 16;
 
 /// A candidate before its first row, every time of which is `later_ns` later.
 pub struct Entry {
@@ -74,7 +74,11 @@ pub struct Judged<'a> {
 /// reduction.
 #[derive(Default)]
 struct Heard {
-    rows: Vec<(TapeRow, Option<i64>)>,
+    /// Rows that are ACKs alone, in runs; behind each run one that is more, with what the round trip is smoothed to.
+    alone: Vec<congestion::Heard>,
+    runs: Vec<(usize, Option<(TapeRow, Option<i64>)>)>,
+    /// Of all.
+    rows: usize,
     acks: Vec<(usize, usize, f64)>,
     reductions: Vec<(usize, usize)>,
 }
@@ -129,12 +133,16 @@ impl Contest {
                     reductions,
                     contestants,
                 } = reading;
-                let ends = contestants.par_chunks_mut(TOGETHER).map(|together| {
+                let groups = contestants.len().div_ceil(TOGETHER).max(1);
+                let size = contestants.len().div_ceil(groups).max(1);
+                let ends = contestants.par_chunks_mut(size).map(|together| {
                     let mut place = place.clone();
                     let mut heard = Heard::default();
+                    let mut windows = vec![[(0.0, 0.0); ROWS]; together.len()];
                     while heard.read(tape, evidence, &mut place, reductions, upto) {
-                        for each in &mut *together {
-                            each.hear(&heard, evidence);
+                        hear_together(together, &heard, &mut windows);
+                        for (each, own) in together.iter_mut().zip(&windows) {
+                            each.judge(&heard, own, evidence);
                         }
                     }
                     place
@@ -179,10 +187,13 @@ impl Heard {
         reductions: &[(usize, usize)],
         upto: Option<usize>,
     ) -> bool {
-        self.rows.clear();
+        self.alone.clear();
+        self.runs.clear();
+        self.rows = 0;
+        let mut run = 0;
         self.acks.clear();
         self.reductions.clear();
-        while self.rows.len() < ROWS && tape.has_more(&place.cursor, upto) {
+        while self.rows < ROWS && tape.has_more(&place.cursor, upto) {
             let ack = place.cursor.ack;
             let row = tape.take(&mut place.cursor);
             if let Some(rtt_ns) = row.rtt_ns {
@@ -195,7 +206,7 @@ impl Heard {
                     break;
                 }
                 // Of what came before the tape no control has heard.
-                let row = if asked == ack { self.rows.len() } else { ROWS };
+                let row = if asked == ack { self.rows } else { ROWS };
                 self.acks
                     .push((row, place.at, evidence.pieces.flight(place.at)));
                 place.at += 1;
@@ -204,28 +215,55 @@ impl Heard {
                 .get(place.reduction)
                 .filter(|(at, _)| *at == place.row)
             {
-                self.reductions.push((self.rows.len(), reduction));
+                self.reductions.push((self.rows, reduction));
                 place.reduction += 1;
             }
+            let srtt_ns = place.rto.srtt_ns();
+            // A control is started by the first.
+            match row.alone(srtt_ns).filter(|_| place.row > 0) {
+                Some(heard) => {
+                    self.alone.push(heard);
+                    run += 1;
+                }
+                None => self
+                    .runs
+                    .push((std::mem::take(&mut run), Some((row, srtt_ns)))),
+            }
             place.row += 1;
-            self.rows.push((row, place.rto.srtt_ns()));
+            self.rows += 1;
         }
-        !self.rows.is_empty()
+        self.runs.push((run, None));
+        self.rows > 0
+    }
+}
+
+/// Everyone's window and threshold after each row.
+type Windows = Vec<[(f64, f64); ROWS]>;
+
+/// Row by row: what one control works out at an ACK hangs on what it did at the last, but not on the others.
+fn hear_together(together: &mut [Contestant], heard: &Heard, windows: &mut Windows) {
+    let (mut alone, mut at) = (heard.alone.iter(), 0);
+    for (run, row) in &heard.runs {
+        for row in alone.by_ref().take(*run) {
+            for (each, own) in together.iter_mut().zip(&mut *windows) {
+                own[at] = each
+                    .player
+                    .hear_alone(each.control.as_mut(), row, each.later_ns);
+            }
+            at += 1;
+        }
+        let Some((row, srtt_ns)) = row else { continue };
+        for (each, own) in together.iter_mut().zip(&mut *windows) {
+            own[at] = each
+                .player
+                .hear(each.control.as_mut(), &row.later(each.later_ns), *srtt_ns);
+        }
+        at += 1;
     }
 }
 
 impl Contestant {
-    fn hear(&mut self, heard: &Heard, evidence: &Evidence) {
-        let mut own = [(0.0, 0.0); ROWS];
-        let control = self.control.as_mut();
-        for ((row, srtt_ns), own) in heard.rows.iter().zip(&mut own) {
-            *own = if self.later_ns == 0 {
-                self.player.hear(control, row, *srtt_ns)
-            } else {
-                self.player
-                    .hear(control, &row.later(self.later_ns), *srtt_ns)
-            };
-        }
+    fn judge(&mut self, heard: &Heard, own: &[(f64, f64); ROWS], evidence: &Evidence) {
         for &(row, at, flight) in &heard.acks {
             let window = own.get(row).map_or(0.0, |(cwnd, _)| cwnd / self.smss);
             let pieces = &evidence.pieces;

@@ -213,12 +213,12 @@ impl Piece {
         self.most = self.most.max(difference);
         let per_segment = FRACTIONS.len() as f64;
         if difference > 0.0 {
-            let place = ((difference * per_segment) as usize).min(FRACTIONS.len());
-            self.above[place].add(difference - place as f64 / per_segment, share);
+            let place = ((difference * per_segment) as u32).min(FRACTIONS.len() as u32);
+            self.above[place as usize].add(difference - f64::from(place) / per_segment, share);
         } else {
             let open = difference + 1.0;
-            let place = (open.max(0.0) * per_segment).ceil() as usize;
-            self.below[place].add(place as f64 / per_segment - open, share);
+            let place = ceil(open.max(0.0) * per_segment);
+            self.below[place as usize].add(f64::from(place) / per_segment - open, share);
         }
     }
 
@@ -256,6 +256,12 @@ impl Piece {
             .map(|(places, moments)| moments.squares(places))
             .sum()
     }
+}
+
+/// A processor of the first x86-64 has no instruction for it.
+fn ceil(value: f64) -> u32 {
+    let whole = value as u32;
+    whole + u32::from(f64::from(whole) < value)
 }
 
 /// The least and the greatest.

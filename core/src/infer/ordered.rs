@@ -44,29 +44,15 @@ fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) ->
 
 /// The least of `values` in each range from `first` to before `behind`, in whatever order. None: a range without a value.
 pub fn least_within(values: &[i64], first: &[i32], behind: &[i32]) -> Option<Vec<i64>> {
-    extreme_within(values, first, behind, |value, other| value <= other)
-}
-
-/// The same for the most of them.
-pub fn most_within(values: &[f64], first: &[i32], behind: &[i32]) -> Option<Vec<f64>> {
-    extreme_within(values, first, behind, |value, other| value >= other)
-}
-
-fn extreme_within<T: Copy + Default>(
-    values: &[T],
-    first: &[i32],
-    behind: &[i32],
-    hides: impl Fn(T, T) -> bool,
-) -> Option<Vec<T>> {
     if first.len() != behind.len() {
         return None;
     }
     let mut by_end: Vec<u32> = (0..first.len() as u32).collect();
     by_end.sort_by_key(|&at| behind[at as usize]);
-    // Places up to the end reached whose value is hidden by none behind them: the first within a range has its extreme.
+    // Places up to the end reached with none behind them that is less: the first within a range has its least.
     let mut left: Vec<u32> = Vec::new();
     let mut taken = 0;
-    let mut found = vec![T::default(); first.len()];
+    let mut found = vec![0; first.len()];
     for at in by_end {
         let at = at as usize;
         let end = usize::try_from(behind[at]).ok()?.min(values.len());
@@ -74,15 +60,15 @@ fn extreme_within<T: Copy + Default>(
         for place in taken..end {
             while left
                 .last()
-                .is_some_and(|&last| hides(values[place], values[last as usize]))
+                .is_some_and(|&last| values[place] <= values[last as usize])
             {
                 left.pop();
             }
             left.push(place as u32);
         }
         taken = taken.max(end);
-        let extreme = left.partition_point(|&place| (place as usize) < begin);
-        found[at] = values[*left.get(extreme)? as usize];
+        let least = left.partition_point(|&place| (place as usize) < begin);
+        found[at] = values[*left.get(least)? as usize];
     }
     Some(found)
 }
@@ -223,16 +209,6 @@ mod tests {
         // Nothing outstanding: the next ACK is a round of its own.
         assert_eq!(rounds(&[4, 4, 4], &[4, 4, 4]), [0, 1, 2]);
         assert!(rounds(&[], &[]).is_empty());
-    }
-
-    #[test]
-    fn the_most_within_is_found_in_every_range() {
-        let values = [1.0, 4.0, 2.0, 2.0, 0.5];
-        assert_eq!(
-            most_within(&values, &[0, 1, 2, 4], &[1, 3, 5, 5]),
-            Some(vec![1.0, 4.0, 2.0, 0.5])
-        );
-        assert_eq!(most_within(&values, &[5], &[5]), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! answer is kept: that is what reduction and recovery are judged by.
 
 use super::heard::{TapeEvent, TapeRow};
-use crate::congestion::{Ack, Control, Loss, State};
+use crate::congestion::{Ack, Control, Heard, Loss, State};
 use crate::recovery::Rto;
 
 /// What a sender that its window did not hold back is taken to have had.
@@ -91,6 +91,16 @@ impl Player {
         }
     }
 
+    /// The same of a row behind the first that is an ACK alone.
+    pub fn hear_alone(
+        &mut self,
+        control: &mut dyn Control,
+        heard: &Heard,
+        later_ns: i64,
+    ) -> (f64, f64) {
+        control.hear(&mut self.state, heard, later_ns)
+    }
+
     /// The window and the threshold after a row, as the control has them; then what was observed is taken over.
     pub fn hear(
         &mut self,
@@ -107,16 +117,9 @@ impl Player {
             control.on_rtt(row.now_ns, rtt_ns);
         }
         let ack = Ack {
-            now_ns: row.now_ns,
-            newly_acked: row.newly_acked,
-            newly_sacked: row.newly_sacked,
-            rtt_ns: row.rtt_ns,
-            srtt_ns,
-            flight_size: row.flight_size,
-            snd_una: row.snd_una,
-            snd_nxt: row.snd_nxt,
             // What is seen of the window, or that all of this one is used.
             is_cwnd_limited: row.is_cwnd_limited || state.is_used(row.flight_size),
+            ..row.ack(srtt_ns)
         };
         if row.event.is_arrival() {
             control.on_arrival(state, &ack);

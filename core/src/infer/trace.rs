@@ -86,11 +86,14 @@ pub enum TraceError {
 }
 
 /// The first value out of range. All are looked at, without a jump for each: a search stops at one that is hardly ever
-/// there.
+/// there. Of distances from the least all bits together are no less than the largest.
 pub(super) fn beyond(column: &[i64], within: &RangeInclusive<i64>) -> Option<i64> {
-    let is_out = |value: &i64| !within.contains(value);
-    let any = column.iter().fold(false, |any, value| any | is_out(value));
-    any.then(|| column.iter().copied().find(is_out)).flatten()
+    let distance = |value: i64| value.wrapping_sub(*within.start()) as u64;
+    let bits = column.iter().fold(0, |bits, &value| bits | distance(value));
+    if bits <= distance(*within.end()) {
+        return None;
+    }
+    column.iter().copied().find(|value| !within.contains(value))
 }
 
 impl Trace<'_> {

@@ -9,7 +9,6 @@ use crate::infer::{at_work, echoes, leaving, ordered, stamped};
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(places_of, module)?)?;
     module.add_function(wrap_pyfunction!(least_within, module)?)?;
-    module.add_function(wrap_pyfunction!(most_within, module)?)?;
     module.add_function(wrap_pyfunction!(counts, module)?)?;
     module.add_function(wrap_pyfunction!(firsts, module)?)?;
     module.add_function(wrap_pyfunction!(unfilled, module)?)?;
@@ -21,8 +20,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stamped_alike, module)?)
 }
 
-type Column<'py, T> = PyReadonlyArray1<'py, T>;
-type Array<'py, T> = Bound<'py, PyArray1<T>>;
+pub(super) type Column<'py, T> = PyReadonlyArray1<'py, T>;
+pub(super) type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// Where keys belong in values that rise, as numpy's `searchsorted` on the left (`or_equal`: on the right), in one walk
 /// where the keys rise too (core/src/infer/ordered.rs).
@@ -48,18 +47,6 @@ fn least_within<'py>(
 ) -> PyResult<Array<'py, i64>> {
     let (first, behind) = (first.as_slice()?, behind.as_slice()?);
     let found = ordered::least_within(values.as_slice()?, first, behind);
-    Ok(found.ok_or_else(empty_range)?.into_pyarray(values.py()))
-}
-
-/// The most of them.
-#[pyfunction]
-fn most_within<'py>(
-    values: Column<'py, f64>,
-    first: Column<'py, i32>,
-    behind: Column<'py, i32>,
-) -> PyResult<Array<'py, f64>> {
-    let (first, behind) = (first.as_slice()?, behind.as_slice()?);
-    let found = ordered::most_within(values.as_slice()?, first, behind);
     Ok(found.ok_or_else(empty_range)?.into_pyarray(values.py()))
 }
 
@@ -106,7 +93,7 @@ fn unfilled(
     Ok(ordered::unfilled(holes, begin, upto, offset, end))
 }
 
-fn unequal() -> PyErr {
+pub(super) fn unequal() -> PyErr {
     PyValueError::new_err("columns of one table are of equal length")
 }
 

@@ -16,6 +16,7 @@ mod json_rows;
 mod observed;
 mod outlet;
 mod own_sender;
+mod paces;
 mod replay;
 mod run_tables;
 mod scenario;
@@ -37,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     infer::register(module)?;
     observed::register(module)?;
     columns::register(module)?;
+    paces::register(module)?;
     json_rows::register(module)?;
     simulate::register(module)?;
     controls::register(module)?;

@@ -1,0 +1,190 @@
+//! How fast data went, as numpy arrays: runs of ACKs, the busiest second, a line before the bottleneck; what windows
+//! allowed, and what ACKs tell of round trips.
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use super::columns::{Array, Column, unequal};
+use crate::infer::{covered, line, offered, runs};
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(runs_of, module)?)?;
+    module.add_function(wrap_pyfunction!(busiest, module)?)?;
+    module.add_function(wrap_pyfunction!(waits, module)?)?;
+    module.add_function(wrap_pyfunction!(beyond_offered, module)?)?;
+    module.add_function(wrap_pyfunction!(covered_round_trips, module)?)
+}
+
+/// Columns of equal length.
+fn alike(lengths: &[usize]) -> PyResult<()> {
+    if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(unequal());
+    }
+    Ok(())
+}
+
+/// Begin and latest end of loss events, in order.
+type Events<'py> = (Column<'py, i64>, Column<'py, i64>);
+
+fn events(each: &Events<'_>) -> PyResult<runs::Events> {
+    let (begin, end) = (each.0.as_slice()?, each.1.as_slice()?);
+    alike(&[begin.len(), end.len()])?;
+    Ok(runs::Events::new(begin, end))
+}
+
+type Runs<'py> = (Vec<Array<'py, f64>>, Vec<Array<'py, bool>>);
+
+/// (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) of the runs of so many segments over batches
+/// (times, acked, jumps) that no flow's events touch; `rtt`: when round trips were known, and how long each is
+/// (core/src/infer/runs.rs).
+#[pyfunction]
+#[pyo3(name = "runs", signature = (batches, rtt, flows, *, segments, fewest_batches, slowed, compressed))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what is asked for, each by its name in Python"
+)]
+fn runs_of<'py>(
+    py: Python<'py>,
+    batches: (Column<'py, i64>, Column<'py, f64>, Column<'py, i32>),
+    rtt: (Column<'py, i64>, Column<'py, i64>),
+    flows: Vec<Events<'py>>,
+    segments: f64,
+    fewest_batches: usize,
+    slowed: f64,
+    compressed: f64,
+) -> PyResult<Runs<'py>> {
+    let batches = runs::Batches {
+        times: batches.0.as_slice()?,
+        acked: batches.1.as_slice()?,
+        jumps: batches.2.as_slice()?,
+    };
+    alike(&[
+        batches.times.len(),
+        batches.acked.len(),
+        batches.jumps.len(),
+    ])?;
+    let known = runs::RoundTrips {
+        times: rtt.0.as_slice()?,
+        rtt_ns: rtt.1.as_slice()?,
+    };
+    alike(&[known.times.len(), known.rtt_ns.len()])?;
+    let flows = flows.iter().map(events).collect::<PyResult<Vec<_>>>()?;
+    let asked = runs::Asked {
+        segments,
+        fewest_batches,
+        slowed,
+        compressed,
+    };
+    let found = py.detach(|| batches.runs(asked, &flows, known));
+    let numbers = [
+        found.rates,
+        found.spans_ns,
+        found.delay_ns,
+        found.least_ns,
+        found.uneven,
+    ];
+    let flags = [found.slowed, found.compressed];
+    Ok((
+        numbers.map(|each| each.into_pyarray(py)).into(),
+        flags.map(|each| each.into_pyarray(py)).into(),
+    ))
+}
+
+/// The most by which `una` rose within a second, the largest step of it and seconds with an event in them apart.
+#[pyfunction]
+fn busiest(
+    times: Column<'_, i64>,
+    una: Column<'_, i64>,
+    second_ns: i64,
+    flow: Events<'_>,
+) -> PyResult<Option<i64>> {
+    let (times, una) = (times.as_slice()?, una.as_slice()?);
+    alike(&[times.len(), una.len()])?;
+    Ok(runs::busiest(times, una, second_ns, &events(&flow)?))
+}
+
+/// Of each send the ns that it would wait on a line of so many segments of `smss` bytes a second
+/// (core/src/infer/line.rs).
+#[pyfunction]
+fn waits<'py>(
+    py: Python<'py>,
+    send_ns: Column<'py, i64>,
+    send_offset: Column<'py, i64>,
+    send_end: Column<'py, i64>,
+    smss: i64,
+    rate: f64,
+) -> PyResult<Array<'py, f64>> {
+    let (send_ns, begin, end) = (
+        send_ns.as_slice()?,
+        send_offset.as_slice()?,
+        send_end.as_slice()?,
+    );
+    alike(&[send_ns.len(), begin.len(), end.len()])?;
+    let spent = |at: usize| (end[at] - begin[at]) as f64 / smss as f64 / rate * 1e9;
+    Ok(line::waits(send_ns, spent).into_pyarray(py))
+}
+
+/// Of segments (offset, length, is_retransmission, passed) of new data how many there are, how many end beyond what the
+/// ACKs (edge, rwnd, is_scaled) before them offered with windows scaled by `shift`, and beyond the next as well.
+#[pyfunction]
+fn beyond_offered(
+    segments: (
+        Column<'_, i64>,
+        Column<'_, i64>,
+        Column<'_, bool>,
+        Column<'_, i32>,
+    ),
+    acks: (Column<'_, i64>, Column<'_, i64>, Column<'_, bool>),
+    shift: u32,
+    slack: i64,
+) -> PyResult<[usize; 3]> {
+    let sent = offered::Sent {
+        offset: segments.0.as_slice()?,
+        length: segments.1.as_slice()?,
+        is_retransmission: segments.2.as_slice()?,
+        passed: segments.3.as_slice()?,
+    };
+    let acks = offered::Offered {
+        edge: acks.0.as_slice()?,
+        rwnd: acks.1.as_slice()?,
+        is_scaled: acks.2.as_slice()?,
+    };
+    let lengths = [
+        sent.offset.len(),
+        sent.length.len(),
+        sent.is_retransmission.len(),
+    ];
+    alike(&[&lengths[..], &[sent.passed.len()]].concat())?;
+    alike(&[acks.edge.len(), acks.rwnd.len(), acks.is_scaled.len()])?;
+    Ok(offered::beyond(sent, acks, shift, slack))
+}
+
+/// Of each ACK the round trip of the last segment that it covers, -1: none (core/src/infer/covered.rs).
+#[pyfunction]
+fn covered_round_trips<'py>(
+    py: Python<'py>,
+    sends: (Column<'py, i64>, Column<'py, i64>, Column<'py, bool>),
+    acks: (Column<'py, i64>, Column<'py, i64>, Column<'py, i64>),
+    first: i64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let flow = covered::Flow {
+        send_ns: sends.0.as_slice()?,
+        send_end: sends.1.as_slice()?,
+        is_retransmission: sends.2.as_slice()?,
+        ack_ns: acks.0.as_slice()?,
+        snd_una: acks.1.as_slice()?,
+        newly_acked: acks.2.as_slice()?,
+        first,
+    };
+    alike(&[
+        flow.send_ns.len(),
+        flow.send_end.len(),
+        flow.is_retransmission.len(),
+    ])?;
+    alike(&[
+        flow.ack_ns.len(),
+        flow.snd_una.len(),
+        flow.newly_acked.len(),
+    ])?;
+    Ok(covered::round_trips(flow).into_pyarray(py))
+}
