@@ -85,9 +85,11 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     timeline = seen.timeline
     rows, samples = timeline.rtt
     calm = seen.under_way < FULL_SHARE * float(samples.min()) / 1e9 * pps
-    for part in seen.stretches:
-        if part.peak is not None:
-            calm[np.searchsorted(rows, part.first) : np.searchsorted(rows, part.peak, side="right")] = False
+    starts = [(part.first, part.peak) for part in seen.stretches if part.peak is not None]
+    firsts, peaks = np.array(starts, dtype=np.int64).reshape(-1, 2).T
+    begins, ends = np.searchsorted(rows, firsts), np.searchsorted(rows, peaks, side="right")
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        calm[begin:end] = False
     return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
 
 

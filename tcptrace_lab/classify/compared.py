@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.heard import Heard
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES
-from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Ints
 
 Part = Literal["slow_start", "growth", "reduction"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
@@ -70,13 +70,13 @@ class Compared:
         """Segments acknowledged by other ACKs of the same stamp, at most ACKs and at one: which of them released what
         is not told."""
         timeline = self.heard.timeline
-        acked = np.maximum(timeline.newly_acked, 0)
-        is_new = np.diff(timeline.ack_ns, prepend=timeline.ack_ns[:1]) != 0
         # Each that shares its stamp with the one before makes two with company: of few of them neither share tells.
-        together = 2 * np.count_nonzero(~is_new[1:])
-        if not acked.any() or together < (1 - ONE_PERCENTILE / 100) * np.count_nonzero(acked):
+        together = 2 * np.count_nonzero(timeline.ack_ns[1:] == timeline.ack_ns[:-1])
+        moving = np.count_nonzero(timeline.newly_acked > 0)
+        if not moving or together < (1 - ONE_PERCENTILE / 100) * moving:
             return 0.0, 0.0
-        stamp = np.cumsum(is_new)
+        acked = np.maximum(timeline.newly_acked, 0)
+        stamp = np.cumsum(np.diff(timeline.ack_ns, prepend=timeline.ack_ns[:1]) != 0)
         others = np.bincount(stamp, weights=acked)[stamp] - acked
         many, one = np.percentile(others[acked > 0], [MANY_PERCENTILE, ONE_PERCENTILE]) / self.smss
         return float(many), float(one)
@@ -84,17 +84,18 @@ class Compared:
     @cached_property
     def blur(self) -> float:
         """Segments by which the flight jumps to and fro from one ACK to the next, root mean square: no window does."""
-        found = []
-        for epoch in self.epochs:
-            if epoch.is_slow_start:
-                continue
-            if len(epoch.released) < FEWEST_SAMPLES:
-                continue
-            flight = self.heard.flight[epoch.released] / self.smss
-            before, own, after = flight[:-2], flight[1:-1], flight[2:]
-            # The middle one of three.
-            found.append(own - np.maximum(np.minimum(before, own), np.minimum(np.maximum(before, own), after)))
-        return float(np.sqrt(np.mean(np.concatenate(found) ** 2))) if found else 0.0
+        avoidance = (epoch.released for epoch in self.epochs if not epoch.is_slow_start)
+        chosen = [acks for acks in avoidance if len(acks) >= FEWEST_SAMPLES]
+        if not chosen:
+            return 0.0
+        flight = self.heard.flight[np.concatenate(chosen)] / self.smss
+        before, own, after = flight[:-2], flight[1:-1], flight[2:]
+        # Less the middle one of three.
+        off = own - np.maximum(np.minimum(before, own), np.minimum(np.maximum(before, own), after))
+        # Three of one epoch: not those around where another begins.
+        begins = np.cumsum([len(acks) for acks in chosen[:-1]], dtype=np.int64)
+        off = np.delete(off, np.concatenate((begins - 2, begins - 1)))
+        return float(np.sqrt(np.mean(off**2)))
 
 
 class Pieces:
@@ -159,6 +160,11 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.parts)
 
+    @cached_property
+    def places_of(self) -> dict[Part, Bools]:
+        """Which are of each part: strings compare slowly, and every candidate is asked."""
+        return {part: self.parts == part for part in get_args(Part)}
+
 
 def _seen_reduction(epoch: Epoch) -> int | None:
     """The mark at which the window left by a recovery is seen, or the loss that set the threshold of a restart."""
@@ -184,4 +190,4 @@ def _pieces(epoch: Epoch) -> list[Ints32]:
     if len(acks) < FEWEST_SAMPLES:
         return []
     parts = min(SLOW_START_PIECES, len(acks) // FEWEST_ALIKE) if epoch.is_slow_start else 1
-    return list(np.array_split(acks, parts))
+    return list(np.array_split(acks, parts)) if parts > 1 else [acks]

@@ -65,6 +65,8 @@ def excused(each: Replay) -> Replay:
     """As if it were off nowhere up to the last of the cycles that hang on what came before the capture where it is:
     that no replay knows. As many cycles follow."""
     pieces = each.tape.compared.pieces
+    if not pieces.hangs.any():
+        return each
     cycles, at = np.unique(pieces.stretch, return_inverse=True)
     off = np.unique(at[pieces.hangs & (each.sizes > 1.0)])
     if not len(off) or int(off[-1]) + 1 > len(cycles) / 2:

@@ -34,9 +34,11 @@ from tcptrace_lab.classify.likelihood import (
     REFUTED,
     Replay,
     log_likelihood,
+    log_likelihoods,
     most_per_piece,
     noise_of,
     replays,
+    table_of,
 )
 from tcptrace_lab.classify.remembered import remembering
 from tcptrace_lab.classify.tape import Tape, Tapes
@@ -181,7 +183,8 @@ def decide(
     # A piece beyond what is open is a rarer disturbance than one within: it says more where the best has few.
     odd = 0 if best is None else min(int(is_holed) + best.unfit, disturbed)
     bounds = [0.0 if best is None else most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
-    likely = {id(each): log_likelihood(each.sizes, noise, *bounds) for each in replays}
+    told = log_likelihoods(table_of(replays), noise, *bounds)
+    likely = {id(each): own for each, own in zip(replays, told, strict=True)}
     families = _best_of_families(sorted(replays, key=lambda each: -likely[id(each)]))
     if rate.is_bbr:
         return _by_rate(seen, rate, families)
@@ -230,7 +233,7 @@ def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:
 
     Beyond the noise every piece says the same at first, and one that is within what is open what one far beyond does.
     """
-    likely = [log_likelihood(each.sizes, noise) for each in replays]
+    likely = log_likelihoods(table_of(replays), noise)
     near = [each for each, own in zip(replays, likely, strict=True) if own >= max(likely) - REFUTED]
     return max(near, key=lambda each: log_likelihood(each.sizes, noise, math.inf), default=None)
 

@@ -71,14 +71,13 @@ class Replay:
             expected=float(self.misfits.expected[place]),
         )
 
-    def sizes_of(self, part: str) -> Floats:
+    def sizes_of(self, part: Part) -> Floats:
         """Those of slow starts, of growth or of reductions."""
         return self.sizes[self.places_of(part)]
 
-    def places_of(self, part: str) -> Bools:
+    def places_of(self, part: Part) -> Bools:
         """Which of the misfits are of a part."""
-        found: Bools = self.tape.compared.pieces.parts == part
-        return found
+        return self.tape.compared.pieces.places_of[part]
 
     @property
     def explained(self) -> float:
@@ -216,12 +215,12 @@ def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
     """Who may yet be spoken of, by what is judged of all: who is not far behind the best of its family; of a family
     that is out itself, or where it fits nowhere, that best alone."""
     table = np.stack([each[: min(map(len, sizes))] for each in sizes])
-    table = table[:, ~np.isnan(table).any(axis=0)]
+    table = np.ascontiguousarray(table[:, ~np.isnan(table).any(axis=0)])
     if not table.shape[1]:
         return [True] * len(names)
     noise = _noise(table)
     # Where every piece says the most that it may, two are told apart by how far they are off.
-    likely = [(log_likelihood(each, noise), log_likelihood(each, noise, math.inf)) for each in table]
+    likely = list(zip(log_likelihoods(table, noise), log_likelihoods(table, noise, math.inf), strict=True))
     best: dict[str, int] = {}
     for place, name in enumerate(names):
         if name not in best or likely[place] > likely[best[name]]:
@@ -241,7 +240,7 @@ def open_of(tape: Tape) -> Floats:
     pieces = tape.compared.pieces
     shares = np.zeros(len(pieces))
     for part, share in FITS_SHARES.items():
-        shares[pieces.parts == part] = share
+        shares[pieces.places_of[part]] = share
     found: Floats = FITS_SEGMENTS + shares * pieces.scale + pieces.slack
     return found
 
@@ -254,7 +253,7 @@ def noise_of(replays: Sequence[Replay]) -> Floats:
         return np.ones(0)
     tape = judged[0].tape
     inferred = SLACK_NOISE_SHARE * tape.compared.pieces.inferred / open_of(tape)
-    least = max(_noise(np.stack([each.sizes for each in judged])), float(np.median(inferred)))
+    least = max(_noise(table_of(judged)), float(np.median(inferred)))
     found: Floats = np.clip(inferred, least, 1.0)
     return found
 
@@ -268,8 +267,22 @@ def log_likelihood(
     sizes: Floats, noise: Floats | float, most: float = MOST_PER_PIECE, most_beyond: float = 0.0
 ) -> float:
     """Of errors of these sizes; `most` that one within what is open says, and `most_beyond` one beyond it."""
-    bounds = np.where(sizes > 1.0, max(most, most_beyond), most)
-    return -float(np.minimum(TAIL * np.log1p((sizes / noise) ** 2), bounds).sum())
+    return log_likelihoods(sizes[None], noise, most, most_beyond)[0]
+
+
+def log_likelihoods(
+    table: Floats, noise: Floats | float, most: float = MOST_PER_PIECE, most_beyond: float = 0.0
+) -> list[float]:
+    """The same of each row of a table."""
+    bounds = np.where(table > 1.0, most_beyond, most) if most_beyond > most else most
+    told = np.minimum(TAIL * np.log1p((table / noise) ** 2), bounds)
+    found: list[float] = (-told.sum(axis=1)).tolist()
+    return found
+
+
+def table_of(replays: Sequence[Replay]) -> Floats:
+    """A row for each candidate's errors, in units of what is open."""
+    return np.stack([each.sizes for each in replays]) if replays else np.zeros((0, 0))
 
 
 def most_per_piece(disturbed: int, pieces: int) -> float:

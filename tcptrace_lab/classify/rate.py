@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcptrace_lab.classify.runs import BATCH_NS, Runs, most_in, run_rates, sent_unseen
+from tcptrace_lab.classify.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.clock import FINE, Clock
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -78,17 +78,19 @@ def bottleneck_rate(
     if not has_flight:
         words = "what was sent when is not known: nor whether the path set the ACKs' pace"
         return _not_below_goodput(unknown(words), goodput)
-    segments = _segments_for(seen, clock)
+    batches = acked_together(seen, ())
+    segments = _segments_for(batches, seen, clock)
     if segments is None:
         return unknown(f"stamps {duration(clock.resolution_ns)} apart: too coarse for the rate of these ACKs")
     own = _most_outstanding(seen)
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
-    found = _mode(run_rates(seen, (), segments), f"runs of {segments} segments", clock, own=own)
+    runs = run_rates(batches, seen, (), segments)
+    found = _mode(runs, f"runs of {segments} segments", clock, own=own)
     while found is None and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
         is_last = segments * LONGER_FACTOR > longest
-        runs, words = run_rates(seen, (), segments), f"runs of {segments} segments"
-        found = _mode(runs, words, clock, own=own, is_longest=is_last)
+        runs = run_rates(batches, seen, (), segments)
+        found = _mode(runs, f"runs of {segments} segments", clock, own=own, is_longest=is_last)
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
@@ -96,7 +98,10 @@ def bottleneck_rate(
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
             found = unknown(words, low=found.low)
         else:
-            found = _over_longer(seen, segments, int(longest)) or found
+            stood = _stood(runs)
+            # As long as the capture: not held beside longer ones.
+            del runs
+            found = _over_longer(batches, seen, stood, segments, int(longest)) or found
     return _not_below_goodput(found, goodput)
 
 
@@ -115,20 +120,19 @@ def _paced_back(seen: Reconstruction) -> bool:
     return bool(np.mean(is_even[is_odd]) > MAJORITY)
 
 
-def _over_longer(seen: Reconstruction, segments: int, longest: int) -> Estimate | None:
+def _over_longer(
+    batches: Batches, seen: Reconstruction, stood: tuple[Floats, Floats] | None, segments: int, longest: int
+) -> Estimate | None:
     """Of ACKs at many rates while a queue stood: whose rates those are; None: others' turns, or it is not told.
 
     Jitter evens out over longer runs, which then lie about one rate. A rate that changes (a radio's) is another in each
     run, long or short, and even within the short ones. With others in the queue longer runs lie further apart.
+    `stood`: of the runs of so many segments.
     """
-    short = run_rates(seen, (), segments)
-    if short.is_inferred or longest < 2 * segments:
+    if stood is None or longest < 2 * segments:
         return None
-    busy = _busy(short)
-    rates, uneven = short.rates[busy], short.uneven[busy]
-    # Both are as long as the capture.
-    del short, busy
-    long = run_rates(seen, (), longest)
+    rates, uneven = stood
+    long = run_rates(batches, seen, (), longest)
     longer = _busy(long)
     if min(len(rates), int(np.count_nonzero(longer))) < FEWEST_SAMPLES or not _swells(long, longer):
         return None
@@ -143,6 +147,12 @@ def _over_longer(seen: Reconstruction, segments: int, longest: int) -> Estimate 
     slowest, value, fastest = (float(number) for number in np.percentile(rates, [5, 50, 95]))
     method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
     return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
+
+
+def _stood(runs: Runs) -> tuple[Floats, Floats] | None:
+    """The rates of those while a queue stood, and how uneven each was; None: when segments left is not known."""
+    busy = _busy(runs)
+    return None if runs.is_inferred else (runs.rates[busy], runs.uneven[busy])
 
 
 def _busy(runs: Runs) -> Bools:
@@ -171,7 +181,8 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     segments = TOGETHER_SEGMENTS * (1 + len(others))
     words = f"runs of {segments} segments of {1 + len(others)} flows together"
     own = sum(_most_outstanding(flow) for flow in (seen, *others))
-    found = _mode(run_rates(seen, others, segments), words, clock, own=own)
+    runs = run_rates(acked_together(seen, others), seen, others, segments)
+    found = _mode(runs, words, clock, own=own)
     if found is None or found.value is None or found.high is None:
         return None
     return found
@@ -195,14 +206,14 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     return float(most) / timeline.smss / lasted_s
 
 
-def _segments_for(seen: Reconstruction, clock: Clock) -> int | None:
+def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int | None:
     """Segments of a run long enough for the clock; None: that would be the whole transfer."""
     timeline = seen.timeline
     moving = timeline.newly_acked > 0
     total = int(timeline.newly_acked[moving].sum()) / timeline.smss
     if clock.resolution_ns <= BATCH_NS or not moving.any():
         return RUN_SEGMENTS
-    spans = run_rates(seen, (), RUN_SEGMENTS).spans_ns
+    spans = run_rates(batches, seen, (), RUN_SEGMENTS).spans_ns
     # Where many runs have no length, the mean pace stands for them.
     times = timeline.ack_ns[moving]
     per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)

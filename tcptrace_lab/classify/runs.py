@@ -71,10 +71,10 @@ def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Ba
     )
 
 
-def run_rates(seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
-    """Every run of `segments` of all these flows; what it met is what this flow's own segments met."""
+def run_rates(batches: Batches, seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
+    """Every run of `segments` of all these flows' `batches`; what it met is what this flow's own segments met."""
     timeline = seen.timeline
-    batches, (rows, samples) = acked_together(seen, others), timeline.rtt
+    rows, samples = timeline.rtt
     (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) = _core.runs(
         (batches.times, batches.acked, batches.jumps),
         (timeline.ack_ns[rows], samples),

@@ -14,7 +14,7 @@ from tcptrace_lab.reconstruct.timeline import Bools, Places
 
 # Rows of `segments` that are no transmission of the sender's window: copies and probes.
 COPIES = ("duplicate_capture", "keep_alive", "window_probe")
-COPY_CODES = np.array([_core.CAUSES.index(cause) for cause in COPIES], dtype=np.uint8)
+IS_COPY = np.isin(np.arange(256), [_core.CAUSES.index(cause) for cause in COPIES])
 NEVER = np.iinfo(np.int64).max
 IP_ID_SPACE = 1 << 16
 
@@ -68,7 +68,7 @@ NOTHING = Beside(bare_ns=np.zeros(0, dtype=np.int64), asked_ns=np.zeros(0, dtype
 
 def arrivals(segments: Mapping[str, Any], smss: int, beside: Beside = NOTHING) -> Arrivals:
     """What passed the tap; segments merged before it (GRO asks for equal timestamps) are taken apart again."""
-    kept: Any = (segments["length"] > 0) & ~np.isin(segments["cause"], COPY_CODES)
+    kept: Any = (segments["length"] > 0) & ~IS_COPY[segments["cause"]]
     if kept.all():
         # Nothing is copied.
         kept = slice(None)

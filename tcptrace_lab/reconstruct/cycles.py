@@ -42,14 +42,17 @@ class Cycle:
 
 def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: int) -> tuple[Cycle, ...]:
     """The run cut into loss cycles."""
+    work_ns = _work_ns(timeline, flight)
     groups = [list(group) for _, group in groupby(parts, key=lambda part: part.cycle)]
     return tuple(
-        _cycle(timeline, group, flight, rtt_ns, following[0] if following else None)
+        _cycle(timeline, group, flight, work_ns, rtt_ns, following=following[0] if following else None)
         for group, following in zip_longest(groups, groups[1:])
     )
 
 
-def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, following: Stretch | None) -> Cycle:
+def _cycle(
+    timeline: Timeline, group: list[Stretch], flight: Ints, work_ns: Ints, rtt_ns: int, *, following: Stretch | None
+) -> Cycle:
     first, last = group[0], group[-1]
     start_ns = first.started_by.time_ns if first.started_by else timeline.start_ns
     end_ns = following.started_by.time_ns if following and following.started_by else timeline.end_ns
@@ -58,7 +61,7 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
     reached = next((part for part in reversed(group) if part.begin != "idle"), last)
     peak = reached.first if reached.peak is None else reached.peak
-    is_over = _at_work(timeline, flight, peak, reached.last) > rtt_ns
+    is_over = _at_work(work_ns, peak, reached.last) > rtt_ns
     if following is None:
         is_over &= not _ends_in_recovery(timeline)
     if reached.peak is None and reached.begin == "restart":
@@ -79,10 +82,17 @@ def _cycle(timeline: Timeline, group: list[Stretch], flight: Ints, rtt_ns: int, 
     )
 
 
-def _at_work(timeline: Timeline, flight: Ints, first: int, last: int) -> int:
-    """How long, from one ACK to another, something was outstanding and the receiver's window was open."""
-    spans = np.diff(timeline.ack_ns[first : last + 1])
-    return int(spans[(timeline.rwnd[first:last] >= timeline.smss) & (flight[first:last] > 0)].sum())
+def _work_ns(timeline: Timeline, flight: Ints) -> Ints:
+    """How long, up to each ACK, something was outstanding and the receiver's window was open."""
+    is_work = (timeline.rwnd[:-1] >= timeline.smss) & (flight[:-1] > 0)
+    found: Ints = np.concatenate(([0], np.cumsum(np.where(is_work, np.diff(timeline.ack_ns), 0))))
+    return found
+
+
+def _at_work(work_ns: Ints, first: int, last: int) -> int:
+    """The same from one ACK to another; a stretch may begin behind the last."""
+    begin, end = (int(work_ns[min(at, len(work_ns) - 1)]) for at in (first, last))
+    return end - begin
 
 
 def acked_between(timeline: Timeline, start_ns: int, end_ns: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPY_CODES
+from tcptrace_lab.reconstruct.arrivals import IS_COPY
 from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.echoes import ahead_ns
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, ODD_SHARE
@@ -287,7 +287,7 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
         return 0, 0
     # A second copy of the tap's fills nothing.
     again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
-    again = again[~np.isin(segments["cause"][again], COPY_CODES)]
+    again = again[~IS_COPY[segments["cause"][again]]]
     begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
     return len(told), _core.unfilled(una[told], begins, upto, segments["offset"][again], ends[again])
 

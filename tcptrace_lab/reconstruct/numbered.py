@@ -155,6 +155,7 @@ def _place_by_number(whole: Sends, arrived: Places, missing: Places) -> None:
     is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    del is_new
     for gap in np.flatnonzero(missing < 0).tolist():
         place = int(arrived[gap]) + 1
         first, last = np.searchsorted(lacking, (below[gap], gap))
@@ -164,6 +165,8 @@ def _place_by_number(whole: Sends, arrived: Places, missing: Places) -> None:
                 place += 1
                 missing[before] -= 1
                 missing[gap] += 1
-    found = np.argsort(order, kind="stable")
+    # Of what is as long as the capture no more is held than is needed.
+    del below
+    found = np.argsort(order, kind="stable").astype(np.int32)
     for column in (whole.row, whole.offset, whole.end):
         column[:] = column[found]

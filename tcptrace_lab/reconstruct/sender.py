@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES, COPY_CODES, IP_ID_SPACE, Beside, arrivals, reached
+from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
 NOT_SENT = (*COPIES, "out_of_order")
-NOT_SENT_CODES = np.append(COPY_CODES, np.uint8(_core.CAUSES.index("out_of_order")))
+IS_SENT = ~(IS_COPY | (np.arange(256) == _core.CAUSES.index("out_of_order")))
 # A clock is read off so many of its stamps.
 CLOCK_STAMPS = 1 << 16
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
@@ -196,6 +196,9 @@ def _kept(rows: Columns) -> Columns:
     segments, acks = (
         {name: columns[name] for name in some if name in columns} for columns, some in zip(rows, names, strict=True)
     )
+    for columns in (segments, acks):
+        # Kept long beside what takes most.
+        columns["length"] = columns["length"].astype(np.int32)
     return segments, acks
 
 
@@ -204,7 +207,7 @@ def _passed(
 ) -> Passed:
     rows = rows or _kept(connection.rows(direction))
     segments = rows[0]
-    kept = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
+    kept = (segments["length"] > 0) & IS_SENT[segments["cause"]]
     # A clock that was set back shows no time that passed.
     offsets, lengths, times = segments["offset"][kept], segments["length"][kept], np.maximum.accumulate(sent_ns[kept])
     fresh = offsets >= reached(offsets, offsets + lengths)
@@ -287,7 +290,7 @@ def _truncated(connection: Connection) -> str | None:
 
 def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
     segments, acks = rows
-    sent: Any = (segments["length"] > 0) & ~np.isin(segments["cause"], NOT_SENT_CODES)
+    sent: Any = (segments["length"] > 0) & IS_SENT[segments["cause"]]
     if sent.all():
         # Nothing is copied.
         sent = slice(None)

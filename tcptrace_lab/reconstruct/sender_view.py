@@ -35,7 +35,6 @@ from tcptrace_lab.reconstruct.timeline import (
     Ints,
     Places,
     Timeline,
-    parts,
 )
 from tcptrace_lab.reconstruct.vantage import Place, Vantage
 
@@ -260,56 +259,14 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
     ACK releases what it says has left, and its share of the growth. `by_echo`: each segment that arrived names its ACK;
     where only what was put back is open, what is in the network lies between what it was and what it becomes.
     """
-    count = len(timeline.ack_ns)
-    total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
-    slots = np.arange(-1, count, dtype=np.int32)
-    most = total[np.searchsorted(bounds.low, slots, side="right")]
-    least = total[np.searchsorted(bounds.high, slots, side="right")]
-    gone = np.concatenate(([timeline.first_offset], timeline.delivered))
-    certain = np.flatnonzero(most == least)
-    slack = most - least
-    if len(certain):
-        known = np.maximum((most - gone)[certain], 0)
-        within = _between(certain, known, count + 1)
-        if by_echo:
-            after = np.minimum(np.searchsorted(certain, slots + 1, side="left"), len(certain) - 1)
-            change = np.abs(known[after] - known[np.maximum(after - 1, 0)])
-            slack = np.where(_holds_put_back(left, bounds, count), np.minimum(slack, change), slack)
-    else:
-        within = (most - gone).astype(np.float64)
-    # In place: of each ACK's columns several stand beside each other here.
-    within += gone
-    released = np.maximum.accumulate(np.clip(within, least, most, out=within), out=within)
-    found = np.empty(len(left.row), dtype=np.int32)
-    for part in parts(len(found)):
-        place = np.searchsorted(released, total[1:][part] - timeline.smss / 2, side="left") - 1
-        found[part] = np.clip(place, bounds.low[part], bounds.high[part])
-    return found, slack[1:]
-
-
-def _holds_put_back(left: Sends, bounds: Bounds, count: int) -> Bools:
-    """The ACKs, and before them the beginning, behind which a segment that was put back may have left, or later."""
-    change = np.zeros(count + 2, dtype=np.int64)
-    np.add.at(change, bounds.low[left.is_put_back] + 1, 1)
-    np.add.at(change, bounds.high[left.is_put_back] + 1, -1)
-    found: Bools = np.cumsum(change)[: count + 1] > 0
-    return found
-
-
-def _between(certain: Ints, known: Ints, count: int) -> Floats:
-    """What is in the network after each ACK, from what is known after some.
-
-    A window that grows by a segment per round trip grows by its inverse per ACK: its square grows evenly. One that more
-    than doubles was in slow start: it grows evenly itself.
-    """
-    found, squares = np.empty(count), known.astype(np.float64) ** 2
-    for part in parts(count):
-        index = np.arange(part.start, part.stop)
-        even, square = np.interp(index, certain, known), np.sqrt(np.interp(index, certain, squares))
-        after = np.clip(np.searchsorted(certain, index, side="left"), 1, len(certain) - 1) if len(certain) > 1 else 0
-        doubles = known[after] > 2 * known[np.maximum(after - 1, 0)]
-        found[part] = np.where(doubles, even, square)
-    return found
+    released: tuple[Places, Ints] = _core.releasing(
+        (left.end - left.offset, bounds.low, bounds.high, left.is_put_back),
+        timeline.delivered,
+        timeline.first_offset,
+        timeline.smss,
+        by_echo,
+    )
+    return released
 
 
 def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -> Floats:

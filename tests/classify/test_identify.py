@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from docs.make_identification import Score, draw, one
 from tcptrace_lab import classify, read
 from tcptrace_lab.classify.candidates import Candidate, candidates
+from tcptrace_lab.classify.compared import Part
 from tcptrace_lab.classify.followed import grows_alone, is_followed
 from tcptrace_lab.classify.identified import Identified
 from tcptrace_lab.classify.identify import identify, replays_of_others, sends_the_same
@@ -317,7 +318,8 @@ def replay_of(growth: list[float], cuts: Sequence[float] = (0.0, 0.0, 0.0), *, h
     `hangs`: so many cycles hang on what came before the capture."""
     stretch = np.concatenate((np.arange(len(growth)), np.arange(len(cuts))))
     parts = np.array(["growth"] * len(growth) + ["reduction"] * len(cuts))
-    pieces = SimpleNamespace(parts=parts, stretch=stretch, hangs=stretch < hangs)
+    places_of = {part: parts == part for part in get_args(Part)}
+    pieces = SimpleNamespace(places_of=places_of, stretch=stretch, hangs=stretch < hangs)
     tape: Any = SimpleNamespace(compared=SimpleNamespace(pieces=pieces, blur=0.0))
     sizes = np.array([*growth, *cuts])
     misfits: Any = None

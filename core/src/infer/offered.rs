@@ -63,7 +63,7 @@ mod tests {
             is_scaled: &[true, true],
         };
         assert_eq!(beyond(sent, offered, 0, 0), [2, 2, 2]);
-        assert_eq!(beyond(sent, offered, 0, 600), [2, 1, 1]);
+        assert_eq!(beyond(sent, offered, 0, 600), [2, 2, 1]);
         assert_eq!(beyond(sent, offered, 1, 0), [2, 1, 1]);
         assert_eq!(beyond(sent, offered, 2, 0), [2, 0, 0]);
     }

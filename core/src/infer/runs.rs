@@ -54,6 +54,21 @@ pub struct Runs {
     pub compressed: Vec<bool>,
 }
 
+impl Runs {
+    fn with_room(count: usize) -> Self {
+        let numbers = || Vec::with_capacity(count);
+        Self {
+            rates: numbers(),
+            spans_ns: numbers(),
+            delay_ns: numbers(),
+            least_ns: numbers(),
+            uneven: numbers(),
+            slowed: Vec::with_capacity(count),
+            compressed: Vec::with_capacity(count),
+        }
+    }
+}
+
 impl Events {
     pub fn new(begin: &[i64], end: &[i64]) -> Self {
         let mut latest = i64::MIN;
@@ -143,7 +158,7 @@ impl Between<'_> {
 
 impl Batches<'_> {
     /// Every run of so many segments that no event touches: the batches that it begins and ends with.
-    fn chosen(&self, asked: Asked, events: &[Events]) -> Vec<(usize, usize)> {
+    fn chosen(&self, asked: Asked, events: &[Events]) -> Vec<(u32, u32)> {
         let mut touching: Vec<_> = events.iter().map(Events::touching).collect();
         let mut close = 0;
         let mut found = Vec::new();
@@ -163,7 +178,7 @@ impl Batches<'_> {
             let touched = touching.iter_mut().map(|touches| touches(begin, end));
             let is_touched = touched.fold(false, |any, each| any | each);
             if is_calm && is_long && !is_touched {
-                found.push((open, close));
+                found.push((open as u32, close as u32));
             }
         }
         found
@@ -172,7 +187,7 @@ impl Batches<'_> {
     /// Every run that is asked for, without an event in it.
     pub fn runs(&self, asked: Asked, events: &[Events], known: RoundTrips<'_>) -> Runs {
         let chosen = self.chosen(asked, events);
-        let mut found = Runs::default();
+        let mut found = Runs::with_room(chosen.len());
         let base = known.rtt_ns.iter().copied().min();
         let (mut begun, mut ended) = (Between { known, behind: 0 }, Between { known, behind: 0 });
         let (mut slowest, mut shortest) = (Window::new(), Window::new());
@@ -182,6 +197,7 @@ impl Batches<'_> {
             took as f64 / (self.acked[place + 1] - self.acked[place])
         };
         for (open, close) in chosen {
+            let (open, close) = (open as usize, close as usize);
             let (begin, end) = (self.times[open], self.times[close]);
             let span = (end - begin) as f64;
             let rate = (self.acked[close] - self.acked[open]) / (span / 1e9);

@@ -5,14 +5,15 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::columns::{Array, Column, unequal};
-use crate::infer::{covered, line, offered, runs};
+use crate::infer::{covered, line, offered, releases, runs};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs_of, module)?)?;
     module.add_function(wrap_pyfunction!(busiest, module)?)?;
     module.add_function(wrap_pyfunction!(waits, module)?)?;
     module.add_function(wrap_pyfunction!(beyond_offered, module)?)?;
-    module.add_function(wrap_pyfunction!(covered_round_trips, module)?)
+    module.add_function(wrap_pyfunction!(covered_round_trips, module)?)?;
+    module.add_function(wrap_pyfunction!(releasing, module)?)
 }
 
 /// Columns of equal length.
@@ -187,4 +188,33 @@ fn covered_round_trips<'py>(
         flow.newly_acked.len(),
     ])?;
     Ok(covered::round_trips(flow).into_pyarray(py))
+}
+
+/// (the ACK that released each send, how many bytes behind each ACK may belong to others): sends (bytes, low, high,
+/// is_put_back) in the order of leaving, what had been delivered at each ACK (core/src/infer/releases.rs).
+#[pyfunction]
+fn releasing<'py>(
+    py: Python<'py>,
+    sends: (
+        Column<'py, i64>,
+        Column<'py, i32>,
+        Column<'py, i32>,
+        Column<'py, bool>,
+    ),
+    delivered: Column<'py, i64>,
+    first: i64,
+    smss: i64,
+    by_echo: bool,
+) -> PyResult<(Array<'py, i32>, Array<'py, i64>)> {
+    let sends = releases::Sends {
+        bytes: sends.0.as_slice()?,
+        low: sends.1.as_slice()?,
+        high: sends.2.as_slice()?,
+        is_put_back: sends.3.as_slice()?,
+    };
+    alike(&[sends.bytes.len(), sends.low.len(), sends.high.len()])?;
+    alike(&[sends.bytes.len(), sends.is_put_back.len()])?;
+    let delivered = delivered.as_slice()?;
+    let (found, slack) = py.detach(|| releases::released(sends, delivered, first, smss, by_echo));
+    Ok((found.into_pyarray(py), slack.into_pyarray(py)))
 }
