@@ -36,7 +36,7 @@ SLACK_NOISE_SHARE = 0.25
 # A law that was followed is off by a segment at most, and by a share of what it grew or was cut: K, w_max and the start
 # of an epoch are each known to within a segment of some tens; a cut is arithmetic; in slow start a late ACK is a burst.
 FITS_SEGMENTS = 1.0
-FITS_SHARES = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
+FITS_SHARES: dict[Part, float] = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
 # Of one family the best speaks. Who is behind it by odds of e^40 (more than 10^17 to 1) after so many pieces does not
 # come back, nor does a family that is so far behind another: laws are the same all along.
 HOPELESS = 10 * MOST_PER_PIECE
@@ -105,7 +105,11 @@ class Replay:
     @property
     def against(self) -> str | None:
         """The part that speaks loudest against it, with its numbers."""
-        words = {"slow_start": "slow start", "growth": "growth in avoidance", "reduction": "reduction at a loss"}
+        words: dict[Part, str] = {
+            "slow_start": "slow start",
+            "growth": "growth in avoidance",
+            "reduction": "reduction at a loss",
+        }
         told = []
         for part, name in words.items():
             own = np.flatnonzero(self.places_of(part))

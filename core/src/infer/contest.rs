@@ -70,13 +70,16 @@ pub struct Judged<'a> {
     pub expected: &'a [f64],
 }
 
+/// A row, and what the round trip is smoothed to.
+type Smoothed = (TapeRow, Option<i64>);
+
 /// Some rows, and which of them are asked about: the place of the ACK, with the flight behind it; the number of the
 /// reduction.
 #[derive(Default)]
 struct Heard {
-    /// Rows that are ACKs alone, in runs; behind each run one that is more, with what the round trip is smoothed to.
+    /// Rows that are ACKs alone, in runs; behind each run one that is more.
     alone: Vec<congestion::Heard>,
-    runs: Vec<(usize, Option<(TapeRow, Option<i64>)>)>,
+    runs: Vec<(usize, Option<Smoothed>)>,
     /// Of all.
     rows: usize,
     acks: Vec<(usize, usize, f64)>,
