@@ -15,7 +15,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.heard import Heard
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES
-from tcptrace_lab.reconstruct.timeline import Bools, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, parts
 
 Part = Literal["slow_start", "growth", "reduction"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
@@ -57,8 +57,7 @@ class Compared:
     @cached_property
     def unused(self) -> float:
         """Segments of its window that a sender leaves open because it waits until a super-segment (offload) fits."""
-        timeline = self.heard.timeline
-        sizes, counts = _core.counts(timeline.send_end - timeline.send_offset)
+        sizes, counts = self.heard.timeline.sizes
         count = int(counts.sum())
         # Their median, without sorting what is repeated.
         middle = np.searchsorted(np.cumsum(counts), [(count - 1) // 2, count // 2], side="right")
@@ -91,11 +90,14 @@ class Compared:
         flight = self.heard.flight[np.concatenate(chosen)] / self.smss
         before, own, after = flight[:-2], flight[1:-1], flight[2:]
         # Less the middle one of three.
-        off = own - np.maximum(np.minimum(before, own), np.minimum(np.maximum(before, own), after))
+        off = np.empty(len(own))
+        for part in parts(len(own)):
+            lower, upper = np.minimum(before[part], own[part]), np.maximum(before[part], own[part])
+            off[part] = own[part] - np.maximum(lower, np.minimum(upper, after[part]))
         # Three of one epoch: not those around where another begins.
         begins = np.cumsum([len(acks) for acks in chosen[:-1]], dtype=np.int64)
         off = np.delete(off, np.concatenate((begins - 2, begins - 1)))
-        return float(np.sqrt(np.mean(off**2)))
+        return float(np.sqrt(np.mean(np.square(off, out=off))))
 
 
 class Pieces:

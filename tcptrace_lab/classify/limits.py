@@ -331,20 +331,24 @@ def _catches_up(seen: Reconstruction) -> bool:
     is a write.
     """
     timeline = seen.timeline
-    fresh = np.flatnonzero(~timeline.is_retransmission)
-    if len(fresh) < 2 or not seen.typical_rtt_ns:
+    is_fresh = ~timeline.is_retransmission
+    if np.count_nonzero(is_fresh) < 2 or not seen.typical_rtt_ns:
         return False
-    first, last = (int(timeline.send_ns[fresh[place]]) for place in (0, -1))
+    first, last = np.argmax(is_fresh), len(is_fresh) - 1 - np.argmax(is_fresh[::-1])
+    rounds = max(float(timeline.send_ns[last] - timeline.send_ns[first]) / seen.typical_rtt_ns, 1.0)
+    full = max(timeline.smss, LEAST_FULL_BYTES)
+    sizes, counts = timeline.sizes
+    if int(counts[sizes < full].sum()) * CAUGHT_UP_ROUNDS < rounds:
+        return False
     # Of the segments short of full only: most are full.
-    is_short = timeline.send_end - timeline.send_offset < max(timeline.smss, LEAST_FULL_BYTES)
+    fresh, is_short = np.flatnonzero(is_fresh), timeline.send_end - timeline.send_offset < full
     short = np.flatnonzero(is_short[fresh[:-1]])
     left, following = timeline.send_ns[fresh[short]], fresh[short + 1]
     del fresh, is_short
     known, next_ns = timeline.acks_before_send[following], timeline.send_ns[following]
     heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], next_ns)
     is_end = next_ns - np.maximum(left, heard) > LATER_SHARE * seen.typical_rtt_ns
-    rounds = float(last - first) / seen.typical_rtt_ns
-    return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= max(rounds, 1.0))
+    return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= rounds)
 
 
 def _stays_level(seen: Reconstruction) -> bool:

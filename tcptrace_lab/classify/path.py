@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab import _core
 from tcptrace_lab.classify.buffer import (
     buffer_of,
     held_before,
@@ -184,7 +183,7 @@ def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
     """A delay tells of full packets; a queue that counts them holds as many more as some of them are short."""
     if buffer.high is None:
         return buffer
-    lengths, counts = _core.counts(seen.timeline.send_end - seen.timeline.send_offset)
+    lengths, counts = seen.timeline.sizes
     packets = (np.ceil(lengths / seen.timeline.smss) * counts).sum()
     more = float(packets * seen.timeline.smss / max(int((lengths * counts).sum()), 1))
     if more <= 1 + ODD_SHARE:

@@ -67,12 +67,11 @@ def round_trips_of_sacked(timeline: Timeline) -> tuple[Ints, Ints]:
     high = timeline.sack_high
     before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
     rows = np.flatnonzero((high > before) & (high > timeline.snd_una))
-    fresh = np.flatnonzero(~timeline.is_retransmission)
-    if not (len(rows) and len(fresh)):
+    if not (len(rows) and len(timeline.send_ns)):
         return rows[:0], rows[:0]
-    place = _core.places(timeline.send_end[fresh], high[rows])
-    newest = fresh[np.minimum(place, len(fresh) - 1)]
-    told = timeline.send_end[newest] == high[rows]
+    # What first reaches so high is new, or what was sent again with new data behind it.
+    newest = np.minimum(_core.places(timeline.snd_max, high[rows]), len(timeline.send_ns) - 1)
+    told = (timeline.send_end[newest] == high[rows]) & ~timeline.is_retransmission[newest]
     rows, newest = rows[told], newest[told]
     # The first copy of what has been sent again since.
     again = np.flatnonzero(timeline.is_retransmission)

@@ -89,25 +89,29 @@ def run(arguments: argparse.Namespace) -> int:
         _check_expected(arguments.expect)
     if arguments.output:
         check_table(arguments.output)
+    found: list[dict[str, Any]] = []
     judged: list[Judged] = []
+    is_text = not (arguments.json or arguments.output)
     unread = 0
     files = captures(arguments.captures)
     for file in files:
         try:
-            judged.extend(_classify(file, arguments))
+            answers, told = _answers(file, arguments, is_text=is_text)
         except LabError as error:
             # The other files are worth an answer all the same.
             if len(files) == 1:
                 raise
             print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
             unread += 1
-    found = [{**verdict.as_dict(), **more} for verdict, more in judged]
+            continue
+        found += answers
+        judged += told
     if arguments.output:
         write_answer(found, flat(found), arguments.output)
     if arguments.json:
         json.dump(found, sys.stdout, indent=1, allow_nan=False)
         print()
-    elif not arguments.output:
+    elif is_text:
         from tcptrace_lab.report.verdict_text import print_verdicts
 
         print_verdicts(judged)
@@ -116,7 +120,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
 
 
-def _classify(file: str, arguments: argparse.Namespace) -> list[Judged]:
+def _answers(file: str, arguments: argparse.Namespace, *, is_text: bool) -> tuple[list[dict[str, Any]], list[Judged]]:
+    """What is answered of a file; for a text the verdicts too, each of which holds what it was read from."""
+    answers: list[dict[str, Any]] = []
+    told: list[Judged] = []
+    for verdict, more in _classify(file, arguments):
+        answers.append({**verdict.as_dict(), **more})
+        if is_text:
+            told.append((verdict, more))
+    return answers, told
+
+
+def _classify(file: str, arguments: argparse.Namespace) -> Iterator[Judged]:
     """Each verdict with what was asked for beyond it."""
     from functools import partial
 
@@ -128,16 +143,17 @@ def _classify(file: str, arguments: argparse.Namespace) -> list[Judged]:
 
     capture = opened(file)
     connection = arguments.connection
+    more = _more(capture, arguments)
     if connection is None:
         total = int((capture.columns["bytes"] > 0).sum())
-        verdicts = list(_told(classify(capture, file=capture.name), total, capture.name))
+        verdicts = _told(classify(capture, file=capture.name), total, capture.name)
     elif not 0 <= connection < len(capture):
         raise LabError(f"{capture.name}: no connection {connection}; it has {len(capture)}")
     else:
         who = sender(capture[connection])
-        verdicts = [judge(who, file=capture.name, beside=partial(neighbours, capture, who))]
-    more = _more(capture, arguments)
-    return [(verdict, more(verdict)) for verdict in verdicts]
+        verdicts = iter([judge(who, file=capture.name, beside=partial(neighbours, capture, who))])
+    for verdict in verdicts:
+        yield verdict, more(verdict)
 
 
 def _more(capture: Capture, arguments: argparse.Namespace) -> Callable[[Verdict], dict[str, Any]]:

@@ -6,6 +6,7 @@ it left. At another point every conclusion drawn from "which ACK released which 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -173,6 +174,16 @@ class Timeline(WorkedOutOnce):
             is_done[part] &= self.snd_max[following[part] - 1] <= self.snd_una[part]
         acks = np.flatnonzero(is_done)
         return acks, following[acks]
+
+    @cached_property
+    def sizes(self) -> tuple[Ints, Ints]:
+        """The different numbers of bytes that were sent at once, in order, and how often each was."""
+        found = Counter[int]()
+        for part in parts(len(self.send_ns)):
+            sizes, counts = _core.counts(self.send_end[part] - self.send_offset[part])
+            found.update(dict(zip(sizes.tolist(), counts.tolist(), strict=True)))
+        table = np.array(sorted(found.items()), dtype=np.int64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
 
     @cached_property
     def is_dupack(self) -> Bools:
