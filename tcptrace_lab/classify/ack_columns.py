@@ -31,9 +31,11 @@ class AckColumns:
             # How much of what left before the capture one ACK told of is not seen: it may have filled a hole.
             most = np.where(una <= sent_unseen(seen), DELAYED_ACK_SEGMENTS * timeline.smss, np.inf)
             self.newly_acked = np.minimum(timeline.newly_acked, most).astype(np.int64)
-        # SACKed for the first time: told where the ACK number stands still.
-        grown = np.maximum(np.diff(timeline.sacked, prepend=0), 0)
-        self.newly_sacked = np.where(timeline.newly_acked > 0, 0, grown)
+        # By how much more is SACKed than before. It is for the first time where the ACK number stands still, or nothing
+        # was before.
+        self.sacked_more: Ints = np.diff(timeline.sacked, prepend=0)
+        is_first = (timeline.newly_acked <= 0) | (self.sacked_more == timeline.sacked)
+        self.newly_sacked = np.where(is_first, np.maximum(self.sacked_more, 0), 0)
         # With SACK blocks about, what is outstanding is not what is on the path.
         limited_by, is_bound = _limited(timeline)
         self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~seen.stands

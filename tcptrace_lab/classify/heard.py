@@ -201,11 +201,20 @@ class Heard:
         self.kind[beyond] = RECOVERED
         return beyond
 
+    @cached_property
+    def delivered(self) -> Ints:
+        """What the window grows by at each ACK of a sender that counts what has arrived (Linux; RFC 9937's
+        DeliveredData): with what the ACK SACKs, and without what was SACKed before."""
+        newly, more = self.columns.newly_acked, self.columns.sacked_more
+        grows = (self.kind == ACK) & (newly + more > 0)
+        return newly + np.where(grows, more, 0) if more[grows].any() else newly
+
     def events(self, *, to_linux: bool) -> npt.NDArray[np.uint8]:
-        """What each ACK is to a sender."""
-        if not self.to_linux:
+        """What each ACK is to a sender; one that tells of nothing new lets no window grow that counts what arrives."""
+        if not to_linux and not self.to_linux:
             return self.kind
-        found = self.kind.copy()
+        told = self.columns.newly_acked + self.columns.sacked_more > 0
+        found = np.where((self.kind == ACK) & ~told & to_linux, np.uint8(ARRIVAL), self.kind)
         for ack, kinds in self.to_linux.items():
             found[ack] = kinds[0 if to_linux else 1]
         return found

@@ -150,14 +150,15 @@ class Tapes:
 def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False) -> _core.Heard:
     """The columns that the core reads, one entry per ACK; they are not copied.
 
-    `opens`: for a sender that opens its window on the ACK that ends a recovery, and times what is SACKed (Linux).
+    `opens`: for a sender that opens its window on the ACK that ends a recovery, and times and counts what is SACKed
+    (Linux).
     """
     return _core.Heard(
         {
             "now_ns": heard.timeline.ack_ns,
             "una": heard.una,
             "top": heard.top,
-            "newly_acked": heard.columns.newly_acked,
+            "newly_acked": heard.delivered if opens else heard.columns.newly_acked,
             "newly_sacked": heard.newly_sacked,
             "rtt_ns": heard.columns.round_trips[handshake_rtt_ns, opens],
             "event": heard.events(to_linux=opens),

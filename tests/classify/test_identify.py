@@ -149,21 +149,25 @@ def test_a_senders_own_law_replays_as_it_was_sent(
     assert len(seen.episodes) > 2
 
 
-# Runs as docs/make_identification.py draws them, by number: what is left of the table, and whether it is a name.
+# Runs as docs/make_identification.py draws them, by seed and number: what is left of the table. One is the name.
 DRAWN = {
     "a hundred pieces followed by one law alone: two in which another is a segment off are no chance": (
-        13,
+        (20301502, 13),
         {"westwood"},
     ),
-    "ticks of the capture's own clock, in which a sample of the bandwidth is due or not": (669, {"westwood"}),
-    "a slow start that slows down a little before it ends": (483, {"scalable"}),
-    "Reno that counts ACKs behind HyStart++ grows as Veno does over a queue": (27, {"reno", "veno"}),
+    "ticks of the capture's own clock, in which a sample of the bandwidth is due or not": (
+        (20301502, 669),
+        {"westwood"},
+    ),
+    "a slow start that slows down a little before it ends": ((20301502, 483), {"scalable"}),
+    "Reno that counts ACKs behind HyStart++ grows as Veno does over a queue": ((20301502, 27), {"reno", "veno"}),
+    "the first ACK with a SACK block moves the left edge too: both have arrived": ((20301501, 64), {"scalable"}),
 }
 
 
-@pytest.mark.parametrize(("number", "left"), DRAWN.values(), ids=DRAWN)
-def test_a_drawn_sender_is_left_of_the_table(number: int, left: set[str]) -> None:
-    scenario, truth = draw(np.random.default_rng([20301502, number]))
+@pytest.mark.parametrize(("seed", "left"), DRAWN.values(), ids=DRAWN)
+def test_a_drawn_sender_is_left_of_the_table(seed: tuple[int, int], left: set[str]) -> None:
+    scenario, truth = draw(np.random.default_rng(seed))
     seen = Reconstruction(sender(simulate(scenario).capture(tap="sender")[0]).timeline)
     found = identify(seen, initial_window=initial_window(seen))
     assert truth in left
