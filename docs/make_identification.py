@@ -132,7 +132,7 @@ def one(scenario: Scenario, truth: str, score: Score) -> None:
     who = sender(simulate(scenario).capture(tap="sender")[0])
     seen = Reconstruction(who.timeline)
     rtt_ns = None if who.handshake_rtt_s is None else round(who.handshake_rtt_s * 1e9)
-    written = Tapes(seen, rtt_ns)
+    written = Tapes.of(seen, rtt_ns)
     read = written.read()
     begins_with = initial_window(seen) or INITIAL_WINDOW
     asked = candidates()

@@ -422,6 +422,12 @@ class Tape:
         Every time is `later_ns` later.
         """
 
+    def play_by_itself(self, sender: CandidateSender, *, begins_ns: int, later_ns: int = 0) -> Any:
+        """cwnd in bytes after each row, as the control has it whose round trips are those of its own window.
+
+        `begins_ns`: when its first window left, on the control's clock.
+        """
+
     def memory(self, sender: CandidateSender, names: list[str], *, later_ns: int = 0) -> dict[str, Any]:
         """What the control holds in mind after each row, a column for each name; ValueError for one it has not."""
 

@@ -5,6 +5,7 @@ Slow start, growth (per loss cycle) and reduction (per loss event) are judged ap
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -17,7 +18,7 @@ from tcptrace_lab.classify.heard import Heard
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, parts
 
-Part = Literal["slow_start", "growth", "reduction"]
+Part = Literal["slow_start", "growth", "reduction", "cycle"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
 SLOW_START_PIECES = 4
 # Growth is followed over many ACKs, a cut is read at one: what is open at half of them, or at one in ten, is open.
@@ -33,6 +34,26 @@ class Reductions:
 
     place: Ints
     mark: Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """One piece of evidence: its part, the (last) ACK where it is seen, the number of its stretch.
+
+    Either `acks`, at all of which the window is compared, or the `mark` at which a candidate's own is read, to be held
+    against what was `observed` there (`is_threshold`: as a threshold), and the `scale` of an error. `open`: by how much
+    what was observed may differ. In segments.
+    """
+
+    part: Part
+    ack: int
+    stretch: int
+    open: float = 0.0
+    acks: Ints32 | None = None
+    mark: int = -1
+    observed: float = 0.0
+    scale: float = 0.0
+    is_threshold: bool = False
 
 
 class Compared:
@@ -53,6 +74,31 @@ class Compared:
     @cached_property
     def pieces(self) -> Pieces:
         return Pieces(self)
+
+    def evidence(self) -> Iterator[Piece]:
+        """Every piece, in order of time."""
+        for epoch in self.epochs:
+            if not epoch.is_slow_start or epoch.begin == "restart":
+                mark = _seen_reduction(epoch)
+                if mark is not None:
+                    yield Piece(
+                        part="reduction",
+                        ack=self.heard.marks[epoch.loss].ack,
+                        stretch=epoch.number,
+                        open=self._open(self.heard.marks[epoch.loss].ack) + self._open(self.heard.marks[mark].ack),
+                        mark=mark,
+                        observed=epoch.after / self.smss,
+                        scale=epoch.before / self.smss,
+                        is_threshold=epoch.settled < 0,
+                    )
+            for rows in _pieces(epoch):
+                part: Part = "slow_start" if epoch.is_slow_start else "growth"
+                yield Piece(part=part, ack=int(rows[-1]), stretch=epoch.number, open=self._open(rows), acks=rows)
+
+    def _open(self, acks: Ints32 | int) -> float:
+        """By how many segments the flight after an ACK, or after any of these, may differ."""
+        slack = self.heard.timeline.slack
+        return float(np.max(slack[acks])) / self.smss if len(slack) else 0.0
 
     @cached_property
     def unused(self) -> float:
@@ -110,51 +156,31 @@ class Pieces:
 
     def __init__(self, compared: Compared) -> None:
         heard, smss = compared.heard, compared.smss
-        acks: list[Ints32] = []
-        parts: list[Part] = []
-        ack: list[int] = []
-        stretch: list[int] = []
-        reduced: list[tuple[int, int, float, float, bool]] = []
-        for epoch in compared.epochs:
-            if not epoch.is_slow_start or epoch.begin == "restart":
-                mark = _seen_reduction(epoch)
-                if mark is not None:
-                    is_threshold = epoch.settled < 0
-                    reduced.append((len(parts), mark, epoch.after / smss, epoch.before / smss, is_threshold))
-                    parts.append("reduction")
-                    ack.append(heard.marks[epoch.loss].ack)
-                    stretch.append(epoch.number)
-            for rows in _pieces(epoch):
-                parts.append("slow_start" if epoch.is_slow_start else "growth")
-                ack.append(int(rows[-1]))
-                stretch.append(epoch.number)
-                acks.append(rows)
-        self.parts = np.array(parts, dtype="U10")
-        self.ack = np.array(ack, dtype=np.int64)
-        self.stretch = np.array(stretch, dtype=np.int64)
-        self.followed = np.flatnonzero(self.parts != "reduction")
+        every = list(compared.evidence())
+        acks = [each.acks for each in every if each.acks is not None]
+        marked = [(place, each) for place, each in enumerate(every) if each.acks is None]
+        self.parts = np.array([each.part for each in every], dtype="U10")
+        self.ack = np.array([each.ack for each in every], dtype=np.int64)
+        self.stretch = np.array([each.stretch for each in every], dtype=np.int64)
+        self.followed = np.flatnonzero([each.acks is not None for each in every])
         self.core = _core.Evidence(
             acks=np.concatenate(acks, dtype=np.int64) if acks else np.zeros(0, dtype=np.int64),
             ends=np.cumsum([len(each) for each in acks], dtype=np.int64),
             is_slow_start=self.parts[self.followed] == "slow_start",
             followed=self.followed.tolist(),
             flight=heard.flight,
-            reductions=[(place, observed, is_threshold) for place, _, observed, _, is_threshold in reduced],
+            reductions=[(place, each.observed, each.is_threshold) for place, each in marked],
             smss=float(smss),
         )
-        rows_of = [np.array(column) for column in zip(*reduced, strict=True)] or [np.zeros(0)] * 5
-        self.reductions = Reductions(place=rows_of[0].astype(np.int64), mark=rows_of[1].astype(np.int64))
-        self.scale, self.observed = np.empty(len(parts)), np.empty(len(parts))
-        many, one = compared.at_once
-        self.inferred = np.where(self.parts == "reduction", one, many)
+        self.reductions = Reductions(
+            place=np.array([place for place, _ in marked], dtype=np.int64),
+            mark=np.array([each.mark for _, each in marked], dtype=np.int64),
+        )
+        self.scale = np.array([each.scale for each in every], dtype=np.float64)
+        self.observed = np.array([each.observed for each in every], dtype=np.float64)
         self.scale[self.followed], self.observed[self.followed] = self.core.scale, self.core.observed
-        self.scale[self.reductions.place], self.observed[self.reductions.place] = rows_of[3], rows_of[2]
-        if len(heard.timeline.slack):
-            slack = heard.timeline.slack / smss
-            self.inferred[self.followed] += [slack[rows].max() for rows in acks]
-            self.inferred[self.reductions.place] += (
-                slack[self.ack[self.reductions.place]] + slack[heard.mark_acks[self.reductions.mark]]
-            )
+        many, one = compared.at_once
+        self.inferred = np.where(self.parts == "reduction", one, many) + [each.open for each in every]
         self.slack = compared.unused + self.inferred
         cycle = np.unique(self.stretch, return_inverse=True)[1]
         self.hangs = (cycle < REMEMBERED_LOSSES) & (not heard.timeline.has_start)

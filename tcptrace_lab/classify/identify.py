@@ -74,7 +74,7 @@ def identify(
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
-    written = Tapes(seen, handshake_rtt_ns, recovery)
+    written = Tapes.of(seen, handshake_rtt_ns, recovery)
     asked, read = tuple(chosen) or candidates(recovery), written.read()
     begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
     # A first window that the table's slow starts do not begin with was not it.

@@ -36,7 +36,7 @@ SLACK_NOISE_SHARE = 0.25
 # A law that was followed is off by a segment at most, and by a share of what it grew or was cut: K, w_max and the start
 # of an epoch are each known to within a segment of some tens; a cut is arithmetic; in slow start a late ACK is a burst.
 FITS_SEGMENTS = 1.0
-FITS_SHARES: dict[Part, float] = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1}
+FITS_SHARES: dict[Part, float] = {"growth": 0.03, "reduction": 0.01, "slow_start": 0.1, "cycle": 0.02}
 # Of one family the best speaks. Who is behind it by odds of e^40 (more than 10^17 to 1) after so many pieces does not
 # come back, nor does a family that is so far behind another: laws are the same all along.
 HOPELESS = 10 * MOST_PER_PIECE
@@ -109,6 +109,7 @@ class Replay:
             "slow_start": "slow start",
             "growth": "growth in avoidance",
             "reduction": "reduction at a loss",
+            "cycle": "from one loss to the next",
         }
         told = []
         for part, name in words.items():

@@ -19,6 +19,7 @@ from itertools import zip_longest
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.between_losses import identify_between_losses
 from tcptrace_lab.classify.candidates import Candidate
 from tcptrace_lab.classify.followed import is_followed_to_the_ack
 from tcptrace_lab.classify.identified import HIDDEN, Identified
@@ -99,6 +100,14 @@ def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None, pat
         if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
             return found
     return ask(seen)
+
+
+def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
+    """The same by what was outstanding at its losses alone, if the order of what was sent tells it."""
+    view, tap = who.order or who.view, who.tap
+    if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
+        return HIDDEN
+    return identify_between_losses(seen)
 
 
 def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> dict[str, Ints]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from tcptrace_lab.classify.epoch import Epoch, Ints32
 from tcptrace_lab.classify.heard import Heard
 from tcptrace_lab.classify.marks import ACK, ARRIVAL, Mark, When, mark_columns
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 # Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero. A whole
 # number of these lies before it, so that a stamp stays where it is in its tick, down to the microsecond: an ACK comes a
@@ -96,11 +97,16 @@ def tape(seen: Reconstruction, *, follows: bool = False, columns: AckColumns | N
 
 
 class Tapes:
-    """Every reading of what a control was told, worked out once; `recovery`: as far as it is known."""
+    """Every reading of what a control was told, worked out once; `handshake_rtt_ns`: if some take it for the first."""
 
-    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None, recovery: str | None = None) -> None:
+    @classmethod
+    def of(cls, seen: Reconstruction, handshake_rtt_ns: int | None, recovery: str | None = None) -> Self:
+        """Of a sender whose window shows between its losses too; `recovery`: as far as it is known."""
         heard = Heard(seen, handshake_rtt_ns, is_reno=recovery == "reno")
-        self._compared = Compared(heard)
+        return cls(Compared(heard), handshake_rtt_ns)
+
+    def __init__(self, compared: Compared, handshake_rtt_ns: int | None = None) -> None:
+        self._compared, heard = compared, compared.heard
         self._told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
         self._read: dict[bool, list[Tape]] = {}
         self._columns = {
@@ -147,6 +153,11 @@ class Tapes:
         ]
 
 
+def clock_zero_ns(timeline: Timeline) -> int:
+    """The time 0 of a control's clock, whose ticks are the capture's own."""
+    return timeline.start_ns // CLOCK_ZERO_NS * CLOCK_ZERO_NS - CLOCK_ZERO_NS
+
+
 def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False) -> _core.Heard:
     """The columns that the core reads, one entry per ACK; they are not copied.
 
@@ -169,7 +180,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "is_shown": heard.shown & (heard.kind == ACK) & heard.follows,
         },
         first=heard.first,
-        zero_ns=heard.timeline.start_ns // CLOCK_ZERO_NS * CLOCK_ZERO_NS - CLOCK_ZERO_NS,
+        zero_ns=clock_zero_ns(heard.timeline),
     )
 
 

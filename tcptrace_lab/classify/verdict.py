@@ -25,7 +25,7 @@ from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacle
 from tcptrace_lab.classify.path import PathEstimate
 from tcptrace_lab.classify.path_of import path_of
 from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
-from tcptrace_lab.classify.replayed import identify_sender
+from tcptrace_lab.classify.replayed import identify_sender, identify_unseen
 from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -329,6 +329,24 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
     return identify_recovery(seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=who.view is not None)
 
 
+def _hides_most(who: Sender) -> bool:
+    """Whether most of the flights were put by a rule between the few that are known."""
+    return who.view is not None and who.view.is_inferred and who.view.unsure > MAJORITY
+
+
+def _identified(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEstimate, *, hidden: bool) -> Identified:
+    """By every ACK, or, where those show no window, by the losses alone."""
+    if hidden:
+        return identify_unseen(seen, who)
+    if _is_vague(seen, who):
+        return NOT_IDENTIFIED
+    found = identify_sender(seen, who, tcp.recovery, path)
+    if not _hides_most(who) or found.control == "bbr" or not found.refuted:
+        return found
+    by_losses = identify_unseen(seen, who)
+    return by_losses if by_losses.left else found.opened("most flights are not known: nobody is refuted by them")
+
+
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:
     """The verdict on one sender; `beside` gives the other flows of its capture."""
     seen = Reconstruction(who.timeline)
@@ -336,7 +354,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     path = path_of(seen, who, beside=beside)
     hidden = obstacles.hides_window
     tcp = HIDDEN if hidden else _recovery(seen, who)
-    identified = NOT_IDENTIFIED if hidden or _is_vague(seen, who) else identify_sender(seen, who, tcp.recovery, path)
+    shows_windows = not hidden and not _hides_most(who)
+    identified = _identified(seen, who, tcp, path, hidden=bool(hidden))
     if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
@@ -363,7 +382,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
     growth = initial_growth(seen)
     starts = _slow_starts(seen, obstacles, who)
-    compound = _compound(identified, path)
+    compound = _compound(identified, path) if shows_windows else None
     if obstacles.hides_window:
         expectation = not_asked("the window is not visible in this capture: no model is asked")
     else:

@@ -68,6 +68,8 @@ class Sender:
     first_sequence: int | None = None
     where: Vantage | None = None
     view: SenderView | None = None
+    # Of a view that shows no window: what was lost, and in which order what was sent.
+    order: SenderView | None = None
     # Lost before the tap and put back, also where the view shows no window; None: captured at the sender.
     put_back: int | None = None
     # What limited it by its data alone, where what was in flight is not in the capture.
@@ -131,7 +133,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     kept = None if row["vantage"] in (side, "unknown") else _kept(rows)
     del rows, segments, acks
     put_back = None
-    where, view = vantage(timeline, passed, row, side=side, other=other), None
+    where = vantage(timeline, passed, row, side=side, other=other)
+    view = order = None
     if where.place != "sender" and not tap.timestamps.value:
         tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))
     if where.place == "sender" and where.is_at_sender:
@@ -159,9 +162,11 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         if len(seen.offset) and len(stamps):
             # Not held any longer: what arrived is asked instead.
             timeline = acks_of(timeline, has_start=has_start)
-            timeline, view = away_from_sender(
+            rebuilt = away_from_sender(
                 timeline, seen, where, stamps, is_alone=is_alone, shares_path=_shares_path(connection)
             )
+            timeline = rebuilt.timeline
+            view, order = (rebuilt, None) if rebuilt.shows_window else (None, rebuilt)
         put_back = int(np.count_nonzero(timeline.fate == LOST))
         del seen
     is_seen = tap.has_acks and (view is not None or where.is_at_sender) and not tap.blurs_flight
@@ -182,6 +187,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         tap=replace(tap, vantage=Fact(value=where.place, why=where.why), truncated=_truncated(connection)),
         first_sequence=None if math.isnan(number) else int(number),
         view=view,
+        order=order,
         put_back=put_back,
         by_flights={}
         if is_seen

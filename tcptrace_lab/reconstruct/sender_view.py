@@ -67,6 +67,7 @@ class SenderView:
     turn_ns: int
     how: str
     shows_window: bool
+    is_paused: bool
     unplaced: int = 0
 
     @property
@@ -90,10 +91,10 @@ def away_from_sender(
     *,
     is_alone: bool = True,
     shares_path: bool = False,
-) -> tuple[Timeline, SenderView | None]:
-    """The timeline to work with where the tap was not at the sender, and the view that it comes from.
+) -> SenderView:
+    """The view to work with where the tap was not at the sender.
 
-    None: it shows no window. Then the timeline tells what was lost, if its `slack` is not empty, and nothing else.
+    Where it shows no window its timeline tells what was lost, and in which order what was sent, and nothing else.
     `timeline`: of `acks_of`; `seen`: at times as the timeline's, without the steps of the tap's clock. `stamps`: the
     ACKs' TSvals. `is_alone`: no other connection of the sender's host took some of its IP identifications;
     `shares_path`: others' segments stand between its own.
@@ -102,8 +103,7 @@ def away_from_sender(
         seen = replace(seen, ip_id=np.zeros_like(seen.ip_id))
     # In a handshake the turn is that of small packets; without one it has to be found.
     view = sender_view(timeline, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
-    is_told = view.shows_window and not (shares_path and view.is_inferred)
-    return view.timeline, view if is_told else None
+    return replace(view, shows_window=False) if shares_path and view.is_inferred else view
 
 
 def sender_view(
@@ -236,6 +236,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         turn_ns=kind.turn_ns,
         how=kind.how,
         shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
+        is_paused=kind.written > MINORITY,
         unplaced=left.unplaced,
     )
 

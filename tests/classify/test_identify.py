@@ -144,7 +144,7 @@ def test_a_senders_own_law_replays_as_it_was_sent(
     done = simulate(Scenario(path=path, connections=tuple(connections), duration_s=25.0, profile="rfc"))
     seen = Reconstruction(sender(done.capture(tap="sender")[0]).timeline)
     chosen = [each for each in candidates() if each.name == which[0] and which[1] in each.variant]
-    found = replays(chosen, Tapes(seen, None).read(), initial_window(seen) or 0)
+    found = replays(chosen, Tapes.of(seen, None).read(), initial_window(seen) or 0)
     assert min(float(each.sizes.max()) for each in found) < 0.1
     assert len(seen.episodes) > 2
 

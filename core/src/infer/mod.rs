@@ -27,6 +27,7 @@ mod lost;
 mod observer;
 pub mod offered;
 pub mod ordered;
+pub mod own_times;
 pub mod releases;
 pub mod replay;
 mod resent;

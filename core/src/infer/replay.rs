@@ -6,6 +6,7 @@
 //! answer is kept: that is what reduction and recovery are judged by.
 
 use super::heard::{TapeEvent, TapeRow};
+use super::own_times::OwnTimes;
 use crate::congestion::{Ack, Control, Heard, Loss, State};
 use crate::recovery::Rto;
 
@@ -23,6 +24,28 @@ pub enum Unseen {
 pub struct Played {
     pub cwnd: Vec<f64>,
     pub ssthresh: Vec<f64>,
+}
+
+/// The window after each row of a sender whose round trips are those of its own window (own_times.rs), the first of
+/// which left at `begins_ns`.
+pub fn play_by_itself(
+    control: &mut dyn Control,
+    start: State,
+    rows: impl Iterator<Item = TapeRow>,
+    begins_ns: i64,
+) -> Vec<f64> {
+    let (mut player, mut rto) = (Player::new(start), smoothed());
+    let mut own = OwnTimes::new(begins_ns, start.cwnd);
+    rows.map(|row| {
+        let row = own.heard(row);
+        if let Some(rtt_ns) = row.rtt_ns {
+            rto.on_sample(rtt_ns);
+        }
+        let (cwnd, _) = player.hear(control, &row, rto.srtt_ns());
+        own.sends(player.state.cwnd, row.now_ns);
+        cwnd
+    })
+    .collect()
 }
 
 /// Feeds a tape to a control.

@@ -286,6 +286,27 @@ impl Tape {
         ))
     }
 
+    /// The window after each row, as this control has it whose round trips are those of its own window; `begins_ns`:
+    /// when its first window left, on the control's clock.
+    #[pyo3(signature = (sender, *, begins_ns, later_ns = 0))]
+    fn play_by_itself<'py>(
+        &self,
+        py: Python<'py>,
+        sender: &CandidateSender,
+        begins_ns: i64,
+        later_ns: i64,
+    ) -> PyResult<Column<'py>> {
+        let mut control = sender.control();
+        let cwnd = self.heard.get().with(py, |heard| {
+            py.detach(|| {
+                let rows = self.tape(heard).rows(later_ns);
+                let begins_ns = begins_ns.saturating_add(later_ns);
+                replay::play_by_itself(control.as_mut(), sender.start, rows, begins_ns)
+            })
+        })?;
+        Ok(cwnd.into_pyarray(py))
+    }
+
     /// What the control holds in mind after each row: a column for each of these names.
     #[pyo3(signature = (sender, names, *, later_ns = 0))]
     fn memory<'py>(

@@ -1,0 +1,152 @@
+//! When a candidate's own window would have let each byte leave: round trips where the capture does not show them.
+//!
+//! Of what stands in a queue before the tap the order is seen, not when it left. A sender that its window holds back
+//! sends as soon as that allows, so a candidate's window says when each byte left, and what its round trip was.
+//! Assumes that nothing but the window held it back. What left within a recovery is taken from the capture.
+
+use std::collections::VecDeque;
+
+use super::heard::{TapeEvent, TapeRow};
+
+/// What has left and is not acknowledged yet, and when.
+#[derive(Debug)]
+pub struct OwnTimes {
+    /// The byte behind the last one that left, and the time.
+    left: VecDeque<(u64, i64)>,
+    una: u64,
+    is_recovering: bool,
+    /// The first round trip: none is shorter, whatever was taken for the time of a segment.
+    least_ns: Option<i64>,
+}
+
+impl OwnTimes {
+    /// `begins_ns`: when a first window of `cwnd` bytes left.
+    pub fn new(begins_ns: i64, cwnd: f64) -> Self {
+        let una = 1;
+        Self {
+            left: VecDeque::from([((cwnd as u64).saturating_add(una), begins_ns)]),
+            una,
+            is_recovering: false,
+            least_ns: None,
+        }
+    }
+
+    /// The row with what it told this sender; a loss is heard of where the capture shows what was outstanding.
+    pub fn heard(&mut self, row: TapeRow) -> TapeRow {
+        let before = self.una;
+        self.una = row.snd_una.max(before);
+        while self.left.front().is_some_and(|&(top, _)| top < self.una) {
+            self.left.pop_front();
+        }
+        match row.event {
+            TapeEvent::Loss => {
+                self.left.retain(|&(top, _)| top <= row.snd_nxt);
+                self.is_recovering = true;
+            }
+            TapeEvent::Recovered | TapeEvent::Restart | TapeEvent::Timeout => {
+                self.is_recovering = false;
+            }
+            _ => {}
+        }
+        if self.is_recovering {
+            self.leaves(row.snd_nxt, row.now_ns);
+        }
+        if !row.event.is_arrival() {
+            return row;
+        }
+        let answered = self
+            .left
+            .front()
+            .filter(|_| row.event == TapeEvent::Ack && self.una > before);
+        let rtt_ns = answered.map(|&(_, left_ns)| row.now_ns - left_ns);
+        self.least_ns = self.least_ns.or(rtt_ns);
+        let top = self.top();
+        TapeRow {
+            rtt_ns: rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some())),
+            flight_size: top.saturating_sub(before) as f64,
+            snd_nxt: top.max(row.snd_una),
+            ..row
+        }
+    }
+
+    /// Behind it, what the window lets leave.
+    pub fn sends(&mut self, cwnd: f64, now_ns: i64) {
+        if !self.is_recovering {
+            self.leaves(self.una.saturating_add(cwnd as u64), now_ns);
+        }
+    }
+
+    fn top(&self) -> u64 {
+        self.left.back().map_or(self.una, |&(top, _)| top)
+    }
+
+    fn leaves(&mut self, top: u64, now_ns: i64) {
+        if top > self.top() {
+            self.left.push_back((top, now_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::heard::Room;
+
+    const SMSS: u64 = 1000;
+
+    /// An event at `now_ns`; `top`: what the capture takes for sent.
+    fn row(event: TapeEvent, now_ns: i64, una: u64, top: u64) -> TapeRow {
+        TapeRow {
+            event,
+            now_ns,
+            newly_acked: SMSS as f64,
+            newly_sacked: 0.0,
+            rtt_ns: Some(7),
+            flight_size: 0.0,
+            snd_una: 1 + una * SMSS,
+            snd_nxt: 1 + top * SMSS,
+            is_cwnd_limited: true,
+            cwnd: None,
+            ssthresh: None,
+            room: Room::default(),
+        }
+    }
+
+    fn told(own: &mut OwnTimes, event: TapeEvent, now_ns: i64, una: u64) -> (Option<i64>, f64) {
+        let heard = own.heard(row(event, now_ns, una, 0));
+        (heard.rtt_ns, heard.flight_size)
+    }
+
+    #[test]
+    fn a_round_trip_begins_when_the_window_let_the_segment_leave() {
+        let mut own = OwnTimes::new(0, 2.0 * SMSS as f64);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 100, 1), (Some(100), 2000.0));
+        // Two more leave: a window of three behind one.
+        own.sends(3.0 * SMSS as f64, 100);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 110, 2), (Some(110), 3000.0));
+        own.sends(3.0 * SMSS as f64, 110);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 250, 3).0, Some(150));
+    }
+
+    #[test]
+    fn no_round_trip_is_shorter_than_the_first() {
+        let mut own = OwnTimes::new(0, 1.0 * SMSS as f64);
+        told(&mut own, TapeEvent::Ack, 100, 1);
+        own.sends(1.0 * SMSS as f64, 100);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 120, 2).0, Some(100));
+    }
+
+    #[test]
+    fn what_left_within_a_recovery_is_the_captures_and_is_no_round_trip_until_it_is_over() {
+        let mut own = OwnTimes::new(0, 4.0 * SMSS as f64);
+        told(&mut own, TapeEvent::Ack, 100, 1);
+        // The candidate's own 20 segments were never sent.
+        own.sends(20.0 * SMSS as f64, 100);
+        own.heard(row(TapeEvent::Loss, 200, 1, 5));
+        assert_eq!(told(&mut own, TapeEvent::Arrival, 210, 1), (None, 4000.0));
+        own.heard(row(TapeEvent::Arrival, 220, 1, 6));
+        own.sends(20.0 * SMSS as f64, 220);
+        assert_eq!(told(&mut own, TapeEvent::Recovered, 300, 5), (None, 5000.0));
+        assert_eq!(told(&mut own, TapeEvent::Ack, 330, 6).0, Some(110));
+    }
+}
