@@ -268,8 +268,10 @@ def test_state_of_a_connection_does_not_grow_with_its_length(tmp_path: Path) -> 
     code = (
         "import sys; from tcptrace_lab import _core\n"
         "watcher = _core.Watcher('x', [sys.argv[1]], False, None); watcher.observe(keeps_recent=False)\n"
-        "events = 0\n"
-        "while watcher.advance(2**63 - 1, 2**63 - 1, False, 0.1) != 'ended': events += len(watcher.events())\n"
+        "events, state = 0, None\n"
+        "while state != 'ended':\n"
+        "    state = watcher.advance(2**63 - 1, 2**63 - 1, False, 0.1)\n"
+        "    events += len(watcher.events())\n"
         "status = dict(line.split(':') for line in open('/proc/self/status'))\n"
         "print(events, int(status['VmHWM'].split()[0]) // 1024)"
     )
