@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab import read
+from tcptrace_lab import _core, read
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.windows import LIMITS
 from tests.conftest import ROOT, SHARED
@@ -258,8 +258,8 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     # Pauses count as the application's.
     pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
     codes, total = table["limited_by"].cat.codes.to_numpy(), max(float(spans.sum()), 1.0)
-    # What is sent behind a pause is limited by what the next ACK shows.
-    codes = np.where(pauses > 0, np.append(codes[1:], codes[-1:]), codes)
+    # What is sent behind a pause is limited by what the next ACK shows; a host's own time is none.
+    codes = np.where(pauses > _core.HOST_NS, np.append(codes[1:], codes[-1:]), codes)
     shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}
     if whole.identified.control == "bbr":
         # It sends at its control's own rate, whenever ACKs come.

@@ -199,7 +199,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
-    most = most_in(times, una, SECOND_NS, seen.episodes)
+    most = most_in(times, una, SECOND_NS, seen)
     if most is None:
         return None
     lasted_s = 1.0 + clock.resolution_ns / SECOND_NS

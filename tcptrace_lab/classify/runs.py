@@ -78,7 +78,7 @@ def run_rates(batches: Batches, seen: Reconstruction, others: Sequence[Reconstru
     (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) = _core.runs(
         (batches.times, batches.acked, batches.jumps),
         (timeline.ack_ns[rows], samples),
-        [_spans(flow.episodes) for flow in (seen, *others)],
+        [_uncertain(flow) for flow in (seen, *others)],
         segments=float(segments),
         fewest_batches=FEWEST_ALIKE,
         slowed=SLOWED,
@@ -97,10 +97,19 @@ def run_rates(batches: Batches, seen: Reconstruction, others: Sequence[Reconstru
     )
 
 
-def most_in(times: Ints, acked: Ints, span_ns: int, episodes: Sequence[Episode]) -> int | None:
-    """The most bytes acknowledged within such a time without a loss event in it, the largest ACK of each apart; None:
-    there is no such time."""
-    return _core.busiest(times, acked, span_ns, _spans(episodes))
+def most_in(times: Ints, acked: Ints, span_ns: int, flow: Reconstruction) -> int | None:
+    """The most bytes acknowledged within such a time without a loss event, or a step of the clock, in it, the
+    largest ACK of each apart; None: there is no such time."""
+    return _core.busiest(times, acked, span_ns, _uncertain(flow))
+
+
+def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
+    """From when to when a loss event lasts, or the clock is set: how much time passed then is not known."""
+    starts, ends = _spans(flow.episodes)
+    set_ns = np.array(flow.timeline.set_ns, dtype=np.int64)
+    starts, ends = np.concatenate((starts, set_ns)), np.concatenate((ends, set_ns))
+    order = np.argsort(starts, kind="stable")
+    return starts[order], ends[order]
 
 
 def _spans(episodes: Sequence[Episode]) -> tuple[Ints, Ints]:

@@ -13,9 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.arrivals import Arrivals, Sends, reached
+from tcptrace_lab.reconstruct.arrivals import NOTHING, Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.echoes import Bounds, in_order
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, FULL_SHARE, MAJORITY, NEAR_SHARE, PAUSE_SHARE
+from tcptrace_lab.reconstruct.given import (
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    FULL_SHARE,
+    MAJORITY,
+    MINORITY,
+    NEAR_SHARE,
+    PAUSE_SHARE,
+)
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline
 
@@ -89,6 +97,43 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     if share < MAJORITY:
         return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=False)
     return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True, is_measured=True)
+
+
+def is_spaced(timeline: Timeline) -> bool:
+    """Whether no two full segments came closer than the ACKs report them: as a bottleneck before the tap puts them.
+
+    A sender's own leave together, at its start, in a slow start, and two for the ACK that opens its window.
+    """
+    lengths = timeline.send_end - timeline.send_offset
+    is_full = lengths == timeline.smss
+    gaps = np.diff(timeline.send_ns)[is_full[1:] & is_full[:-1]]
+    heard = np.flatnonzero(timeline.newly_acked > 0)
+    if len(gaps) < FEWEST_SAMPLES or len(heard) < FEWEST_SAMPLES + FEWEST_ALIKE or lengths.max() > timeline.smss:
+        return False
+    times, una = timeline.ack_ns[heard], timeline.snd_una[heard]
+    reported = (una[FEWEST_ALIKE:] - una[:-FEWEST_ALIKE]) / timeline.smss
+    apart = np.percentile((times[FEWEST_ALIKE:] - times[:-FEWEST_ALIKE]) / reported, 100 * MINORITY)
+    return bool(gaps.min() > FULL_SHARE * apart > 0)
+
+
+def is_behind_bottleneck(timeline: Timeline, hint_ns: int | None) -> bool:
+    """Whether a tap that the handshake puts at the sender has the bottleneck's queue before it, without timestamps.
+
+    What it sees is spaced, and where nothing waits it comes one turn after an ACK: an application's pace does not.
+    """
+    if not is_spaced(timeline):
+        return False
+    seen = Arrivals(
+        time_ns=timeline.send_ns,
+        offset=timeline.send_offset,
+        end=timeline.send_end,
+        ip_id=np.zeros(len(timeline.send_ns), dtype=np.int32),
+        stamp=None,
+        echo=None,
+        beside=NOTHING,
+    )
+    found = rhythm(timeline, seen, hint_ns)
+    return found is not None and found.is_clocked and found.is_measured
 
 
 def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:

@@ -24,6 +24,7 @@ from tcptrace_lab.reconstruct.look import (
     look,
     windows,
 )
+from tcptrace_lab.reconstruct.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.tap import Fact, Tap
@@ -137,6 +138,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     view = order = None
     if where.place != "sender" and not tap.timestamps.value:
         tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))
+    if where.place == "sender" and not tap.timestamps.value and is_behind_bottleneck(timeline, where.to_sender_ns):
+        where = replace(where, queued_before=True)
     if where.place == "sender" and where.is_at_sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
         tap = replace(

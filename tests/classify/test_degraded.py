@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,15 @@ def test_every_kind_changes_the_capture() -> None:
     assert len(KINDS) >= 28
     # Its ACKs come too far apart to be merged.
     assert still <= {"ACK trains merged"}, still
+
+
+def test_a_clock_goes_back_under_what_is_captured_twice() -> None:
+    """In the order of capture: sorted by its stamps a file would show no step, and times that never passed."""
+    link, packets = read_packets(ROOT / "captures" / "reno_timeout.pcap.gz")
+    for kind in ("clock steps back + the same on two VLANs", "the same on two VLANs + clock steps back"):
+        _, found = degrade(link, packets, kind=kind, seed=1)
+        steps = [after.time_ns - before.time_ns for before, after in pairwise(found)]
+        assert sum(step < 0 for step in steps) == 3
 
 
 def test_a_silence_beside_what_the_tap_lost_is_no_windows(tmp_path: Path) -> None:

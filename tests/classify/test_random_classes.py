@@ -12,7 +12,7 @@ from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.clock import clock_of
 from tests.claims import main_verdict
 from tests.degrade import degrade, read_packets, write_packets
-from tests.random_degraded import against_truth
+from tests.random_degraded import against_truth, judged
 from tests.random_runs import Tapped, tapped
 
 MS = 1_000_000
@@ -336,3 +336,38 @@ def test_the_judge_of_limits_tells_one_window_from_the_other(tmp_path: Path) -> 
     assert found.limits["rwnd"] > 0.95
     exchanged = {**verdict.limits, "cwnd": verdict.limits["rwnd"], "rwnd": verdict.limits["cwnd"]}
     assert "sender's limits" in against_truth(found, replace(verdict, limits=exchanged))
+
+
+def wrong_claims(seed: int, variant: str, folder: Path) -> dict[str, str]:
+    """Of a run's capture at a place, or made worse by a kind."""
+    found = tapped(seed, folder)
+    assert found is not None
+    kinds = [] if variant in found.places else [variant]
+    return next(bad for name, bad, _ in judged(found, kinds, folder) if name == variant)
+
+
+@pytest.mark.parametrize(("seed", "variant"), [(1010006, "node0.out"), (1200143, "receiver")])
+def test_what_a_host_takes_to_answer_is_no_pause(seed: int, variant: str, tmp_path: Path) -> None:
+    """All was acknowledged, and what that ACK released passes microseconds later: the ACK's own limit stands."""
+    assert not wrong_claims(seed, variant, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [1010051, 1010108, 1200131])
+def test_what_comes_no_closer_than_acks_report_it_has_passed_the_bottleneck(seed: int, tmp_path: Path) -> None:
+    """Near the sender by a handshake that met no queue, and no timestamps: the queue is before the tap all the same."""
+    assert not wrong_claims(seed, "node0.out", tmp_path)
+
+
+def test_a_segment_that_no_block_told_of_may_have_been_sent_again_needlessly(tmp_path: Path) -> None:
+    """The last of a write, sent again before the answer to its first copy was due: each of 110 may be no loss."""
+    assert not wrong_claims(1010037, "untouched", tmp_path)
+
+
+def test_what_never_came_to_the_tap_gives_no_round_trip(tmp_path: Path) -> None:
+    """It is put back among its neighbours: when it left is not known."""
+    assert not wrong_claims(1200105, "tap lost 5 % + clock of 4 ms", tmp_path)
+
+
+def test_no_rate_is_read_across_a_step_of_the_clock(tmp_path: Path) -> None:
+    """What passed meanwhile is not known: six ACKs around three steps are too fast by one packet's time."""
+    assert not wrong_claims(1010136, "clock steps back", tmp_path)

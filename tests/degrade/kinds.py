@@ -58,15 +58,19 @@ from tests.degrade.tap import (
 class Degradation:
     """`keeps`: whole (the run is all there), a piece of it, longer than it was, or of two kinds "longer piece".
 
-    `tells`: what regime and control need is still there."""
+    `tells`: what regime and control need is still there. `sets_clock`: back, so that stamps are in no order."""
 
     change: Kind
     keeps: str = "whole"
     tells: bool = False
+    sets_clock: bool = False
     link: int | None = field(default=None)
 
 
 def _two(first: Degradation, second: Degradation) -> Degradation:
+    if first.sets_clock:
+        # What comes late or twice does so in the order of capture, whatever the clock says then.
+        first, second = second, first
     keeps = " ".join(sorted({first.keeps, second.keeps} - {"whole"})) or "whole"
 
     def both(packets: Packets, rng: random.Random) -> Packets:
@@ -102,7 +106,7 @@ ONES: dict[str, Degradation] = {
     "slewed clock": Degradation(change=slewed_clock),
     "stamped by polls": Degradation(change=stamped_by_polls),
     "jittered clock": Degradation(change=jittered_clock),
-    "clock steps back": Degradation(change=clock_steps_back),
+    "clock steps back": Degradation(change=clock_steps_back, sets_clock=True),
     "interrupt batches": Degradation(change=interrupt_batches),
     "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True),
     "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece"),

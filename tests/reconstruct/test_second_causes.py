@@ -12,6 +12,7 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.initial_window import initial_window
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.clock import clock_of
+from tcptrace_lab.reconstruct.self_clocking import is_spaced
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import (
     ApplicationSpec,
@@ -220,3 +221,26 @@ def test_two_connections_of_one_pair_of_hosts_are_told_apart(tmp_path: Path) -> 
     for number, each in enumerate(verdicts):
         lost = each["losses"]
         assert lost["total"] <= drops[number] <= lost["total"] + lost["possible_unseen"] + 2
+
+
+def test_a_segment_at_a_time_is_an_applications_pace_and_no_queue_before_the_tap(tmp_path: Path) -> None:
+    """As evenly as a bottleneck would space them, and at its own times: the tap is the sender's."""
+    writes = ((0.0, 1460), *((0.1 + 0.02 * count, 1460) for count in range(390)))
+    run = simulate(
+        Scenario(
+            path=PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=50, delay_s=0.02),), return_delay_s=0.0234),
+            connections=(
+                ConnectionSpec(
+                    control=ControlSpec(initial_window=10, delayed_ack_segments=1),
+                    application=ApplicationSpec(kind="schedule", writes=writes),
+                ),
+            ),
+            duration_s=8.0,
+            profile="rfc",
+            taps=("sender",),
+        )
+    )
+    found = sender(read(_written(run, tmp_path)["sender"])[0])
+    assert is_spaced(found.timeline)
+    assert found.where is not None
+    assert found.where.is_at_sender

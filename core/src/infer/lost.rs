@@ -278,11 +278,12 @@ impl Judge<'_> {
                 ))
             // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
             || self.twice.by_one(offset, end);
+        let heard = told.map_or(answer, |ack| ack.min(answer));
         if is_spurious {
             State::Spurious
-        } else if self.is_unasked(told.map_or(answer, |ack| ack.min(answer)), (send, copy))
+        } else if self.is_unasked(heard, (send, copy))
             || (offset != event.una
-                && (self.untold.by_one(offset, end) || self.is_untold(answer, (offset, end), copy)))
+                && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {
             State::Possible
         } else {

@@ -3,7 +3,7 @@
 use super::before::Sampled;
 use super::given::FEWEST_SAMPLES;
 use super::sequence::Sequence;
-use super::trace::Trace;
+use super::trace::{LOST_ON_WAY, Trace};
 
 /// The samples of one trace, in the order of the ACKs that gave them.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,9 @@ impl RoundTrips {
             };
             let sent_ns = trace.send_ns[send];
             let is_filled = resent > 0 && again_ns(resent - 1).is_some_and(|time| time >= sent_ns);
-            let is_known = heard_ns >= sent_ns && !trace.is_across(sent_ns, heard_ns);
+            // When it left what never came to a tap is not known.
+            let has_passed = trace.fate.get(send) != Some(&LOST_ON_WAY);
+            let is_known = has_passed && heard_ns >= sent_ns && !trace.is_across(sent_ns, heard_ns);
             if is_known && !is_filled && !unseen.has(trace, seen, send, ack) {
                 let is_full = trace.send_end[send] - trace.send_offset[send] >= trace.smss;
                 found.push((ack as u32, heard_ns - sent_ns, is_full));

@@ -1,5 +1,6 @@
 //! What limited the sender, for how much of the time.
 
+use super::given::HOST_NS;
 use super::limits::Limit;
 use super::sequence::Sequence;
 use super::trace::Trace;
@@ -35,7 +36,9 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
         let resumes = trace.send_ns.get(sent).filter(|_| is_done);
         let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
         // What is sent behind a pause is limited by what the next ACK shows: rows stand at ACKs, none where it resumes.
-        let after = row + usize::from(pause > 0 && row + 1 < table.time_ns.len());
+        // What leaves within a host's own time the ACK may have released.
+        let is_apart = pause > HOST_NS.get() && row + 1 < table.time_ns.len();
+        let after = row + usize::from(is_apart);
         spans[table.limited_by[after] as usize] += span - pause;
         spans[Limit::Application as usize] += pause;
         starved += pause;
