@@ -49,9 +49,13 @@ class EvidenceRow:
 
 def explain(verdict: Verdict, connection: Connection) -> list[dict[str, Any]]:
     """Every loss event, slow start, refuted control, limit and estimate of the path, each about in order of time."""
-    if verdict.obstacles.hides_window:
+    is_hidden = bool(verdict.obstacles.hides_window)
+    if is_hidden and not verdict.identified.refuted:
         return [asdict(each) for each in _path(verdict)]
     frames = Frames(verdict, connection)
+    if is_hidden:
+        # Of such a window its losses alone tell.
+        return [asdict(each) for each in (*_candidates(verdict, frames), *_path(verdict))]
     found = [
         *_losses(verdict, frames),
         *_slow_starts(verdict, frames),

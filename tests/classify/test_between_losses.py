@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tcptrace_lab.capture import Connection
 from tcptrace_lab.classify.between_losses import identify_between_losses
 from tcptrace_lab.classify.candidates import candidates
+from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, judge
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
@@ -16,11 +20,15 @@ from tcptrace_lab.simulate import simulate
 DEEP = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=80, delay_s=0.06),), return_delay_s=0.06)
 
 
-def verdict(window: str, *, path: PathSpec = DEEP, seconds: float = 60.0, **more: object) -> Verdict:
+def captured(window: str, *, path: PathSpec = DEEP, seconds: float = 60.0, **more: object) -> Connection:
     control = ControlSpec(window=window, recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=False)
     connection = ConnectionSpec(control=control, **more)  # type: ignore[arg-type]
     scenario = Scenario(path=path, connections=(connection,), duration_s=seconds, profile="rfc", taps=("receiver",))
-    return judge(sender(simulate(scenario).capture(tap="receiver")[0]), file="simulated")
+    return simulate(scenario).capture(tap="receiver")[0]
+
+
+def verdict(window: str, **more: Any) -> Verdict:
+    return judge(sender(captured(window, **more)), file="simulated")
 
 
 def left(found: Verdict) -> set[str]:
@@ -59,3 +67,11 @@ def test_a_rate_has_no_window_to_come_back_to() -> None:
 def test_an_application_that_pauses_hides_the_window_at_its_losses_too() -> None:
     paused = ApplicationSpec(kind="on_off", bytes=400_000, off_s=1.0)
     assert not verdict("cubic-linux", application=paused).identified.refuted
+
+
+def test_each_refuted_control_is_explained_by_the_packet_of_a_loss() -> None:
+    connection = captured("cubic-linux")
+    found = judge(sender(connection), file="simulated")
+    rows = [row for row in explain(found, connection) if row["about"] == "candidate"]
+    assert len(rows) == len(found.identified.refuted) > 0
+    assert all(row["frame"] is not None and "in cycle" in row["says"] for row in rows)
