@@ -19,8 +19,8 @@ import numpy as np
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import ScenarioError
-from tcptrace_lab.reconstruct.score import Score, score
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.score import Score, score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.simulate_to_files import simulate_to_files
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.reconstruct.score import WindowError, score
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.score import WindowError, score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))

@@ -19,7 +19,7 @@ import numpy as np
 from tcptrace_lab.models.compound import Compound
 
 from tcptrace_lab import classify
-from tcptrace_lab.classify.compound_regime import Step, case_of, phases_of
+from tcptrace_lab.classify.regime.compound import Step, case_of, phases_of
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario

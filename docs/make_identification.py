@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.by_rate import probes_of
-from tcptrace_lab.classify.candidates import candidates
-from tcptrace_lab.classify.identified import Identified
-from tcptrace_lab.classify.identify import INITIAL_WINDOW, decide, replays_of_others
-from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.likelihood import Replay, replays
-from tcptrace_lab.classify.tape import Tapes
+from tcptrace_lab.classify.control.by_rate import probes_of
+from tcptrace_lab.classify.control.candidates import candidates
+from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.identify import INITIAL_WINDOW, decide, replays_of_others
+from tcptrace_lab.classify.control.likelihood import Replay, replays
+from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

@@ -70,7 +70,7 @@ NAMED_UNITS = {
 }
 UNIT_OF = {name: unit for unit, names in NAMED_UNITS.items() for name in names.split()}
 # Not a part of 1: how many times as much, or as many pieces.
-NO_SHARE = {("classify.by_rate", "LEAST_SHARE"): "factor", ("classify.rate", "LONGEST_SHARE"): "pieces"}
+NO_SHARE = {("classify.control.by_rate", "LEAST_SHARE"): "factor", ("classify.path.rate", "LONGEST_SHARE"): "pieces"}
 # Names of protocols and codes, not choices of ours.
 GIVEN = {
     "UNKNOWN",
@@ -168,8 +168,8 @@ def _readers(tree: ast.Module, name: str) -> Iterator[str]:
 
 def thresholds() -> list[Threshold]:
     """All of them, by room and file; Python's, then the core's."""
-    python = [path for room in ROOMS for path in sorted((ROOT / "tcptrace_lab" / room).glob("*.py"))]
-    rust = sorted((ROOT / "core" / "src").glob("*/*.rs"))
+    python = [path for room in ROOMS for path in sorted((ROOT / "tcptrace_lab" / room).rglob("*.py"))]
+    rust = sorted((ROOT / "core" / "src").rglob("*.rs"))
     return [found for path in python for found in of_python(path)] + [found for path in rust for found in of_rust(path)]
 
 

@@ -110,7 +110,7 @@ def predict(scenario: Scenario | Source) -> list[Prediction]:
 
 def verdict(connection: Connection) -> Verdict:
     """The verdict on one connection's main sender, with the other flows of its capture as neighbours."""
-    from tcptrace_lab.classify.neighbours import neighbours
+    from tcptrace_lab.classify.path.neighbours import neighbours
     from tcptrace_lab.classify.verdict import judge
     from tcptrace_lab.reconstruct.sender import sender
 
@@ -120,7 +120,7 @@ def verdict(connection: Connection) -> Verdict:
 
 def reconstruct(connection: Connection, *, direction: int | None = None) -> Reconstruction:
     """Windows, phases, losses and cycles of one direction (0: the client's), by default the one with more data."""
-    from tcptrace_lab.classify.replayed import replayed
+    from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
 
     return replayed(sender(connection, direction=direction))

@@ -24,7 +24,8 @@ def test_the_examples_of_the_docstrings_run(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_name_is_the_function_whatever_was_imported_before(first: str) -> None:
     """A room of the same name does not take its place."""
     code = (
-        f"import tcptrace_lab.{first}; import tcptrace_lab.simulate, tcptrace_lab.sweep, tcptrace_lab.classify.path;"
+        f"import tcptrace_lab.{first}; import tcptrace_lab.simulate, tcptrace_lab.sweep;"
+        "import tcptrace_lab.classify.path.path;"
         "from tcptrace_lab import classify, predict, read, simulate, sweep;"
         "assert all(type(one).__name__ == 'function' for one in (classify, predict, read, simulate, sweep));"
         "from tcptrace_lab.simulate import simulate as inner; assert inner is not simulate"

@@ -22,7 +22,7 @@ from tcptrace_lab.capture import Capture
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Timeline, build
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import (
     CONTROLS,
     ApplicationSpec,

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.asked import MOST_NAMES
-from tcptrace_lab.classify.identified import UNKNOWN as UNKNOWN_CONTROL
-from tcptrace_lab.classify.identified import open_names
-from tcptrace_lab.classify.limits import UNKNOWN, is_written_or_buffered, stalls_ns
+from tcptrace_lab.classify.control.identified import UNKNOWN as UNKNOWN_CONTROL
+from tcptrace_lab.classify.control.identified import open_names
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
-from tcptrace_lab.classify.path import PathEstimate
+from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.classify.sender.limits import UNKNOWN, is_written_or_buffered, stalls_ns
+from tcptrace_lab.classify.theory.asked import MOST_NAMES
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap import Tap
+from tcptrace_lab.reconstruct.tap.tap import Tap
 from tcptrace_lab.reconstruct.windows import CWND
 
 # How the controls are written in their papers.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.evidence import FRACTIONS, Misfit, outside
-from tcptrace_lab.classify.likelihood import Replay
+from tcptrace_lab.classify.control.evidence import FRACTIONS, Misfit, outside
+from tcptrace_lab.classify.control.likelihood import Replay
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.numbers import seconds
-from tcptrace_lab.reconstruct.arrivals import COPIES
+from tcptrace_lab.reconstruct.away.arrivals import COPIES
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.sender import NOT_SENT

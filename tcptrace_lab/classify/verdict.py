@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
-from tcptrace_lab.classify.compound_regime import NOT_COMPOUND, CompoundRegime, compound_regime
+from tcptrace_lab.classify.control.followed import is_followed
+from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
+from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
+from tcptrace_lab.classify.control.replayed import identify_sender, identify_unseen
 from tcptrace_lab.classify.diagnosis import course, diagnosis
-from tcptrace_lab.classify.expectation import Expectation, expect, not_asked
-from tcptrace_lab.classify.followed import is_followed
-from tcptrace_lab.classify.growth import Growth, initial_growth
-from tcptrace_lab.classify.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.identified import UNKNOWN, Identified
-from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.limits import closed_only, limits_told, stood
-from tcptrace_lab.classify.neighbours import neighbours
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
-from tcptrace_lab.classify.path import PathEstimate
-from tcptrace_lab.classify.path_of import path_of
-from tcptrace_lab.classify.recovery import HIDDEN, SenderTcp, identify_recovery
-from tcptrace_lab.classify.replayed import identify_sender, identify_unseen
-from tcptrace_lab.classify.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
+from tcptrace_lab.classify.path.neighbours import neighbours
+from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.classify.path.path_of import path_of
+from tcptrace_lab.classify.regime.compound import NOT_COMPOUND, CompoundRegime, compound_regime
+from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.sender.growth import Growth, initial_growth
+from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.limits import closed_only, limits_told, stood
+from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
+from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.numbers import duration
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
-from tcptrace_lab.reconstruct.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.tap import COARSE_NS
+from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture

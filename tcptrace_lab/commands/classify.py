@@ -135,7 +135,7 @@ def _classify(file: str, arguments: argparse.Namespace) -> Iterator[Judged]:
     """Each verdict with what was asked for beyond it."""
     from functools import partial
 
-    from tcptrace_lab.classify.neighbours import neighbours
+    from tcptrace_lab.classify.path.neighbours import neighbours
     from tcptrace_lab.classify.verdict import classify, judge
     from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError

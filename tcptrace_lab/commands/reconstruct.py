@@ -61,10 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
     from functools import cache, partial
 
-    from tcptrace_lab.classify.causes import causes, with_causes
-    from tcptrace_lab.classify.neighbours import neighbours
-    from tcptrace_lab.classify.path_of import path_of
-    from tcptrace_lab.classify.replayed import replayed
+    from tcptrace_lab.classify.control.replayed import replayed
+    from tcptrace_lab.classify.path.causes import causes, with_causes
+    from tcptrace_lab.classify.path.neighbours import neighbours
+    from tcptrace_lab.classify.path.path_of import path_of
     from tcptrace_lab.tables import check_table, write_table
 
     if arguments.output:
@@ -112,8 +112,8 @@ def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
 
 def refusals(seen: Reconstruction, who: Sender) -> dict[str, str]:
     """The tables that this capture cannot carry, and why."""
-    from tcptrace_lab.classify.causes import losses_refused
     from tcptrace_lab.classify.obstacles import find_obstacles
+    from tcptrace_lab.classify.path.causes import losses_refused
 
     hidden = find_obstacles(seen, who).hides_window
     found = {name: hidden[0] for name in ("windows", "phases", "cycles") if hidden}

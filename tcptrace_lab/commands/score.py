@@ -19,7 +19,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcptrace_lab.reconstruct.score import Score, WindowError
+    from tcptrace_lab.reconstruct.truth.score import Score, WindowError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, compare, print."""
-    from tcptrace_lab.classify.replayed import replayed
+    from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.commands.reconstruct import chosen
-    from tcptrace_lab.reconstruct.score import score
-    from tcptrace_lab.reconstruct.truth_file import read_truth
+    from tcptrace_lab.reconstruct.truth.score import score
+    from tcptrace_lab.reconstruct.truth.truth_file import read_truth
     from tcptrace_lab.tables import check_table, flat, write_answer
 
     if arguments.output:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
-from tcptrace_lab.reconstruct.sender_clock import Ints
+from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.windows import LIMITS
 
 # The next flight begins about a round trip after this one: sooner it is the rest of this, later a pause was between.

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import IS_COPY
-from tcptrace_lab.reconstruct.clock import Clock, clock_of, in_order
-from tcptrace_lab.reconstruct.echoes import ahead_ns
+from tcptrace_lab.reconstruct.away.arrivals import IS_COPY
+from tcptrace_lab.reconstruct.away.echoes import ahead_ns
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
-from tcptrace_lab.reconstruct.set_forward import set_forward
-from tcptrace_lab.reconstruct.tap import COARSE_NS, Fact, Tap
-from tcptrace_lab.reconstruct.unheard import unheard_by_echo
+from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
+from tcptrace_lab.reconstruct.tap.set_forward import set_forward
+from tcptrace_lab.reconstruct.tap.tap import COARSE_NS, Fact, Tap
+from tcptrace_lab.reconstruct.tap.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.arrivals import COPIES, IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
+from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
+from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
@@ -24,19 +26,17 @@ from tcptrace_lab.reconstruct.look import (
     look,
     windows,
 )
-from tcptrace_lab.reconstruct.self_clocking import is_behind_bottleneck
-from tcptrace_lab.reconstruct.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
-from tcptrace_lab.reconstruct.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
-from tcptrace_lab.reconstruct.tap import Fact, Tap
-from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.unheard import (
+from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
+from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
+from tcptrace_lab.reconstruct.tap.unheard import (
     unheard_by_count,
     unheard_by_release,
     unheard_by_timers,
     unheard_by_window,
     with_unheard,
 )
-from tcptrace_lab.reconstruct.vantage import Vantage, passing, vantage
+from tcptrace_lab.reconstruct.tap.vantage import Vantage, passing, vantage
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Connection

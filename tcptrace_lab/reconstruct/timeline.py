@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.scoreboard import Scoreboard
-from tcptrace_lab.reconstruct.sender_clock import SenderClock
+from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcptrace_lab.capture import Capture
-from tcptrace_lab.classify.measured import observed, steady
+from tcptrace_lab.classify.theory.measured import observed, steady
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.replay.as_found import as_found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcptrace_lab.classify.causes import causes, with_causes
+from tcptrace_lab.classify.path.causes import causes, with_causes
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 

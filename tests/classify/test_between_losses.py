@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tcptrace_lab.capture import Connection
-from tcptrace_lab.classify.between_losses import identify_between_losses
-from tcptrace_lab.classify.candidates import candidates
+from tcptrace_lab.classify.control.between_losses import identify_between_losses
+from tcptrace_lab.classify.control.candidates import candidates
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, judge
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

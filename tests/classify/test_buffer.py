@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.buffer import buffer_of
-from tcptrace_lab.classify.path import with_short
+from tcptrace_lab.classify.path.buffer import buffer_of
+from tcptrace_lab.classify.path.path import with_short
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tests.reconstruct.ladder import ladder
 

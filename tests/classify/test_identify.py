@@ -14,14 +14,14 @@ import pytest
 
 from docs.make_identification import Score, draw, one
 from tcptrace_lab import classify, read
-from tcptrace_lab.classify.candidates import Candidate, candidates
-from tcptrace_lab.classify.compared import Part
-from tcptrace_lab.classify.followed import grows_alone, is_followed
-from tcptrace_lab.classify.identified import Identified
-from tcptrace_lab.classify.identify import identify, replays_of_others, sends_the_same
-from tcptrace_lab.classify.initial_window import initial_window
-from tcptrace_lab.classify.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
-from tcptrace_lab.classify.tape import Tapes
+from tcptrace_lab.classify.control.candidates import Candidate, candidates
+from tcptrace_lab.classify.control.compared import Part
+from tcptrace_lab.classify.control.followed import grows_alone, is_followed
+from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.identify import identify, replays_of_others, sends_the_same
+from tcptrace_lab.classify.control.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
+from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import (

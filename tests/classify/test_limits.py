@@ -10,7 +10,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.diagnosis import Course, diagnosis
-from tcptrace_lab.classify.limits import stood
+from tcptrace_lab.classify.sender.limits import stood
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build

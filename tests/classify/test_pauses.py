@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcptrace_lab.classify.causes import pauses_unseen
+from tcptrace_lab.classify.path.causes import pauses_unseen
 from tests.reconstruct.ladder import ladder, rounds
 
 

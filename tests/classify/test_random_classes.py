@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab.classify.verdict import Verdict
-from tcptrace_lab.reconstruct.clock import clock_of
+from tcptrace_lab.reconstruct.tap.clock import clock_of
 from tests.claims import main_verdict
 from tests.degrade import degrade, read_packets, write_packets
 from tests.random_degraded import against_truth, judged

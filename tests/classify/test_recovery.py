@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.causes import is_burst
-from tcptrace_lab.classify.recovery import SenderTcp, identify_recovery
+from tcptrace_lab.classify.path.causes import is_burst
+from tcptrace_lab.classify.sender.recovery import SenderTcp, identify_recovery
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.reconstruct.tap import Fact, Tap
+from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
 from tests.conftest import ROOT
 from tests.reconstruct.ladder import SMSS, ladder, rounds
 from tests.reconstruct.test_field_classes import ENDED

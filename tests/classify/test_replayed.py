@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.replayed import Replayed, replayed
+from tcptrace_lab.classify.control.replayed import Replayed, replayed
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import (
     ApplicationSpec,

@@ -13,17 +13,17 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.reconstruct.arrivals import Beside, arrivals
-from tcptrace_lab.reconstruct.echoes import Bounds, are_stale
+from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
+from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale
+from tcptrace_lab.reconstruct.away.self_clocking import NEAR_NS, _tells_apart
+from tcptrace_lab.reconstruct.away.sender_view import sender_view
+from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.score import Score, score
-from tcptrace_lab.reconstruct.self_clocking import NEAR_NS, _tells_apart
 from tcptrace_lab.reconstruct.sender import Sender, sender
-from tcptrace_lab.reconstruct.sender_clock import sender_clock, unwrapped
-from tcptrace_lab.reconstruct.sender_view import sender_view
-from tcptrace_lab.reconstruct.sent_order import sends
+from tcptrace_lab.reconstruct.tap.sender_clock import sender_clock, unwrapped
 from tcptrace_lab.reconstruct.timeline import ARRIVED, LOST, Ints, build
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.score import Score, score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT, shared

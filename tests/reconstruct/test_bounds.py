@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.reconstruct.arrivals import Sends
-from tcptrace_lab.reconstruct.echoes import in_order
+from tcptrace_lab.reconstruct.away.arrivals import Sends
+from tcptrace_lab.reconstruct.away.echoes import in_order
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.score import score
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.score import score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 

@@ -8,9 +8,9 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.score import Score, score
 from tcptrace_lab.reconstruct.sender import sender
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.score import Score, score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.initial_window import initial_window
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.reconstruct.clock import clock_of
-from tcptrace_lab.reconstruct.self_clocking import is_spaced
+from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
 from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.tap.clock import clock_of
 from tcptrace_lab.scenario import (
     ApplicationSpec,
     ConnectionSpec,

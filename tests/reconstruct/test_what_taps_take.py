@@ -11,8 +11,8 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
-from tcptrace_lab.reconstruct.clock import clock_of
 from tcptrace_lab.reconstruct.sender import senders
+from tcptrace_lab.reconstruct.tap.clock import clock_of
 from tests.claims import main_verdict
 from tests.conftest import ROOT
 from tests.degrade import (

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tcptrace_lab import classify
-from tcptrace_lab.reconstruct.score import score
-from tcptrace_lab.reconstruct.truth_file import read_truth
+from tcptrace_lab.reconstruct.truth.score import score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import (
     ApplicationSpec,
     NodeSpec,

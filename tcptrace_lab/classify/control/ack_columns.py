@@ -1,0 +1,80 @@
+"""What stands beside each ACK whoever the sender was: the same in every reading of a capture."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.control.round_trips import covered, round_trips, round_trips_of_sacked
+from tcptrace_lab.classify.path.runs import sent_unseen
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
+
+
+class AckColumns:
+    """Columns with an entry per ACK; not to be changed."""
+
+    def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None) -> None:
+        timeline = seen.timeline
+        sent = _core.places(timeline.send_ns, timeline.ack_ns)
+        first = timeline.first_offset
+        top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
+        top -= first
+        self.top: Ints = top
+        una = timeline.snd_una
+        self.una = una if first == 0 and una.min(initial=0) == 0 else np.maximum(una - first, 0)
+        self.newly_acked = timeline.newly_acked
+        if not timeline.has_start:
+            # How much of what left before the capture one ACK told of is not seen: it may have filled a hole.
+            most = np.where(una <= sent_unseen(seen), DELAYED_ACK_SEGMENTS * timeline.smss, np.inf)
+            self.newly_acked = np.minimum(timeline.newly_acked, most).astype(np.int64)
+        # By how much more is SACKed than before. It is for the first time where the ACK number stands still, or nothing
+        # was before.
+        self.sacked_more: Ints = np.diff(timeline.sacked, prepend=0)
+        is_first = (timeline.newly_acked <= 0) | (self.sacked_more == timeline.sacked)
+        self.newly_sacked = np.where(is_first, np.maximum(self.sacked_more, 0), 0)
+        # With SACK blocks about, what is outstanding is not what is on the path.
+        limited_by, is_bound = _limited(timeline)
+        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~seen.stands
+        # Before a recovery: what held the sender back last.
+        told = np.where(limited_by == RECOVERY, 0, np.arange(len(limited_by), dtype=np.int32))
+        self.is_held_back: Bools = ((limited_by == RWND) | seen.stands)[np.maximum.accumulate(told)]
+        self.has_sent: Bools = timeline.sends_before_next_ack > sent
+        # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
+        self.sends_in_order = self.has_sent & (timeline.sacked == 0)
+        self.sends_by_window = self.has_sent & self.limited
+        self.shown = self.sends_by_window & is_bound
+        # What comes before any data, no control hears of.
+        self.first = int(np.searchsorted(sent, 0, side="right"))
+        self.round: npt.NDArray[np.int32] = _core.rounds(self.una, np.maximum(top, self.una))
+
+        self.round_trips = _round_trips(timeline, handshake_rtt_ns)
+
+
+def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:
+    """What each ACK told of the round trip, to a sender that was told the handshake's or not.
+
+    And, of each, to one that takes one of what is SACKed (Linux), at a hole too, and stamps as they are. One array for
+    all that agree.
+    """
+    known, found = covered(timeline), dict[tuple[int | None, bool], Ints]()
+    rows, sacked = round_trips_of_sacked(timeline)
+    for told in dict.fromkeys((None, handshake_rtt_ns)):
+        for of_sacked in (False, True):
+            column = round_trips(timeline, known, told, by_stamps=of_sacked)
+            if of_sacked and timeline.has_sack:
+                column = column.copy()
+                column[rows] = sacked
+            found[told, of_sacked] = next((each for each in found.values() if np.array_equal(each, column)), column)
+    return found
+
+
+def _limited(timeline: Timeline) -> tuple[Ints, Bools]:
+    """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
+    table = timeline.observed.windows()
+    # A row per ACK, and one per restart behind its ACK's.
+    at = _core.places(table["time_ns"], timeline.ack_ns)
+    return table["limited_by"][at], table["cwnd_high"][at] >= 0

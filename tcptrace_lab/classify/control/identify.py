@@ -1,0 +1,408 @@
+"""Which congestion control sent this: every candidate replayed over the capture, and what it does not refute.
+
+The answer is a set. A candidate leaves it when what it would have done lies outside of what was sent by more than the
+capture's own noise, again and again; the noise is that of the candidate that fits best. A name is given to the only one
+left, and only where it does all that was seen: being better than the others is not enough. Where even the best does not
+follow what was sent, it is "unknown".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tcptrace_lab.classify.control.by_rate import ByRate, probes_of
+from tcptrace_lab.classify.control.candidates import (
+    GAMMA,
+    Candidate,
+    candidates,
+    other_clocks,
+    other_starts,
+    with_gamma_told,
+)
+from tcptrace_lab.classify.control.followed import (
+    ODD_CUTS_SHARE,
+    ODD_PLACES_SHARE,
+    departs,
+    excused,
+    grows_alone,
+    is_followed,
+    is_followed_from_avoidance,
+    starts_throughout,
+)
+from tcptrace_lab.classify.control.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
+from tcptrace_lab.classify.control.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left
+from tcptrace_lab.classify.control.likelihood import (
+    FITS_SEGMENTS,
+    FITS_SHARES,
+    REFUTED,
+    Replay,
+    log_likelihood,
+    log_likelihoods,
+    most_per_piece,
+    noise_of,
+    replays,
+    table_of,
+)
+from tcptrace_lab.classify.control.remembered import remembering
+from tcptrace_lab.classify.control.tape import Tape, Tapes
+from tcptrace_lab.classify.control.traits import traits
+from tcptrace_lab.reconstruct.estimate import Estimate
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats
+
+# RFC 6928, where no first window is seen.
+INITIAL_WINDOW = 10
+# Refuted is who the best is far likelier than, if it is clearly off where the best is not. More than once, where the
+# best itself is off anywhere: then a single disturbed cycle refutes nobody.
+CLEAR_OF_NOISE = 3.0
+FEWEST_CLEAR = 2
+
+
+def identify(
+    seen: Reconstruction,
+    *,
+    initial_window: int | None,
+    handshake_rtt_ns: int | None = None,
+    recovery: str | None = None,
+    chosen: Sequence[Candidate] = (),
+    is_holed: bool = False,
+    is_rough: bool = False,
+    is_untimed: bool = False,
+    is_emptied: bool = False,
+) -> Identified:
+    """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
+    `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
+    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has."""
+    if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
+        return HIDDEN
+    rate = probes_of(seen)
+    written = Tapes.of(seen, handshake_rtt_ns, recovery)
+    asked, read = tuple(chosen) or candidates(recovery), written.read()
+    begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
+    # A first window that the table's slow starts do not begin with was not it.
+    found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
+    found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]
+    if not rate.is_bbr:
+        # Whose rate was its own has no window to be another Compound's.
+        found = [*found, *replays_of_others(found, asked, written)]
+    found = list(map(excused, found))
+    told = decide(
+        seen,
+        found,
+        rate,
+        is_holed=is_holed,
+        is_rough=is_rough,
+        is_untimed=is_untimed,
+    )
+    if told.control is not None or not told.left:
+        return told
+    # BBR's window is not replayed.
+    if not any(map(_grows, told.left)):
+        return told.or_bbr()
+    return told if any(map(is_followed, told.left)) else told.or_bbr("nor was any law followed to the ACK")
+
+
+def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
+    """With what a sender may have begun: where that is not told, as most do, or with what was outstanding."""
+    timeline = seen.timeline
+    if known is not None or not timeline.has_start:
+        # Where the beginning is not in the capture the first window seen is taken over.
+        return [known or INITIAL_WINDOW]
+    answered = timeline.acks_before_send > int(np.argmax(timeline.newly_acked > 0))
+    upto = int(np.argmax(answered)) if answered.any() else len(answered)
+    sent = int(timeline.snd_max[max(upto - 1, 0)]) - min(timeline.first_offset, 0)
+    return list(dict.fromkeys((INITIAL_WINDOW, max(-(-sent // timeline.smss), 1))))
+
+
+def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], written: Tapes) -> list[Replay]:
+    """Of senders like those asked, where none of those did what was seen: other parameters or clocks, another slow
+    start."""
+    if not found:
+        return []
+    initial_window, is_done = found[0].initial_window, _is_done(found)
+    ticking = [] if is_done else [other for each in asked for other in other_clocks(each)]
+    clocks = replays(ticking, written.read(), initial_window, found) if ticking else []
+    known = [*found, *clocks]
+    gammas = [] if _is_done(known) else _of_gammas(asked, known, written.read())
+    known = [*known, *gammas]
+    is_done = _is_done(known)
+    if is_done:
+        # Another may be followed but for its slow start: Veno behind a queue grows as a Reno that counts ACKs.
+        like = {each.candidate.variant for each in known if is_followed_from_avoidance(each)}
+    else:
+        begun = {each.candidate.variant for each in known if starts_throughout(each)}
+        like = {each.variant for each in asked} - begun
+    starting = [other for each in asked if each.variant in like for other in other_starts(each)]
+    if not starting:
+        return [*clocks, *gammas]
+    tapes = written.read(ends_itself=True)
+    starts = replays(starting, tapes, initial_window, known)
+    more = [] if is_done or _is_done(starts) else _of_gammas(starting, starts, tapes)
+    return [*clocks, *gammas, *starts, *more]
+
+
+def _of_gammas(asked: Sequence[Candidate], known: Sequence[Replay], tapes: Sequence[Tape]) -> list[Replay]:
+    """Other gammas, where no Compound of the document's is followed."""
+    compounds = [each for each in known if "gamma" in each.candidate.parameters]
+    rivals = [each for each in known if "gamma" not in each.candidate.parameters]
+    is_found = any(
+        is_followed(each) or (each.explained >= MAJORITY and grows_alone(each, rivals)) for each in compounds
+    )
+    if is_found or not any(map(begins_as_seen, compounds)):
+        return []
+    with_one = [each for each in asked if "gamma" in each.parameters]
+    return replays_of_gammas(with_one, tapes, known[0].initial_window)
+
+
+def _is_done(known: Sequence[Replay]) -> bool:
+    """Whether one of them did what was seen.
+
+    Of hundreds of pieces one is odd whoever sent them; in an odd one of Reno's a Compound's delay window may be open.
+    """
+    return any(
+        is_followed(each) and each.unfit <= ODD_SHARE * len(each.sizes) * (each.candidate.window != "reno")
+        for each in known
+    )
+
+
+def decide(
+    seen: Reconstruction,
+    replays: Sequence[Replay],
+    rate: ByRate,
+    *,
+    is_holed: bool = False,
+    is_rough: bool = False,
+    is_untimed: bool = False,
+) -> Identified:
+    """The set, and the name if there is one, from everything replayed and what tells of a rate.
+
+    `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance. `is_rough`:
+    less than what is open refutes nobody; `is_untimed`: nobody who goes by delay.
+    """
+    noise = noise_of(replays)
+    best = _least_off(replays, noise)
+    disturbed = 0 if best is None else int(is_holed) + int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
+    # A piece beyond what is open is a rarer disturbance than one within: it says more where the best has few.
+    odd = 0 if best is None else min(int(is_holed) + best.unfit, disturbed)
+    bounds = [0.0 if best is None else most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
+    told = log_likelihoods(table_of(replays), noise, *bounds)
+    likely = {id(each): own for each, own in zip(replays, told, strict=True)}
+    families = _best_of_families(sorted(replays, key=lambda each: -likely[id(each)]))
+    if rate.is_bbr:
+        return _by_rate(seen, rate, families)
+    if not families or not len(families[0].sizes):
+        return all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
+    share = 1.0 / len(families)
+    # Held back by its application most of the time a sender shows pieces of a law: Compound's were H-TCP's.
+    if seen.limits.get("application", 0.0) >= MAJORITY:
+        reason = "the application held it back most of the time: its window is seen in parts only"
+        return all_left(families, reason, confidence=share)
+    best = families[0]
+    behind = {id(each): 0.0 if sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families}
+    # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof.
+    fewest = FEWEST_CLEAR if disturbed or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
+    left = [
+        each
+        for each in families
+        if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
+        or behind[id(each)] <= REFUTED
+        or not (
+            _is_clearly_off(
+                each,
+                best,
+                noise,
+                min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
+                is_disturbed=disturbed > 0,
+            )
+            or (disturbed <= int(is_holed) and _is_no_chance(each, best, noise))
+        )
+    ]
+    is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
+    # The true law explains most of the loss cycles and reductions; two odd ones are no rule of their own.
+    is_foreign = best.explained < MAJORITY and best.unfit >= FEWEST_ALIKE
+    if is_foreign and not (is_ahead and _is_partly_followed(best)):
+        if _sends_less(best):
+            reason = "less was sent than any control allows: what held it back hides which it is"
+            return all_left(families, reason, confidence=share)
+        return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
+    weights = np.exp([-behind[id(each)] for each in left])
+    shares = tuple(float(share) for share in weights / weights.sum())
+    return _answer(left, [each for each in families if each not in left], shares)
+
+
+def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:
+    """Of the likeliest, between whom the odds are open, the one that is least off where it is.
+
+    Beyond the noise every piece says the same at first, and one that is within what is open what one far beyond does.
+    """
+    likely = log_likelihoods(table_of(replays), noise)
+    near = [each for each, own in zip(replays, likely, strict=True) if own >= max(likely) - REFUTED]
+    return max(near, key=lambda each: log_likelihood(each.sizes, noise, math.inf), default=None)
+
+
+def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
+    best: dict[str, Replay] = {}
+    for each in likeliest_first:
+        best.setdefault(each.candidate.name, each)
+    return list(best.values())
+
+
+def sends_the_same(each: Replay, best: Replay) -> bool:
+    """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart. So does
+    one that opens it by no more than is open, where its gamma was fitted, or in a few places, as a disturbed one is."""
+    if each.candidate.name != "reno" or each.unfit or best.candidate.name != "compound":
+        return False
+    is_fitted = best.candidate.parameters.get("gamma", GAMMA) != GAMMA
+    is_seldom = bool(np.mean(best.memory("dwnd")["dwnd"] > 0) <= MINORITY)
+    return _stays_shut(best, within=FITS_SEGMENTS if is_fitted or is_seldom else 0.0)
+
+
+def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:
+    """Whether it is a Compound whose delay window never opened, or by so many segments: it has shown no own law."""
+    return each.candidate.name == "compound" and not (each.memory("dwnd")["dwnd"] > within).any()
+
+
+def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, is_disturbed: bool) -> bool:
+    """Whether it is off where the best is not, in so many pieces; within what is open, in more than chance makes odd.
+
+    What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them.
+    `is_disturbed`: the best is off somewhere itself. Where it is nowhere, chance would have to disturb the pieces that
+    tell the two apart, and no other.
+    """
+    is_clear = each.sizes > best.sizes + CLEAR_OF_NOISE * noise
+    beyond, clear = np.count_nonzero(is_clear & (each.sizes > 1.0)), np.count_nonzero(is_clear)
+    return bool(beyond >= fewest or clear >= max(fewest, is_disturbed * ODD_CUTS_SHARE * len(is_clear)))
+
+
+def _is_no_chance(each: Replay, best: Replay, noise: Floats) -> bool:
+    """Whether at one piece it is off by so much that, disturbed, it would have fallen where the best is once in a
+    hundred times: where the best is off nowhere, and packets are missing."""
+    return bool(((best.sizes + noise) * math.exp(REFUTED) < each.sizes).any())
+
+
+def _sends_less(best: Replay) -> bool:
+    """Whether the nearest is off where less was sent than it allows, and elsewhere no more than by chance.
+
+    Something else than a window may hold a sender back, and what that is need not show (an application that writes as
+    fast as most of it drains): that it sent more than allowed, or cut otherwise, is what speaks for another rule.
+    """
+    off = best.sizes > 1.0
+    less = off & best.places_of("growth") & (best.tape.compared.pieces.observed < best.misfits.expected)
+    return int(np.count_nonzero(off & ~less)) < FEWEST_ALIKE
+
+
+def _is_partly_followed(best: Replay) -> bool:
+    """Whether the nearest may yet be the one: every cut is its own, and growth that no other family has.
+
+    A delay window that opens and closes hangs on single round trips: where one is read otherwise, or a parameter is
+    not the table's, what comes behind it is off, though the law is that one.
+    """
+    followed = {part: best.sizes_of(part) <= 1.0 for part in FITS_SHARES}
+    return (
+        best.candidate.is_by_delay
+        and best.starts_as_seen
+        and bool(followed["reduction"].all())
+        and min(int(followed["growth"].sum()), len(followed["reduction"])) >= FEWEST_CLEAR
+    )
+
+
+def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> Identified:
+    """BBR: what the windows would have been speaks of nothing."""
+    told = []
+    if rate.cycled:
+        first = seen.timeline.seconds(rate.cycled[0])
+        told.append(
+            f"went a quarter faster for a round trip and a quarter slower for the next, every eight round trips "
+            f"({len(rate.cycled)} times from {first:.2f} s on)"
+        )
+    if rate.probes:
+        times = ", ".join(f"{seen.timeline.seconds(at):.2f}" for at in rate.probes)
+        told.append(f"held four segments in flight for 200 ms at {times} s")
+    return Identified(
+        control="bbr",
+        confidence=rate.confidence,
+        left=(),
+        refuted=tuple(families),
+        reasons=(f"sent by a rate, not by ACKs, and {' and '.join(told)}: only bbr does",),
+    )
+
+
+def _unknown(families: Sequence[Replay], traits_seen: str) -> Identified:
+    best = families[0]
+    return Identified(
+        control=UNKNOWN,
+        confidence=1.0 - best.explained,
+        left=(),
+        refuted=tuple(families),
+        reasons=(
+            f"no control of the table does what was seen; the nearest is {best.candidate.name}: {best.against}",
+            f"seen instead: {traits_seen}",
+        ),
+        seen_instead=traits_seen,
+    )
+
+
+def _grows(each: Replay) -> bool:
+    """Whether a window is seen to grow again and again: a slow start doubles as BBR's Startup does."""
+    return bool(np.count_nonzero(each.sizes_of("growth") <= 1.0) >= FEWEST_ALIKE)
+
+
+def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:
+    gamma = next((gamma_of(each) for each in left if _tells_gamma(each, out)), NOT_TOLD)
+    if gamma is not NOT_TOLD:
+        left = [_with_bounds(each, gamma) for each in left]
+    best = left[0]
+    name = best.candidate.name
+    control, same_with, more = None, None, tuple[str, ...]()
+    if len(left) > 1:
+        words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
+    elif (reason := departs(best)) and not grows_alone(best, out):
+        words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
+    elif _stays_shut(best) and not any(each.candidate.name == "reno" for each in out):
+        alike = "as Reno would, which was not asked: its delay window never opened"
+        words = f"{name} ({best.candidate.variant}) does what was seen, {alike}"
+    else:
+        control, same_with = name, _of_a_shut_window(best, out)
+        rival = out[0] if out else None
+        against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
+        words = f"only {name} ({best.candidate.variant}) does what was seen{against}"
+        if same_with:
+            words = f"{words}; a Compound with its document's gamma does not"
+            more = (f"a Compound of {same_with} would be reno over this queue: its delay window never opens",)
+    return Identified(
+        control=control,
+        confidence=shares[0],
+        left=tuple(left),
+        refuted=tuple(out),
+        reasons=(words, *more),
+        shares=shares,
+        gamma=gamma,
+        same_with=same_with,
+    )
+
+
+def _of_a_shut_window(best: Replay, out: Sequence[Replay]) -> str | None:
+    """What a Reno's name leaves open: a Compound of other gammas than the document's.
+
+    Named is the law that was followed. A parameter with which another does nothing of its own makes it that law; no
+    packet could tell the two apart, nor would any differ.
+    """
+    compound = next((each for each in out if "gamma" in each.candidate.parameters), None)
+    gamma = largest_unseen(compound) if best.candidate.name == "reno" and compound is not None else None
+    return None if gamma is None else in_words(gamma)
+
+
+def _tells_gamma(each: Replay, out: Sequence[Replay]) -> bool:
+    return "gamma" in each.candidate.parameters and (is_followed(each) or grows_alone(each, out))
+
+
+def _with_bounds(each: Replay, gamma: Estimate) -> Replay:
+    """A Compound says what is known of its gamma, not which of those that tie was replayed."""
+    if "gamma" not in each.candidate.parameters:
+        return each
+    return replace(each, candidate=with_gamma_told(each.candidate, in_words(gamma)))

@@ -1,0 +1,337 @@
+"""The windows where the capture does not show them: what the controls left standing would have had.
+
+A sender held back by the receiver's window or by its application shows only that its window is not smaller than what
+is outstanding. Its control goes on from the window last seen: without growth, or with as much as every ACK allows.
+Between the two lies what it had, whatever its stack makes of a window that is not used; the value is the first, which
+is what Linux does (RFC 7661). The lower bound is the window last seen, for as long as no stack takes an unused one back
+(RFC 2861, RFC 5681 section 4.1): after that it is what is outstanding. Where the threshold was never met,
+it is the one that the control set at the last loss. Errs upwards: the upper bound of a long pause in slow start is far
+away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import zip_longest
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.control.between_losses import identify_between_losses
+from tcptrace_lab.classify.control.candidates import Candidate
+from tcptrace_lab.classify.control.followed import is_followed_to_the_ack
+from tcptrace_lab.classify.control.identified import HIDDEN, Identified
+from tcptrace_lab.classify.control.identify import identify
+from tcptrace_lab.classify.control.tape import Tape, tape
+from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
+from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.classify.path.path_of import path_of
+from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.recovery import identify_recovery
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
+
+# RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
+LARGEST = 1 << 30
+# A window that is not used grows in no stack beyond twice what was (Linux, in slow start; not at all later), or the
+# receiver's (FreeBSD). Programs that simulate one let it.
+UNUSED_FACTOR = 2
+
+
+@dataclass(frozen=True, repr=False)
+class Replayed(Reconstruction):
+    """A reconstruction whose windows carry what the replay of its sender's control adds, worked out if asked for."""
+
+    who: Sender
+
+    @cached_property
+    def known_columns(self) -> dict[str, Ints]:
+        if find_obstacles(self, self.who).hides_window:
+            return self.window_columns
+        recovery = identify_recovery(self, self.who.tap).recovery
+        # Whose SYNs are not there may be a simulator.
+        is_stack = self.who.tap.syns.value != "none"
+        path = None if self.timeline.has_start else path_of(self, self.who)
+        return with_replay(self, identify_sender(self, self.who, recovery, path), is_stack=is_stack)
+
+
+class Unheld(Reconstruction):
+    """One whose flight is taken for its window wherever that seems to be the limit, also where it stands."""
+
+    @cached_property
+    def stands(self) -> Bools:
+        return np.zeros(len(self.timeline.ack_ns), dtype=bool)
+
+
+def replayed(who: Sender) -> Replayed:
+    """The reconstruction of one sender."""
+    return Replayed(who.timeline, who)
+
+
+def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None, path: PathEstimate | None) -> Identified:
+    """The controls left standing, with what the tap tells of the beginning; `path`: where that is not captured."""
+    refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
+    is_open = view is not None and view.unsure > MOST_OPEN
+    if refused:
+        return replace(HIDDEN, reasons=(refused,))
+    ask = partial(
+        identify,
+        # What was sent first, whether or not that was the connection's beginning.
+        initial_window=initial_window(seen, who.handshake_rtt_s),
+        recovery=recovery,
+        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
+        is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
+        is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
+        is_untimed=who.tap.hides_blocks,
+        # A base round trip that is bounded from below was met at a load that leaves no queue.
+        is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
+    )
+    if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
+        # A window that delay holds stands as well. That it comes back from each loss to where its own law has it stand,
+        # to the segment, is no chance; that it stands there once may be.
+        found = ask(Unheld(seen.timeline))
+        best = found.left[0] if found.control is not None and found.left else None
+        if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
+            return found
+    return ask(seen)
+
+
+def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
+    """The same by what was outstanding at its losses alone, if the order of what was sent tells it."""
+    view, tap = who.order or who.view, who.tap
+    if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
+        return HIDDEN
+    return identify_between_losses(seen)
+
+
+def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> dict[str, Ints]:
+    """The columns of `windows` with what the replay of the candidates left adds to them; what was seen stays.
+
+    `is_stack`: the sender is known to be a stack in use, not a simulator's.
+    """
+    table = seen.window_columns
+    if not identified.left or not len(table["time_ns"]):
+        return table
+    hidden = _is_hidden(seen, table)
+    unmet = table["ssthresh"] == UNKNOWN
+    if not (hidden.any() or unmet.any()):
+        return table
+    left = [(each.candidate, each.initial_window) for each in identified.left]
+    columns = identified.left[0].tape.compared.heard.columns
+    # What was replayed to identify them is larger than the capture.
+    del identified
+    # What is worked out of these alone is a small part of what all rows would take.
+    open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
+    written, acks = tape(seen, follows=True, columns=columns), _acks(seen, table)
+    reached = _reached(seen, table, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
+    had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
+    del written, columns
+    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks, open_rows)), np.maximum(reached, had.most))
+    wanted = hidden & _is_anchored(seen, table)
+    kept, wanted = _kept(table, wanted)[open_rows], wanted[open_rows]
+    part = {name: table[name][open_rows] for name in ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")}
+    high = _high(part, most, wanted, seen.timeline.smss)
+    low = _low(part, had.least, kept, seen.timeline.smss)
+    value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
+    met = (unmet & ~_backs_off(seen, table))[open_rows]
+    table["cwnd"][open_rows] = np.where(wanted, value, part["cwnd"])
+    table["cwnd_low"][open_rows] = low
+    table["cwnd_high"][open_rows] = high
+    table["ssthresh"][open_rows] = _filled(part["ssthresh"], had.ssthresh, met)
+    return table
+
+
+def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
+    """Outside recoveries, where the bounds are not those of a window at work."""
+    high = table["cwnd_high"]
+    is_apart = (high == UNKNOWN) | (high - table["cwnd_low"] > BLUR_SEGMENTS * seen.timeline.smss)
+    found: Bools = is_apart & (table["limited_by"] != RECOVERY)
+    return found
+
+
+def _rows(written: Tape, acks: Places) -> Ints:
+    """The last row of the tape at each of these ACKs."""
+    # A tape has no row for what came before any data.
+    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Had:
+    """At each row: the windows of all candidates that do not grow unused, `least` of them and the likeliest's `value`;
+    the `most` of any; the least threshold, and the one where they agree (NaN: they do not)."""
+
+    value: Floats
+    least: Floats
+    most: Floats
+    least_ssthresh: Floats
+    ssthresh: Floats
+
+
+def _had(
+    seen: Reconstruction, left: Sequence[tuple[Candidate, int]], written: Tape, rows: Ints, reached: Floats
+) -> Had:
+    had: Had | None = None
+    # One after the other: the windows of all together are many times the capture's.
+    for candidate, first in left:
+        cwnd, ssthresh = _played(candidate, first, written, rows, at_most=False)
+        # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
+        most, other = _played(candidate, first, written, rows, at_most=True)
+        np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
+        least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
+        if had is None:
+            had = Had(value=cwnd, least=cwnd.copy(), most=most, least_ssthresh=least_ssthresh, ssthresh=ssthresh)
+            continue
+        np.minimum(had.least, cwnd, out=had.least)
+        np.maximum(had.most, most, out=had.most)
+        np.minimum(had.least_ssthresh, least_ssthresh, out=had.least_ssthresh)
+        np.maximum(had.ssthresh, ssthresh, out=had.ssthresh)
+    assert had is not None
+    known = np.isfinite(had.ssthresh)
+    agreed = known & (np.where(known, had.ssthresh, 0.0) - had.least_ssthresh <= WITHIN_SEGMENTS * seen.timeline.smss)
+    return replace(had, ssthresh=np.where(agreed, had.least_ssthresh, np.nan))
+
+
+def _played(
+    candidate: Candidate, initial_window: int, written: Tape, rows: Ints, *, at_most: bool
+) -> tuple[Floats, Floats]:
+    if at_most and "byte_counting" in candidate.parameters:
+        # RFC 3465: the faster of the two ways to count.
+        candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
+    sender = candidate.sender(initial_window=initial_window, smss=written.smss)
+    cwnd, ssthresh = written.core.play(sender, at_most=at_most)
+    return cwnd[rows], ssthresh[rows]
+
+
+def _is_anchored(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
+    """Not in what a capture begins with in the middle of a connection: that window may be anything."""
+    first = seen.stretches[0] if seen.stretches else None
+    if first is None or first.begin != "capture":
+        return np.ones(len(table["time_ns"]), dtype=bool)
+    found: Bools = table["time_ns"] > int(seen.timeline.ack_ns[first.last])
+    return found
+
+
+def _backs_off(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
+    """From a timer that expires again for the same segment to the next loss: stacks differ in what that leaves."""
+    times = table["time_ns"]
+    found = np.zeros(len(times), dtype=bool)
+    events = [episode for episode in seen.episodes if episode.is_loss]
+    for before, event, following in zip_longest(events, events[1:], events[2:]):
+        if event is not None and event.restarts and before.restarts and event.una == before.una:
+            until_ns = seen.timeline.end_ns if following is None else following.time_ns
+            found[np.searchsorted(times, event.time_ns) : np.searchsorted(times, until_ns, side="right")] = True
+    return found
+
+
+def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
+    """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
+    timeline, smss = seen.timeline, seen.timeline.smss
+    # A short segment counts as one; and the last ACK to open the window covers what a delayed one does. In place: each
+    # is as long as the capture.
+    used = seen.flight + smss
+    used *= UNUSED_FACTOR
+    used += DELAYED_ACK_SEGMENTS * smss
+    np.maximum(used, timeline.rwnd + smss, out=used)
+    reached = np.maximum.accumulate(used, out=used)[acks[rows]]
+    del used
+    shown = np.maximum(table["cwnd_high"], 0)
+    found: Floats = np.maximum(reached, np.maximum.accumulate(shown, out=shown)[rows])
+    return found
+
+
+def _opened(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
+    """Where the threshold that a replay goes by may not be the sender's, each ACK may have opened the window by what it
+    acknowledged since that was last seen. Elsewhere 0.
+
+    After a pause a stack may have begun anew, up to another threshold (RFC 2861). Where the application held the sender
+    back, a slow start may only seem to have ended.
+    """
+    before, may_open = table["cwnd_high"], _has_paused(seen, table["time_ns"][rows]) | _may_double(seen, table)[rows]
+    last = np.maximum.accumulate(np.where(before >= 0, np.arange(len(before), dtype=np.int32), -1))
+    last = last[rows[may_open]]
+    una, found = seen.timeline.snd_una, np.zeros(len(rows))
+    since = una[acks[rows[may_open]]] - una[acks[last]]
+    found[may_open] = np.where(last >= 0, before[last] + since, np.inf)
+    return found
+
+
+def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Places:
+    """The last ACK at the time of each row."""
+    found: Places = np.maximum(_core.places(seen.timeline.ack_ns, table["time_ns"], or_equal=True) - 1, 0)
+    return found
+
+
+def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
+    """From the end of a slow start on, if the application held the sender back before the next loss."""
+    times = table["time_ns"]
+    is_idle = table["limited_by"] == APPLICATION
+    found = np.zeros(len(times), dtype=bool)
+    for part in seen.stretches:
+        if part.peak is not None:
+            edges = seen.timeline.ack_ns[[part.peak, part.last]]
+            rows = slice(int(np.searchsorted(times, edges[0])), int(np.searchsorted(times, edges[1], side="right")))
+            found[rows] = is_idle[rows].any()
+    return found
+
+
+def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
+    """Whether the sender has been idle since the last loss for so long that a stack may begin anew.
+
+    RFC 2861 and 5681 section 4.1 take an unused window back after a retransmission timeout.
+    """
+    timeline = seen.timeline
+    _, sends = timeline.answered_to_the_end
+    sends = np.unique(sends)
+    sends = sends[sends > 0]
+    idle = sends[timeline.send_ns[sends] - timeline.send_ns[sends - 1] >= _core.LEAST_RTO_NS]
+    # Nanoseconds of the last of either kind, or from before everything.
+    pauses = np.concatenate(([-2], timeline.send_ns[idle]))
+    losses = np.array([-1, *(episode.time_ns for episode in seen.episodes if episode.is_loss)], dtype=np.int64)
+    found: Bools = (
+        pauses[_core.places(pauses, times, or_equal=True) - 1] > losses[_core.places(losses, times, or_equal=True) - 1]
+    )
+    return found
+
+
+def _high(table: dict[str, Ints], most: Floats, wanted: Bools, smss: int) -> Ints:
+    before = table["cwnd_high"]
+    # A sender leaves less than a segment of its window unused.
+    least = table["cwnd"] + smss
+    is_known = wanted & (before == UNKNOWN) & (most < LARGEST)
+    found: Ints = np.where(is_known, np.maximum(np.ceil(np.minimum(most, LARGEST)).astype(np.int64), least), before)
+    return found
+
+
+def _kept(table: dict[str, Ints], wanted: Bools) -> Ints:
+    """The lower bound when the window was last seen at work, until it may have been taken back; -1: none."""
+    times = table["time_ns"]
+    last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times))))
+    by_window = table["limited_by"] == CWND
+    # A row is in force up to the next.
+    until = np.append(times[1:], times[-1:])
+    is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < _core.LEAST_RTO_NS)
+    return np.where(is_kept, table["cwnd_low"][last], -1)
+
+
+def _low(table: dict[str, Ints], least: Floats, kept: Ints, smss: int) -> Ints:
+    """Until it may have been taken back an unused window is not smaller than when it was last seen at work.
+
+    Delay may have closed it since; that it grew on nobody can know: a threshold may have been met unseen.
+    """
+    before = table["cwnd_low"]
+    least_kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, kept)
+    found: Ints = np.where(kept >= 0, np.maximum(before, least_kept), before)
+    return found
+
+
+def _filled(before: Ints, values: Floats, wanted: Bools) -> Ints:
+    known = wanted & np.isfinite(values)
+    found: Ints = np.where(known, np.round(np.where(known, values, 0.0)).astype(np.int64), before)
+    return found

@@ -1,0 +1,210 @@
+"""A sender's life as its congestion control heard of it: the tape that candidates are replayed over.
+
+What a capture shows leaves readings open: each is a tape of its own, over the same columns (`Heard`), with marks of its
+own between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.control.ack_columns import AckColumns
+from tcptrace_lab.classify.control.compared import Compared
+from tcptrace_lab.classify.control.epoch import Epoch, Ints32
+from tcptrace_lab.classify.control.heard import Heard
+from tcptrace_lab.classify.control.marks import ACK, ARRIVAL, Mark, When, mark_columns
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+
+# Controls count time from the boot of a machine, where zero means "never": no capture's first ACK is at zero. A whole
+# number of these lies before it, so that a stamp stays where it is in its tick, down to the microsecond: an ACK comes a
+# round trip to the tick behind the one that released its segment, and Westwood samples after more than one.
+CLOCK_ZERO_NS = 1_000_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tape:
+    """The rows for the core, and the epochs in which candidates are compared.
+
+    A row for each ACK, and behind it one for each mark: `mark_ack` are the marks' ACKs in the order of the rows,
+    `row_of_mark` the row of each mark (-1: not on this tape).
+    """
+
+    core: _core.Tape
+    compared: Compared
+    mark_ack: Ints
+    row_of_mark: Ints
+    # Whether it tells the handshake's round trip; and that of what is SACKed, as a stack that opens its window on the
+    # ACK that ends a recovery hears it.
+    has_handshake: bool = False
+    opens: bool = False
+
+    @property
+    def smss(self) -> int:
+        return self.compared.smss
+
+    @property
+    def epochs(self) -> tuple[Epoch, ...]:
+        return self.compared.epochs
+
+    @cached_property
+    def reduction_rows(self) -> list[int]:
+        """The row at which each reduction is judged."""
+        found: list[int] = self.row_of_mark[self.compared.pieces.reductions.mark].tolist()
+        return found
+
+    def rows(self, acks: Ints32) -> Ints:
+        """The rows of ACKs."""
+        found: Ints = acks - self.compared.heard.first + np.searchsorted(self.mark_ack, acks, side="left")
+        return found
+
+    @cached_property
+    def ack_of_row(self) -> Ints:
+        """The last ACK before or at each row; -1: none."""
+        heard = self.compared.heard
+        return np.sort(np.concatenate((np.arange(heard.first, len(heard.kind)), self.mark_ack)))
+
+    @cached_property
+    def round_of_row(self) -> npt.NDArray[np.int32]:
+        """The round trip of each row."""
+        found: npt.NDArray[np.int32] = self.compared.heard.round[np.maximum(self.ack_of_row, 0)]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """A tape's marks behind those of what its sender may have heard before the first ACK, and how many those are."""
+
+    core: _core.Marks
+    count: int
+
+
+def tape(seen: Reconstruction, *, follows: bool = False, columns: AckColumns | None = None) -> Tape:
+    """Everything a control would have been told, in order of time, but of the handshake's round trip.
+
+    `follows`: the window observed is taken over wherever it shows, not only where an epoch begins. `columns`: of
+    another reading of the same, not worked out again.
+    """
+    heard = Heard(seen, None, follows=follows, columns=columns)
+    return _tape(Compared(heard), _core_columns(heard), when=("always", "ends as seen", "reduces once"))
+
+
+class Tapes:
+    """Every reading of what a control was told, worked out once; `handshake_rtt_ns`: if some take it for the first."""
+
+    @classmethod
+    def of(cls, seen: Reconstruction, handshake_rtt_ns: int | None, recovery: str | None = None) -> Self:
+        """Of a sender whose window shows between its losses too; `recovery`: as far as it is known."""
+        heard = Heard(seen, handshake_rtt_ns, is_reno=recovery == "reno")
+        return cls(Compared(heard), handshake_rtt_ns)
+
+    def __init__(self, compared: Compared, handshake_rtt_ns: int | None = None) -> None:
+        self._compared, heard = compared, compared.heard
+        self._told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
+        self._read: dict[bool, list[Tape]] = {}
+        self._columns = {
+            (each, opens): _core_columns(heard, each, opens=opens) for each in self._told for opens in (False, True)
+        }
+
+    def read(self, *, ends_itself: bool = False) -> list[Tape]:
+        """`ends_itself`: but not where its slow start ended.
+
+        Some stacks open the window on the ACK that ends a recovery (Linux's), others do not. Some take the handshake
+        for the first round trip, others do not: SYNs are shorter than segments. A timer that expires within a recovery
+        reduces the window again (RFC 5681 equation (4)), or not (Linux).
+        """
+        if ends_itself not in self._read:
+            ends: When = "ends itself" if ends_itself else "ends as seen"
+            self._read[ends_itself] = [each for told in self._told for each in self._all(ends, told)]
+        return self._read[ends_itself]
+
+    def behind(self, before: Sequence[Mark]) -> list[Tape]:
+        """The same with what the sender may have heard before the capture."""
+        return self._all("ends as seen", None, before)
+
+    def _all(self, ends: When, told: int | None, before: Sequence[Mark] = ()) -> list[Tape]:
+        heard = self._compared.heard
+        if told is not None:
+            before = [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=told)]
+        ahead = None
+        if before:
+            ahead = Before(core=_core.Marks(mark_columns([*before, *heard.marks])), count=len(before))
+        opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
+        if heard.timeline.has_sack:
+            opens = opens[:2]
+        reduces: tuple[When, ...] = ("reduces once", "reduces again")
+        return [
+            _tape(
+                self._compared,
+                self._columns[told, bool(each)],
+                when=("always", ends, again, *each),
+                before=ahead,
+                has_handshake=told is not None,
+            )
+            for each in opens
+            for again in reduces[: 1 + bool(heard.again_mark)]
+        ]
+
+
+def clock_zero_ns(timeline: Timeline) -> int:
+    """The time 0 of a control's clock, whose ticks are the capture's own."""
+    return timeline.start_ns // CLOCK_ZERO_NS * CLOCK_ZERO_NS - CLOCK_ZERO_NS
+
+
+def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False) -> _core.Heard:
+    """The columns that the core reads, one entry per ACK; they are not copied.
+
+    `opens`: for a sender that opens its window on the ACK that ends a recovery, and times and counts what is SACKed
+    (Linux).
+    """
+    return _core.Heard(
+        {
+            "now_ns": heard.timeline.ack_ns,
+            "una": heard.una,
+            "top": heard.top,
+            "newly_acked": heard.delivered if opens else heard.columns.newly_acked,
+            "newly_sacked": heard.newly_sacked,
+            "rtt_ns": heard.columns.round_trips[handshake_rtt_ns, opens],
+            "event": heard.events(to_linux=opens),
+            "is_cwnd_limited": heard.limited,
+            "most_after": np.zeros(0) if opens else heard.most_after,
+            "flight": heard.flight,
+            # Where the flight is taken for the window.
+            "is_shown": heard.shown & (heard.kind == ACK) & heard.follows,
+        },
+        first=heard.first,
+        zero_ns=clock_zero_ns(heard.timeline),
+    )
+
+
+def _tape(
+    compared: Compared,
+    columns: _core.Heard,
+    *,
+    when: tuple[When, ...],
+    before: Before | None = None,
+    has_handshake: bool = False,
+) -> Tape:
+    """The tape of one reading; `before`: marks before its first ACK, `has_handshake`: which are of a handshake."""
+    heard, opens = compared.heard, bool({"new", "all"} & set(when))
+    marks, ahead = (heard.core_marks, 0) if before is None else (before.core, before.count)
+    ack = heard.mark_acks
+    chosen = np.flatnonzero([mark.when in when for mark in heard.marks])
+    order = chosen[np.argsort(ack[chosen], kind="stable")]
+    row_of_mark = np.full(len(ack), -1, dtype=np.int64)
+    row_of_mark[order] = np.maximum(ack[order] + 1 - heard.first, 0) + np.arange(len(order)) + ahead
+    return Tape(
+        core=_core.Tape(columns, marks, [*range(ahead), *(order + ahead).tolist()], opens=opens),
+        compared=compared,
+        mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
+        row_of_mark=row_of_mark,
+        has_handshake=has_handshake,
+        opens=opens,
+    )

@@ -1,0 +1,366 @@
+"""The path as a capture at the sender shows it: round trip, bottleneck rate, buffer (Barakat & Altman's T, mu, B).
+
+Everything rests on one flow's own ACKs: a path that this flow never filled shows bounds, not values. Cross traffic
+makes the rate found here the share this flow had, unless the capture has the other flows too: then the ACKs of all of
+them together come at the bottleneck's. One pair of back-to-back ACKs proves nothing, so rates are of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab.classify.path.buffer import (
+    buffer_of,
+    held_before,
+    jitter_of,
+    longest_queue,
+    own_queue,
+    queues,
+)
+from tcptrace_lab.classify.path.managed import NOT_MANAGED, Managed, losses_of_codel
+from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_together
+from tcptrace_lab.classify.path.runs import BATCH_NS
+from tcptrace_lab.numbers import seconds
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, ODD_SHARE
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
+from tcptrace_lab.reconstruct.timeline import Floats, Ints
+
+# Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
+SAME_QUEUE_SHARE = 0.25
+ENOUGH_SAMPLES = 32
+# Below this part of the bottleneck's rate the queue must have been empty.
+IDLE_LOAD = 0.95
+# Round trips that are the least, to what a host's own delay adds to them.
+LEAST_FACTOR = 1.02
+# Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
+STEPPED_PERCENTILE = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathEstimate:
+    """The five estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown).
+
+    `own_queue_max`: this flow's own packets in the longest queue, whatever the path's rate then was; `queue_jitter`: by
+    how much jitter alone lengthens `queue_max`.
+    """
+
+    base_rtt_s: Estimate
+    bottleneck_bps: Estimate
+    bottleneck_pps: Estimate
+    bdp_packets: Estimate
+    buffer_packets: Estimate
+    packet_bytes: int
+    queue_at_loss: tuple[float, ...]
+    queue_max: float
+    own_queue_max: float
+    queue_jitter: float
+    # Of each loss event: whether a managed queue (CoDel) lost it, or may have.
+    managed: Managed = NOT_MANAGED
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the bottleneck's queue is CoDel's, so that its losses say nothing of its length."""
+        return any(self.managed.is_codel)
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("base_rtt_s", "bottleneck_bps", "bottleneck_pps", "bdp_packets", "buffer_packets")
+        return {name: getattr(self, name).as_dict() for name in names}
+
+
+def infer_path(
+    seen: Reconstruction,
+    *,
+    handshake_rtt_s: float | None = None,
+    vantage: str = "sender",
+    clock: Clock = FINE,
+    beside: Callable[[], Sequence[Reconstruction]] = tuple,
+    by_rhythm: bool = False,
+    by_reader: bool = False,
+    before_ns: int | None = 0,
+    near_ns: int = 0,
+    has_flight: bool = True,
+    has_losses: bool = True,
+) -> PathEstimate:
+    """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
+
+    `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
+    from there to the sender and back takes, its host included, at the most. `has_flight`: what was sent when is known;
+    `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`:
+    the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other
+    flows. Those whose round trips rise and fall with this one's share its queue.
+    """
+    timeline = seen.timeline
+    packet_bytes = timeline.smss + timeline.header_bytes
+    pps = bottleneck_rate(seen, clock, has_flight=has_flight, has_losses=has_losses)
+    if by_reader and pps.value is not None and pps.high is not None:
+        method = f"{pps.method}; it may be the pace at which the receiver read"
+        pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
+    if vantage in ("receiver", "middle"):
+        return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
+    # Across a step back of the clock what another flow met at the same time is not told.
+    is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
+    flows = [(other, _shares_queue(seen, other)) for other in (beside() if is_told else ())]
+    others = [other for other, shares in flows if shares]
+    if others and (pps.high is None or clock.resolution_ns > BATCH_NS):
+        # In the longer runs that a coarse clock takes the others' packets stand between this flow's own.
+        pps = rate_together(seen, others, clock) or replace(pps, high=None)
+    if has_flight or timeline.has_start:
+        # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
+        # trips do not tell, may have stood in the queue.
+        unsure = [other for other, shares in flows if shares is None or (shares and not other.timeline.has_start)]
+        base = _later(_base_rtt(seen, unsure, handshake_rtt_s, pps, clock), before_ns, near_ns)
+        if not has_flight and base.value is not None:
+            # Of a segment that was sent again the first copy may be among what is missing, and its answer is soon.
+            method = f"{base.method.partition(';')[0]}; much of the data was not captured: it may be more"
+            base = Estimate(value=base.value, method=method)
+    else:
+        base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
+    if by_rhythm and base.value is not None:
+        base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
+    standing_ns = _standing_ns(seen, others) if others else 0
+    if standing_ns and standing_ns >= int(timeline.rtt[1].min()):
+        # Longer than a whole round trip of this flow: it has not stood in that queue.
+        standing_ns = 0
+    if pps.value is not None and standing_ns > BUSY_PACKETS / pps.value * 1e9:
+        least = float(timeline.rtt[1].min())
+        method = f"{base.method.partition(';')[0]}, less the queue that another flow met then"
+        base = Estimate(value=(least - standing_ns) / 1e9, low=None, high=least / 1e9, method=method)
+    elif others and pps.value is not None and base.low is not None:
+        # So short a queue may be this flow's own, or another's.
+        low = base.low - standing_ns / 1e9 - DELAYED_ACK_SEGMENTS / pps.value
+        base, standing_ns = Estimate(value=base.value, low=max(low, 0.0), high=base.high, method=base.method), 0
+    else:
+        standing_ns = 0
+    at_loss, free, queue = queues(seen, pps.value, standing_ns)
+    managed = losses_of_codel(seen, pps.value)
+    if not has_losses:
+        buffer = unknown("what was sent again is not in the capture: nor which queue was full")
+    elif any(managed.is_codel):
+        met = [length for length in at_loss if not np.isnan(length)]
+        words = "CoDel's losses, 100 ms after waits rose above 5 ms, met"
+        words += f" queues of {min(met):.0f} to {max(met):.0f} packets" if met else " unknown queues"
+        # One late ACK makes one of them long.
+        buffer = unknown(f"{words}: it holds what half of them met", low=float(np.floor(np.median(met or [0.0]))))
+    else:
+        own, at_losses = queue, np.array(at_loss)[free]
+        elsewhere = np.zeros(len(at_losses))
+        if len(queue) and pps.value is not None:
+            rows, samples = timeline.rtt
+            lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+            held, elsewhere = held_before(seen, pps.value, timeline.ack_ns[rows] - samples, lost_ns[free])
+            own = np.minimum(seen.under_way, queue - held)
+        buffer = buffer_of(at_losses, elsewhere, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
+        if managed.is_open and buffer.value is not None:
+            words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
+            buffer = unknown(words, low=buffer.low)
+        buffer = with_short(buffer, seen)
+        is_one = buffer.value is None or np.count_nonzero(~np.isnan(at_losses)) < FEWEST_ALIKE
+        if by_rhythm and buffer.low is not None and is_one:
+            # An error in the rhythm looks like a queue; it does not at two losses alike.
+            buffer = unknown(f"{buffer.method}; their times inferred")
+    return PathEstimate(
+        base_rtt_s=base,
+        bottleneck_bps=_scaled(pps, 8 * packet_bytes),
+        bottleneck_pps=pps,
+        bdp_packets=_product(base, pps),
+        buffer_packets=buffer,
+        packet_bytes=packet_bytes,
+        queue_at_loss=at_loss,
+        queue_max=longest_queue(queue),
+        own_queue_max=longest_queue(own_queue(seen) if len(queue) else queue),
+        queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
+        managed=managed,
+    )
+
+
+def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
+    """A delay tells of full packets; a queue that counts them holds as many more as some of them are short."""
+    if buffer.high is None:
+        return buffer
+    lengths, counts = seen.timeline.sizes
+    packets = (np.ceil(lengths / seen.timeline.smss) * counts).sum()
+    more = float(packets * seen.timeline.smss / max(int((lengths * counts).sum()), 1))
+    if more <= 1 + ODD_SHARE:
+        return buffer
+    method = f"{buffer.method}; short ones among them take less time"
+    return replace(buffer, high=float(np.ceil(buffer.high * more)), method=method)
+
+
+def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake_rtt_s: float | None) -> PathEstimate:
+    """Away from the sender a data segment's round trip at the tap is a part of the path's, and so is its queue."""
+    base = unknown("not captured at the sender, and no handshake")
+    if handshake_rtt_s is not None:
+        # A handshake may have been slow (a host that slept, a queue): only what was measured twice bounds from below,
+        # and what was inferred measures nothing.
+        _, samples = seen.timeline.rtt
+        is_measured = len(samples) and not len(seen.timeline.slack)
+        base = Estimate(
+            value=handshake_rtt_s,
+            low=min(float(samples.min()) / 1e9, handshake_rtt_s) if is_measured else None,
+            # A full packet takes longer, at each node that it passes.
+            high=None,
+            method="the handshake's whole round trip, both sides of the tap (its packets are small)",
+        )
+    return PathEstimate(
+        base_rtt_s=base,
+        bottleneck_bps=_scaled(pps, 8 * packet_bytes),
+        bottleneck_pps=pps,
+        bdp_packets=_product(base, pps),
+        buffer_packets=unknown("not captured at the sender: the queue's delay is not in the round trips seen"),
+        packet_bytes=packet_bytes,
+        queue_at_loss=tuple(float("nan") for _ in seen.episodes),
+        queue_max=float("nan"),
+        own_queue_max=float("nan"),
+        queue_jitter=0.0,
+    )
+
+
+def _base_rtt(
+    seen: Reconstruction,
+    others: Sequence[Reconstruction],
+    handshake_rtt_s: float | None,
+    pps: Estimate,
+    clock: Clock,
+) -> Estimate:
+    samples = seen.timeline.rtt[1]
+    blur = clock.resolution_ns / 1e9
+    if not len(samples):
+        # Nor from above by the handshake: a full packet takes longer, at each node that it passes.
+        return unknown("no ACK can be matched with the segment it answers")
+    if clock.steps_back:
+        # How long the clock really took at a step back is not known: round trips across one come out short.
+        usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9
+        if usual <= 0:
+            return unknown("the clock was set back by more than the round trips took")
+        words = f"{STEPPED_PERCENTILE}th percentile of {len(samples)} round trips, the clock was set back"
+        return Estimate(value=usual, method=words)
+    least = float(samples.min()) / 1e9
+    if least <= 0:
+        # Nor its own tick, where too few stamps differ to show one.
+        high = clock.doubt_ns / 1e9 if clock.resolution_ns > FINE.resolution_ns else None
+        return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
+    method = f"least of {len(samples)} round trips of segments sent once"
+    # A segment that was stamped late has a round trip that is short by that.
+    late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
+    above = max(clock.doubt_ns, late_ns) / 1e9
+    if _was_empty(seen, others, pps):
+        # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
+        low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
+        return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
+    return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
+
+
+def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
+    """What the last packet of a super-segment (offload) may have waited behind the others in a least round trip."""
+    timeline, samples = seen.timeline, seen.timeline.rtt[1]
+    if pps.value is None or (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+        return 0.0
+    fewest = float(seen.under_way[samples <= LEAST_FACTOR * samples.min()].min())
+    return max(fewest - 1.0, 0.0) / pps.value
+
+
+def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
+    """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
+    if base.value is None:
+        return base
+    if before_ns is None:
+        method = f"{base.method}; and what a full segment takes to a tap that is behind a line of the sender's"
+        return replace(base, high=None, method=method)
+    before = before_ns / 1e9
+    high = None if base.high is None else base.high + (before or near_ns / 1e9)
+    if not before:
+        return replace(base, high=high)
+    method = f"{base.method}; and {seconds(before)} from the sender to the tap"
+    return replace(base, value=base.value + before, high=high, method=method)
+
+
+def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Estimate) -> bool:
+    """Whether some of the least round trips were met at a load below the bottleneck's rate: then no queue stood.
+
+    Where others use the bottleneck too a queue may stand at any load of this flow's. What they met then tells of it if
+    they were captured from their beginning; if not, their load counts; unseen, they leave the rate no upper bound.
+    """
+    rows, samples = seen.timeline.rtt
+    if pps.value is None or pps.high is None:
+        return False
+    least = samples <= LEAST_FACTOR * samples.min()
+    sent_ns = (seen.timeline.ack_ns[rows] - samples)[least]
+    packets = seen.under_way[least]
+    packets += sum(_under_way(other, sent_ns) for other in others)
+    load = np.maximum(packets, 1) / (np.maximum(samples[least], 1) / 1e9)
+    return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(FEWEST_ALIKE, len(load)))
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    def times(number: float | None) -> float | None:
+        return None if number is None else number * factor
+
+    return Estimate(
+        value=times(estimate.value),
+        low=times(estimate.low),
+        high=times(estimate.high),
+        method=estimate.method,
+        between=None if estimate.between is None else (factor * estimate.between[0], factor * estimate.between[1]),
+    )
+
+
+def _product(base: Estimate, pps: Estimate) -> Estimate:
+    if base.value is None or pps.value is None:
+        return unknown("needs both the round trip and the rate")
+    low = None if base.low is None or pps.low is None else base.low * pps.low
+    high = None if base.high is None or pps.high is None else base.high * pps.high
+    return Estimate(value=base.value * pps.value, low=low, high=high, method="base_rtt_s x bottleneck_pps")
+
+
+def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool | None:
+    """Whether two flows' round trips differ by a constant while both last: they wait in one queue. None: not told."""
+    rows, samples = seen.timeline.rtt
+    if len(samples) < ENOUGH_SAMPLES or len(other.timeline.rtt[1]) < ENOUGH_SAMPLES:
+        return None
+    found = _beside(other, seen.timeline.ack_ns[rows])
+    both = ~np.isnan(found)
+    if np.count_nonzero(both) < ENOUGH_SAMPLES:
+        return None
+    low, high = np.percentile(samples[both], [10, 90])
+    left, right = np.percentile(samples[both] - found[both], [25, 75])
+    return bool(right - left < SAME_QUEUE_SHARE * (high - low))
+
+
+def _beside(other: Reconstruction, times: Ints) -> Floats:
+    """Another flow's round trips at these times; NaN where nothing of it that was timed was on the path."""
+    places, found = other.timeline.rtt
+    known = other.timeline.ack_ns[places]
+    after = np.searchsorted(known, times)
+    within = (after > 0) & (after < len(known))
+    after = np.minimum(after, len(known) - 1)
+    under_way = within & (known[after] - found[after] <= times)
+    return np.where(under_way, np.interp(times, known, found), np.nan)
+
+
+def _under_way(other: Reconstruction, times: Ints) -> Floats:
+    """Another flow's packets on the path at these times."""
+    timeline = other.timeline
+    sent = np.searchsorted(timeline.send_ns, times, side="right")
+    top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
+    found: Floats = np.maximum(top - other.una_at(times), 0.0) / timeline.smss
+    return found
+
+
+def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:
+    """The queue that stood at this flow's least round trip, by what the other flows met at the same time.
+
+    Their way may be longer; what counts is by how much their round trips exceed their own least then. Errs low where
+    they have never met an empty queue either, or had nothing on the path; high by a packet or two (their own).
+    """
+    rows, samples = seen.timeline.rtt
+    times = seen.timeline.ack_ns[rows[samples <= LEAST_FACTOR * samples.min()]]
+    met = np.zeros(len(times))
+    for other in others:
+        met = np.fmax(met, _beside(other, times) - other.timeline.rtt[1].min())
+    return int(met.min())

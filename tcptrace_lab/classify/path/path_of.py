@@ -1,0 +1,34 @@
+"""The path of one sender, with what its tap tells and hides: the one way to it for verdicts, tables and replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcptrace_lab.classify.path.path import PathEstimate, infer_path
+from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+
+
+def path_of(
+    seen: Reconstruction, who: Sender, *, beside: Callable[[], Sequence[Reconstruction]] = tuple
+) -> PathEstimate:
+    """`seen`: what was reconstructed of `who`; `beside` gives the other flows of its capture."""
+    tap, rebuilt = who.tap, who.view
+    found = infer_path(
+        seen,
+        handshake_rtt_s=who.handshake_rtt_s,
+        vantage="receiver" if who.is_blurred else who.place,
+        clock=tap.clock,
+        beside=beside,
+        by_rhythm=rebuilt is not None and rebuilt.is_inferred,
+        before_ns=who.before_tap_ns if who.place == "sender" and rebuilt is None else 0,
+        near_ns=0 if rebuilt is not None or who.where is None else who.where.to_sender_ns or 0,
+        has_flight=not tap.hides_flight,
+        has_losses=not tap.misses_repairs,
+        # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
+        by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
+    )
+    seen.let_go("under_way")
+    seen.timeline.let_go("delivered")
+    return found

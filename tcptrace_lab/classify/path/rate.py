@@ -1,0 +1,306 @@
+"""The bottleneck's rate: the fastest at which runs of segments are acknowledged again and again.
+
+A run tells of the path only where the path pressed it: its segments left faster than they were acknowledged, or a queue
+stood. What an application or a receiver doles out has a pace too, and that is no bottleneck: then the rate seen bounds
+the path's from below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
+from tcptrace_lab.numbers import duration
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import (
+    DELAYED_ACK_SEGMENTS,
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    MAJORITY,
+    MINORITY,
+    WITHIN_SEGMENTS,
+)
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
+
+# Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
+# segments of a run still stand one behind the other when the sender fills only a part of the path.
+RUN_SEGMENTS = FEWEST_ALIKE * DELAYED_ACK_SEGMENTS
+# Longer ones where the clock is coarse: a run must last so many times what two stamps can tell apart, for 2.5 %.
+SPAN_RESOLUTIONS = 40
+# ... and never more than this part of the run: a rate needs several runs.
+LONGEST_SHARE = 8
+# The same for the ACKs of several flows, times their number: at both ends of a run each flow may have a segment that
+# its delayed ACK has not told of yet, and that is to be a few percent of the run.
+TOGETHER_SEGMENTS = 32
+# A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
+MODE_SHARE = 0.04
+# ... and so many: neighbouring runs share most of their segments, one odd ACK is in three of them.
+MODE_RUNS = 4
+BIN = 0.02
+# What belongs to a mode lies so many bins around its middle: half of one for the middle's place, two for the runs' own.
+MODE_BINS = 2.5
+# One ACK in a hundred stamped early (out of order, held back on its way) makes three runs too fast, by up to the third
+# that one ACK of a run is. Beside a mode so many times as frequent they are its strays.
+STRAY_FACTOR = 10
+STRAY_SHARE = 0.3
+# A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
+BUSY_PACKETS = 4.0
+# Then most of the runs have its rate: with a smaller share of them others took turns there.
+STEADY_SHARE = 0.6
+# The ACKs of a run that one queue sets the pace of come evenly, also where others' packets stand between the runs: one
+# that takes half as long again for its packets was held up on the way (a radio's turns, jitter, data in front of it).
+UNEVEN = 1.5
+# A queue as long as the rate and the waits imply holds this flow's packets, and no more than so many times as many
+# others.
+OTHERS_FACTOR = 4.0
+# Behind what comes in bursts the path's pace shows over longer runs: each time so many times as long, and no longer
+# than so many round trips: over more of them ACKs come at the window's pace, whatever the path's.
+LONGER_FACTOR = 4
+MOST_ROUNDS = 2
+# Round trips that swell by half again, all the time behind a queue, while the pace is the same or changes by itself: a
+# window's pace would have fallen as they rose.
+SWELLS = 1.5
+# Faster than the whole second around it by rounding alone.
+GOODPUT_SLACK = 1.02
+SECOND_NS = 1_000_000_000
+
+
+def bottleneck_rate(
+    seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool = True, has_losses: bool = True
+) -> Estimate:
+    """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured; `has_losses`: also
+    what was sent again. Where not, an ACK tells of what had come at any time before."""
+    goodput = goodput_pps(seen, clock) if has_losses else None
+    if not has_flight:
+        words = "what was sent when is not known: nor whether the path set the ACKs' pace"
+        return _not_below_goodput(unknown(words), goodput)
+    batches = acked_together(seen, ())
+    segments = _segments_for(batches, seen, clock)
+    if segments is None:
+        return unknown(f"stamps {duration(clock.resolution_ns)} apart: too coarse for the rate of these ACKs")
+    own = _most_outstanding(seen)
+    longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
+    runs = run_rates(batches, seen, (), segments)
+    found = _mode(runs, f"runs of {segments} segments", clock, own=own)
+    while found is None and segments * LONGER_FACTOR <= longest:
+        segments *= LONGER_FACTOR
+        is_last = segments * LONGER_FACTOR > longest
+        runs = run_rates(batches, seen, (), segments)
+        found = _mode(runs, f"runs of {segments} segments", clock, own=own, is_longest=is_last)
+    if found is None:
+        found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
+    elif found.value is not None and found.low is not None and found.high is None:
+        if _paced_back(seen):
+            words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
+            found = unknown(words, low=found.low)
+        else:
+            stood = _stood(runs)
+            # As long as the capture: not held beside longer ones.
+            del runs
+            found = _over_longer(batches, seen, stood, segments, int(longest)) or found
+    return _not_below_goodput(found, goodput)
+
+
+def _paced_back(seen: Reconstruction) -> bool:
+    """Whether the queue is that of the ACKs: those that answer for more than most, or less, come as far apart."""
+    timeline = seen.timeline
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    if len(moving) <= FEWEST_SAMPLES:
+        return False
+    apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
+    usual = float(np.median(apart))
+    is_even = np.abs(apart - usual) <= BIN * usual
+    is_odd = np.abs(segments - np.median(segments)) >= WITHIN_SEGMENTS
+    if usual <= BATCH_NS or np.count_nonzero(is_odd) < max(FEWEST_SAMPLES, MINORITY * len(apart)):
+        return False
+    return bool(np.mean(is_even[is_odd]) > MAJORITY)
+
+
+def _over_longer(
+    batches: Batches, seen: Reconstruction, stood: tuple[Floats, Floats] | None, segments: int, longest: int
+) -> Estimate | None:
+    """Of ACKs at many rates while a queue stood: whose rates those are; None: others' turns, or it is not told.
+
+    Jitter evens out over longer runs, which then lie about one rate. A rate that changes (a radio's) is another in each
+    run, long or short, and even within the short ones. With others in the queue longer runs lie further apart.
+    `stood`: of the runs of so many segments.
+    """
+    if stood is None or longest < 2 * segments:
+        return None
+    rates, uneven = stood
+    long = run_rates(batches, seen, (), longest)
+    longer = _busy(long)
+    if min(len(rates), int(np.count_nonzero(longer))) < FEWEST_SAMPLES or not _swells(long, longer):
+        return None
+    evened = _about(long.rates[longer])
+    near, at_once, at_length = long.rates[longer][evened], float(np.mean(_about(rates))), float(np.mean(evened))
+    if at_length >= max(STEADY_SHARE, at_once):
+        low, value, high = (float(number) for number in np.percentile(near, [10, 50, 90]))
+        method = f"median of the rate at which runs of {longest} segments are acknowledged ({at_length:.0%} near it)"
+        return Estimate(value=value, low=low, high=high, method=f"{method}; shorter ones jitter")
+    if at_once >= STEADY_SHARE or np.median(uneven) > 1 + MINORITY:
+        return None
+    slowest, value, fastest = (float(number) for number in np.percentile(rates, [5, 50, 95]))
+    method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
+    return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
+
+
+def _stood(runs: Runs) -> tuple[Floats, Floats] | None:
+    """The rates of those while a queue stood, and how uneven each was; None: when segments left is not known."""
+    busy = _busy(runs)
+    return None if runs.is_inferred else (runs.rates[busy], runs.uneven[busy])
+
+
+def _busy(runs: Runs) -> Bools:
+    """Runs through which a queue stood that keeps the bottleneck busy."""
+    found: Bools = runs.least_ns > BUSY_PACKETS / runs.rates * 1e9
+    return found
+
+
+def _swells(runs: Runs, at: Bools) -> bool:
+    shortest, longest = np.percentile(runs.base_ns + runs.delay_ns[at], [10, 90])
+    return bool(longest >= SWELLS * shortest)
+
+
+def _about(rates: Floats) -> Bools:
+    """Those near the median, as near as a mode's to its middle."""
+    return _beside(rates, float(np.median(rates)), 0.0)
+
+
+def _most_outstanding(seen: Reconstruction) -> float:
+    """Packets, but for the odd longest flights."""
+    return float(np.percentile(seen.flight, 95)) / seen.timeline.smss if len(seen.flight) else 0.0
+
+
+def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock = FINE) -> Estimate | None:
+    """The rate of all flows' ACKs, if it is one while this flow met a queue: one bottleneck, all its flows seen."""
+    segments = TOGETHER_SEGMENTS * (1 + len(others))
+    words = f"runs of {segments} segments of {1 + len(others)} flows together"
+    own = sum(_most_outstanding(flow) for flow in (seen, *others))
+    runs = run_rates(acked_together(seen, others), seen, others, segments)
+    found = _mode(runs, words, clock, own=own)
+    if found is None or found.value is None or found.high is None:
+        return None
+    return found
+
+
+def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
+    """The most that was delivered in any second without a loss event in it; None: no such second.
+
+    A second by stamps may have lasted as much longer as two of them can tell apart.
+
+    Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
+    """
+    timeline = seen.timeline
+    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
+    # An ACK that jumps tells of what had come before: by what each says has arrived.
+    times, una = timeline.ack_ns[moving], timeline.delivered[moving]
+    most = most_in(times, una, SECOND_NS, seen)
+    if most is None:
+        return None
+    lasted_s = 1.0 + clock.resolution_ns / SECOND_NS
+    return float(most) / timeline.smss / lasted_s
+
+
+def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int | None:
+    """Segments of a run long enough for the clock; None: that would be the whole transfer."""
+    timeline = seen.timeline
+    moving = timeline.newly_acked > 0
+    total = int(timeline.newly_acked[moving].sum()) / timeline.smss
+    if clock.resolution_ns <= BATCH_NS or not moving.any():
+        return RUN_SEGMENTS
+    spans = run_rates(batches, seen, (), RUN_SEGMENTS).spans_ns
+    # Where many runs have no length, the mean pace stands for them.
+    times = timeline.ack_ns[moving]
+    per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)
+    typical = max(min(float(np.median(spans)), RUN_SEGMENTS * per_segment) if len(spans) else 0.0, 1.0)
+    wanted = SPAN_RESOLUTIONS * clock.resolution_ns
+    segments = int(np.ceil(RUN_SEGMENTS * max(wanted / typical, 1.0)))
+    return segments if segments * LONGEST_SHARE <= total else None
+
+
+def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
+    """The path carried that much in a second: it can carry it."""
+    if goodput is None:
+        return found
+    if found.high is not None and goodput > GOODPUT_SLACK * found.high:
+        words = "the ACKs' pace is slower than what was acknowledged in some second: no bottleneck's"
+        return unknown(words, low=goodput)
+    low = goodput if found.low is None else found.low
+    if found.value is None:
+        return Estimate(value=None, low=low, high=found.high, method=found.method)
+    return found
+
+
+def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool = False) -> Estimate | None:
+    """None: what is fastest are bursts that the way back made; of the longest runs (`is_longest`) they have little.
+
+    `own`: packets outstanding at the most.
+    """
+    if len(runs.rates) < FEWEST_SAMPLES:
+        return unknown(f"fewer than {FEWEST_SAMPLES} {words} acknowledged without a loss")
+    blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
+    peak = _highest_mode(runs.rates, blur)
+    if peak is None:
+        return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
+    # A queue of more shows that the path, not the sender, sets the pace.
+    queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9 + clock.doubt_ns) & ~runs.compressed
+    # Known to the clock are the stamps of a round trip, and those of the least.
+    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, 2 * clock.doubt_ns)
+    pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < MAJORITY * runs.base_ns))
+    if np.count_nonzero(pressed) < FEWEST_SAMPLES:
+        return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
+    rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
+    uneven = runs.uneven[pressed]
+    of_all, peak = peak, _highest_mode(rates, blur)
+    if peak is not None and peak > of_all and np.mean(pressed[_beside(runs.rates, of_all, blur)]) > MAJORITY:
+        # The strays of a mode are as many where some of its own runs are left out.
+        peak = of_all
+    if peak is None:
+        return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
+    near = _beside(rates, peak, blur)
+    low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
+    # Both ends of a run are known to what two stamps can tell apart.
+    share = clock.resolution_ns / float(np.median(spans[near]))
+    low, high = low / (1 + share), high * (1 + share)
+    busy = delay > BUSY_PACKETS / value * 1e9
+    steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= FEWEST_SAMPLES else None
+    method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
+    if steady is not None and steady < STEADY_SHARE:
+        implied = float(np.percentile(delay, 95)) / 1e9 * value
+        if implied > OTHERS_FACTOR * own:
+            return None
+        if float(np.median(uneven[near])) > UNEVEN:
+            return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
+        # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
+        return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
+    if runs.is_inferred and np.mean(near) < MAJORITY:
+        return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
+    return Estimate(value=value, low=low, high=high, method=method)
+
+
+def _beside(rates: Floats, peak: float, blur: float) -> Bools:
+    """What belongs to a mode."""
+    found: Bools = np.abs(np.log(rates / peak)) <= MODE_BINS * BIN + 2 * blur
+    return found
+
+
+def _highest_mode(rates: Floats, blur: float) -> float | None:
+    """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path."""
+    bins = np.floor(np.log(rates) / BIN).astype(np.int64)
+    origin = int(bins.min())
+    mass = np.bincount(bins - origin)
+    # As wide as the clock blurs a run's rate, both ends of it.
+    width = 3 + 2 * int(np.ceil(2 * blur / BIN))
+    smooth = np.convolve(mass, np.ones(width), mode="same") if len(mass) >= width else np.full(len(mass), mass.sum())
+    least = max(MODE_SHARE * len(rates), MODE_RUNS)
+    peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= least))
+    if not len(peaks):
+        return None
+    beside = peaks[(peaks > peaks[-1] - STRAY_SHARE / BIN) & (smooth[peaks] >= STRAY_FACTOR * smooth[peaks[-1]])]
+    peak = int(beside[-1]) if len(beside) else int(peaks[-1])
+    return float(np.exp((origin + peak + 0.5) * BIN))

@@ -1,0 +1,385 @@
+"""What limited the sender, as shares of the time: the verdict's `limits`, no finer than the tap allows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.classify.path.causes import pauses_unseen
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.look import SMALL_PATH_BYTES, TIMESTAMP_BYTES
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.tap import Tap
+from tcptrace_lab.reconstruct.timeline import AT_ONCE, LOST, Ints, Timeline
+from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
+
+UNKNOWN = "unknown"
+# A clock as fine as this blurs nothing.
+FINE_NS = 1_000
+# A short segment is the end of what there was to send where the next leaves this much later (as part of a round trip),
+# and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
+LATER_SHARE = 0.05
+CAUGHT_UP_ROUNDS = 4
+# The least that a full segment has (RFC 1191 section 7.1: a path of 296 bytes), options of 12 bytes in it.
+LEAST_FULL_BYTES = SMALL_PATH_BYTES - TIMESTAMP_BYTES
+# A window that nothing bounds grows: over so many round trips, and by more than this share, also between two quarters
+# of a run. A pacer (BBR) fills the pipe once in eight round trips: its round trips are longer then by up to a quarter.
+STEADY_ROUNDS = 32
+STEADY_SHARE = 0.1
+UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
+# Nearer to the offered window it may be that.
+WITHIN_RWND = 0.7
+
+
+def limits_told(
+    seen: Reconstruction,
+    tap: Tap,
+    *,
+    is_rebuilt: bool = False,
+    is_blurred: bool = False,
+    is_paced: bool = False,
+    held: float = 0.0,
+    is_law: bool = False,
+) -> dict[str, float]:
+    """The shares by cause; where two causes fit the same time it is `unknown`.
+
+    `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
+    seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
+    round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
+    work. `held`: the share in which what was in flight `stood`, by no control that goes by delay. `is_law`: a law of
+    the table was followed to the ACK, where others were not: what nothing else held back was its window.
+    """
+    if not seen.limits or tap.refuses("limits"):
+        return {}
+    shares = {**seen.limits, UNKNOWN: 0.0}
+    missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
+    is_blurred |= missing > ODD_SHARE
+    unclocked = shares["application"] - min(shares["application"], seen.timeline.observed.starved)
+    if is_paced:
+        _move(shares, "application", "cwnd", most=unclocked)
+    elif tap.blurs_flight or tap.exceeds_scale or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
+        # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
+        # ACKs are missing, as where more is in flight than they allow.
+        _move(shares, "application", most=unclocked)
+    # A send buffer's, or a fixed window's.
+    _move(shares, "cwnd", most=held)
+    if is_rebuilt and not is_paced and _stays_level(seen):
+        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
+        _move(shares, "cwnd")
+    if is_blurred:
+        _move(shares, "cwnd", most=_near_rwnd(seen) if is_law else 1.0)
+        _move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
+    # Nor, of a recovery, when the window was at work again.
+    opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)
+    if not is_blurred:
+        opened["recovery"] = _recovering_unsure(seen, tap)
+    if _has_no_block(seen, tap):
+        # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
+        opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
+    opened["cwnd"] = opened.get("cwnd", 0.0) + _recovering_beyond(seen)
+    for name, share in _begun_before(seen, tap).items():
+        opened[name] = opened.get(name, 0.0) + share
+    if is_rebuilt:
+        opened["cwnd"] += _resumed_unseen(seen)
+    for name, most in opened.items():
+        _move(shares, name, most=most)
+    if tap.tap_lost_bytes:
+        for name, most in _silent(seen).items():
+            _move(shares, name, most=most)
+    if is_rebuilt:
+        # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
+        _move(shares, "application", most=_paused_unseen(seen))
+    # The windows are scaled by the least that fits, so a flight reaches one of them now and then whatever limits it: it
+    # is the receiver's window if that is the scale, the congestion window if it is more. Where ACKs may be missing
+    # instead it is either all the time; what windows those that were put back offered is not known.
+    # That a flight ended for want of data, with room left in that window, is not told then either.
+    is_open = tap.shift.value is None and shares["rwnd"] > 0 and shares["application"] > MINORITY
+    if tap.exceeds_scale or is_open:
+        _move(shares, "cwnd")
+    if tap.shift.value is None or tap.has_all_acks:
+        _move(shares, "rwnd")
+    if _blurs(seen, tap):
+        # That ACKs release segments is seen by what follows at once; with these stamps everything does.
+        _move(shares, "cwnd")
+        if not (_stays_below(seen) or _catches_up(seen)):
+            # Nor is a pause told from an answer at once, unless it is many ticks long.
+            paused = _paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns)
+            _move(shares, "application", most=shares["application"] - paused)
+    return shares
+
+
+def _move(shares: dict[str, float], name: str, to: str = UNKNOWN, *, most: float = 1.0) -> None:
+    """Takes up to `most` of what was put down to one cause to another."""
+    share = round(min(most, shares[name]), 4)
+    if share > 0:
+        shares[to] = round(shares[to] + share, 4)
+        shares[name] = round(shares[name] - share, 4)
+
+
+def _paused(seen: Reconstruction, least_ns: int) -> float:
+    """Share of the time in pauses of at least so long: all was acknowledged, and nothing sent."""
+    timeline = seen.timeline
+    acks, sends = timeline.answered_to_the_end
+    # The first ACK of everything before each send.
+    sends, first = np.unique(sends, return_index=True)
+    waits = timeline.send_ns[sends] - timeline.ack_ns[acks[first]]
+    return _share(timeline, float(waits[waits > least_ns].sum()))
+
+
+def _spans(timeline: Timeline) -> Ints:
+    """How long each ACK was the last one, until the last segment left."""
+    until = int(timeline.send_ns[-1])
+    found: Ints = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
+    return found
+
+
+def _share(timeline: Timeline, spent_ns: float) -> float:
+    """Of the time until the last segment left."""
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
+    return spent_ns / whole if whole > 0 else 0.0
+
+
+def _by_limit(timeline: Timeline, spent_ns: Ints, limited: Ints, *names: str) -> dict[str, float]:
+    """Shares of the time, of what was spent with each of these as the limit."""
+    return {name: _share(timeline, float(spent_ns[limited == LIMITS.index(name)].sum())) for name in names}
+
+
+def _paused_unseen(seen: Reconstruction) -> float:
+    """Share of the time in pauses, away from the sender, that may be timeouts."""
+    timeline = seen.timeline
+    acks, sends = pauses_unseen(seen)
+    return _share(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
+
+
+def _begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:
+    """Share of the time in a recovery that may have begun before the capture, or before anything was sent in it: of
+    what was put down to a window, or to an application, then."""
+    timeline = seen.timeline
+    if timeline.has_start or not len(timeline.send_ns):
+        return {}
+    # What had been sent before is acknowledged: no recovery of it goes on.
+    over = int(np.searchsorted(timeline.snd_una, tap.first_new, side="left"))
+    if not timeline.sacked[:over].any() and np.count_nonzero(timeline.is_dupack[:over]) < DUP_THRESH:
+        over = int(np.searchsorted(timeline.ack_ns, timeline.send_ns[0], side="left"))
+    spent, limited = _spans(timeline)[:over], limited_at(timeline)[:over]
+    return _by_limit(timeline, spent, limited, "cwnd", "rwnd", "application")
+
+
+def _silent(seen: Reconstruction) -> dict[str, float]:
+    """Share of the time beyond the longest round trip in which no ACK came, of either window: what was sent then, and
+    whether a timer sent it, is among what the tap lost. A closed window is silent by itself."""
+    timeline = seen.timeline
+    if not len(timeline.rtt[1]) or len(timeline.ack_ns) < 2:
+        return {}
+    beyond = np.diff(timeline.ack_ns) - int(timeline.rtt[1].max())
+    limited = limited_at(timeline)[:-1]
+    is_open = (beyond > 0) & (seen.flight[:-1] > 0) & (timeline.rwnd[:-1] >= timeline.smss)
+    return _by_limit(timeline, beyond[is_open], limited[is_open], "cwnd", "rwnd")
+
+
+def _resumed_unseen(seen: Reconstruction) -> float:
+    """Share of the time behind ACKs of all that was sent, away from the sender, of which the next ACK shows no window
+    at work: what the first of them seems to have released may have been written later."""
+    timeline, columns = seen.timeline, seen.timeline.observed.windows()
+    acks, _ = timeline.answered_to_the_end
+    acks = np.unique(acks)
+    acks = acks[acks + 1 < len(timeline.ack_ns)]
+    at = np.maximum(
+        np.searchsorted(columns["time_ns"], timeline.ack_ns[np.stack((acks, acks + 1))], side="right") - 1, 0
+    )
+    limited, following = columns["limited_by"][at]
+    is_open = (limited == LIMITS.index("cwnd")) & (following == LIMITS.index("application"))
+    return _share(timeline, float((timeline.ack_ns[acks + 1] - timeline.ack_ns[acks])[is_open].sum()))
+
+
+def _unsure(seen: Reconstruction) -> dict[str, float]:
+    """Of a rebuilt flight: the time in which it may be so much more or less that either window may be the limit."""
+    timeline = seen.timeline
+    if not len(timeline.slack) or len(timeline.send_ns) < 2:
+        return {}
+    spans, limited = _spans(timeline), limited_at(timeline)
+    unknown = is_either(timeline, limited, np.arange(len(limited)))
+    return _by_limit(timeline, spans[unknown], limited[unknown], "cwnd", "rwnd")
+
+
+def _near_rwnd(seen: Reconstruction) -> float:
+    """Share of the time put down to the congestion window with so much in flight that it may be the receiver's."""
+    timeline = seen.timeline
+    is_near = seen.flight > WITHIN_RWND * timeline.rwnd
+    return _by_limit(timeline, _spans(timeline)[is_near], limited_at(timeline)[is_near], "cwnd")["cwnd"]
+
+
+def _unanswered(seen: Reconstruction) -> float:
+    """Share of the time in which a sender of new data was silent for longer than any round trip, and something was
+    outstanding by what was captured: its answer is missing, and with it how much was in flight."""
+    timeline = seen.timeline
+    _, samples = timeline.rtt
+    if not len(samples):
+        return 0.0
+    longest = int(samples.max())
+    # Of the few before which nothing left for so long.
+    late = np.flatnonzero(np.diff(timeline.send_ns) > longest) + 1
+    known, left = timeline.acks_before_send[late] - 1, timeline.send_ns[late - 1]
+    una = timeline.una_after(known + 1)
+    since = np.maximum(left, np.where(known >= 0, timeline.ack_ns[np.maximum(known, 0)], left))
+    silent = timeline.send_ns[late] - since - longest
+    is_open = (una < timeline.snd_max[late - 1]) & ~timeline.is_retransmission[late]
+    silent_ns = int(silent[is_open & (silent > 0)].sum())
+    return _share(timeline, float(silent_ns))
+
+
+def _beyond(seen: Reconstruction) -> float:
+    """Share of the time with more in flight than the window offered: the ACK that allowed it is missing."""
+    timeline, beyond_ns = seen.timeline, 0
+    slack = DELAYED_ACK_SEGMENTS * timeline.smss
+    for first in range(0, len(timeline.ack_ns), AT_ONCE):
+        rows = timeline.ack_ns[first : first + AT_ONCE + 1]
+        part = slice(first, first + len(rows) - 1)
+        beyond_ns += int(np.diff(rows)[seen.flight[part] > timeline.rwnd[part] + slack].sum())
+    return _share(timeline, float(beyond_ns))
+
+
+def _recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
+    """Share of the time in recoveries of which it is not sure that they were none of a restarted sender.
+
+    A sender has one habit: where most of its recoveries show it, the others follow it. What the tap lost, or SACK
+    blocks that it did not take, hide whether a window was at work; under a coarse clock a third duplicate comes late.
+    """
+    going_on = [each for each in seen.episodes if not each.restarts]
+    has_none = _has_no_block(seen, tap)
+    if not (has_none or tap.tap_lost_bytes) and 2 * sum(each.sure for each in going_on) > len(going_on):
+        going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
+    elif not has_none:
+        # What a timer ended was held back by its losses, whether or not a window was at work.
+        timers = {each.time_ns for each in seen.episodes if each.detected_by == "rto"}
+        going_on = [each for each in going_on if not (each.sure or each.end_ns in timers)]
+    return _spent(seen, going_on)
+
+
+def _recovering_beyond(seen: Reconstruction) -> float:
+    """Share of the time behind recoveries, away from the sender, that may be theirs: what comes next was lost as well,
+    and whether it had left when the recovery began, which lasts as long as that, is not seen."""
+    timeline, spent_ns = seen.timeline, 0
+    if not len(timeline.fate):
+        return 0.0
+    lost = set(timeline.send_offset[timeline.fate == LOST].tolist())
+    for each in seen.episodes:
+        filled = int(np.searchsorted(timeline.snd_una, each.recover, side="right"))
+        if not each.restarts and each.recover in lost and filled < len(timeline.ack_ns):
+            spent_ns += max(int(timeline.ack_ns[filled]) - each.end_ns, 0)
+    return _share(timeline, float(spent_ns))
+
+
+def _has_no_block(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether not one of the SACK blocks that there may have been was captured."""
+    return tap.hides_blocks and not len(seen.timeline.sack_edges)
+
+
+def _spent(seen: Reconstruction, episodes: list[Episode]) -> float:
+    """Share of the time in some loss events."""
+    return _share(seen.timeline, sum(each.end_ns - each.time_ns for each in episodes))
+
+
+def _recovering_longer(seen: Reconstruction) -> float:
+    """Share of the time in recoveries beyond the round trip that each takes at the least."""
+    spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
+    return _share(seen.timeline, sum(max(span, 0) for span in spans))
+
+
+def stalls_ns(timeline: Timeline, tap: Tap) -> Ints:
+    """How long each closed window lasted, where more data was sent after it: seen from anywhere."""
+    closed = timeline.rwnd < (1 if tap.shift.value is None else timeline.smss)
+    if not closed.any() or not len(timeline.send_ns):
+        return np.zeros(0, dtype=np.int64)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], closed, [False])).astype(np.int8)))
+    first, over = edges[::2], edges[1::2]
+    fresh = timeline.send_ns[~timeline.is_retransmission]
+    last_ns = int(fresh[-1]) if len(fresh) else 0
+    ends = timeline.ack_ns[np.minimum(over, len(closed) - 1)]
+    kept = (over < len(closed)) & (ends <= last_ns)
+    found: Ints = (ends - timeline.ack_ns[first])[kept]
+    return found
+
+
+def closed_only(seen: Reconstruction, tap: Tap) -> dict[str, float]:
+    """What is seen where the flight is not: the receiver's closed windows. Empty: there were none."""
+    timeline = seen.timeline
+    if tap.refuses("limits") or not len(timeline.send_ns):
+        return {}
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns
+    share = round(min(float(stalls_ns(timeline, tap).sum()) / whole, 1.0), 4) if whole > 0 else 0.0
+    return {**dict.fromkeys(LIMITS, 0.0), "rwnd": share, UNKNOWN: round(1 - share, 4)} if share else {}
+
+
+def is_written_or_buffered(seen: Reconstruction) -> bool:
+    """Whether what held its sender back may as well be its send buffer: less was outstanding than any window allowed,
+    all the time, in full segments as a buffer that always has more lets through, and no pause says that it had not."""
+    timeline = seen.timeline
+    fresh = ~timeline.is_retransmission
+    is_full = (timeline.send_end - timeline.send_offset)[fresh] >= max(timeline.smss, LEAST_FULL_BYTES)
+    if not len(is_full) or float(np.mean(is_full)) < 1 - MINORITY:
+        return False
+    is_paused = timeline.observed.starved >= MAJORITY * seen.limits.get("application", 0.0)
+    return not is_paused and _stays_below(seen) and not _catches_up(seen)
+
+
+def _catches_up(seen: Reconstruction) -> bool:
+    """Whether all that was written had been sent, again and again: segments short of full, and nothing behind them.
+
+    A window at work, and a pacer, send full segments as long as there is more to send; what is smaller than any path's
+    is a write.
+    """
+    timeline = seen.timeline
+    is_fresh = ~timeline.is_retransmission
+    if np.count_nonzero(is_fresh) < 2 or not seen.typical_rtt_ns:
+        return False
+    first, last = np.argmax(is_fresh), len(is_fresh) - 1 - np.argmax(is_fresh[::-1])
+    rounds = max(float(timeline.send_ns[last] - timeline.send_ns[first]) / seen.typical_rtt_ns, 1.0)
+    full = max(timeline.smss, LEAST_FULL_BYTES)
+    sizes, counts = timeline.sizes
+    if int(counts[sizes < full].sum()) * CAUGHT_UP_ROUNDS < rounds:
+        return False
+    # Of the segments short of full only: most are full.
+    fresh, is_short = np.flatnonzero(is_fresh), timeline.send_end - timeline.send_offset < full
+    short = np.flatnonzero(is_short[fresh[:-1]])
+    left, following = timeline.send_ns[fresh[short]], fresh[short + 1]
+    del fresh, is_short
+    known, next_ns = timeline.acks_before_send[following], timeline.send_ns[following]
+    heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], next_ns)
+    is_end = next_ns - np.maximum(left, heard) > LATER_SHARE * seen.typical_rtt_ns
+    return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= rounds)
+
+
+def _stays_level(seen: Reconstruction) -> bool:
+    """Whether the flight neither grew nor met a loss for long, with room left in the receiver's window."""
+    timeline, flight = seen.timeline, seen.flight
+    if seen.episodes or len(timeline.rtt[1]) < STEADY_ROUNDS:
+        return False
+    if float(timeline.ack_ns[-1] - timeline.ack_ns[0]) < STEADY_ROUNDS * seen.typical_rtt_ns:
+        return False
+    if np.percentile(flight, UNQUEUED_PERCENTILE) > WITHIN_RWND * np.median(timeline.rwnd):
+        return False
+    quarters = np.array_split(flight, 4)
+    return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
+
+
+def _stays_below(seen: Reconstruction) -> bool:
+    """Whether it met no queue either: less was written than any window allowed."""
+    _, samples = seen.timeline.rtt
+    return _stays_level(seen) and bool(np.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
+
+
+def stood(seen: Reconstruction) -> float:
+    """Share of the time in which what was in flight stood, as no window that grows does."""
+    if not seen.stands.any():
+        return 0.0
+    return _share(seen.timeline, float(_spans(seen.timeline)[seen.stands].sum()))
+
+
+def _blurs(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether the clock does not tell an answer at once from one some time before the next ACK."""
+    times = seen.timeline.ack_ns
+    if len(times) < 2 or tap.clock.resolution_ns <= FINE_NS:
+        return False
+    return bool(tap.clock.resolution_ns > float(times[-1] - times[0]) / len(times) / (_core.PROMPT_PARTS / 2))

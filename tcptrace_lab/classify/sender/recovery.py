@@ -1,0 +1,143 @@
+"""Which loss recovery a sender showed, by what it did after duplicate ACKs (RFC 5681, 6582, 6675; Tahoe)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tcptrace_lab.numbers import counted
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.tap import Tap
+
+# The coarsest tick that timestamps have in use (Linux 1 ms, 10 ms before; RFC 7323 section 5.4 allows more): where they
+# tell which ACK released a segment, ACKs within a tick are not told apart.
+STAMP_TICK_NS = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenderTcp:
+    """`recovery` None: no loss event shows it. `decrease`: the window after recovery over the one before, a median."""
+
+    recovery: str | None
+    confidence: float
+    decrease: float | None
+    reasons: tuple[str, ...]
+
+
+HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
+
+
+def identify_recovery(
+    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False
+) -> SenderTcp:
+    """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it.
+
+    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells.
+    """
+    told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
+    # A timer that expires amid the duplicate ACKs of a recovery restarts any sender.
+    restarted = [
+        episode
+        for before, episode in zip((None, *seen.episodes), seen.episodes, strict=False)
+        if episode.restarts and episode.dupacks >= DUP_THRESH and not episode.expires_within(before)
+    ]
+    # One that expires long after them may have been a lost retransmission's, of any sender: a single one is no habit.
+    if [episode.detected_by for episode in restarted].count("rto") == 1:
+        restarted = [episode for episode in restarted if episode.detected_by != "rto"]
+    reasons: list[str] = []
+    if by_rhythm or tap.is_holed:
+        restarted = [episode for episode in restarted if episode.sure]
+    if tap.is_holed:
+        told = [episode for episode in told if episode.sure]
+    if not told and not restarted:
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
+        sure = sum(episode.sure for episode in restarted)
+        reasons.append(
+            f"{counted(len(restarted), 'loss event')} with duplicate ACKs, each followed by a restart from one segment"
+        )
+        return SenderTcp(
+            recovery="tahoe", confidence=sure / max(len(told), len(restarted)), decrease=None, reasons=tuple(reasons)
+        )
+    if told and not any(episode.sure for episode in (*told, *restarted)):
+        reasons.append("the recovery is not named: no loss event shows what became of the window")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    if tap.is_holed and restarted:
+        reasons.append("the recovery is not named: the tap lost packets, and not all loss events show the same")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
+    refused = tap.refuses("recovery")
+    if refused:
+        reasons.append(f"the recovery is not named: {refused}")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
+    fast = [episode for episode in told if not episode.restarts]
+    ended = _ended_by_timer(seen)
+    if 2 * sum(id(episode) in ended for episode in fast) > len(fast):
+        reasons.append("the recovery is not named: most repaired one hole and waited for the timer")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    name = "sack" if tap.sack.value == "used" else None
+    if name is None and not by_rhythm:
+        name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
+    if name is None:
+        reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
+    decrease = _decrease(seen)
+    if fast and decrease is not None:
+        reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
+    sure = sum(episode.sure for episode in fast)
+    return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
+
+
+def _ended_by_timer(seen: Reconstruction) -> set[int]:
+    """Which events repaired one hole, and nothing more until the timer expired, by `id`."""
+    pairs = pairwise(seen.episodes)
+    return {id(before) for before, after in pairs if before.retransmitted <= 1 and after.expires_within(before)}
+
+
+def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int, *, are_copied: bool) -> str | None:
+    """What a sender did about the second hole of a window; None: no event shows it.
+
+    NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
+    again (RFC 5681), or for its timer. `fast`: the recoveries that duplicate ACKs began. What began otherwise may be
+    another sender's restart of which the tap lost a part. `blur_ns`: within it ACKs are not told apart. `are_copied`:
+    the tap took packets twice, so of duplicate ACKs, which are alike, each may be another's copy.
+    """
+    timeline = seen.timeline
+    again = np.flatnonzero(timeline.is_retransmission)
+    # The partial ACK's own copy, and one of each duplicate.
+    copies, third = (1, 2 * DUP_THRESH + 1) if are_copied else (0, DUP_THRESH)
+    partial, anew = 0, 0
+    for episode in fast:
+        if not episode.is_loss:
+            continue
+        first, behind = np.searchsorted(again, [episode.first_send + 1, len(timeline.send_ns)])
+        for send in again[first:behind]:
+            if timeline.send_ns[send] > episode.end_ns:
+                break
+            known = int(timeline.acks_before_send[send])
+            moved = int(timeline.last_moved[known - 1]) if known else -1
+            dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
+            partial += dupacks <= copies
+            # Neither the ACK before nor one behind may have been the partial one.
+            left_ns = timeline.send_ns[send]
+            soon = slice(known, int(np.searchsorted(timeline.ack_ns, left_ns + blur_ns, side="right")))
+            is_told = left_ns - timeline.ack_ns[max(moved, 0)] > blur_ns and not timeline.newly_acked[soon].any()
+            anew += dupacks >= third and bool(is_told)
+    if partial == anew:
+        return None
+    return "newreno" if partial > anew else "reno"
+
+
+def _decrease(seen: Reconstruction) -> float | None:
+    shares = []
+    for part in seen.stretches:
+        if part.begin == "recovery" and part.started_by is not None:
+            before = part.started_by.window_before
+            shares.append(seen.flight[part.first] / before if before else np.nan)
+    shares = [share for share in shares if np.isfinite(share)]
+    return float(np.median(shares)) if shares else None

@@ -1,0 +1,1 @@
+"""Captures taken away from the sender, turned into the sender's own view."""

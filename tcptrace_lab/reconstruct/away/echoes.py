@@ -1,0 +1,142 @@
+"""Which ACKs a sender had when it sent: what the TSecr of its segments names (RFC 7323 section 4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.away.arrivals import Sends, reached
+from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.tap.sender_clock import Ints, signed, unwrapped
+from tcptrace_lab.reconstruct.timeline import Places, Timeline, parts
+
+# Fewer groups than this show no habit.
+FEW_GROUPS = 16
+# An ACK that the tap lost is echoed before the next of its tick is captured. Where more than a few are echoed before
+# they pass, the tap's stamps are not in the order in which its host saw them; by how much, but for the odd one.
+AHEAD_PERCENTILE = 95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """For each segment, between which ACKs the one lies that released it (-1: none before it)."""
+
+    low: Places
+    high: Places
+
+
+def named(echoes: Ints, stamps: Ints) -> Bounds:
+    """The first and the last of the ACKs (`stamps`: their TSvals) that carry what each segment echoes."""
+    return among(*unwrapped_both(echoes, stamps))
+
+
+def unwrapped_both(echoes: Ints, stamps: Ints) -> tuple[Ints, Ints]:
+    """Echoes and the stamps that they name on one clock; a stamp is no less than one before it."""
+    clock, echo = unwrapped(stamps), unwrapped(echoes)
+    echo += int(signed(echoes[:1] - stamps[0])[0])
+    return echo, np.maximum.accumulate(clock, out=clock)
+
+
+def among(echo: Ints, clock: Ints) -> Bounds:
+    """As `named`, of any part of the segments."""
+    low, high = np.empty(len(echo), dtype=np.int32), np.empty(len(echo), dtype=np.int32)
+    for part in parts(len(echo)):
+        high[part] = last = _core.places(clock, echo[part], or_equal=True) - 1
+        low[part] = np.where(last >= 0, _core.places(clock, clock[np.maximum(last, 0)]), -1)
+    return Bounds(low=low, high=high)
+
+
+def are_stale(timeline: Timeline, echoed: Bounds, ends: Ints) -> bool:
+    """Whether segments lie above the right edge of the newest ACK that they name: their sender had heard a newer one.
+
+    Some stacks take the TSval of data only (RFC 1323, whose test of what to echo no bare ACK passes): theirs stands
+    still. `ends`: of the segments. Errs to "no" where the scale of the windows is not known.
+    """
+    known = echoed.high >= 0
+    if not (timeline.has_scale and known.any()):
+        return False
+    offered = np.maximum.accumulate(timeline.ack_offset + timeline.rwnd)[echoed.high[known]]
+    return bool(np.mean(ends[known] > offered + timeline.smss) > ODD_SHARE)
+
+
+def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
+    """How long after the ACK it echoes each segment passed the tap: at least the way to the sender and back; -1: none.
+
+    Of several ACKs with one TSval the first counts, so that none is too short.
+    """
+    found = time_ns - ack_ns[np.maximum(echoed.low, 0)]
+    # A clock that jumped may name an ACK of later.
+    found[(echoed.low < 0) | (found < 0)] = -1
+    return found
+
+
+def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, is_whole: bool = True) -> int:
+    """By how much segments were captured before the ACK that they echo, usually; 0: they were captured after it.
+
+    An effect before its cause: two cards stamp the two directions, packets were stamped while they waited, or were
+    written in another order than they came. Where ACKs are missing (not `is_whole`) what a segment echoes may have been
+    one of those, and the one captured the next of the same tick.
+    """
+    has_data = segments["length"] > 0
+    stamps, echoes = acks["ts_val"], segments["ts_ecr"][has_data]
+    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
+        return 0
+    echo, clock = unwrapped_both(echoes, stamps)
+    # The first segment that names each TSval.
+    echo, first = _core.firsts(echo)
+    last = _core.places(clock, echo, or_equal=True) - 1
+    is_known = (last >= 0) & (clock[np.maximum(last, 0)] == echo)
+    heard, first = _core.places(clock, echo[is_known]), first[is_known]
+    is_ahead = acks["packet"][heard] > segments["packet"][has_data][first]
+    apart = np.abs(heard_ns[heard] - sent_ns[has_data][first])
+    if not is_whole and clock[-1] > clock[0]:
+        is_ahead &= apart > (heard_ns[-1] - heard_ns[0]) / (clock[-1] - clock[0])
+    if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(first):
+        return 0
+    return max(int(np.percentile(apart[is_ahead], AHEAD_PERCENTILE)), 1)
+
+
+def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:
+    """The share of the groups of ACKs (of one TSval) that released less than they tell has left, recoveries apart.
+
+    A window at work never shrinks without a loss: what an ACK reports is sent again at once, and that names the same
+    TSval. A pacer or an application sends at its own times, now less, now more. `gone`: bytes known to have arrived at
+    each ACK, `una`: those acknowledged; `sizes`: of the segments.
+    """
+    is_named = echoed.high >= 0
+    high = echoed.high[is_named]
+    ends = np.flatnonzero(np.bincount(high))
+    if len(ends) < FEW_GROUPS:
+        return 0.0
+    sent = np.bincount(high, sizes[is_named])[ends]
+    told = np.diff(gone[ends], prepend=gone[ends[0]])
+    # Where something is reported out of order, or was or will be, losses move the window.
+    calm = np.concatenate(([False], gone[ends] == una[ends], [False]))
+    kept = calm[:-2] & calm[1:-1] & calm[2:]
+    less = told - sent > sizes.max() / 2
+    return float(np.mean(less[kept])) if np.count_nonzero(kept) >= FEW_GROUPS else 0.0
+
+
+def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Places:
+    """`bounds.low`, or the first ACK that asks for what is sent again, where that is later and may be.
+
+    Without SACK a sender knows of no hole but at `snd_una` (RFC 5681 section 3.2, RFC 6582, RFC 6298): what does not go
+    on behind the segment before begins there.
+    """
+    if timeline.has_sack:
+        return bounds.low
+    goes_on = np.append(False, left.offset[1:] == left.end[:-1])
+    again = np.flatnonzero((left.offset < reached(left.offset, left.end)) & ~goes_on)
+    asked = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
+    low = bounds.low.copy()
+    low[again] = np.where(asked <= bounds.high[again], np.maximum(low[again], asked), low[again])
+    return low
+
+
+def in_order(low: Places, high: Places, left: Sends) -> Bounds:
+    """Bounds of sends in the order of leaving (core/src/infer/leaving.rs)."""
+    low, high = _core.in_order(left.row, left.offset, left.end, low, high)
+    return Bounds(low=low, high=high)

@@ -1,0 +1,172 @@
+"""What a host that counts its packets (IP identification, RFC 6864) tells of those that were lost before a tap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.given import MINORITY
+from tcptrace_lab.reconstruct.tap.sender_clock import Ints
+from tcptrace_lab.reconstruct.timeline import Places
+
+# A host that counts its packets gives nearly every segment a little more than the one before.
+COUNTS_STEP = 16
+# With this share of the steps explained by what was captured and put back, one that is not is a packet of this flow (a
+# retransmission that was lost: one in thirty where a lossy path drops one in fifteen).
+EVERY_NUMBER_SHARE = 0.95
+# More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
+MOST_MISSING = 256
+MOST_HOLES = 4096
+
+
+def counts_packets(ip_id: Places) -> bool:
+    """Whether the IP identification grows from packet to packet."""
+    steps = np.diff(ip_id) % IP_ID_SPACE
+    return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > 1 - MINORITY
+
+
+def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) -> Sends | None:
+    """A number that is missing between two arrivals was a packet. None: the host does not count.
+
+    While a recovery goes on it carried the lowest hole that was open and had not been sent again before; of a sender
+    that goes back over what had arrived, what follows on the one before. Before the first retransmission it was
+    new data, the last of the window: it fills no hole when it comes, for nothing was sent above it, but it comes more
+    than a turn later.
+    """
+    arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
+    missing = _missing(whole, seen, arrived)
+    if not len(missing) or np.mean(missing == 0) < EVERY_NUMBER_SHARE:
+        return None
+    if (missing < 0).any():
+        _place_by_number(whole, arrived, missing)
+    gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    lost, filled = holes(whole)
+    if not len(gaps):
+        return whole
+    arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
+    ends = np.unique(whole.end[arrived])
+    below = reached(whole.offset, whole.end)
+    again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
+    goes_back = np.zeros(len(whole.row), dtype=bool)
+    goes_back[again] = True
+    goes_back[filled[filled < NEVER]] = False
+    places: list[int] = []
+    found: list[tuple[int, int]] = []
+    tried: dict[int, int] = {}
+    # The end of what is known to have been sent and lost above all that had arrived.
+    tail = 0
+    for gap in gaps.tolist():
+        place, wanted = int(arrived[gap + 1]), int(missing[gap])
+        behind = int(arrived[gap]) + 1
+        begin = int(whole.end[behind - 1])
+        fits = begin + wanted * smss == whole.offset[behind]
+        if (goes_back[behind - 1] or (goes_back[behind] and fits)) and begin + wanted * smss <= below[behind]:
+            places += [behind] * wanted
+            found += [(left, left + smss) for left in range(begin, begin + wanted * smss, smss)]
+            continue
+        # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
+        begun = int(np.searchsorted(lost, place, side="left"))
+        first = max(begun - MOST_HOLES, 0)
+        is_open = (filled[first:begun] > place) & (filled[first:begun] < NEVER)
+        unfilled = (np.flatnonzero(is_open) + first).tolist()
+        # A copy of what was sent again leaves no sooner than a turn after it.
+        filled_ns = seen.time_ns[whole.row[filled[unfilled]]]
+        again_ns = filled_ns - seen.time_ns[whole.row[place]]
+        unfilled = [hole for hole, waited in zip(unfilled, again_ns.tolist(), strict=True) if waited >= turn_ns]
+        top = max(int(below[place]), tail)
+        if not unfilled:
+            # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
+            shown_ns = seen.time_ns[whole.row[arrived[gap]]]
+            is_first = (
+                whole.offset[place] == top
+                or seen.time_ns[whole.row[place]] - shown_ns < turn_ns
+                or _is_first_copy(whole, seen, lost[filled == place], place, turn_ns)
+            )
+            asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, seen.time_ns[whole.row[place]]])
+            # What answers the other side's data may have been an ACK of it.
+            is_tail = is_first and asked[0] == asked[1] and _comes_later(whole, seen, int(arrived[gap]), top, turn_ns)
+            pieces = _following(ends, top, wanted, smss) if is_tail else []
+            if pieces:
+                places += [place] * wanted
+                found += pieces
+                tail = pieces[-1][1]
+            continue
+        before = int(np.searchsorted(again, place, side="left"))
+        is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
+        if is_before and _comes_later(whole, seen, place, top, turn_ns):
+            pieces = _following(ends, top, wanted, smss)
+        else:
+            unfilled.sort(key=lambda hole: tried.get(hole, 0))
+            pieces = [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in unfilled[:wanted]]
+            tried.update({hole: tried.get(hole, 0) + 1 for hole in unfilled[:wanted]})
+        places += [place] * len(pieces)
+        found += pieces
+    table = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return Sends(
+        unplaced=int(missing[gaps].sum()) - len(places),
+        row=np.insert(whole.row, places, -1),
+        offset=np.insert(whole.offset, places, table[:, 0]),
+        end=np.insert(whole.end, places, table[:, 1]),
+    )
+
+
+def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
+    """How many numbers are missing between each arrival and the next; below zero: there are more packets than those."""
+    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]]).astype(np.int32)
+    found = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
+    found -= np.diff(arrived)
+    found -= np.maximum(np.diff(bare), 0)
+    return found.astype(np.int32, copy=False)
+
+
+def _following(ends: Ints, top: int, wanted: int, smss: int) -> list[tuple[int, int]]:
+    """So many segments from `top` on, cut where those that came later end; empty: not as much came."""
+    found: list[tuple[int, int]] = []
+    at = int(np.searchsorted(ends, top, side="right"))
+    while at < len(ends) and len(found) < wanted:
+        found.append((top, min(top + smss, int(ends[at]))))
+        top = found[-1][1]
+        at += int(top == ends[at])
+    return found if len(found) == wanted else []
+
+
+def _comes_later(whole: Sends, seen: Arrivals, place: int, top: int, turn_ns: int) -> bool:
+    """Whether the data from `top` on comes in order after `place`, but more than a turn later than what came there."""
+    ahead = np.arange(place, min(place + MOST_HOLES, len(whole.row)))
+    found = ahead[(whole.offset[ahead] == top) & (whole.row[ahead] >= 0)]
+    return bool(len(found) and seen.time_ns[whole.row[found[0]]] - seen.time_ns[whole.row[place]] >= turn_ns)
+
+
+def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns: int) -> bool:
+    """Whether what fills these holes comes within two turns of what showed the first: a second copy comes later."""
+    if not len(lost):
+        return False
+    shows = int(lost[0]) + int(np.argmax(whole.row[lost[0] :] >= 0))
+    return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
+
+
+def _place_by_number(whole: Sends, arrived: Places, missing: Places) -> None:
+    """Segments put back where no number is missing had left before, where one is: both are corrected in place.
+
+    New data leaves in order: only what was sent again may have left between them and the segment below.
+    """
+    # Of each twice its place: between two others there is one more.
+    order = 2 * np.arange(len(whole.row), dtype=np.int32)
+    is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
+    below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
+    lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    del is_new
+    for gap in np.flatnonzero(missing < 0).tolist():
+        place = int(arrived[gap]) + 1
+        first, last = np.searchsorted(lacking, (below[gap], gap))
+        for before in lacking[first:last].tolist():
+            while missing[gap] < 0 < missing[before]:
+                order[place] = 2 * arrived[before + 1] - 1
+                place += 1
+                missing[before] -= 1
+                missing[gap] += 1
+    # Of what is as long as the capture no more is held than is needed.
+    del below
+    found = np.argsort(order, kind="stable").astype(np.int32)
+    for column in (whole.row, whole.offset, whole.end):
+        column[:] = column[found]

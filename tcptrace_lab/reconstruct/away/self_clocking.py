@@ -1,0 +1,263 @@
+"""Which ACK released each segment, without timestamps: from the rhythm of arrivals and ACKs at the tap.
+
+A segment that reaches the bottleneck when nothing waits there passes the tap one turn (tap to sender and back) after
+the ACK that released it. Arrivals further apart than the bottleneck's own spacing show such moments, and the turn
+itself is the lag at which they follow ACKs. Where a queue stands, a retransmission tells: it left at the third
+duplicate ACK (RFC 5681, RFC 6675), and all that arrives before it had left by then. Between two such anchors what is
+in the network is taken to change evenly, which errs by a few percent for a window that grows by the round trip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.away.arrivals import NOTHING, Arrivals, Sends, reached
+from tcptrace_lab.reconstruct.away.echoes import Bounds, in_order
+from tcptrace_lab.reconstruct.given import (
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    FULL_SHARE,
+    MAJORITY,
+    MINORITY,
+    NEAR_SHARE,
+    PAUSE_SHARE,
+)
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline
+
+# Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
+IDLE_FACTOR = 1.5
+# The bottleneck's spacing: the lower quartile of all (pairs released by one delayed ACK stand one behind the other).
+SPACING_PERCENTILE = 25
+# A segment that an ACK released passes within this of one turn after it: a host's own time, a path's jitter.
+NEAR_NS = 200_000
+# Among so many segments so many must be such: while nothing waits, every burst that an ACK releases begins with one.
+AMONG = 32
+FEW_TOGETHER = 4
+# More segments are not looked at; the turn is at most this long where no handshake tells.
+MOST_LOOKED_AT = 2000
+LONGEST_TURN_NS = 1_000_000_000
+# RFC 8985 section 6.2: a segment is lost once one that left this part of a round trip later has arrived, if sooner.
+RACK_SHARE = 0.25
+# A cubic from its beginning to its inflection lies at the most so much of its rise beside its chord.
+MOST_BEND = 2 / (3 * 3**0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rhythm:
+    """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application).
+
+    `is_measured`: the turn is that of full segments, not of a handshake's small packets.
+    """
+
+    turn_ns: int
+    spacing_ns: int
+    is_clocked: bool
+    is_measured: bool = False
+
+
+def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | None:
+    """`hint_ns`: the turn in the handshake, whose packets are small. None: no rhythm is found."""
+    full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
+    gaps = np.diff(seen.time_ns)
+    behind = gaps[full[full > 0] - 1]
+    behind = behind[behind > 0]
+    if len(behind) < FEWEST_SAMPLES:
+        return None
+    spacing = int(np.percentile(behind, SPACING_PERCENTILE))
+    near = _near(spacing)
+    leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
+    leads = leads[np.isin(leads, full)]
+    if len(leads) < FEWEST_SAMPLES:
+        # The queue never ran empty: only the order of what was sent, and the losses, can be told.
+        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True)
+    times = seen.time_ns[leads[:: -(-len(leads) // MOST_LOOKED_AT)]]
+    low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * spacing + near)
+    first = np.searchsorted(timeline.ack_ns, times - high, side="left")
+    behind_each = np.searchsorted(timeline.ack_ns, times - low, side="right") - first
+    rows = np.repeat(first - np.cumsum(behind_each) + behind_each, behind_each) + np.arange(int(behind_each.sum()))
+    lags = np.repeat(times, behind_each) - timeline.ack_ns[rows]
+    if not len(lags):
+        return None
+    # The lag that most of them share: bins of half the tolerance, two together.
+    step = max(near // 2, 1)
+    bins = np.bincount(((lags - low) // step).astype(np.int64))
+    pairs = bins + np.append(bins[1:], 0)
+    begin = low + step * int(np.argmax(pairs))
+    if hint_ns is not None:
+        # ACKs that are spaced as the data are give lags a spacing apart as often: a full segment takes longer than the
+        # handshake's packets by the time in which the bottleneck sends it.
+        begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
+        begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - spacing))])
+    chosen = lags[(lags >= begin) & (lags < begin + near)]
+    share = len(chosen) / len(times)
+    # Where ACKs release them, most segments that met no queue follow one by a turn.
+    if share < MAJORITY:
+        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=False)
+    return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True, is_measured=True)
+
+
+def is_spaced(timeline: Timeline) -> bool:
+    """Whether no two full segments came closer than the ACKs report them: as a bottleneck before the tap puts them.
+
+    A sender's own leave together, at its start, in a slow start, and two for the ACK that opens its window.
+    """
+    lengths = timeline.send_end - timeline.send_offset
+    is_full = lengths == timeline.smss
+    gaps = np.diff(timeline.send_ns)[is_full[1:] & is_full[:-1]]
+    heard = np.flatnonzero(timeline.newly_acked > 0)
+    if len(gaps) < FEWEST_SAMPLES or len(heard) < FEWEST_SAMPLES + FEWEST_ALIKE or lengths.max() > timeline.smss:
+        return False
+    times, una = timeline.ack_ns[heard], timeline.snd_una[heard]
+    reported = (una[FEWEST_ALIKE:] - una[:-FEWEST_ALIKE]) / timeline.smss
+    apart = np.percentile((times[FEWEST_ALIKE:] - times[:-FEWEST_ALIKE]) / reported, 100 * MINORITY)
+    return bool(gaps.min() > FULL_SHARE * apart > 0)
+
+
+def is_behind_bottleneck(timeline: Timeline, hint_ns: int | None) -> bool:
+    """Whether a tap that the handshake puts at the sender has the bottleneck's queue before it, without timestamps.
+
+    What it sees is spaced, and where nothing waits it comes one turn after an ACK: an application's pace does not.
+    """
+    if not is_spaced(timeline):
+        return False
+    seen = Arrivals(
+        time_ns=timeline.send_ns,
+        offset=timeline.send_offset,
+        end=timeline.send_end,
+        ip_id=np.zeros(len(timeline.send_ns), dtype=np.int32),
+        stamp=None,
+        echo=None,
+        beside=NOTHING,
+    )
+    found = rhythm(timeline, seen, hint_ns)
+    return found is not None and found.is_clocked and found.is_measured
+
+
+def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:
+    """For each send the ACKs between which its own lies: exact at the anchors, in order between them."""
+    row = np.maximum(left.row, 0)
+    near, is_seen = _near(found.spacing_ns), ~left.is_put_back
+    at = np.where(is_seen, seen.time_ns[row], 0)
+    latest = np.searchsorted(timeline.ack_ns, at - found.turn_ns + near, side="right").astype(np.int32) - 1
+    high = np.where(is_seen, latest, -1)
+    sends, acks = _anchors(timeline, seen, left, found, latest)
+    low = np.full(len(left.row), -1, dtype=np.int32)
+    low[sends] = acks
+    bounds = in_order(low, high, left)
+    low, high = bounds.low, bounds.high
+    # What left before an anchor had left when the ACK before the anchor's own was read.
+    before = sends[sends > 0] - 1
+    high[before] = np.minimum(high[before], acks[sends > 0] - 1)
+    high = np.maximum(np.minimum.accumulate(high[::-1])[::-1], low)
+    return Bounds(low=low, high=high)
+
+
+def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Places) -> tuple[Ints, Ints]:
+    """Sends whose ACK is known, and that ACK."""
+    free = _met_no_queue(seen, left, found)
+    lead = np.flatnonzero(free)
+    heard: Ints = latest[lead].astype(np.int64)
+    lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
+    near = _near(found.spacing_ns)
+    if found.is_clocked:
+        # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
+        kept = (heard >= 0) & (np.abs(lag) <= near)
+        lead, heard = lead[kept], heard[kept]
+        # One that is alone among arrivals back to back followed an ACK by chance.
+        first = np.searchsorted(lead, lead - AMONG // 2, side="left")
+        together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
+        # After a long silence the queue was empty, whatever follows.
+        paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
+        chosen = (together & _tells_apart(timeline, heard, near)) | paused
+        lead, heard = lead[chosen], heard[chosen]
+    again, asked = _asked_for(timeline, left, free)
+    kept = asked <= latest[again]
+    # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
+    known = np.append(timeline.snd_una, np.iinfo(np.int64).min)[latest]
+    alone = np.flatnonzero(~left.is_put_back & (reached(left.offset, left.end) <= known) & found.is_measured)
+    places = np.concatenate((lead, again[kept], alone))
+    acks: Ints = np.concatenate((heard, asked[kept], latest[alone]), dtype=np.int64)
+    order = np.argsort(places, kind="stable")
+    places, acks = places[order], acks[order]
+    # In order of leaving the ACKs come in order too: one that goes back is no anchor.
+    kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
+    return places[kept], acks[kept]
+
+
+def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:
+    """Whether the ACKs around these stand so far apart that most times lie near none of them.
+
+    On a fast path they do not: what a queue spaces follows one ACK or another by a turn, whichever released it.
+    """
+    times = timeline.ack_ns
+    around = (np.diff(times, prepend=times[:1]) + np.diff(times, append=times[-1:])) / 2
+    found: Bools = MAJORITY * around[heard] > 2 * near
+    return found
+
+
+def _met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
+    """Arrivals further from the one before than the bottleneck puts them, with nothing lost between."""
+    free = np.zeros(len(left.row), dtype=bool)
+    pair = np.flatnonzero((left.row[1:] >= 0) & (left.row[:-1] >= 0))
+    gaps = seen.time_ns[left.row[pair + 1]] - seen.time_ns[left.row[pair]]
+    free[pair + 1] = gaps > IDLE_FACTOR * found.spacing_ns
+    return free
+
+
+def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
+    """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
+    top = reached(left.offset, left.end)
+    again = np.flatnonzero((left.offset < top) & ~free)
+    una, above = timeline.snd_una, timeline.delivered - timeline.snd_una
+    told = np.flatnonzero(above >= DUP_THRESH * timeline.smss)
+    places: list[int] = []
+    acks: list[int] = []
+    recover = np.iinfo(np.int64).min
+    for place, offset in zip(again.tolist(), left.offset[again].tolist(), strict=True):
+        if offset < recover:
+            continue
+        recover = int(top[place])
+        first = int(np.searchsorted(una, offset, side="left"))
+        number = int(np.searchsorted(told, first, side="left"))
+        if number < len(told) and una[told[number]] <= offset:
+            places.append(place)
+            acks.append(int(told[number]))
+    return np.array(places, dtype=np.int64), np.array(acks, dtype=np.int64)
+
+
+def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm) -> Ints:
+    """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
+
+    A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
+    the growth, one that grows by the round trip by far less. Where a recovery lies between them anything is possible;
+    before the first, where a slow start may end at any time, and behind the last segment sent, too.
+    """
+    total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
+    arrived = timeline.delivered
+    within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - arrived
+    certain = np.flatnonzero(open_bytes == 0)
+    if not len(certain):
+        return open_bytes
+    index = np.arange(len(within))
+    after = np.searchsorted(certain, index, side="left")
+    before, following = certain[np.maximum(after - 1, 0)], certain[np.minimum(after, len(certain) - 1)]
+    again = np.concatenate(([0], np.cumsum(left.offset < reached(left.offset, left.end))))
+    sent = np.searchsorted(release, index, side="right")
+    grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
+    grows &= (again[sent[before]] > 0) & (sent[following] < len(release))
+    even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
+    if (DUP_THRESH - 1) * found.spacing_ns >= RACK_SHARE * found.turn_ns:
+        # Before the third duplicate ACK its time may have told of the loss. Then those before released nothing, and the
+        # window has grown by the segments that are taken for theirs (limited transmit, RFC 3042).
+        moved = np.maximum(timeline.last_moved[following], 0)
+        share = (index - before) / np.maximum(following - before, 1)
+        limited = share * (arrived[following] - arrived[moved])
+        even += limited.astype(np.int64)
+    return np.where(grows, np.minimum(open_bytes, even), open_bytes)
+
+
+def _near(spacing_ns: int) -> int:
+    return max(NEAR_NS, int(NEAR_SHARE * spacing_ns))

@@ -1,0 +1,290 @@
+"""What a capture away from the sender tells of it: the sender's own timeline, on a clock shifted by the way back.
+
+With timestamps a data segment's TSecr names the newest ACK its sender had (RFC 7323 section 4.3), so each segment is
+put at the moment at which that ACK passed the tap. Every ACK reaches the sender later by the time of the way back, and
+so does all that it causes: on the shifted clock a round trip is the whole path's, the queue before the tap included,
+and flights are the sender's. What was lost before the tap is put back where its neighbours stand; the segment that
+fills the hole is then its retransmission.
+
+Assumes that the way back does not queue. Errs by the ACKs that carry one TSval (a tick of the receiver's clock); what
+was lost and never asked for again (the end of the data) stays unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.numbers import counted
+from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
+from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
+from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
+from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, released_between, rhythm
+from tcptrace_lab.reconstruct.away.sent_order import sends
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MINORITY
+from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
+from tcptrace_lab.reconstruct.tap.vantage import Place, Vantage
+from tcptrace_lab.reconstruct.timeline import (
+    ARRIVED,
+    LOST,
+    OPEN_SHARE,
+    UNKNOWN,
+    Bools,
+    Floats,
+    Ints,
+    Places,
+    Timeline,
+)
+
+# A view in which half of the flights are open by more than this share shows losses, and no window.
+MOST_OPEN = 0.25
+# What a view asks of what was observed at the tap, the sends themselves apart.
+ASKED = ("snd_una", "delivered", "first_offset", "start_ns", "last_moved")
+
+WORDS = {
+    "receiver": "captured at the receiver",
+    "middle": "captured midway",
+    "sender": "captured near the sender, but behind the queue",
+    "unknown": "captured behind a queue, or where losses had already happened",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenderView:
+    """A timeline rebuilt away from its sender. Its `fate` tells the sends that the tap never saw.
+
+    `slack`: by how many bytes the flight after each ACK may differ; `unsure`: the share of the ACKs where that is more
+    than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen. `shows_window`: not where
+    so much is open that only the order of what was sent, and so the losses, are known. `unplaced`: packets that are
+    missing by their host's numbers, and not put back.
+    """
+
+    timeline: Timeline
+    slack: Ints
+    unsure: float
+    turn_ns: int
+    how: str
+    shows_window: bool
+    is_paused: bool
+    unplaced: int = 0
+
+    @property
+    def is_inferred(self) -> bool:
+        """No timestamps name the ACK that released a segment."""
+        return self.how != "timestamps"
+
+
+def acks_of(timeline: Timeline, *, has_start: bool) -> Timeline:
+    """What a view is made of beside the arrivals; `has_start`: whether the capture has a SYN, for elsewhere than at the
+    sender nothing else shows a beginning."""
+    whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
+    return whole.acks_alone(*ASKED)
+
+
+def away_from_sender(
+    timeline: Timeline,
+    seen: Arrivals,
+    where: Vantage,
+    stamps: Ints,
+    *,
+    is_alone: bool = True,
+    shares_path: bool = False,
+) -> SenderView:
+    """The view to work with where the tap was not at the sender.
+
+    Where it shows no window its timeline tells what was lost, and in which order what was sent, and nothing else.
+    `timeline`: of `acks_of`; `seen`: at times as the timeline's, without the steps of the tap's clock. `stamps`: the
+    ACKs' TSvals. `is_alone`: no other connection of the sender's host took some of its IP identifications;
+    `shares_path`: others' segments stand between its own.
+    """
+    if not is_alone:
+        seen = replace(seen, ip_id=np.zeros_like(seen.ip_id))
+    # In a handshake the turn is that of small packets; without one it has to be found.
+    view = sender_view(timeline, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
+    return replace(view, shows_window=False) if shares_path and view.is_inferred else view
+
+
+def sender_view(
+    timeline: Timeline, seen: Arrivals, stamps: Ints, *, place: Place, hint_ns: int | None = None
+) -> SenderView:
+    """The sender's timeline from what passed elsewhere, of which there is some in both directions.
+
+    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are not looked at. `hint_ns`: the
+    way to the sender and back as the handshake shows it.
+    """
+    view = None
+    if len(seen.offset) >= FEWEST_SAMPLES:
+        view = _by_timestamps(timeline, seen, stamps, place, hint_ns)
+    return view or _by_order(timeline, seen, place, hint_ns)
+
+
+def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
+    """Which ACKs each segment names; None: without timestamps, or where what they name is stale."""
+    if seen.echo is None or not (stamps >= 0).all():
+        return None
+    found = named(seen.echo, stamps)
+    return None if are_stale(timeline, found, seen.end) else found
+
+
+def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:
+    """What was sent, and lost, in which order; when is open between what had come before and what came."""
+    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
+    times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
+    release = np.searchsorted(timeline.ack_ns, times, side="right").astype(np.int32) - 1
+    whole = int((left.end - left.offset).sum())
+    slack = np.full(len(timeline.ack_ns), whole, dtype=np.int64)
+    kind = _Kind(place=place, how="the order of its segments", turn_ns=turn_ns or 0, slack=slack, written=1.0)
+    return _view(timeline, left, release, times, kind)
+
+
+def _by_timestamps(
+    timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place, hint_ns: int | None
+) -> SenderView | None:
+    """By what its segments name, or, where that tells nothing, by their rhythm."""
+    echoed = _echoed(timeline, seen, stamps)
+    if echoed is None or seen.stamp is None:
+        return _by_rhythm(timeline, seen, place, hint_ns)
+    # A short segment is on its way for less time than a full one.
+    is_full = seen.end - seen.offset >= timeline.smss
+    turn = _least_turns(turns(seen.time_ns, timeline.ack_ns, echoed), is_full)
+    if turn is None:
+        return None
+    turn_ns, full_turn_ns = turn
+    owed = gives_back(echoed, seen.end - seen.offset, timeline.delivered, timeline.snd_una)
+    pace = Pace(latest=seen.time_ns - np.where(is_full, full_turn_ns, turn_ns), gives_back=owed)
+    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    bounds = _bounds(timeline, left, echoed, pace.latest)
+    # What is as long as the capture is not held beside what is made of it.
+    del echoed, is_full
+    release, slack = released_by(timeline, left, bounds, by_echo=True)
+    bounds = Bounds(low=release, high=bounds.high)
+    times, clock = own_times(timeline, seen.stamp, left, bounds, pace)
+    kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
+    return _view(timeline, left, release, times, kind)
+
+
+def _least_turns(taken: Ints, is_full: Bools) -> tuple[int, int] | None:
+    """Of any segment, and of a full one; None: of too few."""
+    known = taken >= 0
+    if np.count_nonzero(known) < FEWEST_SAMPLES:
+        return None
+    least = int(taken[known].min())
+    known &= is_full
+    return least, int(taken[known].min()) if known.any() else least
+
+
+def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | None) -> SenderView | None:
+    found = rhythm(timeline, seen, hint_ns)
+    if found is None:
+        return None
+    left = sends(seen, timeline.smss, found.turn_ns, has_start=timeline.has_start)
+    bounds = released_between(timeline, seen, left, found)
+    release, open_bytes = released_by(timeline, left, bounds)
+    begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
+    seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
+    # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
+    is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
+    waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
+    times = np.where(waits, np.maximum(begins, seen_at), begins)
+    slack = between_anchors(timeline, left, release, open_bytes, found)
+    pauses = (
+        is_first & ~left.is_put_back & (seen_at > begins + found.turn_ns / 2) & (left.offset > timeline.first_offset)
+    )
+    kind = _Kind(
+        place=place,
+        how="the rhythm of its ACKs",
+        turn_ns=found.turn_ns,
+        slack=slack,
+        written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
+    )
+    return _view(timeline, left, release, np.maximum.accumulate(times), kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """What a view rests on. `written`: the share of the sends behind a pause of the application."""
+
+    place: Place
+    how: str
+    turn_ns: int
+    slack: Ints
+    written: float = 0.0
+    stamp_clock: SenderClock | None = None
+
+
+def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _Kind) -> SenderView:
+    share = _open_share(timeline, left, release, kind.slack)
+    unsure = float(np.mean(share > OPEN_SHARE))
+    note = _note(kind, left, unsure)
+    return SenderView(
+        timeline=replace(
+            timeline,
+            send_ns=times,
+            send_offset=left.offset,
+            send_end=left.end,
+            # At the receiver's tap nothing is lost behind.
+            fate=np.where(left.is_put_back, LOST, ARRIVED if kind.place == "receiver" else UNKNOWN).astype(np.uint8),
+            slack=kind.slack,
+            stamp_clock=kind.stamp_clock,
+            notes=(*timeline.notes, note),
+        ),
+        slack=kind.slack,
+        unsure=unsure,
+        turn_ns=kind.turn_ns,
+        how=kind.how,
+        shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
+        is_paused=kind.written > MINORITY,
+        unplaced=left.unplaced,
+    )
+
+
+def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bounds:
+    """The same for each send: none later than what could reach the tap in time (`latest`), and in order."""
+    row, is_seen = np.maximum(left.row, 0), ~left.is_put_back
+    reach = _core.places(timeline.ack_ns, latest, or_equal=True) - 1
+    low = np.where(is_seen, echoed.low[row], -1)
+    high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], -1)
+    del row, is_seen, reach
+    bounds = in_order(low, high, left)
+    asked = not_before_asked(timeline, left, bounds)
+    return bounds if asked is bounds.low else in_order(asked, bounds.high, left)
+
+
+def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: bool = False) -> tuple[Places, Ints]:
+    """The ACK that released each send, and how many bytes after each ACK may belong to others.
+
+    Between the ACKs at which it is certain what had been sent, what is in the network is taken to change evenly: each
+    ACK releases what it says has left, and its share of the growth. `by_echo`: each segment that arrived names its ACK;
+    where only what was put back is open, what is in the network lies between what it was and what it becomes.
+    """
+    released: tuple[Places, Ints] = _core.releasing(
+        (left.end - left.offset, bounds.low, bounds.high, left.is_put_back),
+        timeline.delivered,
+        timeline.first_offset,
+        timeline.smss,
+        by_echo,
+    )
+    return released
+
+
+def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -> Floats:
+    """By what share the flight after each ACK may differ; a segment is nothing."""
+    sent = np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")
+    top = np.maximum.accumulate(left.end)
+    flight = np.where(sent > 0, top[np.maximum(sent - 1, 0)], timeline.first_offset) - timeline.snd_una
+    share: Floats = np.where(slack > timeline.smss, slack / np.maximum(flight, timeline.smss), 0.0)
+    return share
+
+
+def _note(kind: _Kind, left: Sends, unsure: float) -> str:
+    words = [
+        f"{WORDS[kind.place]}: the sender's times are those of the ACKs that released its segments (by {kind.how})"
+    ]
+    if put_back := int(np.count_nonzero(left.is_put_back)):
+        words.append(f"{counted(put_back, 'segment')} that did not reach the tap put back")
+    if unsure:
+        words.append(f"after {unsure:.0%} of the ACKs the flight is not known to within 5%")
+    return "; ".join(words)

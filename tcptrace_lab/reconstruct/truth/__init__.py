@@ -1,0 +1,1 @@
+"""A sender's own account, and a reconstruction held against it."""
