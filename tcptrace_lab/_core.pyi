@@ -69,7 +69,7 @@ class Follower:
         """What was followed so far; the table goes on from there."""
 
 class Observed:
-    """What a trace shows of its sender (core/src/infer/observer.rs): tables are dicts of numpy columns."""
+    """What a trace shows of its sender (core/src/infer/sender/observer.rs): tables are dicts of numpy columns."""
 
     @property
     def first_offset(self) -> int: ...
@@ -141,7 +141,7 @@ def scoreboard(ack_offset: Any, sack_first: Any, sack_edges: Any) -> tuple[Any, 
 def dsacks(ack_offset: Any, sack_first: Any, sack_edges: Any) -> list[tuple[int, int]]: ...
 def places(values: Any, keys: Any, *, or_equal: bool = False) -> Any: ...
 def in_order(row: Any, offset: Any, end: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Bounds of sends in the order of leaving (core/src/infer/leaving.rs)."""
+    """Bounds of sends in the order of leaving (core/src/infer/tap/leaving.rs)."""
 
 def least_within(values: Any, first: Any, behind: Any) -> Any: ...
 def counts(values: Any) -> tuple[Any, Any]: ...
@@ -386,7 +386,7 @@ class Heard:
     def __new__(cls, columns: dict[str, Any], *, first: int, zero_ns: int) -> Heard: ...
 
 class Evidence:
-    """Where candidates are compared with what was sent (core/src/infer/evidence.rs): pieces of ACKs, and reductions."""
+    """Where candidates are compared with what was sent (core/src/infer/candidates/evidence.rs): pieces of ACKs, and reductions."""
 
     def __new__(
         cls,
@@ -432,7 +432,7 @@ class Tape:
         """What the control holds in mind after each row, a column for each name; ValueError for one it has not."""
 
 class Contest:
-    """Candidates replayed side by side (core/src/infer/contest.rs)."""
+    """Candidates replayed side by side (core/src/infer/candidates/contest.rs)."""
 
     def __new__(
         cls,

@@ -144,6 +144,18 @@ def test_the_cores_files_have_an_order() -> None:
         assert not circles({name: set(siblings(text)) for name, text in files.items()}), folder
 
 
+def test_the_cores_inner_folders_have_an_order() -> None:
+    """Nor is a folder within a room by one of that room that it imports."""
+    source = ROOT / "core" / "src"
+    for room in source.iterdir():
+        below: dict[str, set[str]] = {}
+        for path in room.glob("*/**/*.rs"):
+            inner = path.relative_to(room).parts[0]
+            found = re.findall(rf"\bcrate::{room.name}::(\w+)", path.read_text(encoding="utf-8"))
+            below.setdefault(inner, set()).update(found)
+        assert not circles(below), room
+
+
 def siblings(text: str) -> Iterator[str]:
     """The first names of what a Rust file imports from its own folder."""
     for path in re.findall(r"^use super::([^;]+);", text, re.MULTILINE):

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use tcptrace_core::congestion::{
     self, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use tcptrace_core::infer::heard::{Room, TapeEvent};
-use tcptrace_core::infer::replay::{Unseen, play};
-use tcptrace_core::infer::tape::{Heard, Mark, Tape};
+use tcptrace_core::infer::candidates::heard::{Room, TapeEvent};
+use tcptrace_core::infer::candidates::replay::{Unseen, play};
+use tcptrace_core::infer::candidates::tape::{Heard, Mark, Tape};
 use tcptrace_core::infer::{FATES, Scoreboard, Trace, causes, observe};
 
 /// Rows of a trace: enough for a few loss events.

@@ -4,7 +4,9 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::infer::{at_work, echoes, leaving, ordered, stamped};
+use crate::infer::candidates::at_work;
+use crate::infer::ordered;
+use crate::infer::tap::{echoes, leaving, stamped};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(places_of, module)?)?;
@@ -24,7 +26,7 @@ pub(super) type Column<'py, T> = PyReadonlyArray1<'py, T>;
 pub(super) type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// Where keys belong in values that rise, as numpy's `searchsorted` on the left (`or_equal`: on the right), in one walk
-/// where the keys rise too (core/src/infer/ordered.rs).
+/// where the keys rise too (infer/ordered.rs).
 #[pyfunction]
 #[pyo3(name = "places", signature = (values, keys, *, or_equal = false))]
 fn places_of<'py>(
@@ -76,7 +78,7 @@ fn firsts<'py>(
     Ok((values.into_pyarray(py), places.into_pyarray(py)))
 }
 
-/// How many holes no segment sent again covers, of those between two places of each (core/src/infer/ordered.rs).
+/// How many holes no segment sent again covers, of those between two places of each (infer/ordered.rs).
 #[pyfunction]
 fn unfilled(
     holes: Column<'_, i64>,
@@ -97,14 +99,14 @@ pub(super) fn unequal() -> PyErr {
     PyValueError::new_err("columns of one table are of equal length")
 }
 
-/// A 32-bit clock without its wraps (core/src/infer/echoes.rs).
+/// A 32-bit clock without its wraps (infer/tap/echoes.rs).
 #[pyfunction]
 fn unwrapped<'py>(py: Python<'py>, stamps: Column<'py, i64>) -> PyResult<Array<'py, i64>> {
     Ok(echoes::unwrapped(stamps.as_slice()?).into_pyarray(py))
 }
 
 /// (turn_ns, full_turn_ns, how many waited, of how many) of the segments (time_ns, offset, length, ts_ecr) that echo the
-/// ACKs (time_ns, ts_val, offered); None without timestamps, or where they are stale (core/src/infer/echoes.rs).
+/// ACKs (time_ns, ts_val, offered); None without timestamps, or where they are stale (infer/tap/echoes.rs).
 #[pyfunction]
 #[pyo3(signature = (segments, acks, *, smss, long_ns, most_stale))]
 fn echoed(
@@ -141,7 +143,7 @@ fn echoed(
     Ok(found.map(|each| (each.turn_ns, each.full_turn_ns, each.waited, each.of)))
 }
 
-/// The number of each ACK's round trip (core/src/infer/ordered.rs).
+/// The number of each ACK's round trip (infer/ordered.rs).
 #[pyfunction]
 fn rounds<'py>(
     py: Python<'py>,
@@ -151,7 +153,7 @@ fn rounds<'py>(
     Ok(ordered::rounds(una.as_slice()?, nxt.as_slice()?).into_pyarray(py))
 }
 
-/// Bounds of sends (row, offset, end), in the order of leaving (core/src/infer/leaving.rs).
+/// Bounds of sends (row, offset, end), in the order of leaving (infer/tap/leaving.rs).
 #[pyfunction]
 fn in_order<'py>(
     py: Python<'py>,
@@ -175,7 +177,7 @@ fn in_order<'py>(
 }
 
 /// Of stretches of ACKs, each behind `first` up to `last`, those at which the flight is what the sender made of its window
-/// (core/src/infer/at_work.rs), and where those of each stretch end.
+/// (infer/candidates/at_work.rs), and where those of each stretch end.
 #[pyfunction]
 #[pyo3(signature = (opens, is_limited, has_sent, flight, first, last, *, slack, patience))]
 #[expect(clippy::too_many_arguments, reason = "columns of two tables")]
@@ -222,7 +224,7 @@ fn released<'py>(
 type Echoed = (Option<i64>, Option<i64>, usize, usize);
 type Alike = ((i64, i64), [[i64; 2]; 2], i64, [(i64, i64, i64); 2]);
 
-/// Of stamps in the order of capture (core/src/infer/stamped.rs): steps back and the largest; neighbours of one stamp by
+/// Of stamps in the order of capture (infer/tap/stamped.rs): steps back and the largest; neighbours of one stamp by
 /// their ways; those no more than `near_ns` apart; and of each way the stamps, the unprompted ones, those that are equal.
 #[pyfunction]
 fn stamped_alike(

@@ -7,10 +7,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::tape::{CandidateSender, Column, Evidence, Tape};
-use crate::infer::contest;
-use crate::infer::tape;
+use crate::infer::candidates::contest;
+use crate::infer::candidates::tape;
 
-/// Candidates replayed side by side (core/src/infer/contest.rs): each is a tape's number, a sender, and how much later
+/// Candidates replayed side by side (infer/candidates/contest.rs): each is a tape's number, a sender, and how much later
 /// every time is.
 #[pyclass]
 struct Contest {

@@ -78,7 +78,7 @@ fn dsacks(
     Ok(trace.received_twice())
 }
 
-/// Slow starts per cycle of a truth table (core/src/infer/cycles.rs): the windows and, where `is_loss`, the losses in
+/// Slow starts per cycle of a truth table (infer/sender/cycles.rs): the windows and, where `is_loss`, the losses in
 /// order of time. Sequence numbers as on the wire.
 #[pyfunction]
 fn slow_starts_per_cycle(

@@ -53,7 +53,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     emulate::register(module)
 }
 
-/// The threshold of this name (`tcptrace_core::infer::events::SILENT_SHARE`) is multiplied from now on; None: none is.
+/// The threshold of this name (`tcptrace_core::infer::sender::events::SILENT_SHARE`) is multiplied from now on; None: none.
 #[cfg(feature = "vary")]
 #[pyfunction]
 #[pyo3(signature = (name=None, factor=1.0))]

@@ -14,7 +14,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(observe, module)?)
 }
 
-/// What a trace shows of its sender (core/src/infer/observer.rs): each table a dict of numpy columns.
+/// What a trace shows of its sender (infer/sender/observer.rs): each table a dict of numpy columns.
 #[pyclass(frozen, module = "tcptrace_lab._core")]
 pub struct Observed {
     /// Without what is as long as the trace: that is moved out.

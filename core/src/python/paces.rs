@@ -5,7 +5,8 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::columns::{Array, Column, unequal};
-use crate::infer::{covered, line, offered, releases, runs};
+use crate::infer::path::{covered, line, runs};
+use crate::infer::tap::{offered, releases};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs_of, module)?)?;
@@ -37,7 +38,7 @@ type Runs<'py> = (Vec<Array<'py, f64>>, Vec<Array<'py, bool>>);
 
 /// (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) of the runs of so many segments over batches
 /// (times, acked, jumps) that no flow's events touch; `rtt`: when round trips were known, and how long each is
-/// (core/src/infer/runs.rs).
+/// (infer/path/runs.rs).
 #[pyfunction]
 #[pyo3(name = "runs", signature = (batches, rtt, flows, *, segments, fewest_batches, slowed, compressed))]
 #[expect(
@@ -105,7 +106,7 @@ fn busiest(
 }
 
 /// Of each send the ns that it would wait on a line of so many segments of `smss` bytes a second
-/// (core/src/infer/line.rs).
+/// (infer/path/line.rs).
 #[pyfunction]
 fn waits<'py>(
     py: Python<'py>,
@@ -160,7 +161,7 @@ fn beyond_offered(
     Ok(offered::beyond(sent, acks, shift, slack))
 }
 
-/// Of each ACK the round trip of the last segment that it covers, -1: none (core/src/infer/covered.rs).
+/// Of each ACK the round trip of the last segment that it covers, -1: none (infer/path/covered.rs).
 #[pyfunction]
 fn covered_round_trips<'py>(
     py: Python<'py>,
@@ -191,7 +192,7 @@ fn covered_round_trips<'py>(
 }
 
 /// (the ACK that released each send, how many bytes behind each ACK may belong to others): sends (bytes, low, high,
-/// is_put_back) in the order of leaving, what had been delivered at each ACK (core/src/infer/releases.rs).
+/// is_put_back) in the order of leaving, what had been delivered at each ACK (infer/tap/releases.rs).
 #[pyfunction]
 fn releasing<'py>(
     py: Python<'py>,

@@ -10,10 +10,10 @@ use pyo3::types::PyDict;
 use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
-use crate::infer::evidence::{self, Reduction};
-use crate::infer::heard::{Room, TapeEvent};
-use crate::infer::replay::{self, Unseen};
-use crate::infer::tape::{self, Mark, heard_columns};
+use crate::infer::candidates::evidence::{self, Reduction};
+use crate::infer::candidates::heard::{Room, TapeEvent};
+use crate::infer::candidates::replay::{self, Unseen};
+use crate::infer::candidates::tape::{self, Mark, heard_columns};
 
 pub(super) type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -169,7 +169,7 @@ pub(super) struct Tape {
     opens: bool,
 }
 
-/// Where candidates are compared with what was sent (core/src/infer/evidence.rs).
+/// Where candidates are compared with what was sent (infer/candidates/evidence.rs).
 #[pyclass(frozen)]
 pub(super) struct Evidence {
     pub(super) inner: evidence::Evidence,
@@ -234,7 +234,7 @@ impl Evidence {
 
 #[pymethods]
 impl Tape {
-    /// `chosen`: places of marks, in the order of their ACKs; `opens`: core/src/infer/tape.rs.
+    /// `chosen`: places of marks, in the order of their ACKs; `opens`: core/src/infer/candidates/tape.rs.
     #[new]
     #[pyo3(signature = (heard, marks, chosen, *, opens = false))]
     fn new(

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::reference;
 use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State, Values};
-use tcptrace_core::infer::heard::{Room, TapeEvent, TapeRow};
-use tcptrace_core::infer::replay::{Played, Unseen, play_watched};
+use tcptrace_core::infer::candidates::heard::{Room, TapeEvent, TapeRow};
+use tcptrace_core::infer::candidates::replay::{Played, Unseen, play_watched};
 use tcptrace_core::wire::SackBlocks;
 use tcptrace_core::{capture, wire};
 

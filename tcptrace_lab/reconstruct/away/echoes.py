@@ -137,6 +137,6 @@ def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Places:
 
 
 def in_order(low: Places, high: Places, left: Sends) -> Bounds:
-    """Bounds of sends in the order of leaving (core/src/infer/leaving.rs)."""
+    """Bounds of sends in the order of leaving (core/src/infer/tap/leaving.rs)."""
     low, high = _core.in_order(left.row, left.offset, left.end, low, high)
     return Bounds(low=low, high=high)

@@ -1,6 +1,6 @@
 //! What the timestamps of segments and ACKs tell of the way between a sender and a tap (RFC 7323 section 4.3).
 
-use super::ordered::places;
+use crate::infer::ordered::places;
 
 /// A 32-bit clock without its wraps, from 0 at the first stamp; it may step back by less than half its range.
 pub fn unwrapped(stamps: &[i64]) -> Vec<i64> {

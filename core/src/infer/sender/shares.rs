@@ -1,10 +1,10 @@
 //! What limited the sender, for how much of the time.
 
-use super::given::HOST_NS;
 use super::limits::Limit;
 use super::sequence::Sequence;
 use super::trace::Trace;
 use super::windows::Windows;
+use crate::infer::given::HOST_NS;
 
 /// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
 ///

@@ -1,9 +1,9 @@
 //! Round-trip times from sequence numbers (Karn and Partridge 1987; RFC 6298 section 3).
 
 use super::before::Sampled;
-use super::given::FEWEST_SAMPLES;
 use super::sequence::Sequence;
 use super::trace::{LOST_ON_WAY, Trace};
+use crate::infer::given::FEWEST_SAMPLES;
 
 /// The samples of one trace, in the order of the ACKs that gave them.
 #[derive(Clone, Debug, Default)]

@@ -3,13 +3,13 @@
 
 use super::before::Begin;
 use super::events::silence;
-use super::given::DELAYED_ACK_SEGMENTS;
 use super::limits::{Limit, clocked, exhausted, in_recovery, starved, written};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::short::Lacking;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
+use crate::infer::given::DELAYED_ACK_SEGMENTS;
 use crate::threshold::threshold;
 
 // More below what it had outstanding before than a delayed ACK's worth that was read late, and no loss: the sender had

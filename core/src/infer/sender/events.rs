@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use super::before::Votes;
 use super::begins::Start;
 use super::finder::Finder;
-use super::given::HOST_NS;
 use super::restarts::restarts_by_count;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
+use crate::infer::given::HOST_NS;
 use crate::recovery::{DUP_THRESH, DetectedBy};
 use crate::threshold::threshold;
 

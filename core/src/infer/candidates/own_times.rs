@@ -90,7 +90,7 @@ impl OwnTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::heard::Room;
+    use crate::infer::candidates::heard::Room;
 
     const SMSS: u64 = 1000;
 

@@ -299,9 +299,9 @@ impl Contestant {
 mod tests {
     use super::*;
     use crate::congestion::{Pair, Reno, Standard};
-    use crate::infer::evidence::{Pieces, Reduction};
-    use crate::infer::heard::{Room, TapeEvent};
-    use crate::infer::tape::{Heard, Mark};
+    use crate::infer::candidates::evidence::{Pieces, Reduction};
+    use crate::infer::candidates::heard::{Room, TapeEvent};
+    use crate::infer::candidates::tape::{Heard, Mark};
 
     const SMSS: f64 = 1000.0;
     const ACKS: usize = 700;

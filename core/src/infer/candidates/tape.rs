@@ -1,7 +1,7 @@
 //! A tape's rows, from columns that every reading of a capture shares and the marks of one: nothing is copied per tape.
 
 use super::heard::{Room, TapeEvent, TapeRow};
-use super::trace::beyond;
+use crate::infer::sender::trace::beyond;
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
 macro_rules! heard_columns {

@@ -1,8 +1,8 @@
 //! What rows of a trace leave behind when they are dropped: the state of every pass at that place, of constant size. What
 //! each pass does with its own stands with the pass.
 
-use super::duplicate::AckContent;
-use super::samples::Samples;
+use crate::infer::duplicate::AckContent;
+use crate::infer::samples::Samples;
 
 /// Of an ACK at which nothing was lost, out of order or open, and of all before it.
 #[derive(Clone, Debug)]

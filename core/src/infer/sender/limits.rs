@@ -1,11 +1,11 @@
 //! What held a sender back: its congestion window, the receiver's window, its application, or a loss.
 
 use super::before::{Starving, Told};
-use super::given::{DELAYED_ACK_SEGMENTS, HOST_NS};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
+use crate::infer::given::{DELAYED_ACK_SEGMENTS, HOST_NS};
 use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.

@@ -4,12 +4,12 @@
 //! observer says of all rows until then. In a recovery that lasts for longer than is kept it errs.
 
 use super::before::{Before, Begin};
-use super::columns::{ColumnTable, columns};
 use super::cut::Cut;
 use super::limits::Limit;
 use super::observer::{Observed, observe};
 use super::trace::Trace;
 use super::windows::UNKNOWN;
+use crate::infer::columns::{ColumnTable, columns};
 
 /// Rows kept behind a cut: so many windows of segments and ACKs, and never fewer.
 const WINDOWS_KEPT: i64 = 8;

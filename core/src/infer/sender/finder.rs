@@ -1,8 +1,8 @@
 //! What is asked again and again of a sender's sends while loss events are looked for.
 
-use super::given::AT_LEAST;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
+use crate::infer::given::AT_LEAST;
 use crate::recovery::LEAST_RTO_NS;
 
 pub(super) struct Finder<'a> {

@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
-use super::given::AT_LEAST;
 use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
+use crate::infer::given::AT_LEAST;
 use crate::threshold::threshold;
 
 // Two queues of a card hand over packets of one burst in either order.

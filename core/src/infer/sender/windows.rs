@@ -5,12 +5,12 @@
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
 use super::before::{Begin, Shown, Work};
-use super::columns::{ColumnTable, columns};
-use super::given::FEWEST_SAMPLES;
 use super::held_back::{HeldBack, SoFar};
 use super::limits::Limit;
 use super::stretches::Stretch;
 use super::trace::Trace;
+use crate::infer::columns::{ColumnTable, columns};
+use crate::infer::given::FEWEST_SAMPLES;
 
 /// Not known; in `cwnd_high`: nothing bounds it.
 pub const UNKNOWN: i64 = -1;

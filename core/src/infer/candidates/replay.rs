@@ -198,7 +198,7 @@ impl Player {
 mod tests {
     use super::*;
     use crate::congestion::{Pair, Reno, Standard};
-    use crate::infer::heard::Room;
+    use crate::infer::candidates::heard::Room;
 
     const SMSS: f64 = 1000.0;
 

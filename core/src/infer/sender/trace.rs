@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use super::before::Before;
-use super::duplicate::{AckContent, received_twice};
+use crate::infer::duplicate::{AckContent, received_twice};
 use crate::recovery::DetectedBy;
 
 // What no capture has, and what every sum and product behind the door fits `i64` for. Two times differ by less than
@@ -87,7 +87,7 @@ pub enum TraceError {
 
 /// The first value out of range. All are looked at, without a jump for each: a search stops at one that is hardly ever
 /// there. Of distances from the least all bits together are no less than the largest.
-pub(super) fn beyond(column: &[i64], within: &RangeInclusive<i64>) -> Option<i64> {
+pub(in crate::infer) fn beyond(column: &[i64], within: &RangeInclusive<i64>) -> Option<i64> {
     let distance = |value: i64| value.wrapping_sub(*within.start()) as u64;
     let bits = column.iter().fold(0, |bits, &value| bits | distance(value));
     if bits <= distance(*within.end()) {

@@ -1,0 +1,9 @@
+//! Candidates played over what a sender heard, and what a capture says of each.
+
+pub mod at_work;
+pub mod contest;
+pub mod evidence;
+pub mod heard;
+pub mod own_times;
+pub mod replay;
+pub mod tape;

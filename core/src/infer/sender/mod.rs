@@ -1,0 +1,28 @@
+//! The sender as a trace shows it: loss events, flight, round trips, what limited it, windows, cycles (RFC 5681, 6298, 6582, 6675).
+//!
+//! One pass after another over the same [`Trace`]: `observe` is all of them.
+
+pub mod before;
+pub mod begins;
+pub mod cause;
+pub mod cut;
+pub mod cycles;
+pub mod events;
+pub mod finder;
+pub mod flight;
+pub mod held_back;
+pub mod limits;
+pub mod lost;
+pub mod observer;
+pub mod resent;
+pub mod restarts;
+pub mod rolling;
+pub mod rtt;
+pub mod scoreboard;
+pub mod sequence;
+pub mod shares;
+pub mod short;
+pub mod stretches;
+pub mod trace;
+pub mod undone;
+pub mod windows;

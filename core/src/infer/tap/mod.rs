@@ -1,0 +1,7 @@
+//! What a tap away from a sender tells of its sends: echoes, stamps, and between which ACKs each left.
+
+pub mod echoes;
+pub mod leaving;
+pub mod offered;
+pub mod releases;
+pub mod stamped;
