@@ -110,9 +110,8 @@ def _losses(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
     timeline, smss = verdict.seen.timeline, verdict.seen.timeline.smss
     for number, episode in enumerate(verdict.seen.episodes):
         known = int(timeline.acks_before_send[episode.first_send]) - 1
-        lost = frames.of_send(_sent_before(verdict, episode))
         words = [
-            f"the segment of packet {lost} is missing" if lost else "a segment that the tap did not see is missing",
+            f"{_lost(verdict, frames, episode)} is missing",
             f"noticed by {NOTICED[episode.detected_by]}" + (f" (packet {frames.of_ack(known)})" if known >= 0 else ""),
             f"{episode.window_before / smss:.0f} segments outstanding before",
         ]
@@ -128,6 +127,12 @@ def _losses(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
             frame=frames.of_send(episode.first_send),
             says=", ".join(word for word in words if word),
         )
+
+
+def _lost(verdict: Verdict, frames: Frames, episode: Episode) -> str:
+    """The lost segment by its packet's number."""
+    lost = frames.of_send(_sent_before(verdict, episode))
+    return "a segment that the tap did not see" if lost is None else f"the segment of packet {lost}"
 
 
 def _sent_before(verdict: Verdict, episode: Episode) -> int:
@@ -156,7 +161,7 @@ def _slow_starts(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
         if part.is_slow_start and part.has_threshold:
             ended = f"turns into avoidance at {part.grown_to / timeline.smss:.0f} segments"
         elif part.episode is not None:
-            ended = f"ends with the loss of packet {frames.of_send(_sent_before(verdict, part.episode)) or '?'}"
+            ended = f"ends with the loss of {_lost(verdict, frames, part.episode)}"
         else:
             ended = "meets no threshold in the capture"
         yield EvidenceRow(

@@ -87,7 +87,8 @@ def table(then: Verdict, now: Verdict) -> list[ComparedQuantity]:
         )
         for name in WORDS
     ]
-    units = {name: quantity["unit"] for row in predictions for name, quantity in row["quantities"].items()}
+    quantities = [(name, quantity) for row in predictions for name, quantity in row["quantities"].items()]
+    units = {name: quantity["unit"] for name, quantity in quantities if name not in WORDS}
     for name, unit in units.items():
         values = {row["model"]: row["quantities"].get(name, {}).get("value") for row in predictions}
         if seen.get(name) is None and simulated.get(name) is None:
