@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.control.replayed import Replayed, replayed
+from tcptrace_lab.classify.control.replayed import Replayed, _acks, _reached, replayed
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import (
     ApplicationSpec,
@@ -19,6 +19,7 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.simulate import Run, simulate
+from tests.reconstruct.ladder import SMSS, ladder
 
 PATH = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
 CONTROLS = ("reno", "cubic", "compound", "htcp")
@@ -60,6 +61,24 @@ def test_behind_the_receivers_window_the_bounds_are_finite_and_hold(name: str) -
     assert held[hidden].mean() >= 0.99
     # RFC 7661 section 4.3, Linux: a window that is not used does not grow beyond what was.
     assert error_of_value(run, seen, hidden) < 0.05
+
+
+def test_an_ack_of_many_segments_opens_a_window_used_to_half_by_all_of_them() -> None:
+    """Linux, in slow start: below twice what was outstanding the window still grows, by all that an ACK acknowledges.
+
+    16 segments of receiver's window; the ACKs of a slow reader cover 14 and 16 at once.
+    """
+    edges, times = (4, 12, 28, 42, 58, 74), (0, 100, 200, 300, 400, 500)
+    sent = [
+        (time + 0.01 * (number - first), number)
+        for time, first, last in zip(times, (0, *edges), edges, strict=False)
+        for number in range(first, last)
+    ]
+    seen = ladder(sent, list(zip(times[1:], (4, 12, 26, 42, 58), strict=True)), rwnd=16 * SMSS)
+    table = seen.window_columns
+    reached = _reached(seen, table, _acks(seen, table), np.arange(len(table["time_ns"])))
+    # 16 + 14 = 30, which is below 2 x 16: the ACK of 16 makes it 46. At most a segment more may have been outstanding.
+    assert 46 * SMSS <= reached[-1] <= (2 * 17 + 16) * SMSS
 
 
 @pytest.mark.parametrize("name", CONTROLS)

@@ -233,11 +233,12 @@ def _backs_off(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
 def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
     """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
-    # A short segment counts as one; and the last ACK to open the window covers what a delayed one does. In place: each
-    # is as long as the capture.
+    # A short segment counts as one; and the last ACK to open the window opens it by all that it acknowledges, which is
+    # what a delayed one does, or more. In place: each is as long as the capture.
     used = seen.flight + smss
     used *= UNUSED_FACTOR
-    used += DELAYED_ACK_SEGMENTS * smss
+    np.maximum.accumulate(used, out=used)
+    used += np.maximum(timeline.newly_acked, DELAYED_ACK_SEGMENTS * smss)
     np.maximum(used, timeline.rwnd + smss, out=used)
     reached = np.maximum.accumulate(used, out=used)[acks[rows]]
     del used
