@@ -386,7 +386,7 @@ class Heard:
     def __new__(cls, columns: dict[str, Any], *, first: int, zero_ns: int) -> Heard: ...
 
 class Evidence:
-    """Where candidates are compared with what was sent (core/src/infer/candidates/evidence.rs): pieces of ACKs, and reductions."""
+    """Where candidates are compared with what was sent (infer/candidates/evidence.rs): pieces of ACKs, reductions."""
 
     def __new__(
         cls,
@@ -457,3 +457,8 @@ class CandidateSender:
     def __new__(
         cls, slow_start: str, window: str, parameters: dict[str, float], initial_window: float, smss: float
     ) -> CandidateSender: ...
+
+def told_windows(timeline: Any, sender: CandidateSender, handshake_rtt_ns: int | None, by_timer: Sequence[int]) -> Any:
+    """The window in bytes after each ACK of a control that owns it (BBR), told of what was seen; empty without the
+    connection's beginning. `by_timer`: sends that a retransmission timer released, in order
+    (core/src/infer/candidates/told.rs)."""

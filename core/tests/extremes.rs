@@ -8,6 +8,7 @@ use tcptrace_core::congestion::{
 use tcptrace_core::infer::candidates::heard::{Room, TapeEvent};
 use tcptrace_core::infer::candidates::replay::{Unseen, play};
 use tcptrace_core::infer::candidates::tape::{Heard, Mark, Tape};
+use tcptrace_core::infer::candidates::told::{self, Told};
 use tcptrace_core::infer::{FATES, Scoreboard, Trace, causes, observe};
 
 /// Rows of a trace: enough for a few loss events.
@@ -165,6 +166,28 @@ impl Columns {
         seen.pipe_at_sends(&trace);
         causes(&trace, &seen.sequence, &seen.events);
         Scoreboard::new(&trace);
+        let by_timer: Vec<usize> = seen.events.iter().map(|event| event.first_send).collect();
+        let window = congestion::window("bbr").expect("a row of the table");
+        let start = State {
+            cwnd: 10.0 * trace.smss as f64,
+            ssthresh: f64::INFINITY,
+            smss: trace.smss as f64,
+        };
+        let control = window.under(
+            congestion::slow_start("standard").expect("a row of the table"),
+            &Parameters::default(),
+            Counting {
+                profile: Profile::Rfc,
+                segment_bytes: trace.smss as u32,
+            },
+        );
+        let told = Told {
+            handshake_rtt_ns: self.ack_ns.first().copied().filter(|&ns| ns > 0),
+            by_timer: &by_timer,
+            has_sack: self.has_sack,
+        };
+        let windows = told::windows(&trace, control, start, told);
+        assert!(windows.iter().all(|&cwnd| cwnd > 0.0));
         true
     }
 }

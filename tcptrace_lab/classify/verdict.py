@@ -12,8 +12,8 @@ import numpy as np
 
 from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
-from tcptrace_lab.classify.control.replayed import identify_sender, identify_unseen
+from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.of_sender import identify_sender, identify_unseen
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
@@ -38,9 +38,6 @@ from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
-
-# Of a window the mildest reduction of the table leaves this much (Scalable, YeAH, Illinois).
-MILDEST_SHARE = 0.875
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,19 +293,6 @@ def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     return is_open and seen.limits.get("application", 0.0) > MINORITY
 
 
-def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
-    """Why what its losses did to the window tells no control from another; None: it does.
-
-    None but BBR keeps its window. That it is none of the known ones is said only where it is not BBR's rate either.
-    """
-    if identified.control == "bbr" or not (identified.left or identified.refuted):
-        return None
-    kept = 0.0 if tcp.decrease is None else tcp.decrease
-    if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
-        return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
-    return None
-
-
 def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | None:
     """The regime of the sender, if it is Compound, or if it may be."""
     best = next((each for each in identified.left if each.candidate.name == "compound"), None)
@@ -340,7 +324,7 @@ def _identified(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEst
         return identify_unseen(seen, who)
     if _is_vague(seen, who):
         return NOT_IDENTIFIED
-    found = identify_sender(seen, who, tcp.recovery, path)
+    found = identify_sender(seen, who, tcp, path)
     if not _hides_most(who) or found.control == "bbr" or not found.refuted:
         return found
     by_losses = identify_unseen(seen, who)
@@ -359,8 +343,6 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
-    if reason := _no_evidence(tcp, identified):
-        identified = identified.opened(reason).or_bbr()
     by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
     held = 0.0 if by_delay else stood(seen)
     if not hidden and held >= MAJORITY:

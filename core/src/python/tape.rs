@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::timeline::Timeline;
 use crate::congestion::{
     self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
 };
@@ -14,6 +15,7 @@ use crate::infer::candidates::evidence::{self, Reduction};
 use crate::infer::candidates::heard::{Room, TapeEvent};
 use crate::infer::candidates::replay::{self, Unseen};
 use crate::infer::candidates::tape::{self, Mark, heard_columns};
+use crate::infer::candidates::told;
 
 pub(super) type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -443,7 +445,29 @@ fn column<'py, T: numpy::Element + Copy>(
     Ok(array.as_array().iter().copied().collect())
 }
 
+/// The window in bytes after each ACK of a control that owns it, told of what was seen (infer/candidates/told.rs).
+#[pyfunction]
+fn told_windows<'py>(
+    py: Python<'py>,
+    timeline: Timeline<'py>,
+    sender: &CandidateSender,
+    handshake_rtt_ns: Option<i64>,
+    by_timer: Vec<usize>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let trace = timeline.trace()?;
+    let (control, start) = (sender.control(), sender.start);
+    let told = told::Told {
+        handshake_rtt_ns,
+        by_timer: &by_timer,
+        has_sack: trace.has_sack,
+    };
+    Ok(py
+        .detach(|| told::windows(&trace, control, start, told))
+        .into_pyarray(py))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(told_windows, module)?)?;
     module.add_class::<CandidateSender>()?;
     module.add("TAPE_EVENTS", TapeEvent::ALL.map(TapeEvent::name))?;
     module.add_class::<Marks>()?;

@@ -3,8 +3,8 @@
 Away from the sender, behind a queue that never runs empty and without timestamps, segments arrive as the bottleneck
 sends them, whatever window let them leave. What was outstanding at a loss is known all the same: the order of what was
 sent tells it, and which ACK asked for the retransmission. A candidate begins with that, cuts by its own law, grows with
-the ACKs seen, at the round trips that its own window makes (core/src/infer/candidates/own_times.rs), and must have at the next
-loss what was outstanding then.
+the ACKs seen, at the round trips that its own window makes (core/src/infer/candidates/own_times.rs), and must have at
+the next loss what was outstanding then.
 
 Who goes by delay hears round trips that a recovery, and what it times, make here otherwise than there: it leaves the
 set only where it is off by far.

@@ -66,7 +66,9 @@ class ByRate:
 def probes_of(seen: Reconstruction) -> ByRate:
     """Every probe in a capture at the sender."""
     limits, timeline = seen.limits, seen.timeline
-    clocked = limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) + limits.get("rwnd", 0.0) >= 0.5
+    # A recovery is clocked whoever sends: of the rest of the time.
+    windows = limits.get("cwnd", 0.0) + limits.get("rwnd", 0.0)
+    clocked = windows >= limits.get("application", 0.0)
     if not len(timeline.send_ns) or len(timeline.ack_ns) < 2:
         return ByRate(probes=(), cycled=(), is_clocked=clocked)
     return ByRate(probes=_of_round_trip(seen), cycled=_of_bandwidth(timeline, seen.base_rtt_ns), is_clocked=clocked)

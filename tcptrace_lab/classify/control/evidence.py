@@ -1,8 +1,8 @@
 """What a capture says for and against one candidate: its replayed window beside what was outstanding, part by part.
 
 A sender held back by its window has floor(cwnd) segments outstanding, so the candidate's window less the flight lies
-between nothing and a segment; what lies outside is the candidate's error (core/src/infer/candidates/evidence.rs). A reduction is
-off by what lies between the window it left and the candidate's own.
+between nothing and a segment; what lies outside is the candidate's error (core/src/infer/candidates/evidence.rs). A
+reduction is off by what lies between the window it left and the candidate's own.
 """
 
 from __future__ import annotations

@@ -13,25 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.control.between_losses import identify_between_losses
 from tcptrace_lab.classify.control.candidates import Candidate
-from tcptrace_lab.classify.control.followed import is_followed_to_the_ack
-from tcptrace_lab.classify.control.identified import HIDDEN, Identified
-from tcptrace_lab.classify.control.identify import identify
+from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.of_sender import identify_sender
 from tcptrace_lab.classify.control.tape import Tape, tape
-from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, find_obstacles, least_rtt_ns
-from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.classify.control.told import ByModel, of_bbr, or_bbr, window_by_model
+from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import identify_recovery
-from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
@@ -54,60 +51,36 @@ class Replayed(Reconstruction):
     def known_columns(self) -> dict[str, Ints]:
         if find_obstacles(self, self.who).hides_window:
             return self.window_columns
-        recovery = identify_recovery(self, self.who.tap).recovery
+        tcp = identify_recovery(self, self.who.tap)
         # Whose SYNs are not there may be a simulator.
         is_stack = self.who.tap.syns.value != "none"
         path = None if self.timeline.has_start else path_of(self, self.who)
-        return with_replay(self, identify_sender(self, self.who, recovery, path), is_stack=is_stack)
+        identified = identify_sender(self, self.who, tcp, path)
+        table = self.window_columns
+        if identified.control != "bbr":
+            table = with_replay(self, identified, is_stack=is_stack)
+            if not identified.may_be_bbr:
+                return table
+        acks = _acks(self, table)
+        model = self._by_model(table, acks)
+        if model is None:
+            return table
+        return or_bbr(table, model) if identified.may_be_bbr else of_bbr(table, model, self.flight[acks] <= 0)
 
-
-class Unheld(Reconstruction):
-    """One whose flight is taken for its window wherever that seems to be the limit, also where it stands."""
-
-    @cached_property
-    def stands(self) -> Bools:
-        return np.zeros(len(self.timeline.ack_ns), dtype=bool)
+    def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
+        """The window that BBR would have had, where the capture shows when its sender sent and heard."""
+        rtt_s, view = self.who.handshake_rtt_s, self.who.view
+        first = initial_window(self, rtt_s, is_bbr=True)
+        # Behind a line of its own, or put by a rule, is not when.
+        is_seen = self.who.before_tap_ns == 0 if view is None else not view.is_inferred
+        if first is None or not is_seen or self.who.tap.is_holed:
+            return None
+        return window_by_model(self, table["time_ns"], acks, initial_window=first, handshake_rtt_s=rtt_s)
 
 
 def replayed(who: Sender) -> Replayed:
     """The reconstruction of one sender."""
     return Replayed(who.timeline, who)
-
-
-def identify_sender(seen: Reconstruction, who: Sender, recovery: str | None, path: PathEstimate | None) -> Identified:
-    """The controls left standing, with what the tap tells of the beginning; `path`: where that is not captured."""
-    refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
-    is_open = view is not None and view.unsure > MOST_OPEN
-    if refused:
-        return replace(HIDDEN, reasons=(refused,))
-    ask = partial(
-        identify,
-        # What was sent first, whether or not that was the connection's beginning.
-        initial_window=initial_window(seen, who.handshake_rtt_s),
-        recovery=recovery,
-        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
-        is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
-        is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
-        is_untimed=who.tap.hides_blocks,
-        # A base round trip that is bounded from below was met at a load that leaves no queue.
-        is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
-    )
-    if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
-        # A window that delay holds stands as well. That it comes back from each loss to where its own law has it stand,
-        # to the segment, is no chance; that it stands there once may be.
-        found = ask(Unheld(seen.timeline))
-        best = found.left[0] if found.control is not None and found.left else None
-        if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
-            return found
-    return ask(seen)
-
-
-def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
-    """The same by what was outstanding at its losses alone, if the order of what was sent tells it."""
-    view, tap = who.order or who.view, who.tap
-    if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
-        return HIDDEN
-    return identify_between_losses(seen)
 
 
 def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> dict[str, Ints]:

@@ -51,6 +51,8 @@ def sender_asked(
         # Tahoe's papers are about its slow starts: those are seen, whatever is left of the candidates.
         is_m_start = grown is not None and grown.is_m_start
         return replace(plain, slow_start="m-start" if is_m_start else "standard", recovery="tahoe"), ""
+    if identified.control == "bbr":
+        return None, "BBR goes by a model of the path of its own: none of the table's is about it"
     if identified.control == UNKNOWN or not names:
         return None, "the sender's congestion control is not identified: no model can be asked"
     if identified.control is None and len(names) > MOST_NAMES:

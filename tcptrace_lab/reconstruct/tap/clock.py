@@ -83,7 +83,7 @@ class Clock:
         }
 
 
-# Steps back, neighbours of one stamp, those close by, and of each way how many are alike (core/src/infer/tap/stamped.rs).
+# Steps back, neighbours of one stamp, those close by, and of each way how many are alike (infer/tap/stamped.rs).
 Alike = tuple[tuple[int, int], list[list[int]], int, list[tuple[int, int, int]]]
 
 FINE = Clock(tick_ns=1, resolution_ns=1, jitter_ns=0, steps_back=0, stepped_ns=0)

@@ -7,3 +7,4 @@ pub mod heard;
 pub mod own_times;
 pub mod replay;
 pub mod tape;
+pub mod told;

@@ -40,15 +40,7 @@ pub enum Expired {
 impl Sender {
     /// A timer has expired.
     pub fn on_timer(&mut self, now_ns: i64) -> Expired {
-        if self.tail.reordering_at_ns.is_some_and(|at| at <= now_ns) {
-            self.tail.reordering_at_ns = None;
-            self.detect_losses(now_ns);
-            let was_in_recovery = self.phase == RecoveryPhase::Recovery;
-            self.recover_what_rack_found(now_ns);
-            if !was_in_recovery {
-                // As if one segment had been delivered (Linux's tcp_rack_reo_timeout).
-                self.reduce_in_proportion(self.options.smss, false);
-            }
+        if self.on_reordering_timer(now_ns) {
             return Expired::Reordering;
         }
         if self.tail.probe_at_ns.is_some_and(|at| at <= now_ns) {
@@ -58,6 +50,22 @@ impl Sender {
         }
         self.on_timeout(now_ns);
         Expired::Retransmission
+    }
+
+    /// What was overtaken has been given its time, or not yet: the one timer that no packet of a capture tells of.
+    pub fn on_reordering_timer(&mut self, now_ns: i64) -> bool {
+        let has_expired = self.tail.reordering_at_ns.is_some_and(|at| at <= now_ns);
+        if has_expired {
+            self.tail.reordering_at_ns = None;
+            self.detect_losses(now_ns);
+            let was_in_recovery = self.phase == RecoveryPhase::Recovery;
+            self.recover_what_rack_found(now_ns);
+            if !was_in_recovery {
+                // As if one segment had been delivered (Linux's tcp_rack_reo_timeout).
+                self.reduce_in_proportion(self.options.smss, false);
+            }
+        }
+        has_expired
     }
 
     fn reo_wnd_ns(&self) -> i64 {

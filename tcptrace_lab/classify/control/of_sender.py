@@ -1,0 +1,84 @@
+"""Which control a sender's was, with what its tap tells and hides: the one way to it for verdicts and tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from tcptrace_lab.classify.control.between_losses import identify_between_losses
+from tcptrace_lab.classify.control.followed import is_followed_to_the_ack
+from tcptrace_lab.classify.control.identified import HIDDEN, UNKNOWN, Identified
+from tcptrace_lab.classify.control.identify import identify
+from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, least_rtt_ns
+from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.recovery import SenderTcp
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.timeline import Bools
+
+# Of a window the mildest reduction of the table leaves this much (Scalable, YeAH, Illinois).
+MILDEST_SHARE = 0.875
+
+
+class Unheld(Reconstruction):
+    """One whose flight is taken for its window wherever that seems to be the limit, also where it stands."""
+
+    @cached_property
+    def stands(self) -> Bools:
+        return np.zeros(len(self.timeline.ack_ns), dtype=bool)
+
+
+def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEstimate | None) -> Identified:
+    """The controls left standing, with what the tap tells of the beginning; `path`: where that is not captured."""
+    refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
+    is_open = view is not None and view.unsure > MOST_OPEN
+    if refused:
+        return replace(HIDDEN, reasons=(refused,))
+    ask = partial(
+        identify,
+        # What was sent first, whether or not that was the connection's beginning.
+        initial_window=initial_window(seen, who.handshake_rtt_s),
+        recovery=tcp.recovery,
+        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
+        is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
+        is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
+        is_untimed=who.tap.hides_blocks,
+        # A base round trip that is bounded from below was met at a load that leaves no queue.
+        is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
+    )
+    if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
+        # A window that delay holds stands as well. That it comes back from each loss to where its own law has it stand,
+        # to the segment, is no chance; that it stands there once may be.
+        found = ask(Unheld(seen.timeline))
+        best = found.left[0] if found.control is not None and found.left else None
+        if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
+            return found
+    found = ask(seen)
+    reason = _no_evidence(tcp, found)
+    return found if reason is None else found.opened(reason).or_bbr()
+
+
+def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
+    """Why what its losses did to the window tells no control from another; None: it does.
+
+    None but BBR keeps its window. That it is none of the known ones is said only where it is not BBR's rate either.
+    """
+    if identified.control == "bbr" or not (identified.left or identified.refuted):
+        return None
+    kept = 0.0 if tcp.decrease is None else tcp.decrease
+    if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
+        return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
+    return None
+
+
+def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
+    """The same by what was outstanding at its losses alone, if the order of what was sent tells it."""
+    view, tap = who.order or who.view, who.tap
+    if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
+        return HIDDEN
+    return identify_between_losses(seen)

@@ -1,0 +1,107 @@
+"""The windows of a sender that sets them by a model of the path (BBR), as its own code would have had them.
+
+It is told of all that was seen, as the simulator's sender is (core/src/infer/candidates/told.rs), so it knows delivery
+rates, round trips and losses. Which phase of its cycle it began with no capture tells, nor to the microsecond what it
+measured: a probe of the round trip may come a little sooner or later, and then the window is anything between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, UNKNOWN
+
+# Two segments more in one phase of eight, and an even number of them (draft-cardwell-iccrg-bbr section 4.3.4.2; Linux);
+# and what a rate is off by where its interval begins or ends at the tap, not in the sender.
+SPREAD_SEGMENTS = 4
+SPREAD_SHARE = 0.02
+# Beyond it at more of the ACKs the flight is not of this window. What a recovery has in flight is known less well.
+BEYOND_SHARE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByModel:
+    """At each row of `windows`: the window that BBR would have had, and between what it lies. Bytes."""
+
+    value: Ints
+    least: Ints
+    most: Ints
+
+
+def window_by_model(
+    seen: Reconstruction, times: Ints, acks: Places, *, initial_window: int, handshake_rtt_s: float | None
+) -> ByModel | None:
+    """At rows of these times, each with the last ACK up to it; None where the beginning was not captured, or where more
+    was in flight than the window allows."""
+    timeline = seen.timeline
+    smss = timeline.smss
+    if not timeline.has_start or not len(timeline.send_ns):
+        return None
+    told = _core.told_windows(
+        timeline,
+        _core.CandidateSender("standard", "bbr", {}, float(initial_window), float(smss)),
+        None if handshake_rtt_s is None else round(handshake_rtt_s * 1e9),
+        [episode.first_send for episode in seen.episodes if episode.restarts],
+    )
+    spread = np.maximum(SPREAD_SHARE * told, SPREAD_SEGMENTS * smss)
+    surely = seen.flight - timeline.slack if len(timeline.slack) else seen.flight
+    if np.count_nonzero(surely > told + spread) > BEYOND_SHARE * len(told):
+        return None
+    value, spread = told[acks], spread[acks]
+    least, most = _around_probes(seen, times, value, seen.flight[acks])
+    return ByModel(
+        value=_whole(value),
+        least=_whole(np.maximum(least - spread, smss)),
+        most=_whole(most + spread),
+    )
+
+
+def of_bbr(table: dict[str, Ints], model: ByModel, is_emptied: Bools) -> dict[str, Ints]:
+    """The columns of `windows` of a sender known to be BBR. `is_emptied`: nothing was in flight, so it waits for its
+    application; else what holds it back is its own pace, which goes with its window."""
+    is_paced = (table["limited_by"] == APPLICATION) & ~is_emptied
+    return {
+        **table,
+        "limited_by": np.where(is_paced, CWND, table["limited_by"]).astype(table["limited_by"].dtype),
+        "cwnd": model.value,
+        "cwnd_low": model.least,
+        "cwnd_high": model.most,
+    }
+
+
+def or_bbr(table: dict[str, Ints], model: ByModel) -> dict[str, Ints]:
+    """The same of a sender that may be BBR: the bounds reach as far as BBR's."""
+    high = table["cwnd_high"]
+    return {
+        **table,
+        "cwnd_low": np.minimum(table["cwnd_low"], model.least),
+        "cwnd_high": np.where(high == UNKNOWN, high, np.maximum(high, model.most)),
+    }
+
+
+def _around_probes(seen: Reconstruction, times: Ints, value: Floats, flight: Ints) -> tuple[Floats, Floats]:
+    """The least and the most that the window may be: around a probe of the round trip, its own and the one before."""
+    probing = (_core.BBR_MIN_CWND_SEGMENTS + 0.5) * seen.timeline.smss
+    at = np.flatnonzero((value <= probing) | (flight <= probing))
+    least, most = value.copy(), value.copy()
+    if not len(at):
+        return least, most
+    reach_ns = _core.BBR_PROBE_RTT_NS + 2 * seen.typical_rtt_ns
+    for group in np.split(at, np.flatnonzero(np.diff(times[at]) > 2 * reach_ns) + 1):
+        rows = slice(
+            int(np.searchsorted(times, times[group[0]] - reach_ns)),
+            int(np.searchsorted(times, times[group[-1]] + reach_ns, side="right")),
+        )
+        least[rows] = np.minimum(least[rows], _core.BBR_MIN_CWND_SEGMENTS * seen.timeline.smss)
+        most[rows] = value[rows].max()
+    return least, most
+
+
+def _whole(values: Floats) -> Ints:
+    found: Ints = np.round(values).astype(np.int64)
+    return found

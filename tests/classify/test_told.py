@@ -1,0 +1,105 @@
+"""BBR's window: its own code, told of a capture, has the window that its sender had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.control.replayed import Replayed, replayed
+from tcptrace_lab.classify.verdict import judge
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.truth.score import score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
+from tcptrace_lab.scenario import (
+    CONTROLS,
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
+from tcptrace_lab.simulate import Run, simulate
+from tests.claims import IDENTIFY, KERNEL
+from tests.conftest import SHARED
+
+BULK = ApplicationSpec()
+PAIRS = ("bbr_plain1", "bbr_plain2", "bbr_compete")
+KERNELS = (KERNEL / "bbr_20M.pcap.gz", *(IDENTIFY / f"{name}{tap}.pcap.gz" for name in PAIRS for tap in ("", ".rcv")))
+
+
+def run_of(*, loss: float = 0.0, buffer: float = 40, application: ApplicationSpec = BULK) -> Run:
+    """12 seconds of 10 Mbit/s and 60 ms: a pipe of 50 packets, and one probe of the round trip."""
+    return simulate(
+        Scenario(
+            path=PathSpec(
+                nodes=(NodeSpec(rate_bps=10e6, buffer=buffer, delay_s=0.03, loss=loss),), return_delay_s=0.03
+            ),
+            connections=(
+                ConnectionSpec(
+                    application=application,
+                    control=ControlSpec(**CONTROLS["bbr"], initial_window=10, delayed_ack_segments=2, stack="linux"),
+                    receiver=ReceiverSpec(rwnd=4_194_304, delayed_ack_timer_s=0.04),
+                ),
+            ),
+            duration_s=12,
+        )
+    )
+
+
+def beside_truth(run: Run, seen: Replayed) -> tuple[np.ndarray, np.ndarray]:
+    """At each row the window's error as a share of the truth, and whether the bounds hold it."""
+    truth, found = run.windows, seen.windows
+    cwnd = truth["cwnd"].to_numpy()[np.searchsorted(truth["time_ns"], found["time_ns"], side="right") - 1]
+    smss, high = seen.timeline.smss, found["cwnd_high"].to_numpy(dtype=float, na_value=np.inf)
+    held = (cwnd >= found["cwnd_low"].to_numpy() - 1.5 * smss) & (cwnd <= high + 0.5 * smss)
+    return np.abs(found["cwnd"].to_numpy() - cwnd) / cwnd, held
+
+
+@pytest.mark.parametrize(
+    ("loss", "buffer"), [(0.0, 40), (0.0, 4), (0.01, 40), (0.03, 100)], ids=["plain", "small buffer", "1 %", "3 %"]
+)
+def test_the_window_is_known_though_the_flight_never_fills_it(loss: float, buffer: float) -> None:
+    """draft-cardwell-iccrg-bbr section 4.2.3: two bandwidth-delay products, of which about one is in flight."""
+    run = run_of(loss=loss, buffer=buffer)
+    seen = replayed(sender(run.capture(tap="sender")[0]))
+    error, held = beside_truth(run, seen)
+    assert held.mean() >= 0.99
+    assert np.median(error) <= 0.05
+    assert seen.flight.max() > 0
+
+
+def test_behind_its_own_pace_the_window_is_at_work() -> None:
+    """One count in every view: the verdict's share of the window, and the table's."""
+    run = run_of()
+    who = sender(run.capture(tap="sender")[0])
+    limited = replayed(who).windows["limited_by"]
+    assert judge(who, file="").as_dict()["limits"]["cwnd"] > 0.9
+    assert (limited == "cwnd").mean() > 0.9
+
+
+def test_after_a_pause_the_window_is_the_model_s() -> None:
+    """Nothing was in flight, and what had been measured holds: section 4.3.4.4."""
+    run = run_of(application=ApplicationSpec(kind="on_off", bytes=2_000_000, off_s=0.7))
+    seen = replayed(sender(run.capture(tap="sender")[0]))
+    _, held = beside_truth(run, seen)
+    assert held.mean() >= 0.99
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason=f"no reference data in {SHARED}")
+@pytest.mark.parametrize("capture", KERNELS, ids=lambda capture: capture.name)
+def test_the_kernel_s_window_is_followed(capture: Path) -> None:
+    """Linux 6.18's own BBR, ACK by ACK, at both ends."""
+    who = sender(read(capture)[0])
+    beside = capture.with_name(f"{capture.name.split('.')[0]}.truth.csv.gz")
+    truth = read_truth(beside, port=int(who.sender.rpartition(":")[2]))
+    found = score(replayed(who), truth, first_sequence=who.first_sequence)
+    assert found.within is not None
+    assert found.window.median is not None
+    assert found.within >= 0.99
+    assert found.window.median <= 0.05
+    assert found.limited.rows > 5000
