@@ -34,9 +34,10 @@ then those that were at hand while the analysis was written, ours before the ref
 the script leaves its rows out. What is wrong is listed at the end, by rule.
 
 **Window.** At each ACK, |estimate - cwnd| / cwnd. *limited* counts the ACKs at which the reconstruction says that cwnd
-was the limit: there the flight is the window. Where the receiver's window, the application or a pacer was the limit,
-cwnd is larger than anything a capture can show, and the reconstruction gives a lower bound only (*all* shows what
-taking it for the value would cost). *recovery* is the time between a loss and its repair; there Linux's proportional
+was the limit: there the flight is the window (of BBR, which paces itself below it, the window is the one that its own
+code has when it is told of the packets). Where the receiver's window or the application was the limit, cwnd is larger
+than anything a capture can show, and the reconstruction gives bounds (*all* shows what taking its value for the window
+would cost). *recovery* is the time between a loss and its repair; there Linux's proportional
 rate reduction moves cwnd, and `lab_tahoe` sets it to one segment long before it sends again. *in bounds* is the share
 of ACKs outside recovery at which the truth lies between our bounds. **Losses** against the packets dropped. **Slow
 starts** in the whole capture: the connection's own and every restart.
