@@ -35,7 +35,6 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -83,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Classify every file; 1 if `--expect` names another regime, 2 if a file cannot be read."""
     from tcptrace_lab.errors import LabError
-    from tcptrace_lab.tables import check_table, flat, write_answer
+    from tcptrace_lab.tables import check_table, flat, indented, write_answer
 
     if arguments.expect is not None:
         _check_expected(arguments.expect)
@@ -109,8 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write_answer(found, flat(found), arguments.output)
     if arguments.json:
-        json.dump(found, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print(indented(found))
     elif is_text:
         from tcptrace_lab.report.verdict_text import print_verdicts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -44,12 +45,11 @@ class Mark:
     less: float = 0.0
 
 
+# What the core reads of each.
+TYPES = {field.name: np.int64 if field.type == "int" else np.float64 for field in fields(Mark) if field.name != "when"}
+
+
 def mark_columns(marks: Sequence[Mark]) -> dict[str, np.ndarray[Any, Any]]:
     """A column for each of the core's names."""
-    return {
-        field.name: np.array(
-            [getattr(mark, field.name) for mark in marks], dtype=np.int64 if field.type == "int" else np.float64
-        )
-        for field in fields(Mark)
-        if field.name != "when"
-    }
+    columns = zip(*map(attrgetter(*TYPES), marks), strict=True) if marks else [()] * len(TYPES)
+    return {name: np.array(column, dtype=TYPES[name]) for name, column in zip(TYPES, columns, strict=True)}
