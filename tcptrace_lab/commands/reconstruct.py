@@ -44,6 +44,8 @@ SHOWN = 40
 NULLABLE = ("cwnd_high", "ssthresh", "ssthresh_after")
 # Rows turned into text in one go.
 ROWS_AT_ONCE = 1 << 14
+# Values of a column, a line for each.
+BY_LINES = json.JSONEncoder(separators=("\n", ": "), allow_nan=False)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -168,7 +170,11 @@ def _cells(name: str, column: Any) -> list[str] | tuple[Any, list[str], bool]:
 
     if hasattr(column, "dtype") and column.dtype.kind == "i":
         return column.astype("int64"), list(LIMITS) if name == "limited_by" else [], name in NULLABLE
-    return [json.dumps(value, allow_nan=False) for value in _values(name, column)]
+    values = _values(name, column)
+    if any(isinstance(value, (list, tuple)) for value in values):
+        return [json.dumps(value, allow_nan=False) for value in values]
+    # At once: no value has a line's end in it.
+    return BY_LINES.encode(values)[1:-1].split("\n")
 
 
 def _head(seen: Reconstruction, causes_of: Callable[[], list[str]], table: str) -> tuple[dict[str, list[Any]], int]:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IS_COPY
-from tcptrace_lab.reconstruct.away.echoes import ahead_ns
+from tcptrace_lab.reconstruct.away.echoes import named_by
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.tap.set_forward import set_forward
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS, Fact, Tap
-from tcptrace_lab.reconstruct.tap.unheard import unheard_by_echo
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -62,9 +61,13 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     # How many ACKs had passed before each segment.
     passed = _core.places(acks["packet"], segments["packet"])
     sent_ns, heard_ns, clock = _times(segments, acks, passed, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
-    lost_acks = unheard_by_echo(segments, acks) or 0
+    named = named_by(segments, acks)
+    lost_acks = 0 if named is None else named.unheard
     shift, least = _shift(segments, acks, passed, row, other, is_whole=not lost_acks)
-    ahead = max(ahead_ns(segments, acks, sent_ns, heard_ns, is_whole=not lost_acks), _syn_after_ack(row))
+    ahead = _syn_after_ack(row)
+    if named is not None:
+        numbers = segments["packet"], acks["packet"]
+        ahead = max(ahead, named.ahead_ns(numbers, (sent_ns, heard_ns), is_whole=not lost_acks))
     clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
@@ -119,10 +122,7 @@ def _syn_after_ack(row: Any) -> int:
 def _times(segments: Any, acks: Any, passed: Ints, *, rtt_ns: int) -> tuple[Ints, Ints, Clock]:
     """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
     sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
-    is_sent = np.zeros(len(sent_ns) + len(heard_ns), dtype=bool)
-    is_sent[passed + np.arange(len(sent_ns))] = True
-    stamps = np.empty(len(is_sent), dtype=np.int64)
-    stamps[is_sent], stamps[~is_sent] = sent_ns, heard_ns
+    stamps, is_sent = _core.merged(sent_ns, heard_ns, passed)
     clock = clock_of(stamps, is_sent)
     times = in_order(stamps, clock)
     back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1 if clock.steps_back else np.zeros(0, dtype=np.int64)
@@ -189,11 +189,11 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     if not len(sent_ns) or not len(heard_ns):
         return 0
     patience = TIMER_NS + TIMER_ROUNDS * rtt_ns
+    behind = _behind_last_ns(segments, acks, passed, times)
+    if not _core.is_left_later(sent_ns, heard_ns, passed, patience):
+        return behind
     before = passed - 1
     late = (before >= 0) & (sent_ns - heard_ns[np.maximum(before, 0)] > patience)
-    behind = _behind_last_ns(segments, acks, passed, times)
-    if not late.any():
-        return behind
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)
     late &= np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
@@ -250,31 +250,23 @@ def _never_captured(segments: Any, acks: Any, first_new: int, *, from_start: boo
     offsets = segments["offset"]
     if not len(offsets) or not len(acks["time_ns"]):
         return 0, 0
-    ends = offsets + segments["length"]
-    if (offsets[1:] < offsets[:-1]).any():
-        order = np.argsort(offsets, kind="stable")
-        offsets, ends = offsets[order], ends[order]
-        del order
-    # In place: of each of these a long connection has some megabytes.
     most = max(int(acks["ack_offset"].max()), first_new)
-    covered = np.minimum(np.maximum.accumulate(ends, out=ends), most, out=ends)
+    before, since = _core.never_captured(offsets, segments["length"], most, first_new)
     # Offset 0 is the first byte behind a SYN.
-    begin = max(min(int(offsets[0]), most), 0) if from_start else 0
-    holes = np.minimum(offsets[1:], most)
-    holes -= covered[:-1]
-    np.maximum(holes, 0, out=holes)
-    before = int(np.searchsorted(offsets[1:], first_new, side="right"))
-    return int(holes[:before].sum()), begin + int(holes[before:].sum())
+    begin = max(min(int(offsets.min()), most), 0) if from_start else 0
+    return before, begin + since
 
 
 def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     """Holes of which a third duplicate told, a round trip after they were sent and before they were filled; and those
     of them that nothing captured behind later data has filled. `rtt_ns`: the least, a flight of a few segments leaves
     no queue for what fills its hole."""
+    told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
+    if not len(told):
+        return 0, 0
     una = np.maximum.accumulate(acks["ack_offset"])
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)
-    told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
     over, sent = np.searchsorted(una, una[told], side="right"), np.searchsorted(top, una[told], side="right")
     # Duplicates that what was sent twice has asked for come as soon as what is next has left.
     is_hole = (over < len(una)) & (sent < len(top))

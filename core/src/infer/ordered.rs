@@ -19,27 +19,31 @@ pub fn places(values: &[i64], keys: &[i64], or_equal: bool) -> Vec<i32> {
 fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) -> Vec<i32> {
     let mut place = 0;
     let each = keys.iter().map(|&key| {
-        if place > 0 && !is_before(values[place - 1], key) {
-            place = values[..place].partition_point(|&value| is_before(value, key));
-            return place as i32;
-        }
-        let near = values[place..].iter().take(NEAR);
-        let passed = near.take_while(|&&value| is_before(value, key)).count();
-        place += passed;
-        if passed < NEAR {
-            return place as i32;
-        }
-        // Twice as far each time, then back into the last step.
-        let mut step = 1;
-        while place + step <= values.len() && is_before(values[place + step - 1], key) {
-            place += step;
-            step *= 2;
-        }
-        let behind = (place + step).min(values.len());
-        place += values[place..behind].partition_point(|&value| is_before(value, key));
+        place = from(values, place, |value| is_before(value, key));
         place as i32
     });
     each.collect()
+}
+
+/// How many of `values` are before something, of which `place` were before what was looked for last.
+pub fn from(values: &[i64], mut place: usize, is_before: impl Fn(i64) -> bool) -> usize {
+    if place > 0 && !is_before(values[place - 1]) {
+        return values[..place].partition_point(|&value| is_before(value));
+    }
+    let near = values[place..].iter().take(NEAR);
+    let passed = near.take_while(|&&value| is_before(value)).count();
+    place += passed;
+    if passed < NEAR {
+        return place;
+    }
+    // Twice as far each time, then back into the last step.
+    let mut step = 1;
+    while place + step <= values.len() && is_before(values[place + step - 1]) {
+        place += step;
+        step *= 2;
+    }
+    let behind = (place + step).min(values.len());
+    place + values[place..behind].partition_point(|&value| is_before(value))
 }
 
 /// The least of `values` in each range from `first` to before `behind`, in whatever order. None: a range without a value.
@@ -81,20 +85,6 @@ pub fn counts(values: &[i64]) -> Vec<(i64, i64)> {
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_unstable();
-    found
-}
-
-/// The different values in order, and where each comes first.
-pub fn firsts(values: &[i64]) -> Vec<(i64, i64)> {
-    let runs = values.chunk_by(|one, other| one == other);
-    let mut at = 0;
-    let each = runs.map(|run| {
-        at += run.len() as i64;
-        (run[0], at - run.len() as i64)
-    });
-    let mut found: Vec<_> = each.collect();
-    found.sort_unstable();
-    found.dedup_by_key(|&mut (value, _)| value);
     found
 }
 
@@ -175,8 +165,6 @@ mod tests {
     fn values_are_counted_in_order() {
         assert_eq!(counts(&[5, 5, -1, 5, 2, 2, -1]), [(-1, 2), (2, 2), (5, 3)]);
         assert!(counts(&[]).is_empty());
-        assert_eq!(firsts(&[5, 5, -1, 5, 2, 2, -1]), [(-1, 2), (2, 4), (5, 0)]);
-        assert!(firsts(&[]).is_empty());
     }
 
     #[test]

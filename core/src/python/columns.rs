@@ -12,7 +12,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(places_of, module)?)?;
     module.add_function(wrap_pyfunction!(least_within, module)?)?;
     module.add_function(wrap_pyfunction!(counts, module)?)?;
-    module.add_function(wrap_pyfunction!(firsts, module)?)?;
     module.add_function(wrap_pyfunction!(unfilled, module)?)?;
     module.add_function(wrap_pyfunction!(unwrapped, module)?)?;
     module.add_function(wrap_pyfunction!(echoed, module)?)?;
@@ -65,17 +64,6 @@ fn counts<'py>(
     let (values, counts): (Vec<_>, Vec<_>) =
         ordered::counts(values.as_slice()?).into_iter().unzip();
     Ok((values.into_pyarray(py), counts.into_pyarray(py)))
-}
-
-/// The different values in order, and where each comes first.
-#[pyfunction]
-fn firsts<'py>(
-    py: Python<'py>,
-    values: Column<'py, i64>,
-) -> PyResult<(Array<'py, i64>, Array<'py, i64>)> {
-    let (values, places): (Vec<_>, Vec<_>) =
-        ordered::firsts(values.as_slice()?).into_iter().unzip();
-    Ok((values.into_pyarray(py), places.into_pyarray(py)))
 }
 
 /// How many holes no segment sent again covers, of those between two places of each (infer/ordered.rs).

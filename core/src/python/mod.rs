@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod analyze;
 mod arrays;
 mod capture;
+mod captured;
 mod columns;
 mod contest;
 mod control;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     infer::register(module)?;
     observed::register(module)?;
     columns::register(module)?;
+    captured::register(module)?;
     paces::register(module)?;
     json_rows::register(module)?;
     simulate::register(module)?;

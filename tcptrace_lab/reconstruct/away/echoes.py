@@ -73,30 +73,38 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     return found
 
 
-def ahead_ns(segments: Any, acks: Any, sent_ns: Ints, heard_ns: Ints, *, is_whole: bool = True) -> int:
-    """By how much segments were captured before the ACK that they echo, usually; 0: they were captured after it.
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """TSvals that segments echo: how many no captured ACK carries (the tap lost those, each with one ACK at least); of
+    the others, in order, the first ACK that does and the first segment that names it. `ticks`: of the receiver's clock,
+    from the first ACK to the last."""
 
-    An effect before its cause: two cards stamp the two directions, packets were stamped while they waited, or were
-    written in another order than they came. Where ACKs are missing (not `is_whole`) what a segment echoes may have been
-    one of those, and the one captured the next of the same tick.
-    """
-    has_data = segments["length"] > 0
-    stamps, echoes = acks["ts_val"], segments["ts_ecr"][has_data]
-    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
-        return 0
-    echo, clock = unwrapped_both(echoes, stamps)
-    # The first segment that names each TSval.
-    echo, first = _core.firsts(echo)
-    last = _core.places(clock, echo, or_equal=True) - 1
-    is_known = (last >= 0) & (clock[np.maximum(last, 0)] == echo)
-    heard, first = _core.places(clock, echo[is_known]), first[is_known]
-    is_ahead = acks["packet"][heard] > segments["packet"][has_data][first]
-    apart = np.abs(heard_ns[heard] - sent_ns[has_data][first])
-    if not is_whole and clock[-1] > clock[0]:
-        is_ahead &= apart > (heard_ns[-1] - heard_ns[0]) / (clock[-1] - clock[0])
-    if len(first) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(first):
-        return 0
-    return max(int(np.percentile(apart[is_ahead], AHEAD_PERCENTILE)), 1)
+    unheard: int
+    ack: Ints
+    segment: Ints
+    ticks: int
+
+    def ahead_ns(self, packets: tuple[Ints, Ints], times: tuple[Ints, Ints], *, is_whole: bool = True) -> int:
+        """By how much segments were captured before the ACK that they echo, usually; 0: they were captured after it.
+
+        An effect before its cause: two cards stamp the two directions, packets were stamped while they waited, or were
+        written in another order than they came. Where ACKs are missing (not `is_whole`) what a segment echoes may have
+        been one of those, and the one captured the next of the same tick. `packets`, `times`: of segments, and of ACKs.
+        """
+        is_ahead = packets[1][self.ack] > packets[0][self.segment]
+        (sent_ns, heard_ns) = times
+        apart = np.abs(heard_ns[self.ack] - sent_ns[self.segment])
+        if not is_whole and self.ticks > 0:
+            is_ahead &= apart > (heard_ns[-1] - heard_ns[0]) / self.ticks
+        if len(self.ack) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(self.ack):
+            return 0
+        return max(int(np.percentile(apart[is_ahead], AHEAD_PERCENTILE)), 1)
+
+
+def named_by(segments: Any, acks: Any) -> Named | None:
+    """None: the capture has no timestamps."""
+    found = _core.echoes_named(segments["length"], segments["ts_ecr"], acks["ts_val"])
+    return None if found is None else Named(**dict(zip(("unheard", "ack", "segment", "ticks"), found, strict=True)))
 
 
 def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:

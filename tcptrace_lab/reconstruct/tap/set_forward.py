@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.tap.clock import TICK_SAMPLE
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, RATE_TOLERANCE, RATES_HZ, Floats, Ints, unwrapped
 
@@ -42,12 +43,12 @@ def set_forward(
     `rtt_ns`: the usual round trip.
     """
     segments, acks = rows
-    gaps = np.diff(times)
-    long = np.flatnonzero(gaps > LEAST_NS)
+    long, lasts = _core.long_gaps(times, LEAST_NS)
     if not len(long) or len(acks["ts_val"]) < FEW:
         return times, 0, ()
+    gaps = dict(zip(long.tolist(), lasts.tolist(), strict=True))
     calm = []
-    for at in np.sort(long[np.argsort(-gaps[long])][:MOST_GAPS]):
+    for at in np.sort(long[np.argsort(-lasts)][:MOST_GAPS]):
         sent = int(np.count_nonzero(is_sent[: at + 1]))
         heard = int(at) + 1 - sent
         if _is_calm(segments, acks, sent, heard, is_sent=bool(is_sent[at + 1])):
@@ -61,9 +62,9 @@ def set_forward(
             step = _step(heard_ns, clock, heard)
         else:
             is_late = gaps[at] > LEAST_NS + TIMER_ROUNDS * rtt_ns and _goes_on(segments, acks, sent, heard)
-            step = int(gaps[at] - np.median(gaps)) if is_late else 0
+            step = int(gaps[at] - np.median(np.diff(times))) if is_late else 0
         if step > JUMP_SHARE * gaps[at]:
-            found.append((at + 1, min(step, int(gaps[at]))))
+            found.append((at + 1, min(step, gaps[at])))
     if not found:
         return times, 0, ()
     moved = np.zeros(len(times), dtype=np.int64)

@@ -38,21 +38,6 @@ IDLE_SHARE = 0.125
 DRIFT_SHARE = 0.25
 
 
-def unheard_by_echo(segments: Any, acks: Any) -> int | None:
-    """TSvals that segments echo and no captured ACK carries; None: the capture has no timestamps."""
-    stamps, echoes = acks["ts_val"], segments["ts_ecr"][segments["length"] > 0]
-    if not len(stamps) or not len(echoes) or (stamps < 0).any() or (echoes < 0).any():
-        return None
-    known = _ticks(unwrapped(stamps))
-    named = _ticks(np.sort(_ticks(unwrapped(echoes)) + int(signed(echoes[:1] - stamps[0])[0])))
-    # What was heard before the capture began is no loss.
-    named = named[named > known[0]]
-    # Both in order: a walk, where a set of all would be sorted.
-    known.sort()
-    at = _core.places(known, named, or_equal=True) - 1
-    return int(np.count_nonzero(known[at] != named))
-
-
 def _ticks(clock: Ints) -> Ints:
     """Without what repeats the one before it."""
     return clock[np.concatenate(([True], clock[1:] != clock[:-1]))]

@@ -198,9 +198,22 @@ impl Heard {
         self.reductions.clear();
         while self.rows < ROWS && tape.has_more(&place.cursor, upto) {
             let ack = place.cursor.ack;
-            let row = tape.take(&mut place.cursor);
-            if let Some(rtt_ns) = row.rtt_ns {
-                place.rto.on_sample(rtt_ns);
+            // A control is started by the first row.
+            let alone = if place.row > 0 {
+                tape.take_alone(&mut place.cursor, &mut place.rto)
+            } else {
+                None
+            };
+            if let Some(heard) = alone {
+                self.alone.push(heard);
+                run += 1;
+            } else {
+                let row = tape.take(&mut place.cursor);
+                if let Some(rtt_ns) = row.rtt_ns {
+                    place.rto.on_sample(rtt_ns);
+                }
+                let other = Some((row, place.rto.srtt_ns()));
+                self.runs.push((std::mem::take(&mut run), other));
             }
             let is_ack = place.cursor.ack > ack;
             while let Some(&asked) = evidence.pieces.acks.get(place.at) {
@@ -220,17 +233,6 @@ impl Heard {
             {
                 self.reductions.push((self.rows, reduction));
                 place.reduction += 1;
-            }
-            let srtt_ns = place.rto.srtt_ns();
-            // A control is started by the first.
-            match row.alone(srtt_ns).filter(|_| place.row > 0) {
-                Some(heard) => {
-                    self.alone.push(heard);
-                    run += 1;
-                }
-                None => self
-                    .runs
-                    .push((std::mem::take(&mut run), Some((row, srtt_ns)))),
             }
             place.row += 1;
             self.rows += 1;

@@ -1,6 +1,6 @@
 //! What a control hears of a sender's life, row by row: ACKs, round trips, losses, timeouts, ends of recovery.
 
-use crate::congestion::{self, Ack, State};
+use crate::congestion::{Ack, State};
 
 /// A whole segment more would have been sent.
 const LESS_THAN_ONE: f64 = 1.0 - 1e-6;
@@ -117,17 +117,6 @@ impl TapeRow {
             snd_nxt: self.snd_nxt,
             is_cwnd_limited: self.is_cwnd_limited,
         }
-    }
-
-    /// The same where it tells nothing else.
-    pub(super) fn alone(&self, srtt_ns: Option<i64>) -> Option<congestion::Heard> {
-        let is_alone = matches!(self.event, TapeEvent::Ack | TapeEvent::Arrival)
-            && self.cwnd.is_none()
-            && self.ssthresh.is_none();
-        is_alone.then(|| congestion::Heard {
-            ack: self.ack(srtt_ns),
-            opens: self.event == TapeEvent::Ack,
-        })
     }
 
     /// The window nearest to the candidate's own among those that would have been seen like this: what is outstanding

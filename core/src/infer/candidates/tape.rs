@@ -1,7 +1,9 @@
 //! A tape's rows, from columns that every reading of a capture shares and the marks of one: nothing is copied per tape.
 
 use super::heard::{Room, TapeEvent, TapeRow};
+use crate::congestion::{self, Ack};
 use crate::infer::sender::trace::beyond;
+use crate::recovery::Rto;
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
 macro_rules! heard_columns {
@@ -163,7 +165,7 @@ impl<'a> Tape<'a> {
 
     /// The next row; there is one. A control counts on a clock and on numbers that never go back.
     pub fn take(&self, cursor: &mut Cursor) -> TapeRow {
-        let (heard, ack) = (self.heard, cursor.ack);
+        let (heard, ack) = (&self.heard, cursor.ack);
         let marked = self.mark(cursor.mark);
         let mut row = match marked.filter(|next| next.ack < ack as i64) {
             Some(next) => {
@@ -175,15 +177,62 @@ impl<'a> Tape<'a> {
                 heard.row(ack)
             }
         };
-        let heard_ns = row.now_ns.saturating_sub(heard.zero_ns);
-        cursor.now_ns = heard_ns.clamp(cursor.now_ns, CLOCK_ENDS_NS);
-        cursor.una = row.snd_una.max(cursor.una);
-        cursor.nxt = row.snd_nxt.max(cursor.una).max(cursor.nxt);
-        let rtt_ns = row.rtt_ns.map(|rtt_ns| rtt_ns.min(cursor.now_ns));
-        row.rtt_ns = rtt_ns.filter(|&rtt_ns| rtt_ns > 0);
+        let numbers = (row.snd_una, row.snd_nxt);
+        row.rtt_ns = cursor.pass(heard, row.now_ns, numbers, row.rtt_ns);
         row.now_ns = cursor.now_ns;
         (row.snd_una, row.snd_nxt) = (cursor.una, cursor.nxt);
         row
+    }
+
+    /// The next row where it is an ACK that tells nothing else, as most are; `rto` smooths its round trip. None: the next
+    /// row is another, and is not taken.
+    pub fn take_alone(&self, cursor: &mut Cursor, rto: &mut Rto) -> Option<congestion::Heard> {
+        let (heard, ack) = (&self.heard, cursor.ack);
+        let opens = match TapeEvent::ALL[usize::from(*heard.event.get(ack)?)] {
+            TapeEvent::Ack => true,
+            TapeEvent::Arrival => false,
+            _ => return None,
+        };
+        let is_marked = |next: &Mark| next.ack < ack as i64;
+        if heard.is_shown[ack] || self.mark(cursor.mark).is_some_and(is_marked) {
+            return None;
+        }
+        cursor.ack += 1;
+        let (una, nxt) = (number(heard.una[ack]), number(heard.nxt(ack)));
+        let rtt_ns = cursor.pass(heard, heard.now_ns[ack], (una, nxt), heard.rtt(ack));
+        if let Some(rtt_ns) = rtt_ns {
+            rto.on_sample(rtt_ns);
+        }
+        let ack = Ack {
+            now_ns: cursor.now_ns,
+            newly_acked: heard.newly_acked[ack] as f64,
+            newly_sacked: heard.newly_sacked[ack] as f64,
+            rtt_ns,
+            srtt_ns: rto.srtt_ns(),
+            flight_size: heard.outstanding_before(ack) as f64,
+            snd_una: cursor.una,
+            snd_nxt: cursor.nxt,
+            is_cwnd_limited: heard.is_cwnd_limited[ack],
+        };
+        Some(congestion::Heard { ack, opens })
+    }
+}
+
+impl Cursor {
+    /// To the time and the numbers of the next row, which never go back; its round trip, as far as one is told.
+    fn pass(
+        &mut self,
+        heard: &Heard<'_>,
+        now_ns: i64,
+        (una, nxt): (u64, u64),
+        rtt_ns: Option<i64>,
+    ) -> Option<i64> {
+        let heard_ns = now_ns.saturating_sub(heard.zero_ns);
+        self.now_ns = heard_ns.clamp(self.now_ns, CLOCK_ENDS_NS);
+        self.una = una.max(self.una);
+        self.nxt = nxt.max(self.una).max(self.nxt);
+        let rtt_ns = rtt_ns.map(|rtt_ns| rtt_ns.min(self.now_ns));
+        rtt_ns.filter(|&rtt_ns| rtt_ns > 0)
     }
 }
 
@@ -235,13 +284,17 @@ impl Heard<'_> {
         self.top[ack].max(self.una[ack])
     }
 
+    fn rtt(&self, ack: usize) -> Option<i64> {
+        Some(self.rtt_ns[ack]).filter(|&rtt_ns| rtt_ns > 0)
+    }
+
     fn row(&self, ack: usize) -> TapeRow {
         TapeRow {
             event: TapeEvent::ALL[usize::from(self.event[ack])],
             now_ns: self.now_ns[ack],
             newly_acked: self.newly_acked[ack] as f64,
             newly_sacked: self.newly_sacked[ack] as f64,
-            rtt_ns: Some(self.rtt_ns[ack]).filter(|&rtt_ns| rtt_ns > 0),
+            rtt_ns: self.rtt(ack),
             flight_size: self.outstanding_before(ack) as f64,
             snd_una: number(self.una[ack]),
             snd_nxt: number(self.nxt(ack)),

@@ -1,6 +1,6 @@
 //! What the timestamps of segments and ACKs tell of the way between a sender and a tap (RFC 7323 section 4.3).
 
-use crate::infer::ordered::places;
+use crate::infer::ordered::from;
 
 /// A 32-bit clock without its wraps, from 0 at the first stamp; it may step back by less than half its range.
 pub fn unwrapped(stamps: &[i64]) -> Vec<i64> {
@@ -53,87 +53,179 @@ pub struct Echoed {
     pub of: usize,
 }
 
-/// Segments looked at in one go.
+/// Echoes that are judged together: where most of so many are stale, all are.
 const AT_ONCE: usize = 1 << 16;
 
 /// None: without timestamps, or where echoes are stale: segments lie above the right edge of the newest ACK they name.
 ///
 /// Of several ACKs with one TSval the first counts for a turn, so that none is too short.
 pub fn echoed(segments: Segments<'_>, acks: Acks<'_>, asked: Asked) -> Option<Echoed> {
-    let has_data = (0..segments.length.len()).filter(|&row| segments.length[row] > 0);
-    let rows: Vec<u32> = has_data.map(|row| row as u32).collect();
-    let echoes: Vec<i64> = rows
-        .iter()
-        .map(|&row| segments.ts_ecr[row as usize])
-        .collect();
-    let is_without = |stamps: &[i64]| stamps.iter().any(|&stamp| stamp < 0);
-    let (&first, &stamp) = (echoes.first()?, acks.ts_val.first()?);
-    if is_without(&echoes) || is_without(acks.ts_val) {
+    let clock = Clock::new(acks.ts_val)?;
+    let mut found = Echoed::default();
+    let (mut known, mut stale) = (0_usize, 0_usize);
+    let mut behind = 0;
+    // The first ACK with the stamp that the segment before named.
+    let (mut named, mut low) = (None, 0);
+    let mut is_stale = false;
+    clock.each_echo(segments.length, segments.ts_ecr, |row, echo| {
+        if found.of % AT_ONCE == 0 {
+            is_stale |= is_more(stale, known, asked.most_stale);
+            (known, stale) = (0, 0);
+        }
+        found.of += 1;
+        behind = clock.upto(behind, echo);
+        let Some(high) = behind.checked_sub(1) else {
+            return;
+        };
+        known += 1;
+        let time_ns = segments.time_ns[row];
+        if let Some(&offered) = acks.offered.get(high) {
+            let end = segments.offset[row].saturating_add(segments.length[row]);
+            stale += usize::from(end > offered.saturating_add(asked.smss));
+        }
+        if named != Some(clock.stamps[high]) {
+            named = Some(clock.stamps[high]);
+            low = clock.first_like(high);
+        }
+        // A clock that jumped may name an ACK of later.
+        let turn = Some(time_ns - acks.time_ns[low]).filter(|&turn| turn >= 0);
+        found.turn_ns = least(found.turn_ns, turn);
+        if segments.length[row] >= asked.smss {
+            found.full_turn_ns = least(found.full_turn_ns, turn);
+        }
+        let newer = acks.time_ns.get(behind);
+        found.waited += usize::from(newer.is_some_and(|newer| time_ns - newer > asked.long_ns));
+    })?;
+    is_stale |= is_more(stale, known, asked.most_stale);
+    (!is_stale && found.of > 0).then_some(found)
+}
+
+fn is_more(some: usize, of: usize, share: f64) -> bool {
+    of > 0 && some as f64 / of as f64 > share
+}
+
+/// The receiver's TSvals as ACKs passed, without wraps; a stamp is no less than one before it.
+struct Clock {
+    first: i64,
+    stamps: Vec<i64>,
+    /// It never steps back.
+    is_rising: bool,
+}
+
+impl Clock {
+    /// None: without timestamps.
+    fn new(ts_val: &[i64]) -> Option<Self> {
+        let first = *ts_val.first()?;
+        if ts_val.iter().any(|&stamp| stamp < 0) {
+            return None;
+        }
+        let (mut before, mut since, mut newest) = (first, 0, 0);
+        let mut is_rising = true;
+        let each = ts_val.iter().map(|&stamp| {
+            since += signed(stamp, before);
+            before = stamp;
+            is_rising &= since >= newest;
+            newest = since.max(newest);
+            newest
+        });
+        let stamps = each.collect();
+        Some(Self {
+            first,
+            stamps,
+            is_rising,
+        })
+    }
+
+    /// Of each segment with data what it echoes on this clock. None: a segment has no timestamp.
+    fn each_echo(
+        &self,
+        length: &[i64],
+        ts_ecr: &[i64],
+        mut look: impl FnMut(usize, i64),
+    ) -> Option<()> {
+        let (mut before, mut echo) = (self.first, 0);
+        for (row, (_, &stamp)) in (0..).zip(length.iter().zip(ts_ecr)).filter(has_data) {
+            if stamp < 0 {
+                return None;
+            }
+            echo += signed(stamp, before);
+            before = stamp;
+            look(row, echo);
+        }
+        Some(())
+    }
+
+    /// How many stamps are no later, of which so many were the last time.
+    fn upto(&self, place: usize, echo: i64) -> usize {
+        from(&self.stamps, place, |stamp| stamp <= echo)
+    }
+
+    /// The first ACK with the stamp of another.
+    fn first_like(&self, ack: usize) -> usize {
+        self.stamps[..ack].partition_point(|&stamp| stamp < self.stamps[ack])
+    }
+}
+
+fn has_data((_, (&length, _)): &(usize, (&i64, &i64))) -> bool {
+    length > 0
+}
+
+/// TSvals that segments echo: how many no ACK carries, and of the others the first ACK that does and the first segment
+/// that names it, in the order of the stamps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    pub unheard: usize,
+    pub ack: Vec<i64>,
+    pub segment: Vec<i64>,
+    /// Ticks of the receiver's clock from the first ACK to the last.
+    pub ticks: i64,
+}
+
+/// None: without timestamps, or without segments that carry data.
+pub fn named(length: &[i64], ts_ecr: &[i64], ts_val: &[i64]) -> Option<Named> {
+    let clock = Clock::new(ts_val)?;
+    // Without what repeats the one before it; each with the first segment that names it.
+    let mut echoes: Vec<(i64, u32)> = Vec::new();
+    clock.each_echo(length, ts_ecr, |row, echo| {
+        if echoes.last().is_none_or(|&(last, _)| last != echo) {
+            echoes.push((echo, row as u32));
+        }
+    })?;
+    if echoes.is_empty() {
         return None;
     }
-    let mut clock = unwrapped(acks.ts_val);
-    let mut newest = i64::MIN;
-    for each in &mut clock {
-        newest = newest.max(*each);
-        *each = newest;
-    }
-    let mut echo = unwrapped(&echoes);
-    drop(echoes);
-    let ahead = signed(first, stamp);
-    for each in &mut echo {
-        *each += ahead;
-    }
-    let mut found = Echoed {
-        of: rows.len(),
-        ..Echoed::default()
+    // Most often they are in order.
+    echoes.sort_unstable();
+    let own = (!clock.is_rising).then(|| all_heard(ts_val));
+    let heard = own.as_ref().unwrap_or(&clock.stamps);
+    let mut found = Named {
+        ticks: clock.stamps.last().copied().unwrap_or(0),
+        ..Named::default()
     };
-    for (rows, echo) in rows.chunks(AT_ONCE).zip(echo.chunks(AT_ONCE)) {
-        found.add(segments, acks, asked, &clock, rows, echo)?;
+    let (mut behind, mut low, mut of_all, mut last) = (0, 0, 0, None);
+    for (echo, row) in echoes {
+        if last.replace(echo) == Some(echo) {
+            continue;
+        }
+        of_all = from(heard, of_all, |stamp| stamp <= echo);
+        // What was heard before the capture began is no loss.
+        found.unheard += usize::from(echo > 0 && (of_all == 0 || heard[of_all - 1] != echo));
+        behind = clock.upto(behind, echo);
+        if behind > 0 && clock.stamps[behind - 1] == echo {
+            low = from(&clock.stamps, low, |stamp| stamp < echo);
+            found.ack.push(low as i64);
+            found.segment.push(row.into());
+        }
     }
     Some(found)
 }
 
-impl Echoed {
-    fn add(
-        &mut self,
-        segments: Segments<'_>,
-        acks: Acks<'_>,
-        asked: Asked,
-        clock: &[i64],
-        rows: &[u32],
-        echo: &[i64],
-    ) -> Option<()> {
-        let behind = places(clock, echo, true);
-        let (mut known, mut stale) = (0_usize, 0_usize);
-        // The first ACK with the stamp that the segment before named.
-        let (mut named, mut low) = (None, 0);
-        for (&row, &behind) in rows.iter().zip(&behind) {
-            let (row, behind) = (row as usize, behind as usize);
-            let Some(high) = behind.checked_sub(1) else {
-                continue;
-            };
-            known += 1;
-            let time_ns = segments.time_ns[row];
-            if let Some(&offered) = acks.offered.get(high) {
-                let end = segments.offset[row].saturating_add(segments.length[row]);
-                stale += usize::from(end > offered.saturating_add(asked.smss));
-            }
-            if named != Some(clock[high]) {
-                named = Some(clock[high]);
-                low = clock[..behind].partition_point(|&stamp| stamp < clock[high]);
-            }
-            // A clock that jumped may name an ACK of later.
-            let turn = Some(time_ns - acks.time_ns[low]).filter(|&turn| turn >= 0);
-            self.turn_ns = least(self.turn_ns, turn);
-            if segments.length[row] >= asked.smss {
-                self.full_turn_ns = least(self.full_turn_ns, turn);
-            }
-            let newer = acks.time_ns.get(behind);
-            self.waited += usize::from(newer.is_some_and(|newer| time_ns - newer > asked.long_ns));
-        }
-        let is_stale = known > 0 && stale as f64 / known as f64 > asked.most_stale;
-        (!is_stale).then_some(())
-    }
+/// The different stamps of a clock that steps back, in order.
+fn all_heard(ts_val: &[i64]) -> Vec<i64> {
+    let mut found = unwrapped(ts_val);
+    found.dedup();
+    found.sort_unstable();
+    found
 }
 
 fn least(one: Option<i64>, other: Option<i64>) -> Option<i64> {
@@ -186,5 +278,20 @@ mod tests {
             ..acks
         };
         assert_eq!(echoed(segments, without, asked), None);
+    }
+
+    #[test]
+    fn a_stamp_that_no_ack_carries_was_not_captured() {
+        // 10 and 11 were heard, 12 not; 9 was heard before the capture began.
+        let (length, ts_ecr) = ([1, 1, 0, 1, 1, 1], [9, 10, -1, 10, 12, 11]);
+        let found = Named {
+            unheard: 1,
+            ack: vec![0, 2],
+            segment: vec![1, 5],
+            ticks: 4,
+        };
+        assert_eq!(named(&length, &ts_ecr, &[10, 10, 11, 14]), Some(found));
+        assert_eq!(named(&length, &[-1; 6], &[10, 10, 11, 14]), None);
+        assert_eq!(named(&[0; 6], &ts_ecr, &[10, 10, 11, 14]), None);
     }
 }
