@@ -13,6 +13,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.cli import main
+from tcptrace_lab.tables import indented
 from tcptrace_lab.whole_files import replacing, together
 from tests.conftest import ROOT
 
@@ -190,3 +191,23 @@ def test_ctrl_c_while_they_take_their_names_is_heard_when_all_have(
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, "a", "b", "c")
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys("abc", "whole")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        3,
+        [{"name": 'é"\n', "none": None, "share": 1e-7, "flags": [True, False]}],
+        {"empty": [], "lists": [[1, 2], []], "deep": {"x": [{"y": {}}], "z": 1e22}},
+        ({"a": (1, 2.5)}, "b"),
+    ],
+)
+def test_indented_text_is_json_s_own(value: object) -> None:
+    assert indented(value) == json.dumps(value, indent=1, allow_nan=False)
+
+
+def test_indented_text_has_no_number_that_json_has_not() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        indented([{"share": math.nan}])

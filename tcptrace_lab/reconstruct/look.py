@@ -146,7 +146,8 @@ def is_cut_to(lengths: Ints, smss: int) -> bool:
 
 def few_merged(lengths: Ints) -> int | None:
     """The size of most segments, where the larger ones are whole multiples of it: a path's, whatever its MSS was."""
-    values, counts = _core.counts(lengths[lengths >= SMALL_PATH_BYTES])
+    values, counts = _core.counts(lengths)
+    values, counts = values[values >= SMALL_PATH_BYTES], counts[values >= SMALL_PATH_BYTES]
     if not len(values) or counts.max() < MAJORITY * len(lengths):
         return None
     usual = int(values[np.argmax(counts)])

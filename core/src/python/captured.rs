@@ -22,7 +22,11 @@ fn merged<'py>(
     heard_ns: Column<'py, i64>,
     passed: Column<'py, i32>,
 ) -> PyResult<(Array<'py, i64>, Array<'py, bool>)> {
-    let (sent, heard, passed) = (sent_ns.as_slice()?, heard_ns.as_slice()?, passed.as_slice()?);
+    let (sent, heard, passed) = (
+        sent_ns.as_slice()?,
+        heard_ns.as_slice()?,
+        passed.as_slice()?,
+    );
     let found = captured::merged(sent, heard, passed).filter(|_| sent.len() == passed.len());
     let (stamps, is_sent) = found.ok_or_else(unequal)?;
     Ok((stamps.into_pyarray(py), is_sent.into_pyarray(py)))
@@ -47,7 +51,11 @@ fn is_left_later(
     passed: Column<'_, i32>,
     patience_ns: i64,
 ) -> PyResult<bool> {
-    let (sent, heard, passed) = (sent_ns.as_slice()?, heard_ns.as_slice()?, passed.as_slice()?);
+    let (sent, heard, passed) = (
+        sent_ns.as_slice()?,
+        heard_ns.as_slice()?,
+        passed.as_slice()?,
+    );
     if sent.len() != passed.len() {
         return Err(unequal());
     }

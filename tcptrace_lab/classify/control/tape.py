@@ -177,7 +177,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "most_after": np.zeros(0) if opens else heard.most_after,
             "flight": heard.flight,
             # Where the flight is taken for the window.
-            "is_shown": heard.shown & (heard.kind == ACK) & heard.follows,
+            "is_shown": heard.shown & (heard.kind == ACK) if heard.follows else np.zeros(len(heard.shown), dtype=bool),
         },
         first=heard.first,
         zero_ns=clock_zero_ns(heard.timeline),

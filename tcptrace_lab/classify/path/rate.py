@@ -24,7 +24,7 @@ from tcptrace_lab.reconstruct.given import (
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.timeline import Bools, Floats
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Places
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
@@ -244,7 +244,8 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
     if len(runs.rates) < FEWEST_SAMPLES:
         return unknown(f"fewer than {FEWEST_SAMPLES} {words} acknowledged without a loss")
     blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
-    peak = _highest_mode(runs.rates, blur)
+    bins = np.floor(np.log(runs.rates) / BIN).astype(np.int32)
+    peak = _highest_mode(bins, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     # A queue of more shows that the path, not the sender, sets the pace.
@@ -256,7 +257,7 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
     uneven = runs.uneven[pressed]
-    of_all, peak = peak, _highest_mode(rates, blur)
+    of_all, peak = peak, _highest_mode(bins[pressed], blur)
     if peak is not None and peak > of_all and np.mean(pressed[_beside(runs.rates, of_all, blur)]) > MAJORITY:
         # The strays of a mode are as many where some of its own runs are left out.
         peak = of_all
@@ -289,15 +290,17 @@ def _beside(rates: Floats, peak: float, blur: float) -> Bools:
     return found
 
 
-def _highest_mode(rates: Floats, blur: float) -> float | None:
-    """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path."""
-    bins = np.floor(np.log(rates) / BIN).astype(np.int64)
+def _highest_mode(bins: Places, blur: float) -> float | None:
+    """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path.
+
+    `bins`: of the rates' logarithms.
+    """
     origin = int(bins.min())
     mass = np.bincount(bins - origin)
     # As wide as the clock blurs a run's rate, both ends of it.
     width = 3 + 2 * int(np.ceil(2 * blur / BIN))
     smooth = np.convolve(mass, np.ones(width), mode="same") if len(mass) >= width else np.full(len(mass), mass.sum())
-    least = max(MODE_SHARE * len(rates), MODE_RUNS)
+    least = max(MODE_SHARE * len(bins), MODE_RUNS)
     peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= least))
     if not len(peaks):
         return None

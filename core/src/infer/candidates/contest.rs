@@ -13,7 +13,7 @@ use crate::congestion::{self, Control, State};
 use crate::recovery::Rto;
 
 /// Rows read at once: they stay in the nearest cache while one candidate after the other hears them.
-const ROWS: usize = 128;
+const ROWS: usize = 64;
 /// Candidates that hear the same rows at once.
 const TOGETHER: usize = 16;
 
