@@ -46,6 +46,7 @@ from tcptrace_lab.classify.control.likelihood import (
     noise_of,
     replays,
     table_of,
+    unheard,
 )
 from tcptrace_lab.classify.control.remembered import remembering
 from tcptrace_lab.classify.control.tape import Tape, Tapes
@@ -82,8 +83,13 @@ def identify(
         return HIDDEN
     rate = probes_of(seen)
     written = Tapes.of(seen, handshake_rtt_ns, recovery)
-    asked, read = tuple(chosen) or candidates(recovery), written.read()
-    begun = [replays(asked, read, each) for each in _first_windows(seen, initial_window)]
+    asked, begins = tuple(chosen) or candidates(recovery), _first_windows(seen, initial_window)
+    if not written.shows_window:
+        # Whatever anybody would have done, there is nothing to hold it against: nobody is replayed.
+        told = decide(seen, unheard(asked, written.plain(), begins[0]), rate)
+        return told if told.control is not None else told.or_bbr()
+    read = written.read()
+    begun = [replays(asked, read, each) for each in begins]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
     found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]

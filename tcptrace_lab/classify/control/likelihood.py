@@ -159,6 +159,23 @@ def replays(
     return hearing.replays()
 
 
+def unheard(candidates: Sequence[Candidate], tape: Tape, initial_window: int) -> list[Replay]:
+    """The first of each family, over a tape on which there is nothing to hold a window against."""
+    none, first = np.zeros(0), {each.name: each for each in reversed(candidates)}
+    return [
+        Replay(
+            candidate=each,
+            tape=tape,
+            initial_window=initial_window,
+            later_ns=each.phases_ms[0] * 1_000_000,
+            misfits=Misfits(error=none, expected=none),
+            sizes=none,
+        )
+        for each in candidates
+        if first[each.name] is each
+    ]
+
+
 class Hearing:
     """Candidates replayed together, as far as is asked for; `opened`: what is open, per misfit."""
 

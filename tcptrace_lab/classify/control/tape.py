@@ -27,6 +27,8 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 # number of these lies before it, so that a stamp stays where it is in its tick, down to the microsecond: an ACK comes a
 # round trip to the tick behind the one that released its segment, and Westwood samples after more than one.
 CLOCK_ZERO_NS = 1_000_000_000_000
+# The reading of who does not open its window in a recovery, takes no handshake, and reduces once.
+FIRST_READ: tuple[When, ...] = ("always", "ends as seen", "reduces once")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,7 @@ def tape(seen: Reconstruction, *, follows: bool = False, columns: AckColumns | N
     another reading of the same, not worked out again.
     """
     heard = Heard(seen, None, follows=follows, columns=columns)
-    return _tape(Compared(heard), _core_columns(heard), when=("always", "ends as seen", "reduces once"))
+    return _tape(Compared(heard), _core_columns(heard), when=FIRST_READ)
 
 
 class Tapes:
@@ -106,12 +108,24 @@ class Tapes:
         return cls(Compared(heard), handshake_rtt_ns)
 
     def __init__(self, compared: Compared, handshake_rtt_ns: int | None = None) -> None:
-        self._compared, heard = compared, compared.heard
+        self._compared = compared
         self._told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
         self._read: dict[bool, list[Tape]] = {}
-        self._columns = {
-            (each, opens): _core_columns(heard, each, opens=opens) for each in self._told for opens in (False, True)
-        }
+        self._columns: dict[tuple[int | None, bool], _core.Heard] = {}
+
+    @property
+    def shows_window(self) -> bool:
+        """Whether there is anything that a candidate's window can be held against."""
+        return len(self._compared.pieces) > 0
+
+    def plain(self) -> Tape:
+        """The first of `read`."""
+        return _tape(self._compared, self._of(None, opens=False), when=FIRST_READ)
+
+    def _of(self, told: int | None, *, opens: bool) -> _core.Heard:
+        if (told, opens) not in self._columns:
+            self._columns[told, opens] = _core_columns(self._compared.heard, told, opens=opens)
+        return self._columns[told, opens]
 
     def read(self, *, ends_itself: bool = False) -> list[Tape]:
         """`ends_itself`: but not where its slow start ended.
@@ -143,7 +157,7 @@ class Tapes:
         return [
             _tape(
                 self._compared,
-                self._columns[told, bool(each)],
+                self._of(told, opens=bool(each)),
                 when=("always", ends, again, *each),
                 before=ahead,
                 has_handshake=told is not None,
