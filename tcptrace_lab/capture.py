@@ -125,6 +125,13 @@ class Capture:
         return self._core.connection_columns()
 
     @cached_property
+    def hosts(self) -> dict[str, Any]:
+        """The addresses of clients and servers as arrays, for a comparison with all."""
+        import numpy as np
+
+        return {side: np.array(self.columns[side], dtype=str) for side in ("client", "server")}
+
+    @cached_property
     def connections(self) -> pd.DataFrame:
         """One row per connection."""
         import pandas as pd
@@ -194,6 +201,16 @@ class Capture:
                 return self._rows.pop((id, direction))
         return self._rows[id, direction]
 
+    def read_ahead(self, id: int) -> list[int]:
+        """Reads rows of the main sender of a connection and, while those fit, of those after it: which they are."""
+        main = int(self.columns["unique_bytes_server"][id] > self.columns["unique_bytes_client"][id])
+        near = self._near(id)
+        if len(near) == 1 or self._core.has_detail(id, main) is not None:
+            # Read when it is looked at.
+            return [id]
+        self.rows(id, main)
+        return near
+
     def _near(self, id: int) -> list[int]:
         """A connection and, while that is cheap, those after it."""
         packets = self.columns["packets"]
@@ -254,7 +271,7 @@ class Connection:
         """The connection's row of the connections table."""
         return self.capture.connections.iloc[self.id]
 
-    @property
+    @cached_property
     def row(self) -> dict[str, Any]:
         """The same without pandas."""
         return {name: column[self.id] for name, column in self.capture.columns.items()}

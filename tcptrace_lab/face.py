@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -110,12 +109,10 @@ def predict(scenario: Scenario | Source) -> list[Prediction]:
 
 def verdict(connection: Connection) -> Verdict:
     """The verdict on one connection's main sender, with the other flows of its capture as neighbours."""
-    from tcptrace_lab.classify.path.neighbours import neighbours
-    from tcptrace_lab.classify.verdict import judge
+    from tcptrace_lab.classify.verdict import verdicts
     from tcptrace_lab.reconstruct.sender import sender
 
-    who = sender(connection)
-    return judge(who, file=connection.capture.name, beside=partial(neighbours, connection.capture, who))
+    return next(verdicts(connection.capture, [sender(connection)]))
 
 
 def reconstruct(connection: Connection, *, direction: int | None = None) -> Reconstruction:

@@ -281,7 +281,7 @@ def _losses(verdict: Mapping[str, Any], course: Course, *, names_buffer: bool) -
         # Lost at times that are not known.
         return f"{verb} {len(loss_times_s)} times or more"
     apart = np.diff(np.asarray(loss_times_s))
-    usual = float(np.median(apart))
+    usual = _core.median(apart)
     if float(apart.max()) > SCATTERED * usual:
         return f"{verb} {len(loss_times_s)} times"
     return f"{verb} every {_seconds(usual)}"

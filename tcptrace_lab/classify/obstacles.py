@@ -45,7 +45,7 @@ def least_rtt_ns(seen: Reconstruction) -> int:
     """What nearly all round trips take at least; 0: none was measured."""
     _, samples = seen.timeline.rtt
     # An odd one is read otherwise: an answer captured with what it answers.
-    return int(np.percentile(samples, 100 * ODD_SHARE)) if len(samples) else 0
+    return int(_core.percentile(samples, 100 * ODD_SHARE)) if len(samples) else 0
 
 
 def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
@@ -109,7 +109,7 @@ def _nearer_receiver(seen: Reconstruction) -> list[str]:
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
     if not known.any():
         return []
-    release = float(np.median(timeline.send_ns[following[known]] - timeline.ack_ns[known])) / 1e9
+    release = _core.median(timeline.send_ns[following[known]] - timeline.ack_ns[known]) / 1e9
     answer = seen.typical_rtt_ns / 1e9
     if answer > release:
         return []

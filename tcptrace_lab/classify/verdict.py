@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -17,7 +17,7 @@ from tcptrace_lab.classify.control.of_sender import identify_sender, identify_un
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
 from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
-from tcptrace_lab.classify.path.neighbours import neighbours
+from tcptrace_lab.classify.path.neighbours import Neighbours
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.regime.compound import NOT_COMPOUND, CompoundRegime, compound_regime
@@ -178,8 +178,14 @@ class Verdict:
 
 def classify(capture: Capture, *, file: str | None = None) -> Iterator[Verdict]:
     """The verdict on every connection of a capture that carries data."""
-    for who in senders(capture):
-        yield judge(who, file=file or capture.name, beside=partial(neighbours, capture, who))
+    yield from verdicts(capture, senders(capture), file=file)
+
+
+def verdicts(capture: Capture, asked: Iterable[Sender], *, file: str | None = None) -> Iterator[Verdict]:
+    """The verdict on each of a capture's senders."""
+    near = Neighbours(capture)
+    for who in asked:
+        yield judge(who, file=file or capture.name, beside=partial(near.of, who))
 
 
 def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:

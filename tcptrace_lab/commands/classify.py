@@ -38,7 +38,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcptrace_lab.commands.inputs import HELP, captures
 
@@ -47,11 +47,13 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.capture import Capture
     from tcptrace_lab.classify.verdict import Verdict
-    from tcptrace_lab.report.verdict_text import Judged
+    from tcptrace_lab.commands.answers import Answers
 
 REGIMES = ("none", "single", "double", "triple", "mixed", "undecided")
 CASES = tuple(f"case{number}" for number in range(1, 7))
 PATIENCE_S = 2.0
+REFRESHED_S = 0.2
+T = TypeVar("T")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,77 +83,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Classify every file; 1 if `--expect` names another regime, 2 if a file cannot be read."""
+    from tcptrace_lab.commands.answers import Answers
     from tcptrace_lab.errors import LabError
-    from tcptrace_lab.tables import check_table, flat, indented, write_answer
+    from tcptrace_lab.tables import check_table
 
     if arguments.expect is not None:
         _check_expected(arguments.expect)
     if arguments.output:
         check_table(arguments.output)
-    found: list[dict[str, Any]] = []
-    judged: list[Judged] = []
-    is_text = not (arguments.json or arguments.output)
     unread = 0
     files = captures(arguments.captures)
-    for file in files:
-        try:
-            answers, told = _answers(file, arguments, is_text=is_text)
-        except LabError as error:
-            # The other files are worth an answer all the same.
-            if len(files) == 1:
-                raise
-            print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
-            unread += 1
-            continue
-        found += answers
-        judged += told
-    if arguments.output:
-        write_answer(found, flat(found), arguments.output)
-    if arguments.json:
-        print(indented(found))
-    elif is_text:
-        from tcptrace_lab.report.verdict_text import print_verdicts
-
-        print_verdicts(judged)
+    with Answers(json=arguments.json, output=arguments.output) as answers:
+        for file in files:
+            try:
+                _classify(file, arguments, answers)
+            except LabError as error:
+                # The other files are worth an answer all the same.
+                if len(files) == 1:
+                    raise
+                print(f"tcptrace-lab: {' '.join(str(error).split())}", file=sys.stderr)
+                unread += 1
     if unread:
         return 2
-    return 0 if arguments.expect is None or _is_expected(found, arguments.expect) else 1
+    return 0 if arguments.expect is None or _is_expected(answers, arguments.expect) else 1
 
 
-def _answers(file: str, arguments: argparse.Namespace, *, is_text: bool) -> tuple[list[dict[str, Any]], list[Judged]]:
-    """What is answered of a file; for a text the verdicts too, each of which holds what it was read from."""
-    answers: list[dict[str, Any]] = []
-    told: list[Judged] = []
-    for verdict, more in _classify(file, arguments):
-        answers.append({**verdict.as_dict(), **more})
-        if is_text:
-            told.append((verdict, more))
-    return answers, told
-
-
-def _classify(file: str, arguments: argparse.Namespace) -> Iterator[Judged]:
+def _classify(file: str, arguments: argparse.Namespace, answers: Answers) -> None:
     """Each verdict with what was asked for beyond it."""
-    from functools import partial
-
-    from tcptrace_lab.classify.path.neighbours import neighbours
-    from tcptrace_lab.classify.verdict import classify, judge
+    from tcptrace_lab.classify.many import each_told
+    from tcptrace_lab.classify.verdict import classify, verdicts
     from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.sender import sender
 
     capture = opened(file)
     connection = arguments.connection
-    more = _more(capture, arguments)
-    if connection is None:
-        total = int((capture.columns["bytes"] > 0).sum())
-        verdicts = _told(classify(capture, file=capture.name), total, capture.name)
-    elif not 0 <= connection < len(capture):
-        raise LabError(f"{capture.name}: no connection {connection}; it has {len(capture)}")
+    total = int((capture.columns["bytes"] > 0).sum())
+    if connection is not None:
+        if not 0 <= connection < len(capture):
+            raise LabError(f"{capture.name}: no connection {connection}; it has {len(capture)}")
+        judged = verdicts(capture, [sender(capture[connection])])
+    elif arguments.explain or arguments.simulate or answers.may_be_full(total):
+        judged = _told(classify(capture), total, capture.name)
     else:
-        who = sender(capture[connection])
-        verdicts = iter([judge(who, file=capture.name, beside=partial(neighbours, capture, who))])
-    for verdict in verdicts:
-        yield verdict, more(verdict)
+        for told in _told(each_told(capture, answers.tell), total, capture.name):
+            answers.add(told)
+        return
+    more = _more(capture, arguments)
+    for verdict in judged:
+        answers.add_full(verdict, more(verdict))
 
 
 def _more(capture: Capture, arguments: argparse.Namespace) -> Callable[[Verdict], dict[str, Any]]:
@@ -168,22 +148,24 @@ def _more(capture: Capture, arguments: argparse.Namespace) -> Callable[[Verdict]
     return lambda verdict: {name: one(verdict) for name, one in make.items()}
 
 
-def _told(verdicts: Iterator[Verdict], total: int, file: str) -> Iterator[Verdict]:
-    """The same verdicts; work beyond two seconds shows a bar on a terminal's standard error."""
+def _told(each: Iterator[T], total: int, file: str) -> Iterator[T]:
+    """The same; work beyond two seconds shows a bar on a terminal's standard error."""
     begun = time.monotonic()
     bar: Progress | None = None
     try:
-        for number, verdict in enumerate(verdicts, start=1):
-            yield verdict
+        for number, one in enumerate(each, start=1):
+            yield one
             if bar is None and sys.stderr.isatty() and time.monotonic() - begun > PATIENCE_S and number < total:
                 from rich.console import Console
                 from rich.progress import Progress
 
-                bar = Progress(console=Console(stderr=True), transient=True)
+                # No thread of its own: what one holds, a process that is forked meanwhile would wait for.
+                bar = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
                 bar.add_task(file.rpartition("/")[2], total=total)
                 bar.start()
-            if bar is not None:
-                bar.update(bar.task_ids[0], completed=number)
+            if bar is not None and (number == total or time.monotonic() - begun > PATIENCE_S):
+                bar.update(bar.task_ids[0], completed=number, refresh=True)
+                begun = time.monotonic() - PATIENCE_S + REFRESHED_S
     finally:
         if bar is not None:
             bar.stop()
@@ -198,13 +180,11 @@ def _check_expected(what: str) -> None:
         raise LabError(f"--expect {what}: must be one of {', '.join(known)}")
 
 
-def _is_expected(found: list[dict[str, Any]], what: str) -> bool:
+def _is_expected(answers: Answers, what: str) -> bool:
     """Some connection shows it, and none that can be decided shows another."""
     if what in REGIMES:
-        seen = {verdict["slow_starts"]["regime"] for verdict in found}
-        return what in seen and not seen - {what, "undecided"}
+        return what in answers.regimes and not answers.regimes - {what, "undecided"}
     if what in CASES:
-        cases = {verdict["compound"]["case"] for verdict in found}
+        cases = answers.cases
         return int(what.removeprefix("case")) in cases and len(cases - {None}) == 1
-    names = {verdict["sender_tcp"]["congestion_control"] for verdict in found}
-    return what in names and not names - {what, None}
+    return what in answers.controls and not answers.controls - {what, None}

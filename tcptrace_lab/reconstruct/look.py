@@ -68,7 +68,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     if named is not None:
         numbers = segments["packet"], acks["packet"]
         ahead = max(ahead, named.ahead_ns(numbers, (sent_ns, heard_ns), is_whole=not lost_acks))
-    clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead))
+    if ahead > clock.resolution_ns:
+        clock = replace(clock, resolution_ns=ahead)
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
     options = [float(row[f"mss_{each}"]) for each in SIDES]

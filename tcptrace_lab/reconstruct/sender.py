@@ -36,7 +36,7 @@ from tcptrace_lab.reconstruct.tap.unheard import (
     with_unheard,
 )
 from tcptrace_lab.reconstruct.tap.vantage import Vantage, passing, vantage
-from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Connection
@@ -105,7 +105,7 @@ class Sender:
         following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
         known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
         waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
-        return None if len(waits) and np.percentile(waits, 100 * MINORITY) > BURST_NS else 0
+        return None if len(waits) and _core.percentile(waits, 100 * MINORITY) > BURST_NS else 0
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -142,12 +142,11 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         where = replace(where, queued_before=True)
     if where.place == "sender" and where.is_at_sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
-        tap = replace(
-            tap,
-            tap_lost_acks=max(tap.tap_lost_acks, unheard, unheard_by_release(timeline), unheard_by_timers(timeline)),
-            # Nothing is lost before a tap at the sender: what is not acknowledged yet was not captured either.
-            tap_lost_bytes=max(tap.tap_lost_bytes, int(row[f"missing_bytes_{side}"]) - tap.sent_before_bytes),
-        )
+        lost_acks = max(tap.tap_lost_acks, unheard, unheard_by_release(timeline), unheard_by_timers(timeline))
+        # Nothing is lost before a tap at the sender: what is not acknowledged yet was not captured either.
+        lost_bytes = max(tap.tap_lost_bytes, int(row[f"missing_bytes_{side}"]) - tap.sent_before_bytes)
+        if (lost_acks, lost_bytes) != (tap.tap_lost_acks, tap.tap_lost_bytes):
+            tap = replace(tap, tap_lost_acks=lost_acks, tap_lost_bytes=lost_bytes)
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
         kept = kept or _kept(connection.rows(direction))
@@ -236,14 +235,10 @@ def _with_handshakes(connection: Connection) -> Any:
     row = connection.row
     if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
         return row
-    table = connection.capture.columns
-    of_pair = _of_host(table, "client", row["client"]) & _of_host(table, "server", row["server"])
+    table, hosts = connection.capture.columns, connection.capture.hosts
+    of_pair = (hosts["client"] == row["client"]) & (hosts["server"] == row["server"])
     least = {name: np.fmin.reduce(table[name][of_pair]) for name in (f"handshake_rtt_ns_{side}" for side in SIDES)}
     return {**row, **least, "handshake_rtt_ns": sum(least.values())}
-
-
-def _of_host(table: dict[str, Any], side: str, address: str) -> Bools:
-    return np.array([each == address for each in table[side]], dtype=bool)
 
 
 def _beside(connection: Connection, direction: int, kept: Columns) -> Beside:
@@ -269,7 +264,7 @@ def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:
     begin, length = int(row["start_ns"]), int(row["duration_ns"])
     others = 0.0
     for own in SIDES:
-        of_host = _of_host(table, own, row[side]) & (table["id"] != connection.id)
+        of_host = (connection.capture.hosts[own] == row[side]) & (table["id"] != connection.id)
         starts, lasts, sent = (table[name][of_host] for name in ("start_ns", "duration_ns", f"packets_{own}"))
         shared = np.minimum(starts + lasts, begin + length) - np.maximum(starts, begin)
         others += float((sent * np.clip(shared / np.maximum(lasts, 1), 0.0, 1.0)).sum())
@@ -341,7 +336,9 @@ def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     left_ns = clock.ends(stamps) - times
     room = clock.tick_ns - float(left_ns.max())
     # Where they are captured farther apart than by a tick and another, and not because a clock drifts, the tap is late.
-    spread_ns = float(np.median([np.ptp(part) for part in np.array_split(left_ns, min(PARTS, len(left_ns)))]))
+    spread_ns = 0.0
+    if len(left_ns) > PARTS:
+        spread_ns = float(np.median([np.ptp(part) for part in np.array_split(left_ns, PARTS)]))
     late_ns = spread_ns if spread_ns > 2 * clock.tick_ns else 0.0
     return replace(clock, origin_ns=clock.origin_ns + max(room, 0.0) / 2, late_ns=late_ns)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.padding import Padding
 from rich.table import Table
@@ -27,20 +27,42 @@ SHOWN_CYCLES = 8
 NOT_KNOWN = "not known"
 
 
+class Line(NamedTuple):
+    """What one line says of a verdict."""
+
+    file: str
+    connection: int
+    sender: str
+    regime: str
+    per_cycle: str
+    sentence: str
+
+
+def line_of(plain: dict[str, Any]) -> Line:
+    """Of a verdict's keys."""
+    starts = plain["slow_starts"]
+    return Line(
+        file=plain["file"],
+        connection=plain["connection"],
+        sender=plain["sender"],
+        regime=starts["regime"],
+        per_cycle=_counts(starts["per_cycle"]),
+        sentence=plain["diagnosis"],
+    )
+
+
 def print_verdicts(judged: list[Judged]) -> None:
     """Each in full; many of them a line each, unless more was asked for."""
+    if not judged or (len(judged) > IN_FULL and not any(more for _, more in judged)):
+        print_lines([line_of(verdict.as_dict()) for verdict, _ in judged])
+        return
     console = terminal.console()
-    if not judged:
-        console.print("no connection carries data")
-    elif len(judged) > IN_FULL and not any(more for _, more in judged):
-        _print_lines(console, [verdict.as_dict() for verdict, _ in judged])
-    else:
-        for verdict, more in judged:
-            _print_verdict(console, verdict, verdict.as_dict())
-            if "evidence" in more:
-                _print_evidence(console, more["evidence"])
-            if "simulation" in more:
-                _print_simulation(console, more["simulation"])
+    for verdict, more in judged:
+        _print_verdict(console, verdict, verdict.as_dict())
+        if "evidence" in more:
+            _print_evidence(console, more["evidence"])
+        if "simulation" in more:
+            _print_simulation(console, more["simulation"])
 
 
 def _print_evidence(console: Console, evidence: list[dict[str, Any]]) -> None:
@@ -78,24 +100,28 @@ def _figure(cell: float | str | None) -> str:
     return "" if cell is None else cell if isinstance(cell, str) else f"{cell:.4g}"
 
 
-def _print_lines(console: Console, found: list[dict[str, Any]]) -> None:
+def print_lines(lines: Sequence[Line]) -> None:
+    """A line each."""
+    console = terminal.console()
+    if not lines:
+        console.print("no connection carries data")
+        return
     table = Table(box=None, pad_edge=False, expand=True)
-    several = len({plain["file"] for plain in found}) > 1
-    longest = max(len(plain["sender"]) for plain in found)
-    widths = {"no": len(str(len(found))) + 1, "sender": longest, "regime": len("undecided")}
+    several = len({line.file for line in lines}) > 1
+    longest = max(len(line.sender) for line in lines)
+    widths = {"no": len(str(len(lines))) + 1, "sender": longest, "regime": len("undecided")}
     for name in (*(["file"] if several else []), *widths, "per cycle"):
         table.add_column(name, no_wrap=True, min_width=widths.get(name), justify="right" if name == "no" else "left")
     # What is left of the line: -o and --json have it in full, and the reasons.
     table.add_column("in a sentence", no_wrap=True, ratio=1)
-    for plain in found:
-        starts = plain["slow_starts"]
+    for line in lines:
         table.add_row(
-            *([plain["file"].rpartition("/")[2]] if several else []),
-            str(plain["connection"]),
-            plain["sender"],
-            starts["regime"],
-            _counts(starts["per_cycle"]),
-            Text(plain["diagnosis"]),
+            *([line.file.rpartition("/")[2]] if several else []),
+            str(line.connection),
+            line.sender,
+            line.regime,
+            line.per_cycle,
+            Text(line.sentence),
         )
     console.print(table)
 

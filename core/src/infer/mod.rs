@@ -8,6 +8,7 @@ mod duplicate;
 mod given;
 pub mod ordered;
 pub mod path;
+pub mod quantile;
 mod samples;
 pub mod sender;
 pub mod tap;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use numpy::PyArray1;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::tape::{CandidateSender, Column, Evidence, Tape};
@@ -102,6 +102,13 @@ fn with_tapes<T>(
     Ok(look(&each.collect::<PyResult<Vec<_>>>()?))
 }
 
+/// This process, one of several, uses one core from now on (core/src/infer/candidates/contest.rs).
+#[pyfunction]
+fn stay_alone() -> PyResult<()> {
+    contest::stay_alone().map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(stay_alone, module)?)?;
     module.add_class::<Contest>()
 }

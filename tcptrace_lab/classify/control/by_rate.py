@@ -80,7 +80,7 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     flight = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
     del sent
     flight -= timeline.snd_una
-    usual = float(np.median(flight)) / timeline.smss
+    usual = _core.median(flight) / timeline.smss
     # Where the flight was not captured but inferred, only as far as it is certain.
     low = flight <= (_core.BBR_MIN_CWND_SEGMENTS + WITHIN_SEGMENTS) * timeline.smss
     del flight

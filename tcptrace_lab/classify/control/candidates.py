@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import product
 
 from tcptrace_lab import _core
@@ -43,7 +44,7 @@ class Candidate:
         """Whether it goes back to the window of its last loss."""
         return WINDOWS[self.window].is_by_last_loss
 
-    @property
+    @cached_property
     def phases_ms(self) -> tuple[int, ...]:
         """Where within a tick of its kernel's clock the capture may begin: each is another reading of every time."""
         name = _clock(self.window)
@@ -57,6 +58,7 @@ class Candidate:
         )
 
 
+@cache
 def candidates(recovery: str | None = None) -> tuple[Candidate, ...]:
     """Every sender worth replaying, with the parameters of its document. Linux's modules never ran over Tahoe."""
     rows = [

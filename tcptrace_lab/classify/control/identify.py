@@ -40,7 +40,6 @@ from tcptrace_lab.classify.control.likelihood import (
     FITS_SHARES,
     REFUTED,
     Replay,
-    log_likelihood,
     log_likelihoods,
     most_per_piece,
     noise_of,
@@ -248,7 +247,10 @@ def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:
     """
     likely = log_likelihoods(table_of(replays), noise)
     near = [each for each, own in zip(replays, likely, strict=True) if own >= max(likely) - REFUTED]
-    return max(near, key=lambda each: log_likelihood(each.sizes, noise, math.inf), default=None)
+    if not near:
+        return None
+    told = log_likelihoods(table_of(near), noise, math.inf)
+    return near[told.index(max(told))]
 
 
 def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,24 +21,52 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.02
 # With more than this at the same time, one that was not captured would not be missed either: no claim from the sum.
 MOST = 7
+# Connections overlap with those that began shortly before: so many are not worked out again for each.
+KEPT = 4 * MOST
 
 
-def neighbours(capture: Capture, who: Sender) -> tuple[Reconstruction, ...]:
-    """Every flow that sent beside this one for some time; none where they are too many to rest anything on.
+class Neighbours:
+    """Of every flow of one capture, asked for in turn."""
 
-    The same ends and ports at the same time are the same flow, captured on another VLAN or outside of its tunnel.
-    """
-    table, own = capture.columns, who.connection
-    # Where not all flows are held at once, each would be another pass over the file.
-    if len(capture) > MOST and int(table["packets"].sum()) > PACKETS_PER_PASS:
-        return ()
-    begins, ends = table["start_ns"], table["start_ns"] + table["duration_ns"]
-    beside = (begins < ends[own]) & (ends > begins[own]) & (table["bytes"] > LEAST_SHARE * table["bytes"][own])
-    numbers = list(itertools.islice(_apart(table, own, np.flatnonzero(beside)), MOST + 1))
-    if len(numbers) > MOST:
-        return ()
-    others = (sender(capture[number]) for number in numbers)
-    return tuple(Reconstruction(other.timeline) for other in others if _is_beside(other, who))
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._kept: dict[int, tuple[Sender, Reconstruction]] = {}
+
+    def of(self, who: Sender) -> tuple[Reconstruction, ...]:
+        """Every flow that sent beside this one for some time; none where they are too many to rest anything on.
+
+        The same ends and ports at the same time are the same flow, captured on another VLAN or outside of its tunnel.
+        """
+        table, own = self._capture.columns, who.connection
+        # Where not all flows are held at once, each would be another pass over the file.
+        if len(self._capture) > MOST and self._is_long:
+            return ()
+        begins, ends = self._lasts
+        beside = (begins < ends[own]) & (ends > begins[own]) & (table["bytes"] > LEAST_SHARE * table["bytes"][own])
+        numbers = list(itertools.islice(_apart(table, own, np.flatnonzero(beside)), MOST + 1))
+        if len(numbers) > MOST:
+            return ()
+        return tuple(seen for other, seen in map(self._seen, numbers) if _is_beside(other, who))
+
+    @cached_property
+    def _is_long(self) -> bool:
+        return int(self._capture.columns["packets"].sum()) > PACKETS_PER_PASS
+
+    @cached_property
+    def _lasts(self) -> tuple[Ints, Ints]:
+        begins = self._capture.columns["start_ns"]
+        return begins, begins + self._capture.columns["duration_ns"]
+
+    def _seen(self, number: int) -> tuple[Sender, Reconstruction]:
+        found = self._kept.pop(number, None)
+        if found is None:
+            other = sender(self._capture[number])
+            found = (other, Reconstruction(other.timeline))
+        # The one not asked for longest makes room.
+        self._kept[number] = found
+        if len(self._kept) > KEPT or self._is_long:
+            del self._kept[next(iter(self._kept))]
+        return found
 
 
 def _is_beside(other: Sender, who: Sender) -> bool:

@@ -275,7 +275,7 @@ def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
     before = before_ns / 1e9
     high = None if base.high is None else base.high + (before or near_ns / 1e9)
     if not before:
-        return replace(base, high=high)
+        return base if base.high == high else replace(base, high=high)
     method = f"{base.method}; and {seconds(before)} from the sender to the tap"
     return replace(base, value=base.value + before, high=high, method=method)
 

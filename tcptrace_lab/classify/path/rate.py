@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -67,6 +68,7 @@ SWELLS = 1.5
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
 SECOND_NS = 1_000_000_000
+RUN_WORDS = "runs of {} segments"
 
 
 def bottleneck_rate(
@@ -78,6 +80,9 @@ def bottleneck_rate(
     if not has_flight:
         words = "what was sent when is not known: nor whether the path set the ACKs' pace"
         return _not_below_goodput(unknown(words), goodput)
+    if clock.resolution_ns <= BATCH_NS and np.count_nonzero(seen.timeline.newly_acked > 0) < FEWEST_SAMPLES:
+        # No more runs than ACKs begin them.
+        return _not_below_goodput(_too_few(RUN_WORDS.format(RUN_SEGMENTS)), goodput)
     batches = acked_together(seen, ())
     segments = _segments_for(batches, seen, clock)
     if segments is None:
@@ -85,12 +90,12 @@ def bottleneck_rate(
     own = _most_outstanding(seen)
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     runs = run_rates(batches, seen, (), segments)
-    found = _mode(runs, f"runs of {segments} segments", clock, own=own)
+    found = _mode(runs, RUN_WORDS.format(segments), clock, own=own)
     while found is None and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
         is_last = segments * LONGER_FACTOR > longest
         runs = run_rates(batches, seen, (), segments)
-        found = _mode(runs, f"runs of {segments} segments", clock, own=own, is_longest=is_last)
+        found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_last)
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
@@ -173,7 +178,7 @@ def _about(rates: Floats) -> Bools:
 
 def _most_outstanding(seen: Reconstruction) -> float:
     """Packets, but for the odd longest flights."""
-    return float(np.percentile(seen.flight, 95)) / seen.timeline.smss if len(seen.flight) else 0.0
+    return _core.percentile(seen.flight, 95) / seen.timeline.smss if len(seen.flight) else 0.0
 
 
 def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock = FINE) -> Estimate | None:
@@ -196,6 +201,8 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
     timeline = seen.timeline
+    if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
+        return None
     moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
@@ -236,13 +243,17 @@ def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
     return found
 
 
+def _too_few(words: str) -> Estimate:
+    return unknown(f"fewer than {FEWEST_SAMPLES} {words} acknowledged without a loss")
+
+
 def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool = False) -> Estimate | None:
     """None: what is fastest are bursts that the way back made; of the longest runs (`is_longest`) they have little.
 
     `own`: packets outstanding at the most.
     """
     if len(runs.rates) < FEWEST_SAMPLES:
-        return unknown(f"fewer than {FEWEST_SAMPLES} {words} acknowledged without a loss")
+        return _too_few(words)
     blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
     bins = np.floor(np.log(runs.rates) / BIN).astype(np.int32)
     peak = _highest_mode(bins, blur)

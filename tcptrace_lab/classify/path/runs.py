@@ -148,7 +148,7 @@ def sent_unseen(seen: Reconstruction) -> int:
 
 def _jump(seen: Reconstruction) -> int:
     moved = seen.timeline.newly_acked[seen.timeline.newly_acked > 0]
-    return int(max(4 * seen.timeline.smss, 4 * np.median(moved)))
+    return int(max(4 * seen.timeline.smss, 4 * _core.median(moved)))
 
 
 def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -358,7 +358,7 @@ def _stays_level(seen: Reconstruction) -> bool:
         return False
     if float(timeline.ack_ns[-1] - timeline.ack_ns[0]) < STEADY_ROUNDS * seen.typical_rtt_ns:
         return False
-    if np.percentile(flight, UNQUEUED_PERCENTILE) > WITHIN_RWND * np.median(timeline.rwnd):
+    if _core.percentile(flight, UNQUEUED_PERCENTILE) > WITHIN_RWND * _core.median(timeline.rwnd):
         return False
     quarters = np.array_split(flight, 4)
     return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
@@ -367,7 +367,7 @@ def _stays_level(seen: Reconstruction) -> bool:
 def _stays_below(seen: Reconstruction) -> bool:
     """Whether it met no queue either: less was written than any window allowed."""
     _, samples = seen.timeline.rtt
-    return _stays_level(seen) and bool(np.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
+    return _stays_level(seen) and bool(_core.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
 
 
 def stood(seen: Reconstruction) -> float:

@@ -13,11 +13,13 @@ from itertools import product
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.gamma import LEAST
 from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.growth import Growth
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
 from tcptrace_lab.classify.theory.measured import Steady
 from tcptrace_lab.controls import WINDOWS
@@ -38,19 +40,14 @@ LARGE_PIPE_PACKETS = 1000
 
 
 def sender_asked(
-    seen: Reconstruction, tcp: SenderTcp, identified: Identified, grown: Growth | None, initial_window: int | None
+    seen: Reconstruction, tcp: SenderTcp, identified: Identified, grown: Growth | None
 ) -> tuple[ControlSpec | None, str]:
     """The sender to ask models about, and why it is that one; None with what is missing."""
-    plain = ControlSpec(
-        initial_window=initial_window or 1,
-        max_window=_max_window(seen.timeline),
-        delayed_ack_segments=acks_every(seen.timeline),
-    )
     names = [each.candidate.name for each in identified.left]
     if tcp.recovery == "tahoe":
         # Tahoe's papers are about its slow starts: those are seen, whatever is left of the candidates.
         is_m_start = grown is not None and grown.is_m_start
-        return replace(plain, slow_start="m-start" if is_m_start else "standard", recovery="tahoe"), ""
+        return replace(_plain(seen), slow_start="m-start" if is_m_start else "standard", recovery="tahoe"), ""
     if identified.control == "bbr":
         return None, "BBR goes by a model of the path of its own: none of the table's is about it"
     if identified.control == UNKNOWN or not names:
@@ -62,6 +59,7 @@ def sender_asked(
     if best is None:
         return None, f"no model here is about {' or '.join(names)}"
     recovery = tcp.recovery or ("sack" if seen.timeline.has_sack else "newreno")
+    plain = _plain(seen)
     control = replace(
         plain,
         slow_start=best.slow_start,
@@ -74,10 +72,18 @@ def sender_asked(
     return control, "" if len(names) == 1 else f"models are asked about {best.name}, one of {', '.join(names)}"
 
 
+def _plain(seen: Reconstruction) -> ControlSpec:
+    return ControlSpec(
+        initial_window=initial_window(seen) or 1,
+        max_window=_max_window(seen.timeline),
+        delayed_ack_segments=acks_every(seen.timeline),
+    )
+
+
 def acks_every(timeline: Timeline) -> int:
     """Segments that an ACK answers, 1 or 2: the median of what ACKs cover."""
     moved = timeline.newly_acked[timeline.newly_acked > 0]
-    return 1 if not len(moved) or np.median(moved) < 1.5 * timeline.smss else 2
+    return 1 if not len(moved) or _core.median(moved) < 1.5 * timeline.smss else 2
 
 
 def queue_paths(path: PathEstimate) -> list[PathSpec]:

@@ -11,7 +11,6 @@ from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.regime.compound import CompoundRegime
 from tcptrace_lab.classify.regime.slow_starts import REGIMES, UNDECIDED, SlowStarts
 from tcptrace_lab.classify.sender.growth import Growth
-from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
 from tcptrace_lab.classify.theory.asked import gammas_asked, law_control, law_paths, queue_paths, sender_asked
 from tcptrace_lab.classify.theory.measured import Steady, observed, steady
@@ -69,7 +68,7 @@ def expect(
 ) -> Expectation:
     """Ask every model about the inferred path, at its values and at their bounds."""
     try:
-        control, why = sender_asked(seen, tcp, identified, grown, initial_window(seen))
+        control, why = sender_asked(seen, tcp, identified, grown)
         if control is None:
             return not_asked(why)
         means = steady(seen)

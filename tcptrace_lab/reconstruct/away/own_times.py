@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import Sends
 from tcptrace_lab.reconstruct.away.echoes import Bounds
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY
@@ -49,7 +50,7 @@ def own_times(
     clock = _clock(stamp, left, release, begins)
     # A tick that holds several ACKs does not tell which segments left at once: then the window's own habit has to.
     tick_ns = np.inf if clock is None else clock.tick_ns
-    is_coarse = tick_ns > MAJORITY * np.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
+    is_coarse = tick_ns > MAJORITY * _core.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
     goes_back = is_coarse and pace.gives_back > GIVES_BACK_SHARE
     total = None if goes_back or clock is None else _prompt(clock, stamp, left, begins, arrived)
     found = begins.copy()

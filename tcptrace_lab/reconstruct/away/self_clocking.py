@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import NOTHING, Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.away.echoes import Bounds, in_order
 from tcptrace_lab.reconstruct.given import (
@@ -66,7 +67,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     behind = behind[behind > 0]
     if len(behind) < FEWEST_SAMPLES:
         return None
-    spacing = int(np.percentile(behind, SPACING_PERCENTILE))
+    spacing = int(_core.percentile(behind, SPACING_PERCENTILE))
     near = _near(spacing)
     leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
     leads = leads[np.isin(leads, full)]

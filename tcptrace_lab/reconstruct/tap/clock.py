@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 # Decimal ticks, as the formats have them: what is told by the last digits alone, however few stamps there are.
-TICKS_NS = tuple(10**digits for digits in range(9, -1, -1))
+TICKS_NS = tuple(10**digits for digits in range(10))
 # A format of microseconds rounds a tick to one of them.
 ROUNDING_NS = 1_000
 # More steps back than one in so many packets are not a clock set back now and then, but stamps that jitter.
@@ -119,13 +119,20 @@ def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     ways = [stamps[:TICK_SAMPLE]] if is_sent is None else [_first_of(stamps, is_sent), _first_of(stamps, ~is_sent)]
     is_paced = any(map(_is_even, ways))
     own = 0 if is_paced else _least_apart(stamps[:TICK_SAMPLE])
+    found, told, most = 0, since, int(since.max())
     for tick in TICKS_NS:
-        told = since % tick == 0
-        if np.mean(told) >= 1 - ODD_SHARE and since.max() > 2 * tick:
-            # A tick of several decimal ones (4 ms of a kernel's timer), whatever multiples of it the gaps are.
-            several = 1 if is_paced or len(since) < ENOUGH_STAMPS else int(np.gcd.reduce(since[told] // tick))
-            return int(max(tick * several, own))
-    return max(1, own)
+        if most <= 2 * tick:
+            break
+        # What is no multiple of ten of them is none of a hundred.
+        on = since % tick == 0
+        if np.mean(on) < 1 - ODD_SHARE:
+            break
+        found, told = tick, on
+    if not found:
+        return max(1, own)
+    # A tick of several decimal ones (4 ms of a kernel's timer), whatever multiples of it the gaps are.
+    several = 1 if is_paced or len(since) < ENOUGH_STAMPS else int(np.gcd.reduce(since[told] // found))
+    return int(max(found * several, own))
 
 
 def _first_of(stamps: Ints, own: Bools) -> Ints:
@@ -140,7 +147,7 @@ def _is_even(way: Ints) -> bool:
     gaps = np.diff(way)
     if len(gaps) < ENOUGH_STAMPS:
         return False
-    usual = np.median(gaps)
+    usual = _core.median(gaps)
     return bool(usual > 0 and np.mean(np.abs(gaps - usual) <= ROUNDING_NS) >= 1 - ODD_SHARE)
 
 
@@ -150,10 +157,12 @@ def _least_apart(stamps: Ints) -> int:
     Stamps of a fine clock are no multiples of anything but its unit: what more there are than it takes to find the tick
     decide.
     """
+    if len(stamps) < ENOUGH_STAMPS:
+        return 0
     gaps: Ints = np.diff(np.sort(stamps)).astype(np.int64)
     gaps = gaps[gaps > 0]
     least = float(gaps.min()) if len(gaps) else 0.0
-    if len(stamps) < ENOUGH_STAMPS or least < 2 * ROUNDING_NS * ENOUGH_STAMPS:
+    if least < 2 * ROUNDING_NS * ENOUGH_STAMPS:
         return 0
     for _ in range(2):
         # Rounded once, the least distance errs by that in each multiple of it: the whole span tells the tick itself.
@@ -214,7 +223,7 @@ def _are_batches(stamps: int, unprompted: int, equal: int) -> bool:
 def _apart(stamps: Ints) -> int:
     """How far apart stamps are that differ, at least; 0: there are too few."""
     apart = np.diff(_core.counts(stamps)[0])
-    return int(np.percentile(apart, 5)) if len(apart) >= ENOUGH_STAMPS else 0
+    return int(_core.percentile(apart, 5)) if len(apart) >= ENOUGH_STAMPS else 0
 
 
 def in_order(stamps: Ints, clock: Clock) -> Ints:

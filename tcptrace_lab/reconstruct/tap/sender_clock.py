@@ -74,15 +74,10 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     if rough > SLOWEST_TICK_NS:
         return None
     zero = int(times[0])
-    at, highest = [], []
-    split = (np.array_split(column, min(PARTS, len(stamps))) for column in (stamps, times))
-    for ticks, ends in zip(*split, strict=True):
-        above = (stamps[0] - ticks) * rough
-        above += ends - zero
-        top = np.argmax(above)
-        at.append(float(ticks[top] - stamps[0]))
-        highest.append(above[top])
-    slope, height = _upper_line(np.array(at), np.array(highest))
+    above = (stamps[0] - stamps) * rough
+    above += times - zero
+    tops = np.arange(len(above)) if len(above) <= PARTS else _tops(above)
+    slope, height = _core.upper_line((stamps[tops] - stamps[0]).astype(np.float64), above[tops])
     tick = rough + slope
     if abs(slope) > rough / 2:
         # The tap's own clock was set, or these are no stamps of a clock: its tick may even come out as nothing.
@@ -90,16 +85,8 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     return SenderClock(tick_ns=tick, origin_ns=zero + height - float(stamps[0]) * tick)
 
 
-def _upper_line(at: Floats, above: Floats) -> tuple[float, float]:
-    """The line above all points that lies nearest to them: (slope, height at 0)."""
-    one, other = np.triu_indices(len(at), 1)
-    rises = at[other] > at[one]
-    one, other = one[rises], other[rises]
-    slopes = (above[other] - above[one]) / (at[other] - at[one])
-    heights = above[one] - slopes * at[one]
-    room = heights[:, None] + slopes[:, None] * at - above
-    fits = (room.min(axis=1, initial=0.0) >= -1.0) & (np.abs(slopes) * (at[-1] - at[0]) < max(np.ptp(above), 1.0) * 2)
-    if not fits.any():
-        return 0.0, float(above.max())
-    best = np.lexsort((heights[fits], slopes[fits], room[fits].sum(axis=1)))[0]
-    return float(slopes[fits][best]), float(heights[fits][best])
+def _tops(above: Floats) -> Ints:
+    """The place of the highest of each part."""
+    split = np.array_split(above, PARTS)
+    begins = np.cumsum([0, *(len(part) for part in split[:-1])])
+    return begins + [int(np.argmax(part)) for part in split]

@@ -3,7 +3,10 @@
 //! What stands on a tape is read once for many candidates, and no candidate's windows are kept. Who is dropped on the way
 //! is decided outside.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::evidence::{Evidence, Piece};
 use super::heard::TapeRow;
@@ -16,6 +19,21 @@ use crate::recovery::Rto;
 const ROWS: usize = 64;
 /// Candidates that hear the same rows at once.
 const TOGETHER: usize = 16;
+
+/// Of a process that is one of several: its contests are heard on the one thread that it has.
+static ALONE: OnceLock<ThreadPool> = OnceLock::new();
+
+/// From now on this process uses one core: others of its kind use the others. Whoever was forked has none of the
+/// threads that its parent had, and would wait for them.
+pub fn stay_alone() -> Result<(), ThreadPoolBuildError> {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread()
+        .build()?;
+    // A second time changes nothing.
+    drop(ALONE.set(pool));
+    Ok(())
+}
 
 /// A candidate before its first row, every time of which is `later_ns` later.
 pub struct Entry {
@@ -127,6 +145,13 @@ impl Contest {
 
     /// Everyone hears all rows up to that of ACK `upto` (None: to the end).
     pub fn advance(&mut self, tapes: &[Tape<'_>], evidence: &Evidence, upto: Option<usize>) {
+        match ALONE.get() {
+            Some(pool) => pool.install(|| self.hear(tapes, evidence, upto)),
+            None => self.hear(tapes, evidence, upto),
+        }
+    }
+
+    fn hear(&mut self, tapes: &[Tape<'_>], evidence: &Evidence, upto: Option<usize>) {
         self.readings
             .par_iter_mut()
             .zip(tapes)

@@ -6,3 +6,4 @@ pub mod leaving;
 pub mod offered;
 pub mod releases;
 pub mod stamped;
+pub mod upper_line;
