@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _classify(file: str, arguments: argparse.Namespace, answers: Answers) -> None:
     """Each verdict with what was asked for beyond it."""
-    from tcptrace_lab.classify.many import each_told
+    from tcptrace_lab.commands.many import each_told
     from tcptrace_lab.classify.verdict import classify, verdicts
     from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError

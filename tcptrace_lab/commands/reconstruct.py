@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.classify.path.causes import causes, with_causes
-    from tcptrace_lab.classify.path.neighbours import neighbours
+    from tcptrace_lab.classify.path.neighbours import Neighbours
     from tcptrace_lab.classify.path.path_of import path_of
     from tcptrace_lab.tables import check_table, write_table
 
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
         return 1
     # Only what was lost asks for the path.
-    causes_of = cache(lambda: causes(seen, path_of(seen, who, beside=partial(neighbours, capture, who)), who))
+    causes_of = cache(lambda: causes(seen, path_of(seen, who, beside=partial(Neighbours(capture).of, who)), who))
     if not arguments.output and not arguments.json:
         _print(arguments.capture, who, seen, causes_of, table)
         return 0

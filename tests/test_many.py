@@ -12,9 +12,9 @@ import pytest
 
 from tcptrace_lab import _core, read, simulate
 from tcptrace_lab.capture import Capture
-from tcptrace_lab.classify import many
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.cli import main
+from tcptrace_lab.commands import many
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
