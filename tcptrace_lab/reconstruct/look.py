@@ -44,6 +44,8 @@ FULL_ETHERNET_MSS = 1_428
 # Of a path with a smaller one (RFC 1191 section 7.1: 296 is the least in use) most segments are of one size, and all
 # that are larger, but odd ones, are several of them.
 SMALL_PATH_BYTES = 296 - 40
+# The least that a full segment has, options in it.
+LEAST_FULL_BYTES = SMALL_PATH_BYTES - TIMESTAMP_BYTES
 # RFC 6298: without an ACK a sender's timer ends its sending, after a second or some round trips. One that goes on with
 # new data was answered, and the answers were not captured.
 TIMER_NS, TIMER_ROUNDS = 1_000_000_000, 4

@@ -15,9 +15,10 @@ from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY,
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
-from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
     ETHERNET_MSS,
+    LEAST_FULL_BYTES,
     LEAST_MSS,
     SIDES,
     TIMESTAMP_BYTES,
@@ -357,14 +358,17 @@ def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:
 
 
 def _smss(lengths: Ints, row: Any) -> int:
-    """The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones."""
+    """The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones, and where
+    none was full."""
     largest = int(lengths.max(initial=1))
     options = [float(row[f"mss_{side}"]) for side in SIDES]
     known = [int(option) for option in options if not math.isnan(option)]
     stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
     allowed = max(min(known, default=0) - stamp, 1)
     if known and (largest <= allowed or is_cut_to(lengths, allowed)):
-        return min(largest, allowed)
+        # A path that carries less than the options allow shows as the length of most: an application's words as many.
+        is_full = len(lengths) < FEWEST_SAMPLES or np.mean(lengths == largest) >= MINORITY
+        return largest if largest >= LEAST_FULL_BYTES and largest < allowed and is_full else allowed
     if usual := few_merged(lengths):
         return usual
     if largest <= ETHERNET_MSS:

@@ -130,9 +130,11 @@ def buffer_of(
     base_rtt: Estimate,
     pps: Estimate,
     resolution_ns: int,
+    is_rebuilt: bool = False,
 ) -> Estimate:
     """Packets that wait in a full buffer, or a lower bound. `elsewhere`: how much of the queue that each loss met may
-    have been before a faster line (`held_before`); `own`: what the sender had under way, that apart.
+    have been before a faster line (`held_before`); `own`: what the sender had under way, that apart. `is_rebuilt`: when
+    each segment left was inferred from ACKs.
 
     A path that stands still makes round trips long: no more is said to have queued than there was to queue.
     """
@@ -171,6 +173,9 @@ def buffer_of(
     if surely < middle - _spread(middle):
         low = min(low, float(np.floor(surely * faster)) - blur)
         method += "; they left in bursts, part of which a faster line before it may have held"
+        if is_rebuilt:
+            # Nor is it seen which of a burst was the last that got in: those before it waited less.
+            high, method = None, f"{method}, at times inferred"
     return Estimate(
         value=value,
         low=max(min(low, value), 0.0),

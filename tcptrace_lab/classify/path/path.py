@@ -155,7 +155,16 @@ def infer_path(
             lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
             held, elsewhere = held_before(seen, pps.value, timeline.ack_ns[rows] - samples, lost_ns[free])
             own = np.minimum(seen.under_way, queue - held)
-        buffer = buffer_of(at_losses, elsewhere, queue, own, base_rtt=base, pps=pps, resolution_ns=clock.resolution_ns)
+        buffer = buffer_of(
+            at_losses,
+            elsewhere,
+            queue,
+            own,
+            base_rtt=base,
+            pps=pps,
+            resolution_ns=clock.resolution_ns,
+            is_rebuilt=len(timeline.fate) > 0,
+        )
         if managed.is_open and buffer.value is not None:
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
             buffer = unknown(words, low=buffer.low)

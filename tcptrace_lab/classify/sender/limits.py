@@ -7,7 +7,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.causes import pauses_unseen
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
-from tcptrace_lab.reconstruct.look import SMALL_PATH_BYTES, TIMESTAMP_BYTES
+from tcptrace_lab.reconstruct.look import LEAST_FULL_BYTES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -21,8 +21,6 @@ FINE_NS = 1_000
 # and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
 LATER_SHARE = 0.05
 CAUGHT_UP_ROUNDS = 4
-# The least that a full segment has (RFC 1191 section 7.1: a path of 296 bytes), options of 12 bytes in it.
-LEAST_FULL_BYTES = SMALL_PATH_BYTES - TIMESTAMP_BYTES
 # A window that nothing bounds grows: over so many round trips, and by more than this share, also between two quarters
 # of a run. A pacer (BBR) fills the pipe once in eight round trips: its round trips are longer then by up to a quarter.
 STEADY_ROUNDS = 32
@@ -62,10 +60,14 @@ def limits_told(
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
         # ACKs are missing, as where more is in flight than they allow.
         _move(shares, "application", most=unclocked)
+    if shares["cwnd"] and _in_words(seen) > MAJORITY * shares["cwnd"]:
+        # A word at a time, each held until the last was answered (RFC 896).
+        _move(shares, "cwnd", "application")
     # A send buffer's, or a fixed window's.
     _move(shares, "cwnd", most=held)
-    if is_rebuilt and not is_paced and _stays_level(seen):
-        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells.
+    is_sure = is_law or shares["cwnd"] <= MAJORITY
+    if not is_paced and (_stays_level(seen) if is_rebuilt else not is_sure and _does_not_grow(seen)):
+        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed.
         _move(shares, "cwnd")
     if is_blurred:
         _move(shares, "cwnd", most=_near_rwnd(seen) if is_law else 1.0)
@@ -201,6 +203,18 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
     spans, limited = _spans(timeline), limited_at(timeline)
     unknown = is_either(timeline, limited, np.arange(len(limited)))
     return _by_limit(timeline, spans[unknown], limited[unknown], "cwnd", "rwnd")
+
+
+def _in_words(seen: Reconstruction) -> float:
+    """Share of the time put down to the congestion window with less than two full segments in flight, of a sender of
+    short ones: nobody sends one as long as there is more to send (RFC 1122 section 4.2.3.4), and a window that has lost
+    nothing is no smaller (RFC 5681 section 3.1)."""
+    timeline = seen.timeline
+    sizes, counts = timeline.sizes
+    if seen.episodes or int(counts[sizes < timeline.smss].sum()) < MINORITY * int(counts.sum()):
+        return 0.0
+    is_below = seen.flight < DELAYED_ACK_SEGMENTS * timeline.smss
+    return _by_limit(timeline, _spans(timeline)[is_below], limited_at(timeline)[is_below], "cwnd")["cwnd"]
 
 
 def _near_rwnd(seen: Reconstruction) -> float:
@@ -354,13 +368,19 @@ def _catches_up(seen: Reconstruction) -> bool:
 def _stays_level(seen: Reconstruction) -> bool:
     """Whether the flight neither grew nor met a loss for long, with room left in the receiver's window."""
     timeline, flight = seen.timeline, seen.flight
+    if not _does_not_grow(seen):
+        return False
+    return _core.percentile(flight, UNQUEUED_PERCENTILE) <= WITHIN_RWND * _core.median(timeline.rwnd)
+
+
+def _does_not_grow(seen: Reconstruction) -> bool:
+    """Whether the flight did not grow for long, though nothing was lost: no window that grows held it."""
+    timeline = seen.timeline
     if seen.episodes or len(timeline.rtt[1]) < STEADY_ROUNDS:
         return False
     if float(timeline.ack_ns[-1] - timeline.ack_ns[0]) < STEADY_ROUNDS * seen.typical_rtt_ns:
         return False
-    if _core.percentile(flight, UNQUEUED_PERCENTILE) > WITHIN_RWND * _core.median(timeline.rwnd):
-        return False
-    quarters = np.array_split(flight, 4)
+    quarters = np.array_split(seen.flight, 4)
     return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
 
 
