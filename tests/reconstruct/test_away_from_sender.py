@@ -301,6 +301,17 @@ def test_missing_numbers_above_all_that_came_are_the_tail_of_a_flight() -> None:
     assert not sends(arrivals(table([*rows, *more]), SMSS, beside), SMSS, 30 * MS).is_put_back.any()
 
 
+def test_a_missing_number_is_no_repair_where_it_may_be_an_ack_of_the_other_sides_data() -> None:
+    """Segment 1 (number 2) is lost, and number 5 behind what showed it: sent again and lost again, if not a bare ACK."""
+    rows = [(0, 0, 1, 1, 1), (1, 2, 1, 1, 3), (2, 3, 1, 1, 4), (40, 4, 1, 35, 6), (120, 1, 1, 100, 7)]
+    more = [(121 + number, 5 + number, 1, 100 + number, 8 + number) for number in range(100)]
+    for asked_ms, times in (([], 2), ([10], 1), ([200], 2)):
+        beside = Beside(bare_ns=np.array([], dtype=np.int64), asked_ns=np.array(asked_ms, dtype=np.int64) * MS)
+        left = sends(arrivals(table([*rows, *more]), SMSS, beside), SMSS, 30 * MS)
+        assert left.offset[left.is_put_back].tolist() == [SMSS] * times
+        assert left.unplaced == 2 - times
+
+
 def test_an_arrival_among_close_acks_is_no_anchor() -> None:
     """Where ACKs come every 0.3 ms, most times lie within a path's jitter (0.2 ms) of a turn after one of them."""
     for spacing_ns, is_told in ((300_000, False), (3_000_000, True)):

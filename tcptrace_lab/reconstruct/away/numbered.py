@@ -91,6 +91,8 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
                 found += pieces
                 tail = pieces[-1][1]
             continue
+        if _answers(seen, int(whole.row[place]), turn_ns):
+            continue
         before = int(np.searchsorted(again, place, side="left"))
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
@@ -108,6 +110,13 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         offset=np.insert(whole.offset, places, table[:, 0]),
         end=np.insert(whole.end, places, table[:, 1]),
     )
+
+
+def _answers(seen: Arrivals, row: int, turn_ns: int) -> bool:
+    """Whether the other side's data, on its way for a turn, was to be answered then: what is missing may be its ACK."""
+    now_ns = seen.time_ns[row]
+    first, behind = np.searchsorted(seen.beside.asked_ns, [now_ns - 2 * turn_ns, now_ns])
+    return bool(behind > first)
 
 
 def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
