@@ -15,10 +15,11 @@ from tcptrace_lab.capture import Capture
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.cli import main
 from tcptrace_lab.commands import many
+from tcptrace_lab.commands.classify import FEWEST_SHARED
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
-CONNECTIONS = many.FEWEST_SHARED + 3
+CONNECTIONS = FEWEST_SHARED + 3
 
 
 @pytest.fixture(scope="module")

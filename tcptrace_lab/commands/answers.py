@@ -62,7 +62,6 @@ class Answers:
     def tell(self, verdict: Verdict, more: dict[str, Any] | None = None) -> Told:
         """What is kept of a verdict that is not printed in full."""
         from tcptrace_lab._core import json_text
-        from tcptrace_lab.report.verdict_text import line_of
 
         plain = {**verdict.as_dict(), **(more or {})}
         return Told(
@@ -71,14 +70,23 @@ class Answers:
             control=plain["sender_tcp"]["congestion_control"],
             text=json_text(plain, within=1) if self._json or self._is_list else None,
             plain=plain if self._output is not None and not self._is_list else None,
-            line=line_of(plain) if self.is_text else None,
+            line=self._line(plain) if self.is_text else None,
         )
+
+    @staticmethod
+    def _line(plain: dict[str, Any]) -> Line:
+        from tcptrace_lab.report.verdict_text import line_of
+
+        return line_of(plain)
 
     def may_be_full(self, more: int) -> bool:
         """Whether so many more verdicts are few enough for a person to read each in full."""
+        if not self.is_text:
+            # What prints text is not even loaded.
+            return False
         from tcptrace_lab.report.verdict_text import IN_FULL
 
-        return self.is_text and self._count + more <= IN_FULL
+        return self._count + more <= IN_FULL
 
     def add_full(self, verdict: Verdict, more: dict[str, Any]) -> None:
         """One that may be printed in full."""

@@ -53,6 +53,8 @@ REGIMES = ("none", "single", "double", "triple", "mixed", "undecided")
 CASES = tuple(f"case{number}" for number in range(1, 7))
 PATIENCE_S = 2.0
 REFRESHED_S = 0.2
+# To start a process costs what some ten short connections do.
+FEWEST_SHARED = 64
 T = TypeVar("T")
 
 
@@ -110,7 +112,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _classify(file: str, arguments: argparse.Namespace, answers: Answers) -> None:
     """Each verdict with what was asked for beyond it."""
-    from tcptrace_lab.commands.many import each_told
     from tcptrace_lab.classify.verdict import classify, verdicts
     from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError
@@ -123,9 +124,11 @@ def _classify(file: str, arguments: argparse.Namespace, answers: Answers) -> Non
         if not 0 <= connection < len(capture):
             raise LabError(f"{capture.name}: no connection {connection}; it has {len(capture)}")
         judged = verdicts(capture, [sender(capture[connection])])
-    elif arguments.explain or arguments.simulate or answers.may_be_full(total):
+    elif arguments.explain or arguments.simulate or answers.may_be_full(total) or total < FEWEST_SHARED:
         judged = _told(classify(capture), total, capture.name)
     else:
+        from tcptrace_lab.commands.many import each_told
+
         for told in _told(each_told(capture, answers.tell), total, capture.name):
             answers.add(told)
         return

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
 
 Told = TypeVar("Told")
-# To start a process costs what some ten short connections do.
-FEWEST_SHARED = 64
 # Connections that a process judges in a row: what it tells of them is sent at once.
 IN_A_ROW = 16
 # So many rows of connections may be told before those that come first: processes do not wait for each other.
@@ -35,7 +33,7 @@ def each_told(capture: Capture, tell: Callable[[Verdict], Told]) -> Iterator[Tol
     numbers = np.flatnonzero(capture.columns["bytes"] > 0)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     # What another thread holds at the moment would be held in a forked process for ever.
-    if cores < 2 or len(numbers) < FEWEST_SHARED or threading.active_count() > 1:
+    if cores < 2 or threading.active_count() > 1:
         yield from map(tell, classify(capture))
         return
     at = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -24,11 +25,14 @@ def verdicts(*writes: tuple[float, int]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("tap", TAPS)
-@pytest.mark.parametrize(("size", "apart_s"), [(100, 0.05), (100, 0.005), (37, 0.009)])
-def test_words_show_no_window(size: int, apart_s: float, tap: str) -> None:
-    """Segments that none is full of are the application's (RFC 896, RFC 1122 section 4.2.3.4): not what a congestion
+@pytest.mark.parametrize(
+    "writes", [[(0.005, 100)] * 600, [(0.03 + 0.04 * (n % 3), 40 + 70 * (n % 5)) for n in range(45)]]
+)
+def test_words_show_no_window(writes: list[tuple[float, int]], tap: str) -> None:
+    """Segments of which few are full are the application's (RFC 896, RFC 1122 section 4.2.3.4): not what a congestion
     window let go, which is never less than a full one."""
-    found = verdicts(*((apart_s * number, size) for number in range(int(3 / apart_s))))[tap]
+    times = accumulate(apart for apart, _ in writes)
+    found = verdicts(*((time_s, size) for time_s, (_, size) in zip(times, writes, strict=True)))[tap]
     assert found["initial_window"]["segments"] is None
     assert found["limits"].get("cwnd", 0.0) == 0.0
     assert found["limits"]["application"] > 0.9

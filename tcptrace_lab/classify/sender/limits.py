@@ -207,11 +207,11 @@ def _unsure(seen: Reconstruction) -> dict[str, float]:
 
 def _in_words(seen: Reconstruction) -> float:
     """Share of the time put down to the congestion window with less than two full segments in flight, of a sender of
-    short ones: nobody sends one as long as there is more to send (RFC 1122 section 4.2.3.4), and a window that has lost
-    nothing is no smaller (RFC 5681 section 3.1)."""
+    which one in each is short: nobody sends one as long as there is more to send (RFC 1122 section 4.2.3.4), and a
+    window that has lost nothing is no smaller (RFC 5681 section 3.1)."""
     timeline = seen.timeline
     sizes, counts = timeline.sizes
-    if seen.episodes or int(counts[sizes < timeline.smss].sum()) < MINORITY * int(counts.sum()):
+    if seen.episodes or int(counts[sizes < timeline.smss].sum()) < MAJORITY * int(counts.sum()):
         return 0.0
     is_below = seen.flight < DELAYED_ACK_SEGMENTS * timeline.smss
     return _by_limit(timeline, _spans(timeline)[is_below], limited_at(timeline)[is_below], "cwnd")["cwnd"]
