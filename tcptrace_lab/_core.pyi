@@ -249,6 +249,7 @@ class WindowRow(TypedDict):
     has_slow_start: bool
     keeps_to_its_slow_start: bool
     is_by_delay: bool
+    is_by_longest_delay: bool
     is_by_last_loss: bool
     parameters: list[ParameterRow]
 

@@ -50,6 +50,7 @@ class Window:
     has_slow_start: bool
     keeps_to_its_slow_start: bool
     is_by_delay: bool
+    is_by_longest_delay: bool
     is_by_last_loss: bool
     parameters: tuple[ControlParameter, ...]
 
@@ -84,6 +85,7 @@ WINDOWS: dict[str, Window] = {
         has_slow_start=row["has_slow_start"],
         keeps_to_its_slow_start=row["keeps_to_its_slow_start"],
         is_by_delay=row["is_by_delay"],
+        is_by_longest_delay=row["is_by_longest_delay"],
         is_by_last_loss=row["is_by_last_loss"],
         parameters=tuple(map(_parameter, row["parameters"])),
     )

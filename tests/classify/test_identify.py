@@ -16,7 +16,7 @@ from docs.make_identification import Score, draw, one
 from tcptrace_lab import classify, read
 from tcptrace_lab.classify.control.candidates import Candidate, candidates
 from tcptrace_lab.classify.control.compared import Part
-from tcptrace_lab.classify.control.followed import grows_alone, is_followed
+from tcptrace_lab.classify.control.followed import excused, grows_alone, is_followed
 from tcptrace_lab.classify.control.identified import Identified
 from tcptrace_lab.classify.control.identify import identify, replays_of_others, sends_the_same
 from tcptrace_lab.classify.control.likelihood import REFUTED, Replay, log_likelihood, most_per_piece, replays
@@ -316,27 +316,35 @@ def test_a_reno_says_which_compound_would_have_sent_the_same() -> None:
         assert "it is reno here" in compound["against"]
 
 
-def replay_of(growth: list[float], cuts: Sequence[float] = (0.0, 0.0, 0.0), *, hangs: int = 0) -> Any:
-    """Errors of a law's growth in units of what is open, of each cycle one, and of its cuts.
-
-    `hangs`: so many cycles hang on what came before the capture."""
+def replay_of(
+    growth: list[float], cuts: Sequence[float] = (0.0, 0.0, 0.0), *, of: str = "highspeed", has_start: bool = True
+) -> Any:
+    """Errors of a law's growth in units of what is open, of each cycle one, and of its cuts."""
     stretch = np.concatenate((np.arange(len(growth)), np.arange(len(cuts))))
     parts = np.array(["growth"] * len(growth) + ["reduction"] * len(cuts))
     places_of = {part: parts == part for part in get_args(Part)}
-    pieces = SimpleNamespace(places_of=places_of, stretch=stretch, hangs=stretch < hangs)
+    pieces = SimpleNamespace(places_of=places_of, stretch=stretch, cycle=stretch, has_start=has_start)
     tape: Any = SimpleNamespace(compared=SimpleNamespace(pieces=pieces, blur=0.0))
     sizes = np.array([*growth, *cuts])
     misfits: Any = None
-    (candidate,) = (each for each in candidates() if each.variant == "highspeed")
+    candidate = next(each for each in candidates() if each.window == of)
     return Replay(candidate=candidate, tape=tape, initial_window=10, later_ns=0, misfits=misfits, sizes=sizes)
 
 
 def test_what_hangs_on_cycles_before_the_capture_is_no_departure() -> None:
     """As many cycles follow, in which it is off nowhere; in a capture from the beginning it is."""
-    assert is_followed(replay_of([3.0, 2.0, 0.0, 0.0], hangs=2))
-    assert not is_followed(replay_of([3.0, 2.0, 0.0, 0.0]))
-    assert not is_followed(replay_of([3.0, 2.0, 0.0], hangs=2))
-    assert not is_followed(replay_of([3.0, 2.0, 3.0, 3.0], hangs=2))
+    assert is_followed(replay_of([3.0, 2.0, 0.0, 0.0], of="htcp", has_start=False))
+    assert not is_followed(replay_of([3.0, 2.0, 0.0, 0.0], of="htcp"))
+    assert not is_followed(replay_of([3.0, 2.0, 0.0], of="htcp", has_start=False))
+    assert not is_followed(replay_of([3.0, 2.0, 3.0, 3.0], of="htcp", has_start=False))
+
+
+@pytest.mark.parametrize(("of", "cycles"), [("highspeed", 0), ("cubic", 1), ("vegas", 1), ("westwood", 2)])
+def test_a_law_is_excused_for_as_long_as_it_remembers(of: str, cycles: int) -> None:
+    """HighSpeed goes by its window alone; a maximum and a base round trip are known after a loss, a bandwidth later."""
+    for count, left in ((cycles, 0), (2 * cycles + 1, 2 * cycles + 1)):
+        off = replay_of([3.0] * count + [0.0] * 9, [0.0] * (count + 9), of=of, has_start=False)
+        assert excused(off).unfit == left
 
 
 def test_a_law_that_rounds_in_its_own_way_is_named_where_no_other_is_near() -> None:

@@ -56,6 +56,8 @@ pub struct WindowRow {
     pub keeps_to_its_slow_start: bool,
     /// It remembers the least round trip: delays move its window.
     pub is_by_delay: bool,
+    /// It remembers the longest one too.
+    pub is_by_longest_delay: bool,
     /// It goes back to the window of its last loss.
     pub is_by_last_loss: bool,
     /// What the control of this name sets besides its window.
@@ -88,6 +90,7 @@ pub(super) const fn ours(
         has_slow_start: false,
         keeps_to_its_slow_start: false,
         is_by_delay: false,
+        is_by_longest_delay: false,
         is_by_last_loss: false,
         sender: &[SACK, TIMESTAMPS],
         build,
@@ -112,6 +115,14 @@ pub(super) const fn by_delay(row: WindowRow) -> WindowRow {
     WindowRow {
         is_by_delay: true,
         ..row
+    }
+}
+
+/// A row of a control that remembers the least round trip and the longest.
+pub(super) const fn by_delays(row: WindowRow) -> WindowRow {
+    WindowRow {
+        is_by_longest_delay: true,
+        ..by_delay(row)
     }
 }
 

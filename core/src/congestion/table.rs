@@ -12,8 +12,8 @@ use super::parameters::{
     ZERO_STEP,
 };
 use super::row::{
-    Counting, SACK, STANDARD, Setting, SlowStartRow, TIMESTAMPS, WindowRow, by_delay, by_last_loss,
-    linux, ours,
+    Counting, SACK, STANDARD, Setting, SlowStartRow, TIMESTAMPS, WindowRow, by_delay, by_delays,
+    by_last_loss, linux, ours,
 };
 use super::{
     Bbr, Bic, Clock, Compound, CompoundDraft, CompoundPackets, Control, Cubic, Cubic26, CubicLinux,
@@ -143,7 +143,7 @@ pub static WINDOWS: &[WindowRow] = &[
     )),
     WindowRow {
         parameters: &[HTCP_FROM_RECOVERY, MODULE_HZ],
-        ..by_delay(linux(
+        ..by_delays(linux(
             "htcp",
             "H-TCP",
             "draft-leith-tcp-htcp-06",
@@ -158,7 +158,7 @@ pub static WINDOWS: &[WindowRow] = &[
             },
         ))
     },
-    by_delay(linux(
+    by_delays(linux(
         "illinois",
         "Illinois",
         "Liu, Basar and Srikant, Performance Evaluation 65(6-7), 2008",

@@ -29,6 +29,7 @@ fn controls(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict.set_item("has_slow_start", row.has_slow_start)?;
         dict.set_item("keeps_to_its_slow_start", row.keeps_to_its_slow_start)?;
         dict.set_item("is_by_delay", row.is_by_delay)?;
+        dict.set_item("is_by_longest_delay", row.is_by_longest_delay)?;
         dict.set_item("is_by_last_loss", row.is_by_last_loss)?;
         dict.set_item("parameters", parameters(py, row.parameters)?)?;
         windows.append(dict)?;

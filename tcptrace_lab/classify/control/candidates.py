@@ -20,6 +20,10 @@ FLAGS = ("htcp_from_recovery", "dwnd_by_cwnd")
 # What says on which clock a law hangs, and the clocks that distributions set.
 CLOCKS = ("kernel_hz", "module_hz")
 KERNELS_HZ = (250.0, 1000.0)
+# It goes on to where its curve will be a least round trip later, without being moved by any other.
+LOOKS_AHEAD = ("cubic-linux",)
+# H-TCP's cut compares the two cycles before it, Westwood's bandwidth is smoothed over longer than one.
+SLOW_TO_FORGET = ("htcp", "westwood")
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 
@@ -40,9 +44,26 @@ class Candidate:
         return WINDOWS[self.window].is_by_delay
 
     @property
+    def remembers_delay(self) -> bool:
+        """Whether its law knows the least round trip."""
+        return self.is_by_delay or self.window in LOOKS_AHEAD
+
+    @property
+    def is_by_longest_delay(self) -> bool:
+        """Whether it holds them against the longest one as well."""
+        return WINDOWS[self.window].is_by_longest_delay
+
+    @property
     def is_by_last_loss(self) -> bool:
         """Whether it goes back to the window of its last loss."""
         return WINDOWS[self.window].is_by_last_loss
+
+    @property
+    def remembered_losses(self) -> int:
+        """How many losses it takes until its law goes by nothing from before them, as far as no past tells it."""
+        if self.name in SLOW_TO_FORGET:
+            return 2
+        return int(self.is_by_delay or self.is_by_last_loss)
 
     @cached_property
     def phases_ms(self) -> tuple[int, ...]:

@@ -23,9 +23,6 @@ Part = Literal["slow_start", "growth", "reduction", "cycle"]
 SLOW_START_PIECES = 4
 # Growth is followed over many ACKs, a cut is read at one: what is open at half of them, or at one in ten, is open.
 MANY_PERCENTILE, ONE_PERCENTILE = 50, 90
-# Losses that a law remembers: H-TCP's cut compares the two cycles before it, CUBIC's maximum the last loss with the one
-# before.
-REMEMBERED_LOSSES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +148,7 @@ class Pieces:
 
     `stretch`: the number of the one that each is a piece of, from one loss to the next. `slack`: by how many segments
     what was observed may differ (0 at the sender of single segments), `inferred` of it because it was put by a rule.
-    `hangs`: on what came before the capture, as far as a law remembers.
+    `cycle`: which of the loss cycles with evidence it is a piece of; `has_start`: nothing came before the first.
     """
 
     def __init__(self, compared: Compared) -> None:
@@ -182,8 +179,8 @@ class Pieces:
         many, one = compared.at_once
         self.inferred = np.where(self.parts == "reduction", one, many) + [each.open for each in every]
         self.slack = compared.unused + self.inferred
-        cycle = np.unique(self.stretch, return_inverse=True)[1]
-        self.hangs = (cycle < REMEMBERED_LOSSES) & (not heard.timeline.has_start)
+        self.cycle = np.unique(self.stretch, return_inverse=True)[1]
+        self.has_start = heard.timeline.has_start
 
     def __len__(self) -> int:
         return len(self.parts)

@@ -62,16 +62,18 @@ def is_followed(each: Replay) -> bool:
 
 
 def excused(each: Replay) -> Replay:
-    """As if it were off nowhere up to the last of the cycles that hang on what came before the capture where it is:
-    that no replay knows. As many cycles follow."""
-    pieces = each.tape.compared.pieces
-    if not pieces.hangs.any():
+    """As if it were off nowhere up to the last of the cycles where it is that hang, by its law, on what came before the
+    capture: that no replay knows. As many cycles follow, in most of which it is off nowhere."""
+    pieces, remembered = each.tape.compared.pieces, each.candidate.remembered_losses
+    off = np.unique(pieces.cycle[each.sizes > 1.0])
+    hanging = off[off < remembered]
+    if pieces.has_start or not len(hanging):
         return each
-    cycles, at = np.unique(pieces.stretch, return_inverse=True)
-    off = np.unique(at[pieces.hangs & (each.sizes > 1.0)])
-    if not len(off) or int(off[-1]) + 1 > len(cycles) / 2:
+    upto = int(hanging[-1]) + 1
+    astray = np.count_nonzero((off >= upto) & (off < 2 * upto))
+    if 2 * upto > int(pieces.cycle.max()) + 1 or astray > upto / 2:
         return each
-    return replace(each, sizes=np.where(at <= off[-1], 0.0, each.sizes))
+    return replace(each, sizes=np.where(pieces.cycle <= hanging[-1], 0.0, each.sizes))
 
 
 def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:

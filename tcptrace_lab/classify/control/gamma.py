@@ -78,11 +78,11 @@ def _nearest(like: Sequence[Replay]) -> Replay | None:
         found += _with(left, one, heard[id(one.tape)])
     if not found:
         return None
-    for halving in range(HALVINGS if _best(found).unfit else 0):
-        best, step = _best(found), STEP ** (0.5**halving)
+    for halving in range(HALVINGS if nearest_of(found).unfit else 0):
+        best, step = nearest_of(found), STEP ** (0.5**halving)
         gamma = best.candidate.parameters["gamma"]
         found += _with([gamma / step, gamma * step], best, heard[id(best.tape)])
-    return _best(found)
+    return nearest_of(found)
 
 
 def _screened(gammas: Sequence[float], like: Replay) -> tuple[list[float], list[Replay]]:
@@ -207,7 +207,7 @@ def _apart_from_growth(each: Replay) -> float:
     return float(each.sizes[~each.places_of("growth")].sum())
 
 
-def _best(replays: Sequence[Replay]) -> Replay:
+def nearest_of(replays: Sequence[Replay]) -> Replay:
     """No bound on what a piece says: of two that are off in the same pieces the one that is less so is nearer."""
     noise = noise_of(replays)
     return max(replays, key=lambda each: log_likelihood(each.sizes, noise, math.inf))

@@ -1,15 +1,19 @@
 """What a sender may remember from before a capture that begins in the middle of its connection.
 
 A law that goes by delay holds every round trip against the least it ever had: one that is not in the capture, if the
-queue never emptied in it. One that goes back to the window of its last loss cuts and grows otherwise after a loss at a
-smaller one (fast convergence). Each past that differs is a reading of its own: what the sender heard before.
+queue never emptied in it; some also against the longest, which a slow start may have met that filled more of the queue.
+One that goes back to the window of its last loss cuts and grows otherwise after a loss at a smaller one (fast
+convergence). Each past that differs is a reading of its own: what the sender heard before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from tcptrace_lab.classify.control.candidates import Candidate
+from tcptrace_lab.classify.control.followed import is_followed
+from tcptrace_lab.classify.control.gamma import nearest_of
 from tcptrace_lab.classify.control.likelihood import Replay, replays
 from tcptrace_lab.classify.control.marks import ARRIVAL, LOSS, RECOVERED, Mark
 from tcptrace_lab.classify.control.tape import Tapes
@@ -23,6 +27,11 @@ LEAST_SHARE = 0.4
 RISES_NS = 10_000_000
 # A window at a loss that none in the capture reaches.
 LARGER_FACTOR = 2
+# The remembered queue is so much longer from one reading to the next, up to where the longest in the capture is none to
+# it (Illinois: below a tenth), and then as near to the best as halvings of the step come: a cut hangs on it to 1/64.
+LONGER_STEP = 1.25
+LONGEST_FACTOR = 12.0
+HALVINGS = 3
 
 
 def remembering(
@@ -32,14 +41,44 @@ def remembering(
     round trip that it has is the path's."""
     if seen.timeline.has_start or not known or not len(known[0].sizes):
         return []
-    found = list(known)
+    found, heard = list(known), dict[int, list[Mark]]()
     for those, pasts in (
-        ([each for each in asked if each.is_by_delay], _round_trips(seen, 1.0 if is_emptied else LEAST_SHARE)),
+        ([each for each in asked if each.remembers_delay], _round_trips(seen, 1.0 if is_emptied else LEAST_SHARE)),
         ([each for each in asked if each.is_by_last_loss], [_loss(seen)]),
     ):
-        tapes = [tape for past in pasts for tape in written.behind(past)]
-        found += replays(those, tapes, known[0].initial_window, found)
+        tapes = [(tape, past) for past in pasts for tape in written.behind(past)]
+        heard.update((id(tape), past) for tape, past in tapes)
+        found += replays(those, [tape for tape, _ in tapes], known[0].initial_window, found)
+    for each in asked:
+        own = [other for other in found if other.candidate == each and len(seen.timeline.rtt[1])]
+        if each.is_by_longest_delay and own and not any(map(is_followed, own)):
+            best = nearest_of(own)
+            found += _longer(seen, best, heard.get(id(best.tape), []), written, found)
     return found[len(known) :]
+
+
+def _longer(
+    seen: Reconstruction, best: Replay, past: Sequence[Mark], written: Tapes, known: Sequence[Replay]
+) -> list[Replay]:
+    """The same sender if it remembers a longer round trip than any in the capture too, beside its `past`."""
+    least, most = past[0].rtt_ns if past else seen.base_rtt_ns, int(seen.timeline.rtt[1].max())
+    found: dict[float, Replay] = {}
+
+    def ask(factors: Sequence[float]) -> None:
+        tapes = {}
+        for factor in factors:
+            longest = least + round((most - least) * factor)
+            risen = [_arrival(seen, rtt_ns) for rtt_ns in (*range(least, longest, RISES_NS), longest)]
+            tapes.update((id(tape), (factor, tape)) for tape in written.behind(risen) if tape.opens == best.tape.opens)
+        for each in replays([best.candidate], [tape for _, tape in tapes.values()], best.initial_window, known):
+            factor = tapes[id(each.tape)][0]
+            found[factor] = nearest_of([each, found[factor]]) if factor in found else each
+
+    ask([LONGER_STEP**each for each in range(1, round(math.log(LONGEST_FACTOR, LONGER_STEP)) + 1)])
+    for halving in range(HALVINGS if found else 0):
+        factor, step = next(key for key, each in found.items() if each is nearest_of(list(found.values()))), LONGER_STEP
+        ask([factor * step ** (sign * 0.5 ** (halving + 1)) for sign in (-1, 1)])
+    return list(found.values())
 
 
 def _round_trips(seen: Reconstruction, least_share: float) -> Iterator[list[Mark]]:
