@@ -179,12 +179,12 @@ def _coarse(seen: Reconstruction) -> list[str]:
     timeline = seen.timeline
     if not seen.episodes:
         return []
-    largest = int((timeline.send_end - timeline.send_offset).max())
+    # A first flight, or what a recovery releases at once, is a super-segment of its own, and few are.
+    sizes, counts = timeline.sizes
+    usual = int(sizes[np.searchsorted(np.cumsum(counts), (1 - MINORITY) * counts.sum())])
     most = int(seen.flight.max(initial=0))
-    if largest > 2 * timeline.smss and most < FEW_SUPER_SEGMENTS * largest:
-        return [
-            f"segments of up to {largest} bytes (offload) in a flight of at most {most}: too coarse to show a window"
-        ]
+    if usual > 2 * timeline.smss and most < FEW_SUPER_SEGMENTS * usual:
+        return [f"segments of {usual} bytes (offload) in a flight of at most {most}: too coarse to show a window"]
     return []
 
 

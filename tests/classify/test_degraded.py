@@ -56,6 +56,19 @@ def test_without_a_loss_few_super_segments_show_the_slow_start(name: str, tmp_pa
     assert not found.judged.wrong
 
 
+def test_a_first_flight_that_left_at_once_does_not_hide_the_windows_behind_it(tmp_path: Path) -> None:
+    """One super-segment is half of what is ever outstanding; of the others few have three segments."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=3e6, buffer=12, delay_s=0.02),), return_delay_s=0.02)
+    sender = ConnectionSpec(control=ControlSpec(window="cubic", recovery="sack", initial_window=10, timestamps=True))
+    scenario = Scenario(path=path, connections=(sender,), duration_s=20.0, profile="rfc", taps=("sender",))
+    made = tmp_path / "made.pcap"
+    simulate(scenario).write(made, tap="sender", payload=False)
+    write_packets(made, *degrade(*read_packets(made), kind="GSO at the sender", seed=1))
+    (found,) = classify(read(made))
+    assert not found.obstacles.hides_window
+    assert found.identified.control == "cubic"
+
+
 def test_only_the_first_slow_start_tells_reno_from_m_start(tmp_path: Path) -> None:
     """M-Start is another slow start over the same window: without that slow start both are left."""
     (run,) = (run for run in runs() if run.name == "own: newreno_nosack_8M")
