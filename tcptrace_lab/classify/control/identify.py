@@ -222,7 +222,7 @@ def decide(
                 best,
                 noise,
                 min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
-                is_disturbed=disturbed > 0,
+                odd=MINORITY if best.tape.is_remembered else ODD_CUTS_SHARE * (disturbed > 0),
             )
             or (disturbed <= int(is_holed) and _is_no_chance(each, best, noise))
         )
@@ -275,16 +275,16 @@ def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:
     return each.candidate.name == "compound" and not (each.memory("dwnd")["dwnd"] > within).any()
 
 
-def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, is_disturbed: bool) -> bool:
-    """Whether it is off where the best is not, in so many pieces; within what is open, in more than chance makes odd.
+def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, odd: float) -> bool:
+    """Whether it is off where the best is not, in so many pieces; within what is open, in more than an `odd` share.
 
-    What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them.
-    `is_disturbed`: the best is off somewhere itself. Where it is nowhere, chance would have to disturb the pieces that
-    tell the two apart, and no other.
+    What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them,
+    if the best is off somewhere itself. Where it is nowhere, chance would have to disturb the pieces that tell the two
+    apart, and no other; but a past that was chosen to fit may be ahead in a few.
     """
     is_clear = each.sizes > best.sizes + CLEAR_OF_NOISE * noise
     beyond, clear = np.count_nonzero(is_clear & (each.sizes > 1.0)), np.count_nonzero(is_clear)
-    return bool(beyond >= fewest or clear >= max(fewest, is_disturbed * ODD_CUTS_SHARE * len(is_clear)))
+    return bool(beyond >= fewest or clear >= max(fewest, odd * len(is_clear)))
 
 
 def _is_no_chance(each: Replay, best: Replay, noise: Floats) -> bool:

@@ -43,9 +43,10 @@ class Tape:
     compared: Compared
     mark_ack: Ints
     row_of_mark: Ints
-    # Whether it tells the handshake's round trip; and that of what is SACKed, as a stack that opens its window on the
-    # ACK that ends a recovery hears it.
+    # Whether it tells the handshake's round trip; a past that is not in the capture; and the round trip of what is
+    # SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
     has_handshake: bool = False
+    is_remembered: bool = False
     opens: bool = False
 
     @property
@@ -220,5 +221,6 @@ def _tape(
         mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
         row_of_mark=row_of_mark,
         has_handshake=has_handshake,
+        is_remembered=before is not None and not has_handshake,
         opens=opens,
     )
