@@ -20,7 +20,7 @@ FLAGS = ("htcp_from_recovery", "dwnd_by_cwnd")
 # What says on which clock a law hangs, and the clocks that distributions set.
 CLOCKS = ("kernel_hz", "module_hz")
 KERNELS_HZ = (250.0, 1000.0)
-# It goes on to where its curve will be a least round trip later, without being moved by any other.
+# The least round trip is a part of its law's time, and no other moves its window.
 LOOKS_AHEAD = ("cubic-linux",)
 # H-TCP's cut compares the two cycles before it, Westwood's bandwidth is smoothed over longer than one.
 SLOW_TO_FORGET = ("htcp", "westwood")
@@ -44,9 +44,9 @@ class Candidate:
         return WINDOWS[self.window].is_by_delay
 
     @property
-    def remembers_delay(self) -> bool:
-        """Whether its law knows the least round trip."""
-        return self.is_by_delay or self.window in LOOKS_AHEAD
+    def looks_ahead(self) -> bool:
+        """Whether it is where its curve will be a least round trip later."""
+        return self.window in LOOKS_AHEAD
 
     @property
     def is_by_longest_delay(self) -> bool:

@@ -25,6 +25,8 @@ STEP_SHARE = 0.95
 LEAST_SHARE = 0.4
 # Round trips rose to the first that is seen in steps that no law takes for another path's (H-TCP: 20 ms).
 RISES_NS = 10_000_000
+# Of a path of more than ten seconds in longer ones.
+MOST_RISES = 1_000
 # A window at a loss that none in the capture reaches.
 LARGER_FACTOR = 2
 # The remembered queue is so much longer from one reading to the next, up to where the longest in the capture is none to
@@ -42,8 +44,10 @@ def remembering(
     if seen.timeline.has_start or not known or not len(known[0].sizes):
         return []
     found, heard = list(known), dict[int, list[Mark]]()
+    lasting = list(_round_trips(seen, 1.0 if is_emptied else LEAST_SHARE))
     for those, pasts in (
-        ([each for each in asked if each.remembers_delay], _round_trips(seen, 1.0 if is_emptied else LEAST_SHARE)),
+        ([each for each in asked if each.is_by_delay], lasting),
+        *(([each], _ticks_apart(lasting, len(each.phases_ms))) for each in asked if each.looks_ahead),
         ([each for each in asked if each.is_by_last_loss], [_loss(seen)]),
     ):
         tapes = [(tape, past) for past in pasts for tape in written.behind(past)]
@@ -63,13 +67,15 @@ def _longer(
     """The same sender if it remembers a longer round trip than any in the capture too, beside its `past`."""
     least, most = past[0].rtt_ns if past else seen.base_rtt_ns, int(seen.timeline.rtt[1].max())
     found: dict[float, Replay] = {}
+    if most <= least:
+        return []
 
     def ask(factors: Sequence[float]) -> None:
         tapes = {}
         for factor in factors:
             longest = least + round((most - least) * factor)
-            risen = [_arrival(seen, rtt_ns) for rtt_ns in (*range(least, longest, RISES_NS), longest)]
-            tapes.update((id(tape), (factor, tape)) for tape in written.behind(risen) if tape.opens == best.tape.opens)
+            behind = written.behind([*_rising(seen, least, longest), _arrival(seen, longest)])
+            tapes.update((id(tape), (factor, tape)) for tape in behind if tape.opens == best.tape.opens)
         for each in replays([best.candidate], [tape for _, tape in tapes.values()], best.initial_window, known):
             factor = tapes[id(each.tape)][0]
             found[factor] = nearest_of([each, found[factor]]) if factor in found else each
@@ -88,9 +94,19 @@ def _round_trips(seen: Reconstruction, least_share: float) -> Iterator[list[Mark
         return
     least, share = float(seen.base_rtt_ns), 1.0
     while share >= least_share and share * least >= 1:
-        begin, end = int(share * least), int(samples[0])
-        yield [_arrival(seen, rtt_ns) for rtt_ns in range(begin, max(end, begin + 1), RISES_NS)]
+        begin = int(share * least)
+        yield _rising(seen, begin, max(int(samples[0]), begin + 1))
         share *= STEP_SHARE
+
+
+def _ticks_apart(pasts: Sequence[list[Mark]], tick_ms: int) -> list[list[Mark]]:
+    """Of those that a clock of such ticks takes for the same one each."""
+    return list({past[0].rtt_ns // (tick_ms * 1_000_000): past for past in pasts}.values())
+
+
+def _rising(seen: Reconstruction, begin: int, end: int) -> list[Mark]:
+    """Round trips from the one up to the other."""
+    return [_arrival(seen, rtt_ns) for rtt_ns in range(begin, end, max(RISES_NS, (end - begin) // MOST_RISES))]
 
 
 def _arrival(seen: Reconstruction, rtt_ns: int) -> Mark:
