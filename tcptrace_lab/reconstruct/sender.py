@@ -15,7 +15,7 @@ from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY,
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
-from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
     ETHERNET_MSS,
     LEAST_MSS,
@@ -27,6 +27,7 @@ from tcptrace_lab.reconstruct.look import (
     windows,
 )
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
+from tcptrace_lab.reconstruct.tap.stalled import without_stalls
 from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
 from tcptrace_lab.reconstruct.tap.unheard import (
     unheard_by_count,
@@ -101,11 +102,31 @@ class Sender:
         taken = self.where.segment_turn_ns
         if taken is not None:
             return taken if taken > BURST_NS else 0
-        timeline = self.timeline
-        following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-        known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
-        waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+        waits = _waits(self.timeline)
         return None if len(waits) and np.percentile(waits, 100 * MINORITY) > BURST_NS else 0
+
+    @cached_property
+    def near_ns(self) -> int:
+        """What the way from a tap near the sender to it and back takes, its host included, at the most.
+
+        Where that was not measured the tap may have been late with what it stamps: by what passes between an ACK and
+        what it releases, as far as a host would take as long.
+        """
+        if self.where is None or self.view is not None:
+            return 0
+        if self.where.to_sender_ns is not None:
+            return self.where.to_sender_ns
+        waits = _waits(self.timeline)
+        soon = waits[waits < _core.HOST_NS]
+        return int(np.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0
+
+
+def _waits(timeline: Timeline) -> Ints:
+    """From each ACK of new data to the segment that follows."""
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+    found: Ints = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+    return found
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -141,6 +162,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if where.place == "sender" and not tap.timestamps.value and is_behind_bottleneck(timeline, where.to_sender_ns):
         where = replace(where, queued_before=True)
     if where.place == "sender" and where.is_at_sender:
+        timeline, clock = without_stalls(timeline, tap.clock, rtt)
+        tap = replace(tap, clock=clock)
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
         tap = replace(
             tap,
