@@ -29,7 +29,7 @@ from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_re
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -104,6 +104,8 @@ class Verdict:
         is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
         is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
         is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
+        newly = self.seen.timeline.newly_acked
+        is_whole &= np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.seen.timeline.smss) <= MINORITY * len(newly)
         if self.identified.control == "unknown" and (is_undone or is_hidden or not is_whole):
             return None
         return self.identified.control
@@ -275,6 +277,8 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
         why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
+    elif clock.stalled_ns > seen.base_rtt_ns:
+        why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
         return starts
     # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.

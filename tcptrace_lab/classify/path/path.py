@@ -84,13 +84,15 @@ def infer_path(
     by_reader: bool = False,
     before_ns: int | None = 0,
     near_ns: int = 0,
+    is_ahead: bool = False,
     has_flight: bool = True,
     has_losses: bool = True,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
     `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
-    from there to the sender and back takes, its host included, at the most. `has_flight`: what was sent when is known;
+    from there to the sender and back takes, its host included, at the most; `is_ahead`: segments are stamped before
+    what they answer, so that none of these times bounds the path's. `has_flight`: what was sent when is known;
     `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`:
     the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other
     flows. Those whose round trips rise and fall with this one's share its queue.
@@ -121,6 +123,8 @@ def infer_path(
             base = Estimate(value=base.value, method=method)
     else:
         base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
+    if is_ahead:
+        base = replace(base, low=None, high=None)
     if by_rhythm and base.value is not None:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
@@ -257,11 +261,14 @@ def _base_rtt(
 
 
 def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
-    """What the last packet of a super-segment (offload) may have waited behind the others in a least round trip."""
+    """What a least round trip may have of its own flight: of a super-segment (offload) the last packet waited behind
+    the others, and of two segments that left together the first one's ACK for the second (RFC 9293 section 3.8.6.3)."""
     timeline, samples = seen.timeline, seen.timeline.rtt[1]
-    if pps.value is None or (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+    if pps.value is None:
         return 0.0
     fewest = float(seen.under_way[samples <= LEAST_FACTOR * samples.min()].min())
+    if (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+        fewest = min(fewest, DELAYED_ACK_SEGMENTS)
     return max(fewest - 1.0, 0.0) / pps.value
 
 

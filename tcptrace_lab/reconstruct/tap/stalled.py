@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 from tcptrace_lab.reconstruct.timeline import Timeline
 
