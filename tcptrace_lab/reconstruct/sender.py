@@ -156,6 +156,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del rows, segments, acks
     put_back = None
     where = vantage(timeline, passed, row, side=side, other=other)
+    if tap.ahead_ns and where.place == "middle":
+        # What follows an ACK by a whole round may have been released by the one before.
+        where = replace(where, place="unknown", why=f"{where.why}, but segments are stamped before what they answer")
     view = order = None
     if where.place != "sender" and not tap.timestamps.value:
         tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))

@@ -92,3 +92,15 @@ def test_a_round_trip_of_stamps_that_may_be_late_does_not_bound_the_path(
 def test_of_thinned_acks_no_control_is_called_unknown(tmp_path: Path) -> None:
     """ACKs of eight segments: the sender heard four, and its law is none of the table's by what was captured."""
     assert "control" not in judged(3020074, "ports used again + one ACK of four", tmp_path)[0]
+
+
+def test_what_is_stamped_before_its_cause_does_not_tell_where_the_tap_was(tmp_path: Path) -> None:
+    """By two clocks an ACK's segments seem to follow the one before by a whole round: as if captured midway."""
+    wrong, verdict = judged(3010117, "two clocks", tmp_path)
+    assert not wrong
+    assert verdict.who.vantage == "unknown"
+
+
+def test_a_queue_no_longer_than_the_stamps_err_by_shows_no_bottleneck(tmp_path: Path) -> None:
+    """A flow held by its receiver's window, with stamps that err by some hundred microseconds, out of order."""
+    assert not judged(3020062, "noisy stamps, sorted", tmp_path)[0]

@@ -26,7 +26,7 @@ from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_
 from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
@@ -38,6 +38,8 @@ ENOUGH_SAMPLES = 32
 IDLE_LOAD = 0.95
 # Round trips that are the least, to what a host's own delay adds to them.
 LEAST_FACTOR = 1.02
+# Stamped before what they answer, segments err by as much as that usually, and the odd ones by some times as much.
+AHEAD_FACTOR = 10.0
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
 STEPPED_PERCENTILE = 5
 
@@ -103,6 +105,8 @@ def infer_path(
     if by_reader and pps.value is not None and pps.high is not None:
         method = f"{pps.method}; it may be the pace at which the receiver read"
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
+    if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
+        pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
     # Across a step back of the clock what another flow met at the same time is not told.
@@ -181,6 +185,12 @@ def infer_path(
         queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
         managed=managed,
     )
+
+
+def _swing_ns(seen: Reconstruction) -> float:
+    """By how much round trips swell, but for the longest."""
+    samples = seen.timeline.rtt[1]
+    return float(np.percentile(samples, 100 * FULL_SHARE) - samples.min()) if len(samples) else 0.0
 
 
 def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
