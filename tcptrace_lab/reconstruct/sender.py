@@ -109,13 +109,16 @@ class Sender:
     def near_ns(self) -> int:
         """What the way from a tap near the sender to it and back takes, its host included, at the most.
 
-        Where that was not measured the tap may have been late with what it stamps: by what passes between an ACK and
-        what it releases, as far as a host would take as long.
+        Where that was not measured the tap may have been late with what it stamps.
         """
         if self.where is None or self.view is not None:
             return 0
-        if self.where.to_sender_ns is not None:
-            return self.where.to_sender_ns
+        return self.answers_ns if self.where.to_sender_ns is None else self.where.to_sender_ns
+
+    @cached_property
+    def answers_ns(self) -> int:
+        """How long after an ACK what it releases passes a tap near the sender, but for the odd one, as far as a host
+        would take as long: what lies between the two may have come in another order."""
         waits = _waits(self.timeline)
         soon = waits[waits < _core.HOST_NS]
         return int(np.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0

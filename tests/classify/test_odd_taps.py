@@ -9,8 +9,9 @@ import pytest
 
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.tap.clock import clock_of
-from tests.claims import judge_claims, main_verdict
+from tests.claims import judge_claims, main_verdict, runs
 from tests.degrade import MS, degrade, keeps_of, read_packets, write_packets
+from tests.degraded import variants
 from tests.random_runs import at_place, tapped
 
 
@@ -104,3 +105,11 @@ def test_what_is_stamped_before_its_cause_does_not_tell_where_the_tap_was(tmp_pa
 def test_a_queue_no_longer_than_the_stamps_err_by_shows_no_bottleneck(tmp_path: Path) -> None:
     """A flow held by its receiver's window, with stamps that err by some hundred microseconds, out of order."""
     assert not judged(3020062, "noisy stamps, sorted", tmp_path)[0]
+
+
+def test_where_no_ack_releases_segments_at_once_slow_starts_are_not_counted(tmp_path: Path) -> None:
+    """Two machines' clocks drift apart by 3 ms in a minute: in the end what ACKs let go is stamped before them."""
+    chosen = [run for run in runs() if run.name == "own: tahoe_small_buffer"]
+    (found, _) = variants(chosen, ["clocks that drift apart"], seed=71, folder=tmp_path)
+    assert not found.judged.wrong
+    assert {"recovery", "losses", "buffer_packets"} <= found.judged.told

@@ -32,11 +32,12 @@ HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
 
 def identify_recovery(
-    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False
+    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False, late_ns: int = 0
 ) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it.
 
-    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells.
+    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells. `late_ns`:
+    how long after an ACK what it releases passes the tap.
     """
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     # A timer that expires amid the duplicate ACKs of a recovery restarts any sender.
@@ -74,7 +75,7 @@ def identify_recovery(
     if refused:
         reasons.append(f"the recovery is not named: {refused}")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    blur_ns = tap.clock.doubt_ns + STAMP_TICK_NS * is_rebuilt
+    blur_ns = max(tap.clock.doubt_ns, late_ns) + STAMP_TICK_NS * is_rebuilt
     fast = [episode for episode in told if not episode.restarts]
     ended = _ended_by_timer(seen)
     if 2 * sum(id(episode) in ended for episode in fast) > len(fast):

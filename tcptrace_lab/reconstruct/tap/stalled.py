@@ -14,7 +14,6 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
-from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 from tcptrace_lab.reconstruct.timeline import Timeline
 
 # A round trip this much shorter than any other can have been was not the path's: what is told of a path is to be right
@@ -22,12 +21,12 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 SHORTER_SHARE = 0.97
 
 
-def stalls(timeline: Timeline, handshake_ns: float) -> tuple[tuple[int, ...], int]:
+def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple[tuple[int, ...], int]:
     """The stamps of what a tap read late, in order, and the longest silence before any; nothing: none is seen.
 
     Seen are those that made some round trips shorter than the path's, which neither the handshake's (`handshake_ns`;
-    NaN: not captured) nor others have. A sender that answers after pauses has such silences all along, and its round
-    trips are short again and again.
+    NaN: not captured) nor others have, by more than the clock leaves open (`resolution_ns`). A sender that answers
+    after pauses has such silences all along, and its round trips are short again and again.
     """
     rows, samples = timeline.rtt
     nothing: tuple[tuple[int, ...], int] = ((), 0)
@@ -40,7 +39,7 @@ def stalls(timeline: Timeline, handshake_ns: float) -> tuple[tuple[int, ...], in
     stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
     silence = np.diff(stamps, prepend=stamps[:1])
     # Where what is read in a row begins.
-    begins = np.flatnonzero(np.append(True, silence[1:] > AT_ONCE_NS))
+    begins = np.flatnonzero(np.append(True, silence[1:] >= max(AT_ONCE_NS, resolution_ns)))
     sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
     read, answered = (
         np.searchsorted(begins, places, side="right") - 1
@@ -48,7 +47,7 @@ def stalls(timeline: Timeline, handshake_ns: float) -> tuple[tuple[int, ...], in
     )
     # Without a handshake's the first flights' may be the only ones without a queue.
     share = MAJORITY if np.isnan(handshake_ns) else SHORTER_SHARE
-    is_short = samples < share * int((samples + silence[begins[read]]).min())
+    is_short = samples + resolution_ns < share * int((samples + silence[begins[read]]).min())
     # Shorter silences are a host's.
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
@@ -71,7 +70,7 @@ def stalls(timeline: Timeline, handshake_ns: float) -> tuple[tuple[int, ...], in
 
 def without_stalls(timeline: Timeline, clock: Clock, handshake_ns: float) -> tuple[Timeline, Clock]:
     """Both, with what was read late known as such: no round trip and no rate is taken across it."""
-    marks, longest = stalls(timeline, handshake_ns) if clock.resolution_ns <= COARSE_NS else ((), 0)
+    marks, longest = stalls(timeline, handshake_ns, clock.resolution_ns)
     if not marks:
         return timeline, clock
     return replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks}))), replace(clock, stalled_ns=longest)
