@@ -221,13 +221,15 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     return None
 
 
-def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender, *, is_paced: bool) -> SlowStarts:
+def _slow_starts(
+    seen: Reconstruction, obstacles: Obstacles, who: Sender, *, is_paced: bool, is_open: bool
+) -> SlowStarts:
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     has_lost = seen.episodes or who.tap.repairs[1]
     if refused and has_lost and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
-    return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced)
+    return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)
 
 
 def _is_untouched(seen: Reconstruction) -> bool:
@@ -254,8 +256,13 @@ def _ends_at_window(seen: Reconstruction) -> bool:
     return bool((seen.flight[peaks] + seen.timeline.smss > seen.timeline.rwnd[peaks]).any())
 
 
-def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender, *, is_paced: bool) -> SlowStarts:
-    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one."""
+def _without_counts(
+    starts: SlowStarts, seen: Reconstruction, who: Sender, *, is_paced: bool, is_open: bool
+) -> SlowStarts:
+    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one.
+
+    `is_paced`: by a rate of the sender's own; `is_open`: what limited it is not told most of the time.
+    """
     if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
         return starts
     # A sender that restarts after each loss shows its cycles even where its times were inferred; without SACK a hole
@@ -291,6 +298,8 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender, *, is
         and empty_share(seen) < MINORITY
     ):
         why = "most of the time no ACK released segments at once: what a loss made of the window is not told"
+    elif clock.jitter_ns and is_open:
+        why = "stamps jitter, and most of the time more than one limit fits: where a cycle ends is not told of each"
     elif clock.stalled_ns > seen.base_rtt_ns:
         why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
@@ -384,7 +393,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         # Of two readings the one that leaves less open; the data alone does not show a closed window.
         limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
     growth = initial_growth(seen)
-    starts = _slow_starts(seen, obstacles, who, is_paced=identified.control == "bbr")
+    is_open = limits.get("unknown", 0.0) > MAJORITY
+    starts = _slow_starts(seen, obstacles, who, is_paced=identified.control == "bbr", is_open=is_open)
     compound = _compound(identified, path) if shows_windows else None
     if obstacles.hides_window:
         expectation = not_asked("the window is not visible in this capture: no model is asked")

@@ -55,8 +55,9 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
         alone = alone[:0]
-    # The first flight waits for the other host, behind which it is the only one to meet no queue.
-    late = np.setdiff1d(np.union1d(at_once, alone), read[:1] if timeline.has_start else read[:0])
+    # The first flight waits for the other host, and may be the only one to meet no queue: a handshake tells.
+    is_first = timeline.has_start and bool(np.isnan(handshake_ns))
+    late = np.setdiff1d(np.union1d(at_once, alone), read[: int(is_first)])
     if not len(late) or len(late) > MAJORITY * every:
         return nothing
     # Others as long made round trips longer, or lie where none was timed.
