@@ -86,7 +86,7 @@ class Degradation:
 
     `tells`: what regime and control need is still there. `stage`: of two kinds the earlier's comes first, in whatever
     order they are named: what passes a tap (0), when and in which order it is read there (1), what its clock then shows
-    (2), to which tick (3).
+    (2), to which tick (3). Where a capture begins and ends (-1) is told before another connection follows.
     """
 
     change: Kind
@@ -135,12 +135,12 @@ ONES: dict[str, Degradation] = {
     "jittered clock": Degradation(change=jittered_clock, stage=1),
     "clock steps back": Degradation(change=clock_steps_back, stage=2),
     "interrupt batches": Degradation(change=interrupt_batches, stage=1),
-    "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True),
-    "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece"),
+    "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True, stage=-1),
+    "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece", stage=-1),
     "one way at last": Degradation(change=one_way_at_last),
     "one way at first": Degradation(change=one_way_at_first),
-    "ends early": Degradation(change=ends_early, keeps="piece"),
-    "ends in a recovery": Degradation(change=ends_in_recovery, keeps="piece"),
+    "ends early": Degradation(change=ends_early, keeps="piece", stage=-1),
+    "ends in a recovery": Degradation(change=ends_in_recovery, keeps="piece", stage=-1),
     "idle tail, keep-alives": Degradation(change=idle_tail),
     "zero-window stall": Degradation(change=zero_window_stall, keeps="longer"),
     "GSO at the sender": Degradation(change=gso_at_sender, tells=True),

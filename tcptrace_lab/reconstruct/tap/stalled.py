@@ -38,6 +38,9 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
     stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
     silence = np.diff(stamps, prepend=stamps[:1])
+    if samples[0] < SHORTER_SHARE * handshake_ns:
+        # The first flight's round trip is less: both may have been read late.
+        silence[0] = int(handshake_ns)
     # Where what is read in a row begins.
     begins = np.flatnonzero(np.append(True, silence[1:] >= max(AT_ONCE_NS, resolution_ns)))
     sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
