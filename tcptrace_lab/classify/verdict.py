@@ -112,7 +112,8 @@ class Verdict:
         is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
         is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
         newly = self.seen.timeline.newly_acked
-        is_whole &= np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.seen.timeline.smss) <= MINORITY * len(newly)
+        stretched = np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.seen.timeline.smss)
+        is_whole = is_whole and bool(stretched <= MINORITY * len(newly))
         if self.identified.control == "unknown" and (is_undone or is_hidden or not is_whole):
             return None
         return self.identified.control
