@@ -111,6 +111,8 @@ class Verdict:
         is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
         is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
         is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
+        # Nor where ACKs tell of more than a receiver leaves waiting: a law counts them by its own rule, and others may
+        # be missing between them.
         newly = self.seen.timeline.newly_acked
         stretched = np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.seen.timeline.smss)
         is_whole = is_whole and bool(stretched <= MINORITY * len(newly))
