@@ -103,9 +103,7 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
         return FINE
     tick = _tick(stamps, is_sent)
     if is_sent is not None:
-        # Of two cards, or two files, each has its own.
-        ways = (way for way in (stamps[is_sent], stamps[~is_sent]) if len(way) >= ENOUGH_STAMPS and not _is_even(way))
-        tick = max([tick, *(_tick(way, None) for way in ways)])
+        tick = max(tick, _own_tick(stamps[is_sent]), _own_tick(stamps[~is_sent]))
     one_way = np.ones(len(stamps), dtype=bool)
     alike = _core.stamped_alike(stamps, one_way if is_sent is None else is_sent, AROUND_TICKS * tick)
     back, most_back = alike[0]
@@ -121,6 +119,15 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
         steps_back=steps,
         stepped_ns=stepped,
     )
+
+
+def _own_tick(way: Ints) -> int:
+    """Of two cards, or two files, each has its own clock; a coarse one's stamps are whole ticks of the day, where a
+    path's pace is only that far apart. 1: none is told."""
+    if len(way) < ENOUGH_STAMPS:
+        return 1
+    some = way[:: 1 + len(way) // TICK_SAMPLE]
+    return next((tick for tick in TICKS_NS if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
 
 
 def _are_steps(stamps: Ints) -> bool:
