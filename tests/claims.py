@@ -145,7 +145,9 @@ def judge_claims(run: Run, whole: Verdict, worse: Verdict | None, *, keeps: str)
     wrong: dict[str, str] = {}
     told = frozenset(name for name in CLAIMS if _is_told(bad, name))
     silent = {name for name in CLAIMS if name not in told and _is_told(good, name)}
-    for name in (name for name in CLAIMS if name in told):
+    # What was split on the way was other packets there than those that the queue held and dropped.
+    uncounted = ("losses", "buffer_packets") if "resized" in keeps else ()
+    for name in (name for name in CLAIMS if name in told and name not in uncounted):
         why = _why_wrong(name, run, whole, worse, keeps)
         if why:
             wrong[name] = why
@@ -183,7 +185,7 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return _outside(name, told, getattr(run, name))
     if name == "losses":
         # Of a piece that was made longer it is not known which losses it has.
-        return "" if keeps == "longer piece" else _losses(bad["losses"], whole, span)
+        return "" if {"longer", "piece"} <= set(keeps.split()) else _losses(bad["losses"], whole, span)
     if name == "limits":
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
         last_ns = int(worse.seen.timeline.send_ns[-1])

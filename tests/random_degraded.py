@@ -14,11 +14,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tcptrace_lab.classify.verdict import Verdict
-from tests.claims import POINTS, judge_claims, main_verdict
+from tests.claims import POINTS, Judged, judge_claims, main_verdict
 from tests.degrade import ONES, degrade, keeps_of, read_packets, sender_of, write_packets
 from tests.random_runs import Tapped, at_place, tapped
 
@@ -76,35 +77,35 @@ def _short(shares: dict[str, float]) -> str:
     return ", ".join(f"{name} {share:.2f}" for name, share in shares.items() if share > 0.005)
 
 
-def judged(found: Tapped, kinds: list[str], folder: Path) -> Iterator[tuple[str, dict[str, str], frozenset[str]]]:
-    """(the kind or the place, wrong claims, claims fallen silent) for every variant of one run."""
+def judged(found: Tapped, kinds: list[str], folder: Path) -> Iterator[tuple[str, Judged]]:
+    """(the kind or the place, what became of each claim) for every variant of one run."""
     whole = main_verdict(found.run.path, without=found.others)
     if whole is None or (len(found.scenario.connections) > 1 and sender_is_other(found)):
         # The degrader's sender is the one that sends most: not the one whose truth is known.
         return
     plain = judge_claims(found.run, whole, whole, keeps="whole")
-    yield "untouched", {**plain.wrong, **against_truth(found, whole)}, plain.silent
+    yield "untouched", replace(plain, wrong={**plain.wrong, **against_truth(found, whole)})
     for place in found.scenario.taps[1:]:
         verdict = main_verdict(found.places[place], without=found.others)
         here = judge_claims(at_place(found, place), whole, verdict, keeps="whole")
-        yield place, _known_better(found, verdict, here.wrong), here.silent
+        yield place, _known_better(found, verdict, here)
     link, packets = read_packets(found.run.path)
     for kind in kinds:
         path = folder / "degraded.pcap"
         write_packets(path, *degrade(link, packets, kind=kind, seed=found.scenario.seed))
         verdict = main_verdict(path, without=found.others)
         worse = judge_claims(found.run, whole, verdict, keeps=keeps_of(kind))
-        yield kind, _known_better(found, verdict, worse.wrong), worse.silent
+        yield kind, _known_better(found, verdict, worse)
 
 
-def _known_better(found: Tapped, verdict: Verdict | None, wrong: dict[str, str]) -> dict[str, str]:
+def _known_better(found: Tapped, verdict: Verdict | None, judged: Judged) -> Judged:
     """Without claims that the simulator knows to be right, whatever the untouched capture's verdict says."""
     if verdict is None:
-        return wrong
+        return judged
     right = set() if "drops" in against_truth(found, verdict) else {"losses"}
     if verdict.sender_tcp.recovery == found.scenario.connections[0].control.recovery:
         right.add("recovery")
-    return {name: why for name, why in wrong.items() if name not in right}
+    return replace(judged, wrong={name: why for name, why in judged.wrong.items() if name not in right})
 
 
 def sender_is_other(found: Tapped) -> bool:
@@ -133,23 +134,24 @@ def main() -> None:
     parser.add_argument("--kinds", type=int, default=4, help="kinds drawn for each run (default 4)")
     parser.add_argument("--only", default="", help="only kinds whose name holds this")
     arguments = parser.parse_args()
-    begun, variants, wrong, silent = time.monotonic(), Counter[str](), Counter[str](), Counter[str]()
+    begun, variants, wrong, silent, told = time.monotonic(), Counter[str](), Counter[str](), Counter[str](), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for seed in range(arguments.first, arguments.first + arguments.count):
             found = tapped(seed, folder)
             if found is None:
                 continue
-            for kind, bad, missing in judged(found, kinds_for(seed, arguments.kinds, arguments.only), folder):
+            for kind, one in judged(found, kinds_for(seed, arguments.kinds, arguments.only), folder):
                 variants["untouched" if kind == "untouched" else "tap" if kind in found.places else "degraded"] += 1
-                silent.update(missing)
-                for claim, why in bad.items():
+                silent.update(one.silent)
+                told += len(one.told)
+                for claim, why in one.wrong.items():
                     wrong[claim] += 1
                     print(f"{seed:6} {kind:28} {claim:15} {why[:170]}   | {words(found)}", flush=True)
             for path in found.places.values():
                 path.unlink()
     print(f"{wrong.total()} wrong claims of {variants.total()} variants {dict(variants)}: {dict(wrong)}")
-    print(f"silent: {dict(silent)}; {time.monotonic() - begun:.0f} s")
+    print(f"{told} claims told; silent: {dict(silent)}; {time.monotonic() - begun:.0f} s")
 
 
 if __name__ == "__main__":

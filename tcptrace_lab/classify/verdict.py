@@ -15,7 +15,14 @@ from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.control.identified import Identified
 from tcptrace_lab.classify.control.of_sender import identify_sender, identify_unseen
 from tcptrace_lab.classify.diagnosis import course, diagnosis
-from tcptrace_lab.classify.obstacles import FEW_TICKS, TICKS_PER_ROUND, Obstacles, find_obstacles, least_rtt_ns
+from tcptrace_lab.classify.obstacles import (
+    FEW_TICKS,
+    TICKS_PER_ROUND,
+    Obstacles,
+    empty_share,
+    find_obstacles,
+    least_rtt_ns,
+)
 from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
 from tcptrace_lab.classify.path.neighbours import Neighbours
 from tcptrace_lab.classify.path.path import PathEstimate
@@ -29,7 +36,7 @@ from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_re
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -104,6 +111,11 @@ class Verdict:
         is_whole = not tap.hides_details and self.who.view is None and tap.shift.value is not None
         is_undone = bool(self.seen.timeline.observed.lost()["spurious"].any())
         is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
+        # Nor where ACKs tell of more than a receiver leaves waiting: a law counts them by its own rule, and others may
+        # be missing between them.
+        newly = self.seen.timeline.newly_acked
+        stretched = np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.seen.timeline.smss)
+        is_whole = is_whole and bool(stretched <= MINORITY * len(newly))
         if self.identified.control == "unknown" and (is_undone or is_hidden or not is_whole):
             return None
         return self.identified.control
@@ -220,13 +232,15 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     return None
 
 
-def _slow_starts(seen: Reconstruction, obstacles: Obstacles, who: Sender) -> SlowStarts:
+def _slow_starts(
+    seen: Reconstruction, obstacles: Obstacles, who: Sender, *, is_paced: bool, is_open: bool
+) -> SlowStarts:
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     has_lost = seen.episodes or who.tap.repairs[1]
     if refused and has_lost and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
-    return _without_counts(count_slow_starts(seen, obstacles), seen, who)
+    return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)
 
 
 def _is_untouched(seen: Reconstruction) -> bool:
@@ -253,8 +267,13 @@ def _ends_at_window(seen: Reconstruction) -> bool:
     return bool((seen.flight[peaks] + seen.timeline.smss > seen.timeline.rwnd[peaks]).any())
 
 
-def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> SlowStarts:
-    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one."""
+def _without_counts(
+    starts: SlowStarts, seen: Reconstruction, who: Sender, *, is_paced: bool, is_open: bool
+) -> SlowStarts:
+    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one.
+
+    `is_paced`: by a rate of the sender's own; `is_open`: what limited it is not told most of the time.
+    """
     if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
         return starts
     # A sender that restarts after each loss shows its cycles even where its times were inferred; without SACK a hole
@@ -283,6 +302,17 @@ def _without_counts(starts: SlowStarts, seen: Reconstruction, who: Sender) -> Sl
         why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
         why = "the clock was set back by more than a round trip: what happened then is not told"
+    elif (
+        not is_paced
+        and view is None
+        and seen.limits.get("application", 0.0) >= MAJORITY
+        and empty_share(seen) < MINORITY
+    ):
+        why = "most of the time no ACK released segments at once: what a loss made of the window is not told"
+    elif clock.jitter_ns and is_open:
+        why = "stamps jitter, and most of the time more than one limit fits: where a cycle ends is not told of each"
+    elif clock.stalled_ns > seen.base_rtt_ns:
+        why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
         return starts
     # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.
@@ -318,7 +348,10 @@ def _compound(identified: Identified, path: PathEstimate) -> CompoundRegime | No
 
 def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
     by_rhythm = who.view is not None and who.view.is_inferred
-    return identify_recovery(seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=who.view is not None)
+    is_rebuilt = who.view is not None
+    return identify_recovery(
+        seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=is_rebuilt, late_ns=0 if is_rebuilt else who.answers_ns
+    )
 
 
 def _hides_most(who: Sender) -> bool:
@@ -371,7 +404,8 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
         # Of two readings the one that leaves less open; the data alone does not show a closed window.
         limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
     growth = initial_growth(seen)
-    starts = _slow_starts(seen, obstacles, who)
+    is_open = limits.get("unknown", 0.0) > MAJORITY
+    starts = _slow_starts(seen, obstacles, who, is_paced=identified.control == "bbr", is_open=is_open)
     compound = _compound(identified, path) if shows_windows else None
     if obstacles.hides_window:
         expectation = not_asked("the window is not visible in this capture: no model is asked")

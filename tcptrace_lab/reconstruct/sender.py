@@ -28,6 +28,7 @@ from tcptrace_lab.reconstruct.look import (
     windows,
 )
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
+from tcptrace_lab.reconstruct.tap.stalled import without_stalls
 from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
 from tcptrace_lab.reconstruct.tap.unheard import (
     unheard_by_count,
@@ -102,11 +103,34 @@ class Sender:
         taken = self.where.segment_turn_ns
         if taken is not None:
             return taken if taken > BURST_NS else 0
-        timeline = self.timeline
-        following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
-        known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
-        waits = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+        waits = _waits(self.timeline)
         return None if len(waits) and _core.percentile(waits, 100 * MINORITY) > BURST_NS else 0
+
+    @cached_property
+    def near_ns(self) -> int:
+        """What the way from a tap near the sender to it and back takes, its host included, at the most.
+
+        Where that was not measured the tap may have been late with what it stamps.
+        """
+        if self.where is None or self.view is not None:
+            return 0
+        return self.answers_ns if self.where.to_sender_ns is None else self.where.to_sender_ns
+
+    @cached_property
+    def answers_ns(self) -> int:
+        """How long after an ACK what it releases passes a tap near the sender, but for the odd one, as far as a host
+        would take as long: what lies between the two may have come in another order."""
+        waits = _waits(self.timeline)
+        soon = waits[waits < _core.HOST_NS]
+        return int(np.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0
+
+
+def _waits(timeline: Timeline) -> Ints:
+    """From each ACK of new data to the segment that follows."""
+    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+    found: Ints = timeline.send_ns[following[known]] - timeline.ack_ns[known]
+    return found
 
 
 def senders(capture: Capture) -> Iterator[Sender]:
@@ -136,11 +160,19 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del rows, segments, acks
     put_back = None
     where = vantage(timeline, passed, row, side=side, other=other)
+    if tap.ahead_ns and where.place == "middle":
+        # What follows an ACK by a whole round may have been released by the one before.
+        where = replace(where, place="unknown", why=f"{where.why}, but segments are stamped before what they answer")
     view = order = None
     if where.place != "sender" and not tap.timestamps.value:
         tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))
     if where.place == "sender" and not tap.timestamps.value and is_behind_bottleneck(timeline, where.to_sender_ns):
         where = replace(where, queued_before=True)
+    if (where.place == "sender" or (where.place == "unknown" and rtt >= 0)) and where.is_at_sender:
+        timeline, clock = without_stalls(timeline, tap.clock, rtt)
+        if clock.stalled_ns:
+            # By a round trip of what was read late a receiver seems as near.
+            tap, where = replace(tap, clock=clock), vantage(timeline, passed, row, side=side, other=other)
     if where.place == "sender" and where.is_at_sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
         lost_acks = max(tap.tap_lost_acks, unheard, unheard_by_release(timeline), unheard_by_timers(timeline))

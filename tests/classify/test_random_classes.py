@@ -350,7 +350,7 @@ def wrong_claims(seed: int, variant: str, folder: Path) -> dict[str, str]:
     found = tapped(seed, folder)
     assert found is not None
     kinds = [] if variant in found.places else [variant]
-    return next(bad for name, bad, _ in judged(found, kinds, folder) if name == variant)
+    return next(one.wrong for name, one in judged(found, kinds, folder) if name == variant)
 
 
 @pytest.mark.parametrize(("seed", "variant"), [(1010006, "node0.out"), (1200143, "receiver")])

@@ -28,6 +28,32 @@ from tests.degrade.ends import (
     one_way_at_last,
     zero_window_stall,
 )
+from tests.degrade.merged import (
+    both_cards,
+    bursts_lost,
+    delayed_apart,
+    drifting_clocks,
+    merged_by_tick,
+    noisy_and_sorted,
+    noisy_stamps,
+    padded,
+    reused,
+    reversed_within_ms,
+    tap_stalls,
+    two_resolutions,
+)
+from tests.degrade.middlebox import (
+    ack_options_lost,
+    acks_doubled,
+    blocks_of_other_numbers,
+    data_options_lost,
+    marked,
+    reset_forged,
+    snaplen_varies,
+    some_split,
+    split_from_the_middle,
+    thinned,
+)
 from tests.degrade.offload import acks_merged, gso_at_sender
 from tests.degrade.options import mss_rewritten, no_syn, only_syn, only_syn_ack, snaplen, stripped, wscale_hidden
 from tests.degrade.records import (
@@ -56,27 +82,28 @@ from tests.degrade.tap import (
 
 @dataclass(frozen=True, kw_only=True)
 class Degradation:
-    """`keeps`: whole (the run is all there), a piece of it, longer than it was, or of two kinds "longer piece".
+    """`keeps`: whole (the run is all there), a piece of it, longer than it was, resized (in other packets), or several.
 
-    `tells`: what regime and control need is still there. `sets_clock`: back, so that stamps are in no order."""
+    `tells`: what regime and control need is still there. `stage`: of two kinds the earlier's comes first, in whatever
+    order they are named: what passes a tap (0), when and in which order it is read there (1), what its clock then shows
+    (2), to which tick (3). Where a capture begins and ends (-1) is told before another connection follows.
+    """
 
     change: Kind
     keeps: str = "whole"
     tells: bool = False
-    sets_clock: bool = False
+    stage: int = 0
     link: int | None = field(default=None)
 
 
 def _two(first: Degradation, second: Degradation) -> Degradation:
-    if first.sets_clock:
-        # What comes late or twice does so in the order of capture, whatever the clock says then.
-        first, second = second, first
+    first, second = sorted((first, second), key=lambda each: each.stage)
     keeps = " ".join(sorted({first.keeps, second.keeps} - {"whole"})) or "whole"
 
     def both(packets: Packets, rng: random.Random) -> Packets:
         return second.change(first.change(packets, rng), rng)
 
-    return Degradation(change=both, keeps=keeps, link=second.link or first.link)
+    return Degradation(change=both, keeps=keeps, link=first.link or second.link)
 
 
 ONES: dict[str, Degradation] = {
@@ -94,26 +121,26 @@ ONES: dict[str, Degradation] = {
     "window scale stripped": Degradation(change=stripped(WSCALE)),
     "window scale cut": Degradation(change=wscale_hidden),
     "MSS rewritten": Degradation(change=mss_rewritten),
-    "clock of 1 ms": Degradation(change=ticks(MS)),
-    "clock of 4 ms": Degradation(change=ticks(4 * MS)),
-    "clock of 10 ms": Degradation(change=ticks(10 * MS)),
-    "clock of 15.6 ms": Degradation(change=ticks(15_600_000)),
-    "clock of 1 s": Degradation(change=ticks(SECOND)),
-    "two clocks": Degradation(change=two_clocks),
-    "stamped early": Degradation(change=stamped_early),
-    "written late": Degradation(change=written_late),
-    "clock set forward": Degradation(change=clock_set_forward),
-    "slewed clock": Degradation(change=slewed_clock),
-    "stamped by polls": Degradation(change=stamped_by_polls),
-    "jittered clock": Degradation(change=jittered_clock),
-    "clock steps back": Degradation(change=clock_steps_back, sets_clock=True),
-    "interrupt batches": Degradation(change=interrupt_batches),
-    "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True),
-    "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece"),
+    "clock of 1 ms": Degradation(change=ticks(MS), stage=3),
+    "clock of 4 ms": Degradation(change=ticks(4 * MS), stage=3),
+    "clock of 10 ms": Degradation(change=ticks(10 * MS), stage=3),
+    "clock of 15.6 ms": Degradation(change=ticks(15_600_000), stage=3),
+    "clock of 1 s": Degradation(change=ticks(SECOND), stage=3),
+    "two clocks": Degradation(change=two_clocks, stage=1),
+    "stamped early": Degradation(change=stamped_early, stage=1),
+    "written late": Degradation(change=written_late, stage=1),
+    "clock set forward": Degradation(change=clock_set_forward, stage=2),
+    "slewed clock": Degradation(change=slewed_clock, stage=2),
+    "stamped by polls": Degradation(change=stamped_by_polls, stage=1),
+    "jittered clock": Degradation(change=jittered_clock, stage=1),
+    "clock steps back": Degradation(change=clock_steps_back, stage=2),
+    "interrupt batches": Degradation(change=interrupt_batches, stage=1),
+    "begins in avoidance": Degradation(change=begins_in_avoidance, keeps="piece", tells=True, stage=-1),
+    "begins in a recovery": Degradation(change=begins_in_recovery, keeps="piece", stage=-1),
     "one way at last": Degradation(change=one_way_at_last),
     "one way at first": Degradation(change=one_way_at_first),
-    "ends early": Degradation(change=ends_early, keeps="piece"),
-    "ends in a recovery": Degradation(change=ends_in_recovery, keeps="piece"),
+    "ends early": Degradation(change=ends_early, keeps="piece", stage=-1),
+    "ends in a recovery": Degradation(change=ends_in_recovery, keeps="piece", stage=-1),
     "idle tail, keep-alives": Degradation(change=idle_tail),
     "zero-window stall": Degradation(change=zero_window_stall, keeps="longer"),
     "GSO at the sender": Degradation(change=gso_at_sender, tells=True),
@@ -139,6 +166,28 @@ ONES: dict[str, Degradation] = {
     "the same on two VLANs": Degradation(change=two_vlans, link=ETHERNET),
     "IP identification 0": Degradation(change=ip_id_zero),
     "sequence numbers wrap": Degradation(change=sequence_wraps),
+    "directions delayed apart": Degradation(change=delayed_apart, stage=1),
+    "two resolutions": Degradation(change=two_resolutions, stage=1),
+    "merged by tick": Degradation(change=merged_by_tick, stage=1),
+    "clocks that drift apart": Degradation(change=drifting_clocks, stage=1),
+    "noisy stamps": Degradation(change=noisy_stamps, stage=1),
+    "noisy stamps, sorted": Degradation(change=noisy_and_sorted, stage=1),
+    "reversed within 1 ms": Degradation(change=reversed_within_ms, stage=1),
+    "tap stalls": Degradation(change=tap_stalls, stage=1),
+    "both cards of a router": Degradation(change=both_cards, link=ETHERNET),
+    "frames padded": Degradation(change=padded, tells=True, link=ETHERNET),
+    "tap lost bursts": Degradation(change=bursts_lost),
+    "ports used again": Degradation(change=reused),
+    "no options of ACKs": Degradation(change=ack_options_lost),
+    "no options of data": Degradation(change=data_options_lost),
+    "snaplen varies": Degradation(change=snaplen_varies),
+    "SACK blocks of other numbers": Degradation(change=blocks_of_other_numbers),
+    "one ACK of four": Degradation(change=thinned(4)),
+    "1 % of ACKs doubled": Degradation(change=acks_doubled),
+    "split from the middle on": Degradation(change=split_from_the_middle, keeps="resized"),
+    "2 % of data split": Degradation(change=some_split, keeps="resized"),
+    "reset forged": Degradation(change=reset_forged),
+    "ECN bits set": Degradation(change=marked, tells=True),
 }
 
 PAIRS = (

@@ -56,7 +56,11 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         merged += total if who.view is None or who.is_blurred else seen.lost_again
     if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
-        merged += timeouts_unseen(seen) * _largest(seen)
+        merged += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
+    if who.tap.clock.stalled_ns:
+        # Stamped so soon behind what followed it, a segment that was sent again seems to have come out of order, and
+        # one whose answer was read with it to have been sent needlessly.
+        merged += who.tap.disordered + int(np.count_nonzero(~is_lost))
     is_told = not losses_refused(seen, who)
     return {
         "total": total if is_told else None,
@@ -176,6 +180,24 @@ def timeouts_unseen(seen: Reconstruction) -> int:
         and timeline.send_ns[0] - timeline.ack_ns[0] > _core.LEAST_RTO_NS
     )
     return len(pauses_unseen(seen)[1]) + int(begins_late)
+
+
+def _tails_unseen(seen: Reconstruction) -> int:
+    """Segments that may have been lost behind all that came in a recovery: sent again they leave no hole at a receiver.
+
+    Each duplicate ACK lets one go (RFC 3042, RFC 6675); of a sender that had enough to send some of them follow what
+    ends the recovery.
+    """
+    timeline = seen.timeline
+    ends = np.searchsorted(timeline.ack_ns, [episode.end_ns for episode in seen.episodes])
+    ends = np.minimum(ends, len(timeline.ack_ns) - 1)
+    before = np.searchsorted(timeline.acks_before_send, ends, side="right")
+    is_done = timeline.snd_max[np.maximum(before - 1, 0)] <= timeline.snd_una[ends]
+    return sum(
+        max(each.dupacks, 1)
+        for each, done in zip(seen.episodes, is_done.tolist(), strict=True)
+        if done and each.is_loss
+    )
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:

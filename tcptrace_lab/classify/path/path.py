@@ -26,7 +26,7 @@ from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_
 from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
@@ -38,6 +38,8 @@ ENOUGH_SAMPLES = 32
 IDLE_LOAD = 0.95
 # Round trips that are the least, to what a host's own delay adds to them.
 LEAST_FACTOR = 1.02
+# Stamped before what they answer, segments err by as much as that usually, and the odd ones by some times as much.
+AHEAD_FACTOR = 10.0
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
 STEPPED_PERCENTILE = 5
 
@@ -84,13 +86,15 @@ def infer_path(
     by_reader: bool = False,
     before_ns: int | None = 0,
     near_ns: int = 0,
+    is_ahead: bool = False,
     has_flight: bool = True,
     has_losses: bool = True,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
     `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
-    from there to the sender and back takes, its host included, at the most. `has_flight`: what was sent when is known;
+    from there to the sender and back takes, its host included, at the most; `is_ahead`: segments are stamped before
+    what they answer, so that none of these times bounds the path's. `has_flight`: what was sent when is known;
     `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`:
     the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other
     flows. Those whose round trips rise and fall with this one's share its queue.
@@ -101,6 +105,8 @@ def infer_path(
     if by_reader and pps.value is not None and pps.high is not None:
         method = f"{pps.method}; it may be the pace at which the receiver read"
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
+    if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
+        pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
     # Across a step back of the clock what another flow met at the same time is not told.
@@ -121,6 +127,8 @@ def infer_path(
             base = Estimate(value=base.value, method=method)
     else:
         base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
+    if is_ahead:
+        base = replace(base, low=None, high=None)
     if by_rhythm and base.value is not None:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
@@ -186,6 +194,12 @@ def infer_path(
         queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
         managed=managed,
     )
+
+
+def _swing_ns(seen: Reconstruction) -> float:
+    """By how much round trips swell, but for the longest."""
+    samples = seen.timeline.rtt[1]
+    return float(np.percentile(samples, 100 * FULL_SHARE) - samples.min()) if len(samples) else 0.0
 
 
 def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
@@ -266,11 +280,14 @@ def _base_rtt(
 
 
 def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
-    """What the last packet of a super-segment (offload) may have waited behind the others in a least round trip."""
+    """What a least round trip may have of its own flight: of a super-segment (offload) the last packet waited behind
+    the others, and of two segments that left together the first one's ACK for the second (RFC 9293 section 3.8.6.3)."""
     timeline, samples = seen.timeline, seen.timeline.rtt[1]
-    if pps.value is None or (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+    if pps.value is None:
         return 0.0
     fewest = float(seen.under_way[samples <= LEAST_FACTOR * samples.min()].min())
+    if (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+        fewest = min(fewest, DELAYED_ACK_SEGMENTS)
     return max(fewest - 1.0, 0.0) / pps.value
 
 

@@ -23,7 +23,8 @@ def path_of(
         beside=beside,
         by_rhythm=rebuilt is not None and rebuilt.is_inferred,
         before_ns=who.before_tap_ns if who.place == "sender" and rebuilt is None else 0,
-        near_ns=0 if rebuilt is not None or who.where is None else who.where.to_sender_ns or 0,
+        near_ns=who.near_ns,
+        is_ahead=tap.ahead_ns > 0,
         has_flight=not tap.hides_flight,
         has_losses=not tap.misses_repairs,
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -53,7 +53,7 @@ def initial_window(
                 until = min(until, soon)
     # The first one of later.
     behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
-    if behind <= begin:
+    if behind <= begin or _waited(timeline, begin, behind, seen.base_rtt_ns):
         return None
     if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.
@@ -75,6 +75,13 @@ def initial_window(
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
     return -(-sent // timeline.smss)
+
+
+def _waited(timeline: Timeline, begin: int, behind: int, base_rtt_ns: int) -> bool:
+    """Whether the last of it left a round trip later, to what a tap's own delay may be of one, and nothing in between:
+    the first ACK, stamped late or never captured, may have released it."""
+    late = int(np.searchsorted(timeline.send_ns, timeline.send_ns[begin] + int(FIRST_SHARE * base_rtt_ns)))
+    return begin < late < behind and bool(timeline.send_ns[late] - timeline.send_ns[late - 1] > MAJORITY * base_rtt_ns)
 
 
 def _may_be_probe(sent_ns: Ints) -> bool:

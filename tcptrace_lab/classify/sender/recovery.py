@@ -32,11 +32,12 @@ HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
 
 def identify_recovery(
-    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False
+    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False, late_ns: int = 0
 ) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it.
 
-    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells.
+    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells. `late_ns`:
+    how long after an ACK what it releases passes the tap.
     """
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     # A timer that expires amid the duplicate ACKs of a recovery restarts any sender.
@@ -74,7 +75,7 @@ def identify_recovery(
     if refused:
         reasons.append(f"the recovery is not named: {refused}")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    blur_ns = tap.clock.resolution_ns + STAMP_TICK_NS * is_rebuilt
+    blur_ns = max(tap.clock.doubt_ns, late_ns) + STAMP_TICK_NS * is_rebuilt
     fast = [episode for episode in told if not episode.restarts]
     ended = _ended_by_timer(seen)
     if 2 * sum(id(episode) in ended for episode in fast) > len(fast):
@@ -99,7 +100,7 @@ def _ended_by_timer(seen: Reconstruction) -> set[int]:
     return {id(before) for before, after in pairs if before.retransmitted <= 1 and after.expires_within(before)}
 
 
-def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int, *, are_copied: bool) -> str | None:
+def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: float, *, are_copied: bool) -> str | None:
     """What a sender did about the second hole of a window; None: no event shows it.
 
     NewReno fills it at the ACK of the first (RFC 6582), Reno has left its recovery and waits for three duplicate ACKs
@@ -120,6 +121,9 @@ def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: int, *
             if timeline.send_ns[send] > episode.end_ns:
                 break
             known = int(timeline.acks_before_send[send])
+            if known == timeline.acks_before_send[send - 1] and timeline.is_retransmission[send - 1]:
+                # The rest of what a box, or a card, has cut.
+                continue
             moved = int(timeline.last_moved[known - 1]) if known else -1
             dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
             partial += dupacks <= copies

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, MINORITY, ODD_SHARE
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -24,6 +24,8 @@ TICKS_NS = tuple(10**digits for digits in range(10))
 ROUNDING_NS = 1_000
 # More steps back than one in so many packets are not a clock set back now and then, but stamps that jitter.
 PACKETS_PER_STEP = 500
+# Nor is a clock that is set more often one that is set.
+MOST_STEPS = 16
 # Fewer stamps show no tick: of so few some lie on one by chance.
 ENOUGH_STAMPS = 16
 # What answers at once has its cause's stamp, in one order; whoever reads both ways together also stamps what leaves
@@ -59,6 +61,8 @@ class Clock:
     set_forward_ns: int = 0
     # When each step was, forward or back, in order.
     set_at: tuple[int, ...] = ()
+    # The longest silence behind which the tap stamped late what had come meanwhile.
+    stalled_ns: int = 0
 
     @property
     def is_coarse(self) -> bool:
@@ -80,6 +84,7 @@ class Clock:
             "jitter_s": self.jitter_ns / 1e9,
             "steps_back": self.steps_back,
             "set_forward_s": self.set_forward_ns / 1e9,
+            "stalled_s": self.stalled_ns / 1e9,
         }
 
 
@@ -97,11 +102,13 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
     if len(stamps) < 2:
         return FINE
     tick = _tick(stamps, is_sent)
+    if is_sent is not None:
+        tick = max(tick, _own_tick(stamps[is_sent]), _own_tick(stamps[~is_sent]))
     one_way = np.ones(len(stamps), dtype=bool)
     alike = _core.stamped_alike(stamps, one_way if is_sent is None else is_sent, AROUND_TICKS * tick)
     back, most_back = alike[0]
     steps, jitter, stepped = 0, 0, 0
-    if back * PACKETS_PER_STEP > len(stamps) and back > 2:
+    if back * PACKETS_PER_STEP > len(stamps) and back > 2 and not _are_steps(stamps):
         jitter = most_back
     elif back:
         steps, stepped = back, most_back
@@ -111,6 +118,27 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,
+    )
+
+
+def _own_tick(way: Ints) -> int:
+    """Of two cards, or two files, each has its own clock; a coarse one's stamps are whole ticks of the day, where a
+    path's pace is only that far apart. 1: none is told."""
+    if len(way) < ENOUGH_STAMPS:
+        return 1
+    some = way[:: 1 + len(way) // TICK_SAMPLE]
+    return next((tick for tick in TICKS_NS if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
+
+
+def _are_steps(stamps: Ints) -> bool:
+    """Whether the clock went on from where it was set back to, each time: a late stamp stands alone among others."""
+    places = np.flatnonzero(stamps[1:] < stamps[:-1])
+    if len(places) > MOST_STEPS:
+        return False
+    behind = (stamps[at + 1 : at + 1 + FEWEST_SAMPLES] for at in places)
+    return all(
+        len(after) == FEWEST_SAMPLES and after.max() < stamps[at] and bool((np.diff(after) >= 0).all())
+        for at, after in zip(places, behind, strict=True)
     )
 
 

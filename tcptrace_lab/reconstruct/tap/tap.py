@@ -63,8 +63,9 @@ class Tap:
     # How long new data left after the timer of a sender without ACKs would have stopped it.
     unanswered_ns: int
     ahead_ns: int
-    # The share of the segments that were captured behind later ones, though sent once.
-    disordered_share: float
+    # Of the segments those that were captured behind later ones, though sent once.
+    segments: int
+    disordered: int
     ecn_cuts: int
     # Holes that were filled a round trip after they were told of, and those of them filled by nothing captured.
     repairs: tuple[int, int]
@@ -127,6 +128,9 @@ class Tap:
             found.append(f"{words} (two clocks, or not in the order in which they came): nothing finer is told by them")
         elif self.clock.is_coarse:
             found.append(_clock_words(self.clock))
+        if self.clock.stalled_ns:
+            words = f"the tap did not read for up to {duration(self.clock.stalled_ns)}"
+            found.append(f"{words}, and stamped late what had come meanwhile: nothing is told across that")
         if self.tap_lost_bytes:
             found.append(f"{_were(self.tap_lost_bytes, 'byte')} sent and never captured: the tap lost packets")
         if self.tap_lost_acks:
@@ -166,7 +170,7 @@ class Tap:
         if self.ahead_ns and self.clock.jitter_ns:
             return True
         is_shown = self.ahead_ns or self.clock.jitter_ns
-        return self.disordered_share > (1 / PACKETS_PER_STEP if is_shown else MINORITY)
+        return self.disordered > self.segments * (1 / PACKETS_PER_STEP if is_shown else MINORITY)
 
     @property
     def lost_acks_share(self) -> float:
@@ -207,6 +211,8 @@ class Tap:
             return "the tap lost packets"
         if self.is_coarse:
             return "the clock is coarse"
+        if self.clock.stalled_ns:
+            return "the tap was late to read"
         return "segments were merged (offload)" if self.offload_bytes else None
 
     def refuses(self, claim: Claim) -> str | None:

@@ -1,0 +1,80 @@
+"""A tap that did not read for a while, and stamped what had come when it went on.
+
+Order is kept, times are not: a segment that waited to be read seems to have left late, and its ACK to have come soon,
+sooner than any path brings it. What was stamped within microseconds of each other behind a silence may have waited for
+as long as the silence lasted; so each round trip bounds the path's by what it took and that wait together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
+from tcptrace_lab.reconstruct.timeline import Timeline
+
+# A round trip this much shorter than any other can have been was not the path's: what is told of a path is to be right
+# to 5 %, and its own round trips differ by less where none waits.
+SHORTER_SHARE = 0.97
+
+
+def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple[tuple[int, ...], int]:
+    """The stamps of what a tap read late, in order, and the longest silence before any; nothing: none is seen.
+
+    Seen are those that made some round trips shorter than the path's, which neither the handshake's (`handshake_ns`;
+    NaN: not captured) nor others have, by more than the clock leaves open (`resolution_ns`). A sender that answers
+    after pauses has such silences all along, and its round trips are short again and again.
+    """
+    rows, samples = timeline.rtt
+    nothing: tuple[tuple[int, ...], int] = ((), 0)
+    # A handshake's packets are small, and some hosts slow to answer it.
+    if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * handshake_ns <= int(samples.min()):
+        return nothing
+    stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
+    is_sent = np.zeros(len(stamps), dtype=bool)
+    is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
+    stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
+    silence = np.diff(stamps, prepend=stamps[:1])
+    if samples[0] < SHORTER_SHARE * handshake_ns:
+        # The first flight's round trip is less: both may have been read late.
+        silence[0] = int(handshake_ns)
+    # Where what is read in a row begins.
+    begins = np.flatnonzero(np.append(True, silence[1:] >= max(AT_ONCE_NS, resolution_ns)))
+    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
+    read, answered = (
+        np.searchsorted(begins, places, side="right") - 1
+        for places in (sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows])
+    )
+    # Without a handshake's the first flights' may be the only ones without a queue.
+    share = MAJORITY if np.isnan(handshake_ns) else SHORTER_SHARE
+    is_short = samples + resolution_ns < share * int((samples + silence[begins[read]]).min())
+    # Shorter silences are a host's.
+    is_short &= silence[begins[read]] > _core.HOST_NS
+    # No path answers while what came together is read.
+    at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
+    every = len(np.unique(read))
+    if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
+        alone = alone[:0]
+    # The first flight waits for the other host, and may be the only one to meet no queue: a handshake tells.
+    is_first = timeline.has_start and bool(np.isnan(handshake_ns))
+    late = np.setdiff1d(np.union1d(at_once, alone), read[: int(is_first)])
+    if not len(late) or len(late) > MAJORITY * every:
+        return nothing
+    # Others as long made round trips longer, or lie where none was timed.
+    others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
+    if len(others) <= MINORITY * len(begins):
+        late = np.union1d(late, others)
+    ends = np.append(begins[1:], len(stamps))
+    marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
+    return tuple(marks.tolist()), int(silence[begins[late]].max())
+
+
+def without_stalls(timeline: Timeline, clock: Clock, handshake_ns: float) -> tuple[Timeline, Clock]:
+    """Both, with what was read late known as such: no round trip and no rate is taken across it."""
+    marks, longest = stalls(timeline, handshake_ns, clock.resolution_ns)
+    if not marks:
+        return timeline, clock
+    return replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks}))), replace(clock, stalled_ns=longest)

@@ -1,0 +1,115 @@
+"""Claims that taps nobody had drawn before showed to be wrong: of each class some runs, and what holds there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.reconstruct.tap.clock import clock_of
+from tests.claims import judge_claims, main_verdict, runs
+from tests.degrade import MS, degrade, keeps_of, read_packets, write_packets
+from tests.degraded import variants
+from tests.random_runs import at_place, tapped
+
+
+def judged(seed: int, variant: str, folder: Path) -> tuple[dict[str, str], Verdict]:
+    """What is wrong of a run's capture at a place, or made worse by a kind, and its verdict."""
+    found = tapped(seed, folder)
+    assert found is not None
+    whole = main_verdict(found.run.path, without=found.others)
+    assert whole is not None
+    run, keeps, path = found.run, "whole", folder / "worse.pcap"
+    if variant in found.places:
+        run = at_place(found, variant)
+        path = run.path
+    else:
+        link, packets = read_packets(found.run.path)
+        write_packets(path, *degrade(link, packets, kind=variant, seed=found.scenario.seed))
+        keeps = keeps_of(variant)
+    verdict = main_verdict(path, without=found.others)
+    assert verdict is not None
+    return judge_claims(run, whole, verdict, keeps=keeps).wrong, verdict
+
+
+@pytest.mark.parametrize("seed", [3020001, 3020022, 3020047])
+def test_what_a_tap_read_late_gives_no_round_trip(seed: int, tmp_path: Path) -> None:
+    """A segment that waited to be read and its ACK are stamped together: microseconds, or a part of the path's."""
+    wrong, verdict = judged(seed, "tap stalls", tmp_path)
+    assert not wrong
+    assert verdict.who.tap.clock.stalled_ns > verdict.seen.base_rtt_ns
+    assert any("did not read" in note for note in verdict.who.tap.notes)
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant"), [(3020054, "two resolutions + window scale cut"), (3020048, "two resolutions")]
+)
+def test_each_way_has_a_tick_of_its_own(seed: int, variant: str, tmp_path: Path) -> None:
+    """ACKs in whole milliseconds beside data in nanoseconds: no rate and no queue is finer than the ACKs' tick."""
+    wrong, verdict = judged(seed, variant, tmp_path)
+    assert not wrong
+    assert verdict.who.tap.clock.resolution_ns == MS
+
+
+def test_a_clock_that_goes_on_from_where_it_was_set_back_to_does_not_jitter(tmp_path: Path) -> None:
+    """Three steps in some hundred packets: what follows each is in order, and behind what was stamped before."""
+    stamps = np.arange(600) * 100_003
+    stamps -= 30 * MS * ((np.arange(600) >= 200).astype(np.int64) + (np.arange(600) >= 400) + (np.arange(600) >= 500))
+    clock = clock_of(stamps.astype(np.int64))
+    assert (clock.steps_back, clock.jitter_ns) == (3, 0)
+    wrong, _ = judged(3010115, "clock steps back + sequence numbers wrap", tmp_path)
+    assert not wrong
+
+
+@pytest.mark.parametrize("variant", ["split from the middle on", "two resolutions + stamped by polls"])
+def test_the_rest_of_a_segment_that_was_cut_is_no_second_hole(variant: str, tmp_path: Path) -> None:
+    """Sent again as two, both behind the same three duplicates; nor is it told within what a clock leaves open."""
+    wrong, _ = judged(3020047 if variant.startswith("split") else 3020038, variant, tmp_path)
+    assert "recovery" not in wrong
+
+
+@pytest.mark.parametrize(("seed", "variant"), [(3020060, "one ACK of four"), (3020040, "directions delayed apart")])
+def test_what_leaves_a_round_trip_later_is_not_the_first_flights(seed: int, variant: str, tmp_path: Path) -> None:
+    """The ACK that released it was not captured, or both were stamped by a buffer's time apart."""
+    assert "initial_window" not in judged(seed, variant, tmp_path)[0]
+
+
+@pytest.mark.parametrize("seed", [3010088, 3010111])
+def test_what_was_lost_behind_all_that_came_in_a_recovery_leaves_no_hole(seed: int, tmp_path: Path) -> None:
+    """The last that its duplicates let go, sent again behind the recovery: at the receiver it comes in order."""
+    assert "losses" not in judged(seed, "receiver", tmp_path)[0]
+
+
+@pytest.mark.parametrize(("seed", "variant"), [(3010074, "stamped early"), (3020053, "directions delayed apart")])
+def test_a_round_trip_of_stamps_that_may_be_late_does_not_bound_the_path(
+    seed: int, variant: str, tmp_path: Path
+) -> None:
+    """Where effects are stamped before their causes nothing does; where only the turn is known, it may be the tap's."""
+    assert "base_rtt_s" not in judged(seed, variant, tmp_path)[0]
+
+
+def test_of_thinned_acks_no_control_is_called_unknown(tmp_path: Path) -> None:
+    """ACKs of eight segments: the sender heard four, and its law is none of the table's by what was captured."""
+    assert "control" not in judged(3020074, "ports used again + one ACK of four", tmp_path)[0]
+
+
+def test_what_is_stamped_before_its_cause_does_not_tell_where_the_tap_was(tmp_path: Path) -> None:
+    """By two clocks an ACK's segments seem to follow the one before by a whole round: as if captured midway."""
+    wrong, verdict = judged(3010117, "two clocks", tmp_path)
+    assert not wrong
+    assert verdict.who.vantage == "unknown"
+
+
+def test_a_queue_no_longer_than_the_stamps_err_by_shows_no_bottleneck(tmp_path: Path) -> None:
+    """A flow held by its receiver's window, with stamps that err by some hundred microseconds, out of order."""
+    assert not judged(3020062, "noisy stamps, sorted", tmp_path)[0]
+
+
+def test_where_no_ack_releases_segments_at_once_slow_starts_are_not_counted(tmp_path: Path) -> None:
+    """Two machines' clocks drift apart by 3 ms in a minute: in the end what ACKs let go is stamped before them."""
+    chosen = [run for run in runs() if run.name == "own: tahoe_small_buffer"]
+    (found, _) = variants(chosen, ["clocks that drift apart"], seed=71, folder=tmp_path)
+    assert not found.judged.wrong
+    assert {"recovery", "losses", "buffer_packets"} <= found.judged.told
