@@ -133,8 +133,8 @@ class Verdict:
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
-        # Who is not known to go by a window may have grown it by words that filled none.
-        is_bbr = not self.identified.left or self.identified.may_be_bbr
+        # Of whom no law is left, or asked, BBR may have grown its window by words that filled none.
+        is_bbr = not self.identified.left
         ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=is_bbr)
         found = ask()
         if tap.is_holed:
