@@ -2,9 +2,9 @@
 
     python -m benchmarks.many [--connections 500 10000] [--folder DIR]
 
-`classify --json` on captures as servers have them (benchmarks/many_capture.py): whole processes, seconds of the clock and
-of the processor (of all its processes), the latter per connection beyond start-up, and the most memory that one of them
-had. Beside it `analyze --json`, which judges nothing.
+`classify --json` on captures as servers have them (benchmarks/many_capture.py): whole processes, seconds of the clock
+and of the processor (of all its processes), the latter per connection beyond start-up, and the most memory that one of
+them had. Beside it `analyze --json`, which judges nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> int:
                 done = run(asked(name, capture))
                 each_ms = 1e3 * (done.cpu_s - begun) / connections
                 print(
-                    f"    {name:10} {done.wall_s:6.2f} s, processor {done.cpu_s:6.2f} s ({each_ms:.2f} ms a connection), "
+                    f"    {name:10} {done.wall_s:6.2f} s, processor {done.cpu_s:6.2f} s ({each_ms:.2f} ms each), "
                     f"{done.memory_mb:4.0f} MB"
                 )
     return 0

@@ -302,7 +302,7 @@ def test_missing_numbers_above_all_that_came_are_the_tail_of_a_flight() -> None:
 
 
 def test_a_missing_number_is_no_repair_where_it_may_be_an_ack_of_the_other_sides_data() -> None:
-    """Segment 1 (number 2) is lost, and number 5 behind what showed it: sent again and lost again, if not a bare ACK."""
+    """Segment 1 (number 2) is lost, and number 5 behind what showed it: sent again and lost again, or a bare ACK."""
     rows = [(0, 0, 1, 1, 1), (1, 2, 1, 1, 3), (2, 3, 1, 1, 4), (40, 4, 1, 35, 6), (120, 1, 1, 100, 7)]
     more = [(121 + number, 5 + number, 1, 100 + number, 8 + number) for number in range(100)]
     for asked_ms, times in (([], 2), ([10], 1), ([200], 2)):
