@@ -98,7 +98,7 @@ def test_where_others_were_not_seen_to_begin_the_queue_may_have_stood(tmp_path: 
 
 
 def test_a_past_that_was_chosen_to_fit_is_ahead_in_more_than_a_few_pieces(tmp_path: Path) -> None:
-    """YeAH cuts by the queue that it takes for its own: with some base round trip it cuts as a Hybla of few segments."""
+    """YeAH cuts by the queue that it takes for its own: with some base round trip it cuts as a small Hybla."""
     _, verdict = of(2300083, tmp_path, kind="begins in avoidance")
     assert verdict.identified.control is None
     assert "hybla" in {each.candidate.name for each in verdict.identified.left}

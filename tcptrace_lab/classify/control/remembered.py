@@ -26,12 +26,12 @@ LEAST_SHARE = 0.4
 # Round trips rose to the first that is seen in steps that no law takes for another path's (H-TCP: 20 ms).
 RISES_NS = 10_000_000
 # Of a path of more than ten seconds in longer ones.
-MOST_RISES = 1_000
+MOST_STEPS = 1_000
 # A window at a loss that none in the capture reaches.
 LARGER_FACTOR = 2
 # The remembered queue is so much longer from one reading to the next, up to where the longest in the capture is none to
 # it (Illinois: below a tenth), and then as near to the best as halvings of the step come: a cut hangs on it to 1/64.
-LONGER_STEP = 1.25
+LONGER_FACTOR = 1.25
 LONGEST_FACTOR = 12.0
 HALVINGS = 3
 
@@ -80,9 +80,12 @@ def _longer(
             factor = tapes[id(each.tape)][0]
             found[factor] = nearest_of([each, found[factor]]) if factor in found else each
 
-    ask([LONGER_STEP**each for each in range(1, round(math.log(LONGEST_FACTOR, LONGER_STEP)) + 1)])
+    ask([LONGER_FACTOR**each for each in range(1, round(math.log(LONGEST_FACTOR, LONGER_FACTOR)) + 1)])
     for halving in range(HALVINGS if found else 0):
-        factor, step = next(key for key, each in found.items() if each is nearest_of(list(found.values()))), LONGER_STEP
+        factor, step = (
+            next(key for key, each in found.items() if each is nearest_of(list(found.values()))),
+            LONGER_FACTOR,
+        )
         ask([factor * step ** (sign * 0.5 ** (halving + 1)) for sign in (-1, 1)])
     return list(found.values())
 
@@ -106,7 +109,7 @@ def _ticks_apart(pasts: Sequence[list[Mark]], tick_ms: int) -> list[list[Mark]]:
 
 def _rising(seen: Reconstruction, begin: int, end: int) -> list[Mark]:
     """Round trips from the one up to the other."""
-    return [_arrival(seen, rtt_ns) for rtt_ns in range(begin, end, max(RISES_NS, (end - begin) // MOST_RISES))]
+    return [_arrival(seen, rtt_ns) for rtt_ns in range(begin, end, max(RISES_NS, (end - begin) // MOST_STEPS))]
 
 
 def _arrival(seen: Reconstruction, rtt_ns: int) -> Mark:
