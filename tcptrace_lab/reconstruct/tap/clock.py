@@ -124,9 +124,9 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
 def _own_tick(way: Ints) -> int:
     """Of two cards, or two files, each has its own clock; a coarse one's stamps are whole ticks of the day, where a
     path's pace is only that far apart. 1: none is told."""
-    if len(way) < ENOUGH_STAMPS:
-        return 1
     some = way[:: 1 + len(way) // TICK_SAMPLE]
+    if len(np.unique(some)) < ENOUGH_STAMPS:
+        return 1
     return next((tick for tick in TICKS_NS if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
 
 
