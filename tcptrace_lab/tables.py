@@ -9,10 +9,10 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab import _core
 from tcptrace_lab.errors import LabError, reason, to_install
 from tcptrace_lab.whole_files import replacing
 
@@ -29,29 +29,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def indented(value: Any, depth: int = 0) -> str:
-    """`json.dumps(value, indent=1, allow_nan=False)` of what has words for keys, several times as fast: json's own C
-    writes no indented text, but puts any words between the values of what holds no other list."""
-    if not isinstance(value, (dict, list, tuple)) or not value:
-        return _encoder("").encode(value)
-    within = "\n" + " " * (depth + 1)
-    inside = value.values() if isinstance(value, dict) else value
-    if any(isinstance(each, (dict, list, tuple)) and each for each in inside):
-        parts = [indented(each, depth + 1) for each in inside]
-        if isinstance(value, dict):
-            parts = [f"{_encoder('').encode(name)}: {part}" for name, part in zip(value, parts, strict=True)]
-        text, (begin, end) = f",{within}".join(parts), "{}" if isinstance(value, dict) else "[]"
-    else:
-        text = _encoder(within).encode(value)
-        begin, text, end = text[0], text[1:-1], text[-1]
-    return f"{begin}{within}{text}{within[:-1]}{end}"
-
-
-@cache
-def _encoder(within: str) -> json.JSONEncoder:
-    return json.JSONEncoder(separators=(f",{within}", ": "), allow_nan=False)
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -86,7 +63,7 @@ def write_answer(answer: object, rows: pd.DataFrame, path: str | os.PathLike[str
     """What a command's --json prints to a .json; to every other suffix its flat rows."""
     if suffix_of(path) == ".json":
         with replacing(path) as temporary:
-            temporary.write_text(indented(answer) + "\n")
+            temporary.write_text(_core.json_text(answer) + "\n")
     else:
         write_table(rows, path)
 

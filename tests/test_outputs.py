@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab._core import json_text
 from tcptrace_lab.cli import main
-from tcptrace_lab.tables import indented
 from tcptrace_lab.whole_files import replacing, together
 from tests.conftest import ROOT
 
@@ -204,10 +204,10 @@ def test_ctrl_c_while_they_take_their_names_is_heard_when_all_have(
         ({"a": (1, 2.5)}, "b"),
     ],
 )
-def test_indented_text_is_json_s_own(value: object) -> None:
-    assert indented(value) == json.dumps(value, indent=1, allow_nan=False)
+def test_json_text_is_json_s_own(value: object) -> None:
+    assert json_text(value) == json.dumps(value, indent=1, allow_nan=False)
 
 
-def test_indented_text_has_no_number_that_json_has_not() -> None:
+def test_json_text_has_no_number_that_json_has_not() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        indented([{"share": math.nan}])
+        json_text([{"share": math.nan}])

@@ -127,7 +127,7 @@ def _own_tick(way: Ints) -> int:
     some = way[:: 1 + len(way) // TICK_SAMPLE]
     if len(np.unique(some)) < ENOUGH_STAMPS:
         return 1
-    return next((tick for tick in TICKS_NS if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
+    return next((tick for tick in reversed(TICKS_NS) if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
 
 
 def _are_steps(stamps: Ints) -> bool:
