@@ -214,6 +214,9 @@ def _in_words(seen: Reconstruction) -> float:
     if seen.episodes or int(counts[sizes < timeline.smss].sum()) < MAJORITY * int(counts.sum()):
         return 0.0
     is_below = seen.flight < DELAYED_ACK_SEGMENTS * timeline.smss
+    if np.mean(is_below) < 1 - MINORITY:
+        # More was in flight again and again: what a long wait had less of may be the end of an answer.
+        return 0.0
     return _by_limit(timeline, _spans(timeline)[is_below], limited_at(timeline)[is_below], "cwnd")["cwnd"]
 
 
