@@ -16,7 +16,7 @@ from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.gamma import nearest_of
 from tcptrace_lab.classify.control.likelihood import Replay, replays
 from tcptrace_lab.classify.control.marks import ARRIVAL, LOSS, RECOVERED, Mark
-from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.control.tape import Tape, Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 # From one reading to the next the remembered round trip is so much shorter, down to this part of the least seen: there
@@ -71,7 +71,7 @@ def _longer(
         return []
 
     def ask(factors: Sequence[float]) -> None:
-        tapes = {}
+        tapes: dict[int, tuple[float, Tape]] = {}
         for factor in factors:
             longest = least + round((most - least) * factor)
             behind = written.behind([*_rising(seen, least, longest), _arrival(seen, longest)])

@@ -40,14 +40,14 @@ def window_by_model(
     was in flight than the window allows."""
     timeline = seen.timeline
     smss = timeline.smss
-    if not timeline.has_start or not len(timeline.send_ns):
-        return None
     told = _core.told_windows(
         timeline,
         _core.CandidateSender("standard", "bbr", {}, float(initial_window), float(smss)),
         None if handshake_rtt_s is None else round(handshake_rtt_s * 1e9),
         [episode.first_send for episode in seen.episodes if episode.restarts],
     )
+    if not len(told):
+        return None
     spread = np.maximum(SPREAD_SHARE * told, SPREAD_SEGMENTS * smss)
     surely = seen.flight - timeline.slack if len(timeline.slack) else seen.flight
     if np.count_nonzero(surely > told + spread) > BEYOND_SHARE * len(told):

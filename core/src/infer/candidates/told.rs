@@ -15,7 +15,13 @@ const INITIAL_RTO_NS: i64 = 1_000_000_000;
 const LARGEST_RTO_NS: i64 = 120_000_000_000;
 const TICK_NS: i64 = 1_000_000;
 /// Of a super-segment each packet is a segment; what is longer than any card takes is none.
-const MOST_PACKETS: u64 = 1 << 10;
+const MOST_PACKETS: u64 = 1 << 7;
+/// RFC 7323 section 2.3: no window is larger. Nor does a sender keep more segments in mind than one has.
+const LARGEST_WINDOW: u64 = 1 << 30;
+const MOST_OUTSTANDING: u64 = 1 << 20;
+/// No connection lasts longer (three years), nor delivers more (in them, at 90 Mbit/s all the time).
+const LONGEST_NS: i64 = 1 << 57;
+const MOST_BYTES: i64 = 1 << 50;
 
 /// What the capture tells beyond its rows.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +32,15 @@ pub struct Told<'a> {
     pub has_sack: bool,
 }
 
-/// The window after each ACK, in bytes. Empty where the trace does not begin with the connection.
+/// The window after each ACK, in bytes. Empty where the trace does not begin with the connection, or is nobody's.
 pub fn windows(trace: &Trace, control: Box<dyn Control>, start: State, told: Told) -> Vec<f64> {
-    let Some(&first_ns) = trace.send_ns.first().filter(|_| trace.has_start) else {
+    let can_be = trace.has_start && can_be_a_sender_s(trace);
+    let Some(&first_ns) = trace.send_ns.first().filter(|_| can_be) else {
         return Vec::new();
     };
     let mut follower = Follower::new(trace, control, start, told, first_ns);
     let mut windows = Vec::with_capacity(trace.ack_ns.len());
+    let most = LARGEST_WINDOW.min(MOST_OUTSTANDING * follower.smss);
     let mut send = 0;
     for ack in 0..trace.ack_ns.len() {
         while trace
@@ -42,11 +50,25 @@ pub fn windows(trace: &Trace, control: Box<dyn Control>, start: State, told: Tol
         {
             follower.send(trace, send);
             send += 1;
+            if follower.sender.flight_size() > most {
+                return Vec::new();
+            }
         }
         follower.hear(trace, ack);
         windows.push(follower.sender.state().cwnd);
     }
     windows
+}
+
+/// Times and offsets of one connection, none of which any sum or product with a rate takes out of its type.
+fn can_be_a_sender_s(trace: &Trace) -> bool {
+    let lies_within = |columns: [&[i64]; 2], most: i64| {
+        let all = || columns.iter().copied().flatten().copied();
+        let (least, largest) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+        largest - least <= most
+    };
+    lies_within([trace.send_ns, trace.ack_ns], LONGEST_NS)
+        && lies_within([trace.send_offset, trace.send_end], MOST_BYTES)
 }
 
 struct Follower<'a> {

@@ -26,7 +26,10 @@ impl Pacer {
         }
         let gap_ns = (bytes as f64 * 1e9 / rate) as i64;
         // A timer that came late is made up for, by half a gap at most.
-        self.departure_ns += gap_ns - late_ns.min(gap_ns / 2);
+        // At a rate of next to nothing it never comes.
+        self.departure_ns = self
+            .departure_ns
+            .saturating_add(gap_ns - late_ns.min(gap_ns / 2));
     }
 }
 
