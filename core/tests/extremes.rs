@@ -184,7 +184,6 @@ impl Columns {
         let told = Told {
             handshake_rtt_ns: self.ack_ns.first().copied().filter(|&ns| ns > 0),
             by_timer: &by_timer,
-            has_sack: self.has_sack,
         };
         let windows = told::windows(&trace, control, start, told);
         assert!(windows.iter().all(|&cwnd| cwnd > 0.0));

@@ -459,7 +459,6 @@ fn told_windows<'py>(
     let told = told::Told {
         handshake_rtt_ns,
         by_timer: &by_timer,
-        has_sack: trace.has_sack,
     };
     Ok(py
         .detach(|| told::windows(&trace, control, start, told))

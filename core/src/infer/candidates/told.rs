@@ -29,7 +29,6 @@ pub struct Told<'a> {
     pub handshake_rtt_ns: Option<i64>,
     /// Sends that a timer released, in order.
     pub by_timer: &'a [usize],
-    pub has_sack: bool,
 }
 
 /// The window after each ACK, in bytes. Empty where the trace does not begin with the connection, or is nobody's.
@@ -92,7 +91,7 @@ impl<'a> Follower<'a> {
         let smss = start.smss as u64;
         let options = Options {
             is_linux: true,
-            recovery: if told.has_sack {
+            recovery: if trace.has_sack {
                 Recovery::Sack
             } else {
                 Recovery::NewReno
@@ -102,7 +101,7 @@ impl<'a> Follower<'a> {
             limited_transmit: true,
             is_impatient: false,
             has_prr: false,
-            has_rack: told.has_sack,
+            has_rack: trace.has_sack,
             restarts_after_idle: false,
             max_window: u64::MAX,
         };

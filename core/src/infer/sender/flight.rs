@@ -10,6 +10,9 @@ use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::recovery::DetectedBy;
 
+/// Packets of one send told apart: as many as the largest offload makes of it, and more.
+const MOST_PACKETS: i64 = 1 << 10;
+
 /// Bytes in the network after each ACK and after the segments it released.
 pub fn outstanding(
     trace: &Trace,
@@ -151,10 +154,12 @@ impl View<'_> {
     /// What a send was on the wire: an ACK may cover a part of a super-segment.
     fn packets(&self, send: usize) -> impl Iterator<Item = (usize, i64, i64)> {
         let (offset, end) = (self.trace.send_offset[send], self.trace.send_end[send]);
+        // Of a length that no host has a few are told together: work goes by rows, not by bytes.
         let smss = self.trace.smss.max(1);
+        let step = smss * ((end - offset) / smss / MOST_PACKETS).max(1);
         (offset..end)
-            .step_by(smss as usize)
-            .map(move |from| (send, from, (from + smss).min(end)))
+            .step_by(step as usize)
+            .map(move |from| (send, from, (from + step).min(end)))
     }
 
     /// So many bytes of a send are part of the flight from the ACK that released it on, and of none if they had arrived

@@ -3,7 +3,7 @@
 use super::before::Sampled;
 use super::sequence::Sequence;
 use super::trace::{LOST_ON_WAY, Trace};
-use crate::infer::given::FEWEST_SAMPLES;
+use crate::infer::{given::FEWEST_SAMPLES, quantile};
 
 /// The samples of one trace, in the order of the ACKs that gave them.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl RoundTrips {
             Some(before) => before.rtt.with(&samples, usize::MAX).least_and_median(),
             None => (
                 samples.rtt_ns.iter().copied().min().unwrap_or(0),
-                median(samples.rtt_ns.clone()).unwrap_or(0),
+                quantile::median(&mut samples.rtt_ns.clone()).map_or(0, |rtt_ns| rtt_ns as i64),
             ),
         };
         samples
@@ -171,20 +171,4 @@ impl Fresh {
         }
         None
     }
-}
-
-/// The middle of some times, in whole nanoseconds.
-pub fn median(mut values: Vec<i64>) -> Option<i64> {
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        return None;
-    }
-    let is_even = values.len() % 2 == 0;
-    let (below, &mut upper, _) = values.select_nth_unstable(middle);
-    let lower = if is_even {
-        below.iter().copied().max()
-    } else {
-        None
-    };
-    Some(lower.map_or(upper, |lower| lower + (upper - lower) / 2))
 }
