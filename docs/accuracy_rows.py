@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.control.replayed import replayed
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.truth.score import Score, score
@@ -189,7 +190,7 @@ def own_rows() -> Iterator[Row]:
 def _rows(capture: Path, truth: Path, name: str, facts: Any) -> Iterator[Row]:
     for verdict in classify(read(capture)):
         port = int(verdict.who.sender.rpartition(":")[2])
-        result = score(verdict.seen, read_truth(truth, port=port), first_sequence=verdict.who.first_sequence)
+        result = score(replayed(verdict.who), read_truth(truth, port=port), first_sequence=verdict.who.first_sequence)
         yield Row(name=name, verdict=verdict, score=result, truth=facts(port))
 
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.control.replayed import replayed
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.truth.score import WindowError, score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
@@ -203,7 +204,7 @@ def _away() -> list[str]:
             )
             for end in ("sender", "receiver")
         ]
-        scores = [score(end.seen, truth, first_sequence=end.who.first_sequence) for end in ends]
+        scores = [score(replayed(end.who), truth, first_sequence=end.who.first_sequence) for end in ends]
         near, far = scores
         cells = [_error(near.limited)[0], *_error(far.limited), "" if far.within is None else f"{far.within:.1%}"]
         cells += [
