@@ -90,6 +90,30 @@ def test_after_a_pause_the_window_is_the_model_s() -> None:
     assert held.mean() >= 0.99
 
 
+def test_it_has_no_threshold() -> None:
+    """Section 4.3.4: no ssthresh is met, and none is told (one was read off the flights around its startup's loss)."""
+    assert replayed(sender(run_of(buffer=4).capture(tap="sender")[0])).windows["ssthresh"].isna().all()
+
+
+def test_where_a_short_slow_start_may_be_its_startup_the_window_is_as_closely_known() -> None:
+    """Either opens by what is acknowledged, and no probe of the round trip is due within ten seconds."""
+    control = ControlSpec(recovery="sack", initial_window=10, delayed_ack_segments=2, byte_counting=True)
+    connection = ConnectionSpec(
+        control=control,
+        application=ApplicationSpec(kind="bytes", bytes=150_000),
+        receiver=ReceiverSpec(rwnd=4_194_304, delayed_ack_timer_s=0.04),
+    )
+    path = PathSpec(nodes=(NodeSpec(rate_bps=50e6, buffer=200, delay_s=0.03),), return_delay_s=0.03)
+    run = simulate(Scenario(path=path, connections=(connection,), duration_s=5))
+    who = sender(run.capture(tap="sender")[0])
+    seen = replayed(who)
+    assert "bbr" in [row["name"] for row in judge(who, file="").as_dict()["sender_tcp"]["candidates"]]
+    limited = seen.windows[seen.windows["limited_by"] == "cwnd"]
+    assert len(limited) > 10
+    assert ((limited["cwnd_high"] - limited["cwnd_low"]) <= 2 * seen.timeline.smss).all()
+    assert beside_truth(run, seen)[1].all()
+
+
 @pytest.mark.skipif(not SHARED.exists(), reason=f"no reference data in {SHARED}")
 @pytest.mark.parametrize("capture", KERNELS, ids=lambda capture: capture.name)
 def test_the_kernel_s_window_is_followed(capture: Path) -> None:

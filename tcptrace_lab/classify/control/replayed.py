@@ -23,7 +23,7 @@ from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.identified import Identified
 from tcptrace_lab.classify.control.of_sender import identify_sender
 from tcptrace_lab.classify.control.tape import Tape, tape
-from tcptrace_lab.classify.control.told import ByModel, of_bbr, or_bbr, window_by_model
+from tcptrace_lab.classify.control.told import ByModel, of_bbr, or_bbr, unbounded, window_by_model
 from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.sender.initial_window import initial_window
@@ -57,15 +57,16 @@ class Replayed(Reconstruction):
         path = None if self.timeline.has_start else path_of(self, self.who)
         identified = identify_sender(self, self.who, tcp, path)
         table = self.window_columns
-        if identified.control != "bbr":
+        is_bbr = identified.control == "bbr"
+        if not is_bbr:
             table = with_replay(self, identified, is_stack=is_stack)
-            if not identified.may_be_bbr:
-                return table
+        if not (is_bbr or identified.may_be_bbr):
+            return table
         acks = _acks(self, table)
         model = self._by_model(table, acks)
         if model is None:
-            return table
-        return or_bbr(table, model) if identified.may_be_bbr else of_bbr(table, model, self.flight[acks] <= 0)
+            return unbounded(table) if is_bbr else table
+        return of_bbr(table, model, self.flight[acks] <= 0) if is_bbr else or_bbr(table, model)
 
     def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
         """The window that BBR would have had, where the capture shows when its sender sent and heard."""

@@ -48,7 +48,7 @@ def window_by_model(
     )
     if not len(told):
         return None
-    spread = np.maximum(SPREAD_SHARE * told, SPREAD_SEGMENTS * smss)
+    spread = _spread(seen, told)
     surely = seen.flight - timeline.slack if len(timeline.slack) else seen.flight
     if np.count_nonzero(surely > told + spread) > BEYOND_SHARE * len(told):
         return None
@@ -61,9 +61,18 @@ def window_by_model(
     )
 
 
+def _spread(seen: Reconstruction, told: Floats) -> Floats:
+    """By how much the window may be another: nothing while each ACK opens it by what it acknowledges (startup)."""
+    smss = seen.timeline.smss
+    spread = np.maximum(SPREAD_SHARE * told, SPREAD_SEGMENTS * smss)
+    opens = np.diff(told) >= seen.timeline.newly_acked[1:] - 1.0
+    spread[: 1 + (len(opens) if opens.all() else int(np.argmin(opens)))] = smss
+    return spread
+
+
 def of_bbr(table: dict[str, Ints], model: ByModel, is_emptied: Bools) -> dict[str, Ints]:
-    """The columns of `windows` of a sender known to be BBR. `is_emptied`: nothing was in flight, so it waits for its
-    application; else what holds it back is its own pace, which goes with its window."""
+    """The columns of `windows` of a sender known to be BBR, which has no threshold. `is_emptied`: nothing was in
+    flight, so it waits for its application; else what holds it back is its own pace, which goes with its window."""
     is_paced = (table["limited_by"] == APPLICATION) & ~is_emptied
     return {
         **table,
@@ -71,27 +80,36 @@ def of_bbr(table: dict[str, Ints], model: ByModel, is_emptied: Bools) -> dict[st
         "cwnd": model.value,
         "cwnd_low": model.least,
         "cwnd_high": model.most,
+        "ssthresh": np.full_like(table["ssthresh"], UNKNOWN),
     }
 
 
 def or_bbr(table: dict[str, Ints], model: ByModel) -> dict[str, Ints]:
-    """The same of a sender that may be BBR: the bounds reach as far as BBR's."""
+    """The same of a sender that may be BBR: the bounds reach as far as BBR's, which has no threshold."""
     high = table["cwnd_high"]
     return {
         **table,
         "cwnd_low": np.minimum(table["cwnd_low"], model.least),
         "cwnd_high": np.where(high == UNKNOWN, high, np.maximum(high, model.most)),
+        "ssthresh": np.full_like(table["ssthresh"], UNKNOWN),
     }
+
+
+def unbounded(table: dict[str, Ints]) -> dict[str, Ints]:
+    """The same where BBR's window is not followed: its pace holds its flight below it."""
+    nothing = {name: np.full_like(table[name], UNKNOWN) for name in ("cwnd_high", "ssthresh")}
+    return {**table, **nothing}
 
 
 def _around_probes(seen: Reconstruction, times: Ints, value: Floats, flight: Ints) -> tuple[Floats, Floats]:
     """The least and the most that the window may be: around a probe of the round trip, its own and the one before."""
     probing = (_core.BBR_MIN_CWND_SEGMENTS + 0.5) * seen.timeline.smss
-    at = np.flatnonzero((value <= probing) | (flight <= probing))
+    reach_ns = _core.BBR_PROBE_RTT_NS + 2 * seen.typical_rtt_ns
+    may_probe = times >= times[0] + _core.BBR_MIN_RTT_WINDOW_NS - reach_ns
+    at = np.flatnonzero(may_probe & ((value <= probing) | _stays_low(times, flight, probing)))
     least, most = value.copy(), value.copy()
     if not len(at):
         return least, most
-    reach_ns = _core.BBR_PROBE_RTT_NS + 2 * seen.typical_rtt_ns
     for group in np.split(at, np.flatnonzero(np.diff(times[at]) > 2 * reach_ns) + 1):
         rows = slice(
             int(np.searchsorted(times, times[group[0]] - reach_ns)),
@@ -100,6 +118,18 @@ def _around_probes(seen: Reconstruction, times: Ints, value: Floats, flight: Int
         least[rows] = np.minimum(least[rows], _core.BBR_MIN_CWND_SEGMENTS * seen.timeline.smss)
         most[rows] = value[rows].max()
     return least, most
+
+
+def _stays_low(times: Ints, flight: Ints, most: float) -> Bools:
+    """Where no more than this is in flight, and something is, for half of a probe or longer: what waits for its
+    application, or has nothing left, is through with it sooner."""
+    low = np.concatenate(([False], (flight > 0) & (flight <= most), [False]))
+    begins, ends = np.flatnonzero(low[1:] & ~low[:-1]), np.flatnonzero(low[:-1] & ~low[1:])
+    until = np.append(times, times[-1])[ends]
+    found = np.zeros(len(times), dtype=bool)
+    for begin, end, lasts_ns in zip(begins, ends, until - times[begins], strict=True):
+        found[begin:end] = lasts_ns >= _core.BBR_PROBE_RTT_NS // 2
+    return found
 
 
 def _whole(values: Floats) -> Ints:
