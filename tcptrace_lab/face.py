@@ -125,13 +125,13 @@ def reconstruct(connection: Connection, *, direction: int | None = None) -> Reco
 
 def plot(connection: Connection, *, start_s: float | None = None, end_s: float | None = None) -> Figure:
     """Time-sequence graph, window and round trip, between two times in seconds from the first packet."""
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+    from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
     from tcptrace_lab.report.connection_figure import connection_figure
 
     who = sender(connection)
     title = f"{connection.capture.name.rpartition('/')[2]}, connection {connection.id}"
-    return connection_figure(Reconstruction(who.timeline), who, title=title, start_s=start_s, end_s=end_s)
+    return connection_figure(replayed(who), who, title=title, start_s=start_s, end_s=end_s)
 
 
 def _capture(source: Capture | Source) -> Capture:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tcptrace_lab.report.decimate import cells, envelope
+from tcptrace_lab.report.decimate import band, cells, envelope
 
 
 def test_envelope_keeps_every_extreme() -> None:
@@ -29,3 +29,14 @@ def test_cells_keep_one_mark_of_those_that_hide_each_other() -> None:
     """Ten thousand marks on ten places are ten."""
     x = np.repeat(np.arange(10, dtype=np.float64), 1000)
     assert len(cells(x, x, bins=50)) == 10
+
+
+def test_a_band_holds_every_bound_of_its_spans() -> None:
+    """The least and the greatest of each span, and no span is left out."""
+    x = np.arange(1000)
+    low, high = np.where(x == 123, -9, 0), np.where(x == 456, 9, 0)
+    at, least, greatest = band(x, low, high, bins=10)
+    assert len(at) <= 10
+    assert at[0] == 0
+    assert sorted(least)[:2] == [-9, 0]
+    assert sorted(greatest)[-2:] == [0, 9]

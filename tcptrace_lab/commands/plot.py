@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _figure(arguments: argparse.Namespace) -> Figure:
+    from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.errors import LabError
-    from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
     _, who = chosen(arguments.capture, arguments.connection)
-    seen = Reconstruction(who.timeline)
+    seen = replayed(who)
     if not len(seen.timeline.send_ns):
         raise LabError(f"{arguments.capture}: connection {who.connection} has no data segment to draw")
     whole = seen.timeline.seconds(seen.timeline.end_ns)

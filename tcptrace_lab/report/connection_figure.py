@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS
 from tcptrace_lab.reconstruct.windows import UNKNOWN
-from tcptrace_lab.report.decimate import Floats, Ints, cells, corners, envelope
+from tcptrace_lab.report.decimate import Floats, Ints, band, cells, corners, envelope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,9 @@ NOTES = 4
 SIZE_IN = (11.0, 8.5)
 # A receiver's window this much above the data is left out of the frame: it limits nothing and flattens the rest.
 FRAME = 1.25
+# The window's panel has room for marks above the largest.
+HEADROOM = 1.14
+BOUNDS_ALPHA = 0.13
 STYLE: dict[str, Any] = {"linewidth": 0.9, "solid_joinstyle": "round"}
 
 
@@ -180,28 +184,26 @@ def _no_window(axes: Axes, seen: Reconstruction, span: Span, hidden: Obstacles) 
 
 
 def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) -> None:
-    timeline, table = seen.timeline, seen.window_columns
+    timeline, table = seen.timeline, seen.known_columns
     smss = timeline.smss
-    drawn = _within(table["time_ns"], seen, span)
+    drawn, heard = _within(table["time_ns"], seen, span), _within(timeline.ack_ns, seen, span)
     handles: list[Any] = []
     if drawn.start >= drawn.stop:
         return
-    times_ns, cwnd, flight = table["time_ns"][drawn], table["cwnd"][drawn], table["cwnd_low"][drawn]
-    top = float(cwnd.max()) / smss
+    times_ns, cwnd, flight = table["time_ns"][drawn], table["cwnd"][drawn], seen.flight[heard]
+    top = float(max(cwnd.max(), flight.max(initial=0))) / smss
     handles.extend(_slow_starts(axes, seen, span, top, doubt=doubt))
+    handles[:0] = _bounds(axes, seen, {name: column[drawn] for name, column in table.items()}, top=top)
+    axes.plot(*_line(seen, timeline.ack_ns[heard], flight, smss), color=SKY, linewidth=0.7, drawstyle="steps-post")
     axes.plot(*_line(seen, times_ns, cwnd, smss), color=BLUE, drawstyle="steps-post", **STYLE)
-    handles.insert(0, Line2D([], [], color=BLUE, label="cwnd, estimated"))
-    if np.mean(flight < cwnd) > 0.01:
-        axes.plot(*_line(seen, times_ns, flight, smss), color=SKY, linewidth=0.7, drawstyle="steps-post")
-        handles.insert(1, Line2D([], [], color=SKY, label="flight, where less"))
+    handles[:0] = [Line2D([], [], color=BLUE, label="cwnd"), Line2D([], [], color=SKY, label="in flight")]
     threshold = table["ssthresh"][drawn]
     if (threshold != UNKNOWN).any():
         at = corners(threshold)
         steps = np.where(threshold[at] == UNKNOWN, np.nan, threshold[at] / smss)
         seconds = (times_ns[at] - timeline.start_ns) / 1e9
         axes.plot(seconds, steps, color=GREEN, linestyle="--", linewidth=1.0, drawstyle="steps-post")
-        handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh, where seen"))
-    heard = _within(timeline.ack_ns, seen, span)
+        handles.append(Line2D([], [], color=GREEN, linestyle="--", label="ssthresh"))
     rwnd = timeline.rwnd[heard]
     if np.mean(rwnd < FRAME * top * smss) > 0.02:
         # More than one ACK (the SYN's window is not scaled) told of a window that could limit.
@@ -210,9 +212,24 @@ def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) 
         handles.append(Line2D([], [], color=ORANGE, label="receiver's window"))
     handles.extend(_events(axes, seen, span, top))
     # What has nothing in flight (no ACK fits a segment) has a frame too.
-    axes.set_ylim(0, max(top, 1.0) * 1.14)
+    axes.set_ylim(0, max(top, 1.0) * HEADROOM)
     axes.set_ylabel("window (segments)")
     _legend(axes, handles)
+
+
+def _bounds(axes: Axes, seen: Reconstruction, table: dict[str, Ints], *, top: float) -> list[Any]:
+    """Between what the window lies; to the frame where nothing bounds it from above. Not drawn where no wider than the
+    line."""
+    timeline, high = seen.timeline, table["cwnd_high"]
+    frame = round(max(top, 1.0) * HEADROOM * timeline.smss)
+    high = np.where(high == UNKNOWN, frame, np.minimum(high, frame))
+    if not (high - table["cwnd_low"] > BLUR_SEGMENTS * timeline.smss).any():
+        return []
+    at, low, high = band(table["time_ns"], table["cwnd_low"], high, bins=BINS)
+    seconds = (table["time_ns"][at] - timeline.start_ns) / 1e9
+    style: dict[str, Any] = {"facecolor": BLUE, "alpha": BOUNDS_ALPHA, "linewidth": 0}
+    axes.fill_between(seconds, low / timeline.smss, high / timeline.smss, step="post", **style)
+    return [Patch(label="bounds of cwnd", **style)]
 
 
 def _slow_starts(axes: Axes, seen: Reconstruction, span: Span, top: float, *, doubt: str | None) -> list[Any]:

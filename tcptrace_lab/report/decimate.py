@@ -18,14 +18,25 @@ def envelope(x: Floats | Ints, y: Floats | Ints, *, bins: int) -> Ints:
     """
     if len(x) <= 4 * bins or x[-1] <= x[0]:
         return np.arange(len(x))
-    edges = x[0] + (x[-1] - x[0]) * (np.arange(1, bins) / bins)
-    starts = np.unique(np.concatenate(([0], np.searchsorted(x, edges.astype(x.dtype), side="left"))))
+    starts = _starts(x, bins=bins)
     kept = set(starts.tolist())
     for start, end in pairwise([*starts.tolist(), len(x)]):
         values = y[start:end]
         least, most = start + int(np.argmin(values)), end - 1 - int(np.argmax(values[::-1]))
         kept.update((end - 1, least, most))
     return np.array(sorted(kept), dtype=np.int64)
+
+
+def band(x: Ints, low: Ints, high: Ints, *, bins: int) -> tuple[Ints, Ints, Ints]:
+    """Of each of `bins` equal spans of x: the index of its first point, the least of `low`, the greatest of `high`."""
+    starts = np.arange(len(x)) if len(x) <= 4 * bins or x[-1] <= x[0] else _starts(x, bins=bins)
+    return starts, np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+
+
+def _starts(x: Floats | Ints, *, bins: int) -> Ints:
+    """The first point of each of `bins` equal spans of x that has one."""
+    edges = x[0] + (x[-1] - x[0]) * (np.arange(1, bins) / bins)
+    return np.unique(np.concatenate(([0], np.searchsorted(x, edges.astype(x.dtype), side="left"))))
 
 
 def corners(y: Ints) -> Ints:

@@ -6,10 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from tcptrace_lab import read
 from tcptrace_lab.cli import main
+from tcptrace_lab.report.connection_figure import BOUNDS_ALPHA
 from tests.conftest import ROOT
 
 TAHOE = str(ROOT / "captures" / "tahoe_small_buffer.pcap.gz")
@@ -126,6 +129,18 @@ def test_figure_shades_and_numbers_the_slow_starts_of_each_cycle() -> None:
     assert [text.get_text() for text in window.texts] == ["1", "2", "3", "1", "2", "3"]
     (losses,) = [line for line in window.lines if line.get_marker() == "v"]
     assert len(losses.get_xdata()) == 5  # type: ignore[arg-type]
+
+
+def test_figure_draws_the_window_that_reconstruct_tells() -> None:
+    """Held at the receiver's 22 segments, the window that its control had is larger, and bounded from below."""
+    connection = read(ROOT / "captures" / "reno_rwnd.pcap.gz")[0]
+    told = connection.reconstruct().windows["cwnd"].max() / 1448
+    window = connection.plot().axes[1]
+    (cwnd,) = [line for line in window.lines if line.get_color() == "#0072B2"]
+    assert told > 40
+    assert np.max(cwnd.get_ydata()) == pytest.approx(told)
+    bounds = [patch for patch in window.collections if patch.get_alpha() == BOUNDS_ALPHA]
+    assert len(bounds) == 1
 
 
 def test_standard_input_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
