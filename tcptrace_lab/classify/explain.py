@@ -11,6 +11,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.evidence import FRACTIONS, Misfit, outside
 from tcptrace_lab.classify.control.likelihood import Replay
+from tcptrace_lab.classify.control.replayed import replayed
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.away.arrivals import COPIES
@@ -18,6 +19,7 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.sender import NOT_SENT
 from tcptrace_lab.reconstruct.timeline import LOST, Ints
+from tcptrace_lab.reconstruct.windows import APPLICATION, LIMITS, RWND
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Connection
@@ -31,7 +33,7 @@ NOTICED = {
     "undone": "a timer, and taken back",
     "reordering": "fewer duplicate ACKs than three",
 }
-LIMITS = ("the congestion window", "the receiver's window", "the application", "a recovery")
+WORDS = ("the congestion window", "the receiver's window", "the application", "a recovery")
 # Stretches in which something else than the window was the limit: the longest are named.
 SHOWN_LIMITS = 5
 MISSING = 0
@@ -214,9 +216,11 @@ def _parted(each: Replay, misfit: Misfit) -> tuple[int, float, float]:
 
 
 def _limits(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
-    timeline, table = verdict.seen.timeline, verdict.seen.window_columns
+    # As `reconstruct` has them: what goes by a rate is held back by that, not by its application.
+    timeline, table = verdict.seen.timeline, replayed(verdict.who).known_columns
     times, codes = table["time_ns"], table["limited_by"]
-    runs = [list(run) for code, run in groupby(range(len(codes)), key=lambda row: codes[row]) if code in (1, 2)]
+    told = [code for code in (RWND, APPLICATION) if verdict.limits.get(LIMITS[code])]
+    runs = [list(run) for code, run in groupby(range(len(codes)), key=lambda row: codes[row]) if code in told]
     # Each lasts until the ACK at which something else is the limit.
     ends = [*times[1:].tolist(), int(times[-1])] if len(times) else []
     longest = sorted(runs, key=lambda run: int(times[run[0]]) - ends[run[-1]])[:SHOWN_LIMITS]
@@ -227,7 +231,7 @@ def _limits(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
             about="limit",
             time_s=round(timeline.seconds(times[run[0]]), 6),
             frame=frames.of_ack(first),
-            says=f"{LIMITS[codes[run[0]]]} is the limit for {seconds(spent_s)}, up to packet {frames.of_ack(last)}",
+            says=f"{WORDS[codes[run[0]]]} is the limit for {seconds(spent_s)}, up to packet {frames.of_ack(last)}",
         )
 
 

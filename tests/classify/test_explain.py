@@ -12,6 +12,7 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.cli import main
+from tcptrace_lab.scenario import CONTROLS, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, ReceiverSpec, Scenario
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
@@ -73,3 +74,14 @@ def test_the_simulation_is_measured_as_the_capture_is(capsys: pytest.CaptureFixt
 def test_what_was_not_asked_for_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict's keys stay as they are."""
     assert {"evidence", "simulation"}.isdisjoint(answer(capsys, str(CAPTURE)))
+
+
+def test_a_pace_of_its_own_is_no_limit_of_the_application() -> None:
+    """The same count in every view: a BBR that its verdict calls limited by its window waits for nobody's writes."""
+    control = ControlSpec(**CONTROLS["bbr"], initial_window=10, delayed_ack_segments=2, stack="linux")
+    connection = ConnectionSpec(control=control, receiver=ReceiverSpec(rwnd=4_194_304, delayed_ack_timer_s=0.04))
+    path = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.03),), return_delay_s=0.03)
+    captured = simulate(Scenario(path=path, connections=(connection,), duration_s=12)).capture()[0]
+    verdict = captured.verdict()
+    assert verdict.limits["cwnd"] > 0.9
+    assert "limit" not in [row["about"] for row in explain(verdict, captured)]
