@@ -25,6 +25,12 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def assert_same_limits(tables: Any, verdict: Any, seen: Reconstruction) -> None:
+    """A row puts down to one cause what the verdict does, not what it leaves open."""
+    rows = {row["limited_by"] for row in tables["windows"]} & {"cwnd", "rwnd", "application"}
+    assert all(verdict["limits"][name] for name in rows if seen.limits[name])
+
+
 @pytest.mark.parametrize("file", CAPTURES, ids=lambda file: file.name.removesuffix(".pcap.gz"))
 def test_every_view_counts_the_same(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """analyze, the tables of read, reconstruct, classify and plot."""
@@ -57,6 +63,7 @@ def test_every_view_counts_the_same(file: Path, capsys: pytest.CaptureFixture[st
         assert sum(starts["per_cycle"]) <= sum(cycle["slow_starts"] for cycle in tables["cycles"])
         if verdict["limits"]:
             assert sum(verdict["limits"].values()) == pytest.approx(1.0, abs=0.01)
+            assert_same_limits(tables, verdict, seen)
 
         events = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack", "rto")]
         _, window, _ = connection_figure(seen, who, title="").axes
@@ -92,3 +99,19 @@ def test_where_a_tap_hides_losses_the_table_and_the_verdict_agree(
         assert verdict["losses"]["total"] is None
         assert tables["losses"] is None
         assert tables["refused"]["losses"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["clock of 15.6 ms", "tap lost half of the ACKs", "window scale stripped", "tap lost 1 %"]
+)
+@pytest.mark.parametrize("run", ["reno_10M", "reno_on_off"])
+def test_what_the_verdict_leaves_open_no_row_puts_down_to_one_cause(
+    run: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "worse.pcap"
+    link, packets = read_packets(ROOT / "captures" / f"{run}.pcap.gz")
+    write_packets(file, *degrade(link, packets, kind=kind, seed=1))
+    (verdict,) = answer(capsys, "classify", "--json", str(file))
+    tables = answer(capsys, "reconstruct", "--json", str(file))
+    if tables["windows"] is not None:
+        assert_same_limits(tables, verdict, Reconstruction(sender(read(file)[0]).timeline))

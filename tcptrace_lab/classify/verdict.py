@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.limited import held, limits_of
 from tcptrace_lab.classify.control.of_sender import identify_sender, identify_unseen
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import (
@@ -31,7 +31,6 @@ from tcptrace_lab.classify.regime.compound import NOT_COMPOUND, CompoundRegime, 
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.growth import Growth, initial_growth
 from tcptrace_lab.classify.sender.initial_window import initial_window
-from tcptrace_lab.classify.sender.limits import closed_only, limits_told, stood
 from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.numbers import duration
@@ -384,25 +383,9 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
         # What leaves by a rate may leave by that of a line before the tap.
         identified = NOT_IDENTIFIED
-    by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
-    held = 0.0 if by_delay else stood(seen)
-    if not hidden and held >= MAJORITY:
+    if not hidden and held(seen, identified) >= MAJORITY:
         identified = identified.kept()
-    if obstacles.hides_flight:
-        limits = closed_only(seen, who.tap)
-    else:
-        limits = limits_told(
-            seen,
-            who.tap,
-            is_rebuilt=who.view is not None or who.before_tap_ns != 0,
-            is_blurred=who.is_blurred or who.tap.blurs_flight,
-            is_paced=identified.control == "bbr",
-            held=held,
-            is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
-        )
-    if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
-        # Of two readings the one that leaves less open; the data alone does not show a closed window.
-        limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
+    limits = limits_of(seen, who, identified, hides_flight=bool(obstacles.hides_flight))
     growth = initial_growth(seen)
     is_open = limits.get("unknown", 0.0) > MAJORITY
     starts = _slow_starts(seen, obstacles, who, is_paced=identified.control == "bbr", is_open=is_open)

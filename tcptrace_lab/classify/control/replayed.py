@@ -21,6 +21,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.limited import as_told, limits_of
 from tcptrace_lab.classify.control.of_sender import identify_sender
 from tcptrace_lab.classify.control.tape import Tape, tape
 from tcptrace_lab.classify.control.told import ByModel, of_bbr, or_bbr, unbounded, window_by_model
@@ -49,7 +50,8 @@ class Replayed(Reconstruction):
 
     @cached_property
     def known_columns(self) -> dict[str, Ints]:
-        if find_obstacles(self, self.who).hides_window:
+        obstacles = find_obstacles(self, self.who)
+        if obstacles.hides_window:
             return self.window_columns
         tcp = identify_recovery(self, self.who.tap)
         # Whose SYNs are not there may be a simulator.
@@ -59,7 +61,8 @@ class Replayed(Reconstruction):
         table = self.window_columns
         is_bbr = identified.control == "bbr"
         if not is_bbr:
-            table = with_replay(self, identified, is_stack=is_stack)
+            limits = limits_of(self, self.who, identified, hides_flight=bool(obstacles.hides_flight))
+            table = with_replay(self, as_told(table, self, limits), identified, is_stack=is_stack)
         if not (is_bbr or identified.may_be_bbr):
             return table
         acks = _acks(self, table)
@@ -84,12 +87,13 @@ def replayed(who: Sender) -> Replayed:
     return Replayed(who.timeline, who)
 
 
-def with_replay(seen: Reconstruction, identified: Identified, *, is_stack: bool) -> dict[str, Ints]:
-    """The columns of `windows` with what the replay of the candidates left adds to them; what was seen stays.
+def with_replay(
+    seen: Reconstruction, table: dict[str, Ints], identified: Identified, *, is_stack: bool
+) -> dict[str, Ints]:
+    """The columns of `windows` (`table`) with what the replay of the candidates left adds to them; what was seen stays.
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
-    table = seen.window_columns
     if not identified.left or not len(table["time_ns"]):
         return table
     hidden = _is_hidden(seen, table)

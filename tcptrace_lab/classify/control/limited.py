@@ -1,0 +1,54 @@
+"""What limited a sender, with what is known of its control: one answer for verdicts and tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.classify.control.followed import is_followed
+from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.sender.limits import closed_only, limits_told, stood
+from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, LIMITS, RWND, UNKNOWN
+
+
+def held(seen: Reconstruction, identified: Identified) -> float:
+    """Share of the time in which the flight stood, by no control that goes by delay."""
+    by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
+    return 0.0 if by_delay else stood(seen)
+
+
+def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hides_flight: bool) -> dict[str, float]:
+    """The shares of the time by cause; empty where the tap refuses them."""
+    if hides_flight:
+        limits = closed_only(seen, who.tap)
+    else:
+        limits = limits_told(
+            seen,
+            who.tap,
+            is_rebuilt=who.view is not None or who.before_tap_ns != 0,
+            is_blurred=who.is_blurred or who.tap.blurs_flight,
+            is_paced=identified.control == "bbr",
+            held=held(seen, identified),
+            is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
+        )
+    if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
+        # Of two readings the one that leaves less open; the data alone does not show a closed window.
+        limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
+    return limits
+
+
+def as_told(table: dict[str, Ints], seen: Reconstruction, limits: dict[str, float]) -> dict[str, Ints]:
+    """The columns of `windows` where most of what they put down to one cause may be another's: that is then open in
+    each row, and so is what a window would be at most that was not at work."""
+    limited = table["limited_by"]
+    seems = {code: seen.limits.get(LIMITS[code], 0.0) for code in (CWND, RWND, APPLICATION)}
+    opened = [code for code, share in seems.items() if share and limits.get(LIMITS[code], 0.0) < MAJORITY * share]
+    if not opened:
+        return table
+    told = {**table, "limited_by": np.where(np.isin(limited, opened), UNKNOWN, limited).astype(limited.dtype)}
+    if CWND in opened:
+        told["cwnd_high"] = np.where(limited == CWND, UNKNOWN, table["cwnd_high"])
+    return told
