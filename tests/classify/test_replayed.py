@@ -148,3 +148,18 @@ def test_a_timer_that_backs_off_leaves_the_threshold_open() -> None:
     behind = windows["time_ns"] >= run.losses["time_ns"].iloc[1]
     assert behind.any()
     assert windows["ssthresh"][behind].isna().all()
+
+
+def test_a_threshold_that_moves_between_losses_is_the_control_s() -> None:
+    """Linux's Vegas lifts it to three quarters of its window each round trip; what a slow start met stays behind."""
+    control = ControlSpec(window="vegas", recovery="sack", initial_window=10, byte_counting=True)
+    path = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=12, delay_s=0.03),), return_delay_s=0.03)
+    run = simulate(Scenario(path=path, connections=(ConnectionSpec(control=control),), duration_s=20))
+    found = replayed(sender(run.capture(tap="sender")[0])).windows
+    truth = run.windows
+    rows = np.searchsorted(truth["time_ns"], found["time_ns"], side="right") - 1
+    own = truth["ssthresh"].to_numpy(dtype=float, na_value=np.inf)[rows]
+    told = found["ssthresh"].to_numpy(dtype=float, na_value=np.nan)
+    known = np.isfinite(told)
+    assert known.mean() > 0.5
+    assert np.mean(np.abs(told[known] - own[known]) > 1460) < 0.02

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
+from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import Identified
 from tcptrace_lab.classify.control.limited import as_told, limits_of
 from tcptrace_lab.classify.control.of_sender import identify_sender
@@ -101,12 +102,18 @@ def with_replay(
     if not (hidden.any() or unmet.any()):
         return table
     left = [(each.candidate, each.initial_window) for each in identified.left]
+    named = left[0] if len(left) == 1 and identified.control is not None and is_followed(identified.left[0]) else None
     columns = identified.left[0].tape.compared.heard.columns
     # What was replayed to identify them is larger than the capture.
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
     written, acks = tape(seen, follows=True, columns=columns), _acks(seen, table)
+    if named is not None:
+        # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
+        _, threshold = _played(*named, written, _rows(written, acks), at_most=False)
+        table["ssthresh"] = _filled(table["ssthresh"], threshold, ~_backs_off(seen, table))
+        del threshold
     reached = _reached(seen, table, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
     del written, columns
