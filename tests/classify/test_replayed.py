@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tcptrace_lab import read
 from tcptrace_lab.classify.control.replayed import Replayed, _acks, _reached, replayed
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import (
@@ -19,6 +20,8 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.simulate import Run, simulate
+from tests.claims import KERNEL
+from tests.conftest import SHARED
 from tests.reconstruct.ladder import SMSS, ladder
 
 PATH = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
@@ -163,3 +166,13 @@ def test_a_threshold_that_moves_between_losses_is_the_control_s() -> None:
     known = np.isfinite(told)
     assert known.mean() > 0.5
     assert np.mean(np.abs(told[known] - own[known]) > 1460) < 0.02
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason=f"no reference data in {SHARED}")
+def test_where_the_window_is_not_seen_no_threshold_and_no_limit_is_told() -> None:
+    """A receiver without timestamps, all of whose flights were put by a rule: its rows are bounds."""
+    found = read(KERNEL / "reno_nots_rcvcap.rcv.pcap.gz")[0]
+    assert found.verdict().obstacles.hides_window
+    windows = found.reconstruct().windows
+    assert windows["ssthresh"].isna().all()
+    assert set(windows["limited_by"].dropna()) <= {"recovery"}

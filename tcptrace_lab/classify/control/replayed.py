@@ -21,7 +21,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.followed import is_followed
-from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.limited import as_told, limits_of
 from tcptrace_lab.classify.control.of_sender import identify_sender
 from tcptrace_lab.classify.control.tape import Tape, tape
@@ -53,7 +53,9 @@ class Replayed(Reconstruction):
     def known_columns(self) -> dict[str, Ints]:
         obstacles = find_obstacles(self, self.who)
         if obstacles.hides_window:
-            return self.window_columns
+            limits = limits_of(self, self.who, HIDDEN, hides_flight=bool(obstacles.hides_flight))
+            table = as_told(self.window_columns, self, limits)
+            return {**table, "ssthresh": np.full_like(table["ssthresh"], UNKNOWN)}
         tcp = identify_recovery(self, self.who.tap)
         # Whose SYNs are not there may be a simulator.
         is_stack = self.who.tap.syns.value != "none"
