@@ -27,7 +27,9 @@ from pathlib import Path
 from benchmarks.analyze import machine, run
 
 STEPS = """
-import json, resource, sys, time
+import json, os, resource, sys, time
+# As the command line has it.
+os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 import tcptrace_lab
 from tcptrace_lab.commands.inputs import opened
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
