@@ -44,25 +44,45 @@ impl Flow {
         newly > 0 && self.extends && self.snd_una + i64::from(newly) <= self.snd_max()
     }
 
-    /// The short way for such an ACK.
+    /// The short way for such an ACK; `window`, as in `on_ack`.
     #[inline]
-    pub fn advance(&mut self, packet: &TcpPacket<'_>) {
+    pub fn advance(&mut self, packet: &TcpPacket<'_>, window: Option<u64>) {
         let offset = self.snd_una + i64::from(packet.ack.wrapping_sub(self.una_ack));
-        self.acknowledge(packet, offset);
-        self.snd_una = offset;
+        let before = std::mem::replace(&mut self.snd_una, offset);
+        let samples = self.acknowledge(packet, offset);
         self.una_ack = packet.ack;
         self.dup_count = 0;
-        self.hear(packet, offset);
+        self.hear(packet, window, samples, before);
     }
 
-    /// Notes an ACK without SACK blocks as the one before the next.
+    /// Notes an ACK without SACK blocks as the one before the next; `before`: what had been acknowledged.
     #[inline]
-    pub fn hear(&mut self, packet: &TcpPacket<'_>, offset: i64) {
+    pub fn hear(
+        &mut self,
+        packet: &TcpPacket<'_>,
+        window: Option<u64>,
+        (rtt, ts_rtt): (Option<i64>, Option<i64>),
+        before: i64,
+    ) {
+        let offset = self.snd_una;
         self.answer = AckContent {
             offset,
             window: packet.window.into(),
             ..AckContent::default()
         };
+        if self.detail.is_some() {
+            let row = AckRow {
+                offset,
+                window: window.unwrap_or(u64::from(packet.window)),
+                dup_count: 0,
+                newly_acked: self.payload_below(offset) - self.payload_below(before),
+                rtt,
+                ts_rtt,
+            };
+            if let Some(detail) = &mut self.detail {
+                detail.on_ack(packet, &row, &[]);
+            }
+        }
     }
 
     /// Whether an ACK reports data received twice (RFC 2883); takes nothing from it.

@@ -2,7 +2,7 @@
 
 use super::columns::Keep;
 use super::detail::Detail;
-use super::flow::Flow;
+use super::flow::{Flow, HANDSHAKE_PACKETS};
 use super::packet::TcpPacket;
 use super::sending::Peer;
 use crate::wire::{Endpoint, TcpOptions};
@@ -139,10 +139,13 @@ impl Connection {
             && !packet.is_cut;
         if is_usual && packet.len > 1 && mine.extends && packet.ack == other.una_ack {
             mine.extend(packet);
-            other.hear(packet, other.snd_una);
+            other.hear(packet, mine.window, (None, None), other.snd_una);
         } else if is_usual && packet.len == 0 && other.advances_to(packet.ack) {
             if mine.notes_ack(packet) {
-                other.advance(packet);
+                other.advance(packet, mine.window);
+                if let Some(detail) = &mut mine.detail {
+                    detail.on_bare(packet);
+                }
             } else {
                 self.push_any(from, packet, options);
             }
@@ -211,7 +214,7 @@ impl Connection {
         }
         mine.settle();
         other.settle();
-        if mine.is_watched && mine.counts.packets() < 4 {
+        if mine.is_watched && mine.counts.packets() < HANDSHAKE_PACKETS {
             self.tell_handshake();
         }
     }

@@ -17,6 +17,9 @@ use crate::wire::{Checked, TcpOptions};
 /// (offload, rewritten headers). Damage is rarer: Stone and Partridge (2000) met 1 in 1,100 to 1 in 32,000 packets.
 const RIGHT_PER_WRONG: u64 = 64;
 
+/// A side's part of the handshake's round trip is known before it has sent so many packets.
+pub(super) const HANDSHAKE_PACKETS: u64 = 4;
+
 /// In this order in memory: first, a line of the cache at a time, what the short ways touch.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
@@ -26,7 +29,7 @@ pub struct Flow {
     pub next_seq: u32,
     pub una_ack: u32,
     pub(super) dup_count: u32,
-    /// Packets went before, and no rows are kept of either direction: the short ways are open.
+    /// Packets went before: the short ways are open.
     pub is_begun: bool,
     /// Data has been sent and acknowledged.
     pub extends: bool,
@@ -317,7 +320,13 @@ impl Flow {
 
     /// Makes the short ways ready after a packet that took the long one.
     pub fn settle(&mut self) {
-        self.is_begun = !self.is_watched && self.counts.packets() > 0;
+        // Rows are told of the handshake first.
+        let first = if self.is_watched {
+            HANDSHAKE_PACKETS - 1
+        } else {
+            1
+        };
+        self.is_begun = self.counts.packets() >= first;
         self.extends = self.is_data_acked && self.has_una && !self.seen.is_empty();
         if let Some(base) = self.base {
             self.next_seq = wrap(self.snd_max(), base);

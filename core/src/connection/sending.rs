@@ -33,6 +33,9 @@ impl Flow {
         self.next_seq = packet.seq.wrapping_add(packet.len);
         self.outstanding
             .push(Self::sent(packet, start, packet.len), true);
+        if let Some(detail) = &mut self.detail {
+            detail.on_new(packet, start, (self.snd_una, self.seen.end()), false);
+        }
     }
 
     /// A segment of this side that takes sequence space; `peer` is what the other side has last said.

@@ -4,6 +4,7 @@ mod causes;
 mod counts;
 mod life;
 mod parts;
+mod rows;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
