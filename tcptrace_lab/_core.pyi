@@ -428,10 +428,12 @@ class Tape:
     """The events of one sender, to be fed to any control (core/src/python/tape.rs): ACKs, and marks behind them."""
 
     def __new__(cls, heard: Heard, marks: Marks, chosen: list[int], *, opens: bool = False) -> Tape: ...
-    def play(self, sender: CandidateSender, *, at_most: bool = False, later_ns: int = 0) -> tuple[Any, Any]:
+    def play(
+        self, sender: CandidateSender, *, at_most: bool = False, later_ns: int = 0, rows: Any = None
+    ) -> tuple[Any, Any]:
         """cwnd and ssthresh in bytes after each row, as the control itself has them; or the most they could be.
 
-        Every time is `later_ns` later.
+        Every time is `later_ns` later. `rows`: after these alone, int64, which rise.
         """
 
     def play_by_itself(self, sender: CandidateSender, *, begins_ns: int, later_ns: int = 0) -> Any:

@@ -16,7 +16,7 @@ from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, p
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.standing import standing
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, WorkedOutOnce
-from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
+from tcptrace_lab.reconstruct.windows import in_64_bits, limits, window_columns, windows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,13 +72,14 @@ class Reconstruction(WorkedOutOnce):
         return standing(self.timeline, self.flight, self.typical_rtt_ns, losses_ns)
 
     @property
+    def shown_columns(self) -> dict[str, Ints]:
+        """As the packets alone show them, in as few bits as that takes; not to be changed."""
+        return window_columns(self.timeline, self.stands)
+
+    @property
     def window_columns(self) -> dict[str, Ints]:
-        """As the packets alone show them; their own, in 64 bits."""
-        columns = window_columns(self.timeline, self.stands)
-        return {
-            name: column if name in ("time_ns", "limited_by") else column.astype(np.int64)
-            for name, column in columns.items()
-        }
+        """The same; their own, in 64 bits."""
+        return in_64_bits(self.shown_columns)
 
     @cached_property
     def envelope(self) -> pd.DataFrame:

@@ -33,6 +33,14 @@ def window_columns(timeline: Timeline, stands: Bools) -> dict[str, Ints]:
     return _opened(columns, timeline, stands) if stands.any() else columns
 
 
+def in_64_bits(columns: dict[str, Ints]) -> dict[str, Ints]:
+    """The same as a table's own."""
+    return {
+        name: column if name in ("time_ns", "limited_by") else column.astype(np.int64)
+        for name, column in columns.items()
+    }
+
+
 def windows(columns: dict[str, Ints]) -> pd.DataFrame:
     """The same as a table: NA where a bound is unknown, limits by name."""
     import pandas as pd

@@ -265,22 +265,26 @@ impl Tape {
     }
 
     /// The window and the threshold after each row, as this control has them; `at_most`: the largest that it could have
-    /// had where something else held it back; every time is `later_ns` later.
-    #[pyo3(signature = (sender, *, at_most = false, later_ns = 0))]
+    /// had where something else held it back; every time is `later_ns` later. `rows`: of these alone, which rise.
+    #[pyo3(signature = (sender, *, at_most = false, later_ns = 0, rows = None))]
     fn play<'py>(
         &self,
         py: Python<'py>,
         sender: &CandidateSender,
         at_most: bool,
         later_ns: i64,
+        rows: Option<PyReadonlyArray1<'py, i64>>,
     ) -> PyResult<(Column<'py>, Column<'py>)> {
         let unseen = if at_most {
             Unseen::AtMost
         } else {
             Unseen::AsSeen
         };
+        let asked = rows
+            .map(|rows| self.asked(py, rows.as_slice()?))
+            .transpose()?;
         let played = self.heard.get().with(py, |heard| {
-            py.detach(|| self.played(heard, sender, later_ns, unseen))
+            py.detach(|| self.played(heard, sender, later_ns, unseen, asked.as_deref()))
         })?;
         Ok((
             played.cwnd.into_pyarray(py),
@@ -360,16 +364,31 @@ impl Tape {
         }
     }
 
+    /// Places of rows, which rise.
+    fn asked(&self, py: Python<'_>, rows: &[i64]) -> PyResult<Vec<usize>> {
+        let count = self.heard.get().with(py, |heard| self.tape(heard).len())?;
+        let is_rising = rows.is_sorted() && rows.last().is_none_or(|&last| last < count as i64);
+        let places = rows.iter().map(|&row| usize::try_from(row).ok());
+        let places: Option<_> = places.collect();
+        places
+            .filter(|_| is_rising)
+            .ok_or_else(|| PyValueError::new_err("rows of a tape, which rise"))
+    }
+
     fn played(
         &self,
         heard: tape::Heard<'_>,
         sender: &CandidateSender,
         later_ns: i64,
         unseen: Unseen,
+        asked: Option<&[usize]>,
     ) -> replay::Played {
         let (mut control, start) = (sender.control(), sender.start);
-        let rows = self.tape(heard).rows(later_ns);
-        replay::play(control.as_mut(), start, rows, unseen)
+        let (control, rows) = (control.as_mut(), self.tape(heard).rows(later_ns));
+        match asked {
+            Some(asked) => replay::play_at(control, start, rows, unseen, asked),
+            None => replay::play(control, start, rows, unseen),
+        }
     }
 }
 

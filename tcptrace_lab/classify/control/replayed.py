@@ -34,7 +34,7 @@ from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN, in_64_bits
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -60,13 +60,15 @@ class Replayed(Reconstruction):
         # Whose SYNs are not there may be a simulator.
         is_stack = self.who.tap.syns.value != "none"
         path = None if self.timeline.has_start else path_of(self, self.who)
-        identified = identify_sender(self, self.who, tcp, path)
-        table = self.window_columns
-        is_bbr = identified.control == "bbr"
-        if not is_bbr:
-            limits = limits_of(self, self.who, identified, hides_flight=bool(obstacles.hides_flight))
-            table = with_replay(self, as_told(table, self, limits), identified, is_stack=is_stack)
-        if not (is_bbr or identified.may_be_bbr):
+        found = [identify_sender(self, self.who, tcp, path)]
+        is_bbr, may_be_bbr = found[0].control == "bbr", found[0].may_be_bbr
+        if is_bbr:
+            table = self.window_columns
+        else:
+            limits = limits_of(self, self.who, found[0], hides_flight=bool(obstacles.hides_flight))
+            # Handed over: what was replayed to identify them is larger than the capture.
+            table = with_replay(self, as_told(self.shown_columns, self, limits), found.pop(), is_stack=is_stack)
+        if not (is_bbr or may_be_bbr):
             return table
         acks = _acks(self, table)
         model = self._by_model(table, acks)
@@ -91,46 +93,52 @@ def replayed(who: Sender) -> Replayed:
 
 
 def with_replay(
-    seen: Reconstruction, table: dict[str, Ints], identified: Identified, *, is_stack: bool
+    seen: Reconstruction, shown: dict[str, Ints], identified: Identified, *, is_stack: bool
 ) -> dict[str, Ints]:
-    """The columns of `windows` (`table`) with what the replay of the candidates left adds to them; what was seen stays.
+    """The columns of `windows` (as `shown`) with what the replay of the candidates left adds to them, in 64 bits.
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
-    if not identified.left or not len(table["time_ns"]):
-        return table
-    hidden = _is_hidden(seen, table)
-    unmet = table["ssthresh"] == UNKNOWN
+    if not identified.left or not len(shown["time_ns"]):
+        return in_64_bits(shown)
+    hidden = _is_hidden(seen, shown)
+    unmet = shown["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
-        return table
+        return in_64_bits(shown)
     left = [(each.candidate, each.initial_window) for each in identified.left]
     named = left[0] if len(left) == 1 and identified.control is not None and is_followed(identified.left[0]) else None
     columns = identified.left[0].tape.compared.heard.columns
-    # What was replayed to identify them is larger than the capture.
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
-    written, acks = tape(seen, follows=True, columns=columns), _acks(seen, table)
+    written, acks = tape(seen, follows=True, columns=columns), _acks(seen, shown)
     if named is not None:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
         _, threshold = _played(*named, written, _rows(written, acks), at_most=False)
-        table["ssthresh"] = _filled(table["ssthresh"], threshold, ~_backs_off(seen, table))
+        shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, ~_backs_off(seen, shown))}
         del threshold
-    reached = _reached(seen, table, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
+    reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
     del written, columns
-    most = np.minimum(np.maximum(had.most, _opened(seen, table, acks, open_rows)), np.maximum(reached, had.most))
-    wanted = hidden & _is_anchored(seen, table)
-    kept, wanted = _kept(table, wanted)[open_rows], wanted[open_rows]
-    part = {name: table[name][open_rows] for name in ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")}
+    most = np.minimum(np.maximum(had.most, _opened(seen, shown, acks, open_rows)), np.maximum(reached, had.most))
+    del acks, reached
+    wanted = hidden & _is_anchored(seen, shown)
+    kept, wanted = _kept(shown, wanted, open_rows), wanted[open_rows]
+    part = {name: shown[name][open_rows].astype(np.int64) for name in ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")}
     high = _high(part, most, wanted, seen.timeline.smss)
     low = _low(part, had.least, kept, seen.timeline.smss)
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
-    met = (unmet & ~_backs_off(seen, table))[open_rows]
-    table["cwnd"][open_rows] = np.where(wanted, value, part["cwnd"])
-    table["cwnd_low"][open_rows] = low
-    table["cwnd_high"][open_rows] = high
-    table["ssthresh"][open_rows] = _filled(part["ssthresh"], had.ssthresh, met)
+    met = (unmet & ~_backs_off(seen, shown))[open_rows]
+    told = {
+        "cwnd": np.where(wanted, value, part["cwnd"]),
+        "cwnd_low": low,
+        "cwnd_high": high,
+        "ssthresh": _filled(part["ssthresh"], had.ssthresh, met),
+    }
+    del had, most, part, value
+    table = in_64_bits(shown)
+    for name, column in told.items():
+        table[name][open_rows] = column
     return table
 
 
@@ -192,8 +200,8 @@ def _played(
         # RFC 3465: the faster of the two ways to count.
         candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
     sender = candidate.sender(initial_window=initial_window, smss=written.smss)
-    cwnd, ssthresh = written.core.play(sender, at_most=at_most)
-    return cwnd[rows], ssthresh[rows]
+    played: tuple[Floats, Floats] = written.core.play(sender, at_most=at_most, rows=rows)
+    return played
 
 
 def _is_anchored(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
@@ -297,14 +305,14 @@ def _high(table: dict[str, Ints], most: Floats, wanted: Bools, smss: int) -> Int
     return found
 
 
-def _kept(table: dict[str, Ints], wanted: Bools) -> Ints:
-    """The lower bound when the window was last seen at work, until it may have been taken back; -1: none."""
+def _kept(table: dict[str, Ints], wanted: Bools, rows: Places) -> Ints:
+    """Of these rows the lower bound when the window was last seen at work, until it may have been taken back, or -1."""
     times = table["time_ns"]
-    last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times))))
-    by_window = table["limited_by"] == CWND
+    last = np.maximum.accumulate(np.where(wanted, -1, np.arange(len(times), dtype=np.int32)))[rows]
+    by_window = table["limited_by"][last] == CWND
     # A row is in force up to the next.
-    until = np.append(times[1:], times[-1:])
-    is_kept = wanted & (last >= 0) & by_window[last] & (until - times[last] < _core.LEAST_RTO_NS)
+    until = times[np.minimum(rows + 1, len(times) - 1)]
+    is_kept = wanted[rows] & (last >= 0) & by_window & (until - times[last] < _core.LEAST_RTO_NS)
     return np.where(is_kept, table["cwnd_low"][last], -1)
 
 

@@ -66,13 +66,43 @@ pub fn play_watched(
     unseen: Unseen,
     mut watch: impl FnMut(&dyn Control),
 ) -> Played {
-    let mut player = Player::new(start);
-    let expected = rows.size_hint().0;
-    let mut played = Played {
-        cwnd: Vec::with_capacity(expected),
-        ssthresh: Vec::with_capacity(expected),
-    };
-    let mut rto = smoothed();
+    let mut played = Played::with_capacity(rows.size_hint().0);
+    play_each(control, start, rows, unseen, |control, own| {
+        played.push(own);
+        watch(control);
+    });
+    played
+}
+
+/// As `play`, of these rows alone, which rise; there may be more of one. What is asked of a part is kept of no other.
+pub fn play_at(
+    control: &mut dyn Control,
+    start: State,
+    rows: impl Iterator<Item = TapeRow>,
+    unseen: Unseen,
+    asked: &[usize],
+) -> Played {
+    let mut played = Played::with_capacity(asked.len());
+    let mut asked = asked.iter().peekable();
+    let mut row = 0;
+    play_each(control, start, rows, unseen, |_, own| {
+        while asked.next_if(|&&asked| asked <= row).is_some() {
+            played.push(own);
+        }
+        row += 1;
+    });
+    played
+}
+
+/// `each` has the control after each row, and its window and threshold.
+fn play_each(
+    control: &mut dyn Control,
+    start: State,
+    rows: impl Iterator<Item = TapeRow>,
+    unseen: Unseen,
+    mut each: impl FnMut(&dyn Control, (f64, f64)),
+) {
+    let (mut player, mut rto) = (Player::new(start), smoothed());
     for row in rows {
         let row = match unseen {
             Unseen::AsSeen => row,
@@ -81,12 +111,23 @@ pub fn play_watched(
         if let Some(rtt_ns) = row.rtt_ns {
             rto.on_sample(rtt_ns);
         }
-        let (cwnd, ssthresh) = player.hear(control, &row, rto.srtt_ns());
-        played.cwnd.push(cwnd);
-        played.ssthresh.push(ssthresh);
-        watch(control);
+        let own = player.hear(control, &row, rto.srtt_ns());
+        each(control, own);
     }
-    played
+}
+
+impl Played {
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            cwnd: Vec::with_capacity(rows),
+            ssthresh: Vec::with_capacity(rows),
+        }
+    }
+
+    fn push(&mut self, (cwnd, ssthresh): (f64, f64)) {
+        self.cwnd.push(cwnd);
+        self.ssthresh.push(ssthresh);
+    }
 }
 
 /// A sender's smoothed round trip; no timer runs here.
@@ -249,6 +290,21 @@ mod tests {
         // Half of 20 outstanding, though 12 was seen; then 12 + 1/12.
         assert_eq!(played.cwnd[..3], [5.0 * SMSS, 10.0 * SMSS, 10.0 * SMSS]);
         assert!((played.cwnd[3] - (12.0 + 1.0 / 12.0) * SMSS).abs() < 1.0);
+    }
+
+    #[test]
+    fn rows_that_are_asked_for_are_as_among_all() {
+        let start = State {
+            cwnd: 4.0 * SMSS,
+            ssthresh: 6.0 * SMSS,
+            smss: SMSS,
+        };
+        let rows = [row(TapeEvent::Ack, SMSS); 9];
+        let all = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
+        let asked = [0, 3, 3, 8];
+        let some = play_at(&mut reno(), start, rows.into_iter(), Unseen::AsSeen, &asked);
+        assert_eq!(some.cwnd, asked.map(|row| all.cwnd[row]));
+        assert_eq!(some.ssthresh, asked.map(|row| all.ssthresh[row]));
     }
 
     #[test]
