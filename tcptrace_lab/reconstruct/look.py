@@ -127,7 +127,7 @@ def _times(segments: Any, acks: Any, passed: Ints, *, rtt_ns: int) -> tuple[Ints
     """When segments and ACKs passed, and the clock: the columns themselves where nothing has to be put in order."""
     sent_ns, heard_ns = segments["time_ns"], acks["time_ns"]
     stamps, is_sent = _core.merged(sent_ns, heard_ns, passed)
-    clock = clock_of(stamps, is_sent)
+    clock = clock_of(stamps, is_sent, (sent_ns, heard_ns))
     times = in_order(stamps, clock)
     back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1 if clock.steps_back else np.zeros(0, dtype=np.int64)
     times, step, at = set_forward((segments, acks), times, is_sent, rtt_ns=rtt_ns)
@@ -269,9 +269,9 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
     if not len(told):
         return 0, 0
-    una = np.maximum.accumulate(acks["ack_offset"])
-    ends = segments["offset"] + segments["length"]
-    top = np.maximum.accumulate(ends)
+    una, offsets = np.maximum.accumulate(acks["ack_offset"]), segments["offset"]
+    top = offsets + segments["length"]
+    np.maximum.accumulate(top, out=top)
     over, sent = np.searchsorted(una, una[told], side="right"), np.searchsorted(top, una[told], side="right")
     # Duplicates that what was sent twice has asked for come as soon as what is next has left.
     is_hole = (over < len(una)) & (sent < len(top))
@@ -283,10 +283,11 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     if not len(told):
         return 0, 0
     # A second copy of the tap's fills nothing.
-    again = np.flatnonzero(segments["offset"] < np.append(segments["offset"][:1], top[:-1]))
+    again = np.flatnonzero(offsets[1:] < top[:-1]) + 1
     again = again[~IS_COPY[segments["cause"][again]]]
     begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
-    return len(told), _core.unfilled(una[told], begins, upto, segments["offset"][again], ends[again])
+    first = offsets[again]
+    return len(told), _core.unfilled(una[told], begins, upto, first, first + segments["length"][again])
 
 
 def _syns(row: Any) -> Fact:

@@ -127,7 +127,7 @@ class Sender:
 
 def _waits(timeline: Timeline) -> Ints:
     """From each ACK of new data to the segment that follows."""
-    following = np.searchsorted(timeline.send_ns, timeline.ack_ns, side="left")
+    following = _core.places(timeline.send_ns, timeline.ack_ns)
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
     found: Ints = timeline.send_ns[following[known]] - timeline.ack_ns[known]
     return found

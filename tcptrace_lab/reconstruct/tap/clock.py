@@ -94,18 +94,22 @@ Alike = tuple[tuple[int, int], list[list[int]], int, list[tuple[int, int, int]]]
 FINE = Clock(tick_ns=1, resolution_ns=1, jitter_ns=0, steps_back=0, stepped_ns=0)
 
 
-def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
-    """From the stamps of one connection in the order of capture; `is_sent`: which of them go one of the two ways.
+def clock_of(stamps: Ints, is_sent: Bools | None = None, ways: tuple[Ints, ...] | None = None) -> Clock:
+    """From the stamps of one connection in the order of capture; `is_sent`: which of them go one of the two ways, and
+    `ways`: those of this way and of the other, where they are at hand.
 
     An interrupt stamps what arrives; what leaves is stamped one by one in between.
     """
     if len(stamps) < 2:
         return FINE
-    tick = _tick(stamps, is_sent)
-    if is_sent is not None:
-        tick = max(tick, _own_tick(stamps[is_sent]), _own_tick(stamps[~is_sent]))
-    one_way = np.ones(len(stamps), dtype=bool)
-    alike = _core.stamped_alike(stamps, one_way if is_sent is None else is_sent, AROUND_TICKS * tick)
+    if is_sent is None:
+        is_sent, ways = np.ones(len(stamps), dtype=bool), (stamps,)
+    elif ways is None:
+        ways = stamps[is_sent], stamps[~is_sent]
+    tick = _tick(stamps, ways)
+    if len(ways) > 1:
+        tick = max(tick, *map(_own_tick, ways))
+    alike = _core.stamped_alike(stamps, is_sent, AROUND_TICKS * tick)
     back, most_back = alike[0]
     steps, jitter, stepped = 0, 0, 0
     if back * PACKETS_PER_STEP > len(stamps) and back > 2 and not _are_steps(stamps):
@@ -114,7 +118,7 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None) -> Clock:
         steps, stepped = back, most_back
     return Clock(
         tick_ns=tick,
-        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent, alike)),
+        resolution_ns=max(tick, jitter, *_batches(stamps, is_sent, ways, alike)),
         jitter_ns=jitter,
         steps_back=steps,
         stepped_ns=stepped,
@@ -142,10 +146,9 @@ def _are_steps(stamps: Ints) -> bool:
     )
 
 
-def _tick(stamps: Ints, is_sent: Bools | None) -> int:
+def _tick(stamps: Ints, ways: tuple[Ints, ...]) -> int:
     since = np.abs(stamps[:: 1 + len(stamps) // TICK_SAMPLE] - stamps[0])
-    ways = [stamps[:TICK_SAMPLE]] if is_sent is None else [_first_of(stamps, is_sent), _first_of(stamps, ~is_sent)]
-    is_paced = any(map(_is_even, ways))
+    is_paced = any(_is_even(way[:TICK_SAMPLE]) for way in ways)
     own = 0 if is_paced else _least_apart(stamps[:TICK_SAMPLE])
     found, told, most = 0, since, int(since.max())
     for tick in TICKS_NS:
@@ -161,12 +164,6 @@ def _tick(stamps: Ints, is_sent: Bools | None) -> int:
     # A tick of several decimal ones (4 ms of a kernel's timer), whatever multiples of it the gaps are.
     several = 1 if is_paced or len(since) < ENOUGH_STAMPS else int(np.gcd.reduce(since[told] // found))
     return int(max(found * several, own))
-
-
-def _first_of(stamps: Ints, own: Bools) -> Ints:
-    """As many as are looked at."""
-    found: Ints = stamps[: 4 * TICK_SAMPLE][own[: 4 * TICK_SAMPLE]]
-    return (found if len(found) >= TICK_SAMPLE else stamps[own])[:TICK_SAMPLE]
 
 
 def _is_even(way: Ints) -> bool:
@@ -204,19 +201,19 @@ def _least_apart(stamps: Ints) -> int:
     return 0 if np.count_nonzero(pauses & (off > doubt)) * 2 > np.count_nonzero(pauses) else round(least)
 
 
-def _batches(stamps: Ints, is_sent: Bools | None, alike: Alike) -> list[int]:
+def _batches(stamps: Ints, is_sent: Bools, ways: tuple[Ints, ...], alike: Alike) -> list[int]:
     """The interrupts of each way; what shares its stamp with the other way's before it is its answer, however many."""
-    _, pairs, by_chance, ways = alike
-    if is_sent is None:
-        return [_apart(stamps)] if _are_batches(*ways[0]) else [0]
+    _, pairs, by_chance, each = alike
+    told = [place for place, way in enumerate(each) if _are_batches(*way)]
+    if len(ways) < 2:
+        return [_apart(stamps)] if told else [0]
     if _is_polled(pairs, by_chance, len(stamps)):
         return [_apart(stamps)]
-    told = [own for own, way in zip((is_sent, ~is_sent), ways, strict=True) if _are_batches(*way)]
     if not told:
         return [0]
     begins = np.flatnonzero(np.append(True, np.diff(stamps) != 0))
     answers = is_sent != np.repeat(is_sent[begins], np.diff(begins, append=len(stamps)))
-    return [_of_way(stamps[own], answers[own], stamps[~own]) for own in told]
+    return [_of_way(ways[place], answers[is_sent ^ (place == 1)], ways[1 - place]) for place in told]
 
 
 def _is_polled(pairs: list[list[int]], by_chance: int, count: int) -> bool:

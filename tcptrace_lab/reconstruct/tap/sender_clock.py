@@ -6,7 +6,9 @@ times above their ticks fill the tick from its beginning to its end. The highest
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,10 +76,13 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     if rough > SLOWEST_TICK_NS:
         return None
     zero = int(times[0])
-    above = (stamps[0] - stamps) * rough
-    above += times - zero
-    tops = np.arange(len(above)) if len(above) <= PARTS else _tops(above)
-    slope, height = _core.upper_line((stamps[tops] - stamps[0]).astype(np.float64), above[tops])
+
+    def above(rows: slice | Ints) -> Floats:
+        found: Floats = (stamps[0] - stamps[rows]) * rough + (times[rows] - zero)
+        return found
+
+    tops = np.arange(len(stamps)) if len(stamps) <= PARTS else _tops(len(stamps), above)
+    slope, height = _core.upper_line((stamps[tops] - stamps[0]).astype(np.float64), above(tops))
     tick = rough + slope
     if abs(slope) > rough / 2:
         # The tap's own clock was set, or these are no stamps of a clock: its tick may even come out as nothing.
@@ -85,8 +90,8 @@ def sender_clock(stamps: Ints, times: Ints) -> SenderClock | None:
     return SenderClock(tick_ns=tick, origin_ns=zero + height - float(stamps[0]) * tick)
 
 
-def _tops(above: Floats) -> Ints:
-    """The place of the highest of each part."""
-    split = np.array_split(above, PARTS)
-    begins = np.cumsum([0, *(len(part) for part in split[:-1])])
-    return begins + [int(np.argmax(part)) for part in split]
+def _tops(count: int, above: Callable[[slice], Floats]) -> Ints:
+    """The place of the highest of each part: one after the other, for all are as long as the capture."""
+    each, more = divmod(count, PARTS)
+    ends = np.cumsum([each + 1] * more + [each] * (PARTS - more)).tolist()
+    return np.array([begin + int(np.argmax(above(slice(begin, end)))) for begin, end in pairwise((0, *ends))])
