@@ -251,7 +251,7 @@ class TestCommand:
             part.symlink_to("/dev/full")
             return os.memfd_create("unused"), str(part)
 
-        monkeypatch.setattr("tcptrace_lab.whole_files.tempfile.mkstemp", full)
+        monkeypatch.setattr("tempfile.mkstemp", full)
         with pytest.raises(LabError, match=r"run\.pcap: No space left on device"):
             run.write(file)
         assert file.read_bytes() == b"before"
