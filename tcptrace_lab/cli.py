@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # Nothing here multiplies matrices: numpy's threads for that would only start and spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Columns are worked through once and let go: huge pages, which the kernel has to find and to clear whole, took up to
-    # a fifth of the processor's time.
+    # Columns are worked through once and let go: huge pages, which the kernel has to find and to clear whole, took up
+    # to a fifth of the processor's time.
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     # Hardly anything here goes in circles: to look for what does took a twentieth.
     gc.set_threshold(OBJECTS_PER_COLLECTION)
