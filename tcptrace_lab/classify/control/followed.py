@@ -73,12 +73,12 @@ def excused(each: Replay) -> Replay:
         remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
     # What fades is off by less and less.
     off = np.unique(pieces.cycle[each.sizes > (SIGNED_SHARE if each.candidate.fades else 1.0)])
-    hanging = off[off < remembered]
+    hanging = off[(off < remembered) & (2 * (off + 1) <= int(pieces.cycle.max()) + 1)]
     if not len(hanging):
         return each
     upto = int(hanging[-1]) + 1
-    astray = np.count_nonzero((off >= upto) & (off < 2 * upto))
-    if 2 * upto > int(pieces.cycle.max()) + 1 or astray > upto / 2:
+    behind = pieces.cycle[each.sizes > 1.0]
+    if len(np.unique(behind[(behind >= upto) & (behind < 2 * upto)])) > upto / 2:
         return each
     return replace(each, sizes=np.where(pieces.cycle <= hanging[-1], 0.0, each.sizes))
 
