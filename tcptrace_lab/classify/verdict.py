@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.control.limited import held, limits_of
 from tcptrace_lab.classify.control.of_sender import identify_by_rhythm, identify_sender, identify_unseen
 from tcptrace_lab.classify.diagnosis import course, diagnosis
@@ -367,7 +367,10 @@ def _identified(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEst
     found = identify_sender(seen, who, tcp, path)
     if who.view is None or not who.view.is_inferred or found.control == "bbr" or not found.refuted:
         return found
-    return identify_by_rhythm(found, identify_unseen(seen, who), hides_most=_hides_most(who))
+    hides_most = _hides_most(who)
+    if found.control not in (None, UNKNOWN) and not hides_most:
+        return found
+    return identify_by_rhythm(found, identify_unseen(seen, who), hides_most=hides_most)
 
 
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:

@@ -48,13 +48,14 @@ from tcptrace_lab.reconstruct.timeline import Floats, Ints
 # and its echo the next cycle of who goes by delay.
 FEWEST_MORE = {False: 2, True: FEWEST_ALIKE}
 # A twentieth of what is open, a segment and a little, is nothing: windows are counted in whole segments.
-LEAST_NOISE = 0.05
+LEAST_NOISE_SHARE = 0.05
 # Limited transmit (RFC 3042; RFC 6675's pipe does the same) sends a segment for each of the first duplicate ACKs beyond
 # the window, or a stack does not: the same number at every loss.
 TRANSMITTED = range(DUP_THRESH)
-# A law that was followed comes nearer than by half of what is open; another is off by more than windows, counted in
-# whole segments, are read off by.
-EXACT_SHARE, EXACT_SEGMENTS = 0.5, 0.5
+# A law that was followed comes nearer than by half of what is open.
+EXACT_SHARE = 0.5
+# Another is off by more than what windows, counted in whole segments, are read off by.
+EXACT_SEGMENTS = 0.5
 # Cycles of so many kinds are told apart; each one beyond them is one of its own.
 MOST_KINDS = 64
 
@@ -190,7 +191,7 @@ def _replays(candidate: Candidate, tape: Tape, later_ns: int) -> Iterator[Replay
 
 
 def _rank(each: Replay) -> tuple[int, float]:
-    return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE, math.inf)
+    return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE_SHARE, math.inf)
 
 
 def _kinds(each: Replay) -> Ints:
@@ -213,7 +214,7 @@ def _kinds(each: Replay) -> Ints:
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     if each.unfit - best.unfit >= FEWEST_MORE[each.candidate.is_by_delay]:
         return True
-    noise = max(float(np.quantile(best.sizes, NOISE_SHARE)), LEAST_NOISE)
+    noise = max(float(np.quantile(best.sizes, NOISE_SHARE)), LEAST_NOISE_SHARE)
     # Where the best is off nowhere: once by so much that chance would have brought a disturbed cycle to where the best
     # is once in a hundred times.
     if not best.unfit and bool((math.exp(REFUTED) * (best.sizes + noise) < each.sizes).any()):

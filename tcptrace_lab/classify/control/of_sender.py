@@ -79,19 +79,19 @@ def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
 def identify_by_rhythm(by_flights: Identified, by_losses: Identified, *, hides_most: bool) -> Identified:
     """Of a sender whose flights were put by a rule between the few that are known: by those, and by its losses alone.
 
-    `hides_most`: of so few that they refute nobody. What both ways leave is left; the only one is named that was
-    followed by both.
+    `hides_most`: the flights that are known are so few that they refute nobody; else they have named nobody. What both
+    ways leave is left; the only one is named that was followed by both.
     """
     names = {each.candidate.name for each in by_losses.left}
+    both = tuple(each for each in by_flights.left if each.candidate.name in names)
     if not names:
         why = "most flights are not known: nobody is refuted by them"
         return by_flights.opened(why) if hides_most else by_flights
     if by_losses.control is not None or by_flights.control == UNKNOWN or not by_flights.left:
-        return by_losses if by_flights.control in (None, UNKNOWN) or hides_most else by_flights
-    both = tuple(each for each in by_flights.left if each.candidate.name in names)
-    if hides_most and (len(both) != len(names) or len(names) > 1):
         return by_losses
-    if by_flights.control is not None or not both:
+    if hides_most and (len(names) > 1 or not both):
+        return by_losses
+    if not both:
         return by_flights
     out = tuple(each for each in by_flights.left if each not in both)
     exact = {each.candidate.name for each in by_losses.left if is_exact(each)}

@@ -35,10 +35,11 @@ LARGER_FACTOR = 2
 LONGER_FACTOR = 1.25
 LONGEST_FACTOR = 12.0
 HALVINGS = 3
-# Hybla's round trip of 25 ms, at which it is Reno, and the fractions of a segment that it counts; first so coarsely.
+# Hybla's round trip of 25 ms, at which it is Reno, and the cents of a segment that it counts.
 RTT0_NS = 25_000_000
-FRACTIONS = 128
-COARSE = 8
+CENTS = 128
+# They are asked for so coarsely first, then by halves of that.
+COARSE_CENTS = 8
 # BIC's smoothed segments per ACK stay at any of so many where each ACK tells of one (tcp_bic.c shifts by four).
 SIXTEENTHS = 16
 
@@ -112,7 +113,7 @@ def _eighths(rtt_ns: int) -> int:
 def _cents(seen: Reconstruction, past: Sequence[Mark], count: int) -> list[Mark]:
     """ACKs by which Hybla counts so many of its fractions: 2 (8 rho)^2 / cwnd for each."""
     eighths, found = _eighths(past[0].rtt_ns), list[Mark]()
-    for step, times in ((COARSE, count // COARSE), (count % COARSE, 1)):
+    for step, times in ((COARSE_CENTS, count // COARSE_CENTS), (count % COARSE_CENTS, 1)):
         if step and times:
             window = float(2 * eighths**2 // step * seen.timeline.smss)
             found.append(Mark(ack=-1, event=SET, now_ns=seen.timeline.start_ns, cwnd=window, ssthresh=window))
@@ -142,7 +143,7 @@ class Count:
 
 
 COUNTS = {
-    "hybla": Count(most=FRACTIONS, coarse=COARSE, pasts=_near_rho, behind=_cents),
+    "hybla": Count(most=CENTS, coarse=COARSE_CENTS, pasts=_near_rho, behind=_cents),
     "bic": Count(most=SIXTEENTHS, coarse=1, pasts=_as_it_is, behind=_smoothed),
 }
 
