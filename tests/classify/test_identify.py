@@ -399,7 +399,10 @@ def test_a_delay_window_that_opens_once_by_a_segment_is_no_law_of_its_own(
         replace(plain, candidate=rows[name]) for name in ("reno-linux", "compound, counts ACKs, gamma 30")
     )
     assert sends_the_same(reno, compound) is is_reno
-    assert not sends_the_same(replace(reno, sizes=np.array([2.0, *reno.sizes[1:]])), compound)
+    odd = np.array([2.0, *reno.sizes[1:]])
+    assert not sends_the_same(replace(reno, sizes=odd), compound)
+    # Where a piece is disturbed it is off in as many.
+    assert sends_the_same(replace(reno, sizes=odd), replace(compound, sizes=odd)) is is_reno
 
 
 def test_a_compound_whose_delay_window_never_opened_is_not_named() -> None:
