@@ -66,7 +66,7 @@ NAMED_UNITS = {
     "MOST_NAMES MOST_PLACES SHOWN_LIMITS MANY_CONNECTIONS FEWEST_TICKS TICKS_PER_ROUND FEWEST_CALM FEW_TICKS "
     "IDLE_TICKS FEWEST_KNOWN "
     "PER_ROUND MOST_HALVES TICK_SAMPLE ANSWERS FEW_GROUPS COUNTS_STEP PARTS "
-    "LATEST_TURNS MOST_GAPS FEWEST_JUDGED PAUSE_TICKS AROUND_TICKS HALVINGS BISECTIONS",
+    "LATEST_TURNS MOST_KINDS COARSE_CENTS MOST_GAPS FEWEST_JUDGED PAUSE_TICKS AROUND_TICKS HALVINGS BISECTIONS",
 }
 UNIT_OF = {name: unit for unit, names in NAMED_UNITS.items() for name in names.split()}
 # Not a part of 1: how many times as much, or as many pieces.
@@ -83,7 +83,7 @@ GIVEN = {
     "SEQUENCE_SPACE",
     "IP_ID_SPACE",
 }
-GIVEN |= {"ECE", "MISSING", "LARGEST_SHIFT", "CLOCK_ZERO_NS", "NONE", "ACK_BYTES"}
+GIVEN |= {"ECE", "MISSING", "LARGEST_SHIFT", "CLOCK_ZERO_NS", "NONE", "ACK_BYTES", "RTT0_NS", "CENTS", "SIXTEENTHS"}
 # Runs of which each kind of the degrader makes one worse, in turn.
 WORSE = ("reno_timeout", "reno_loss", "tahoe_small_buffer", "cubic_v6_two_nodes.receiver")
 

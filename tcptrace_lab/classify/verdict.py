@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.control.limited import held, limits_of
-from tcptrace_lab.classify.control.of_sender import identify_sender, identify_unseen
+from tcptrace_lab.classify.control.of_sender import identify_by_rhythm, identify_sender, identify_unseen
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import (
     FEW_TICKS,
@@ -365,10 +365,12 @@ def _identified(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEst
     if _is_vague(seen, who):
         return NOT_IDENTIFIED
     found = identify_sender(seen, who, tcp, path)
-    if not _hides_most(who) or found.control == "bbr" or not found.refuted:
+    if who.view is None or not who.view.is_inferred or found.control == "bbr" or not found.refuted:
         return found
-    by_losses = identify_unseen(seen, who)
-    return by_losses if by_losses.left else found.opened("most flights are not known: nobody is refuted by them")
+    hides_most = _hides_most(who)
+    if found.control not in (None, UNKNOWN) and not hides_most:
+        return found
+    return identify_by_rhythm(found, identify_unseen(seen, who), hides_most=hides_most)
 
 
 def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstruction]] = tuple) -> Verdict:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IS_COPY
 from tcptrace_lab.reconstruct.away.echoes import named_by
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, MAJORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.tap.set_forward import set_forward
@@ -78,7 +78,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     most = max([*(option for option in options if not math.isnan(option)), 0.0])
     if largest > 2 * most and not is_cut_to(lengths, int(most) - (TIMESTAMP_BYTES if row["timestamps"] else 0)):
         most = 0.0
-    cut = int(row[f"options_cut_{other}"])
+    cut = _cut_acks(int(row[f"options_cut_{other}"]), acks)
     from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
     first_new = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
     before_bytes, lost_bytes = _never_captured(segments, acks, first_new, from_start=from_start)
@@ -343,6 +343,13 @@ def windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
     if more <= 0:
         return rwnd
     return np.where((acks["flags"] & SYN) == 0, rwnd << more, rwnd)
+
+
+def _cut_acks(cut: int, acks: Any) -> int:
+    """ACKs of which not every option is known, so that a SACK block may be missing: not those of a middlebox that
+    overwrites another option in all of them, where blocks are seen."""
+    is_another = cut >= FULL_SHARE * len(acks["time_ns"]) and len(acks["sack_edges"]) > 0
+    return 0 if is_another else cut
 
 
 def _sack(row: Any, acks: Any, cut: int) -> Fact:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from tcptrace_lab.capture import Connection
-from tcptrace_lab.classify.control.between_losses import identify_between_losses
+from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
 from tcptrace_lab.classify.control.candidates import candidates
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, judge
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
@@ -20,8 +22,10 @@ from tcptrace_lab.simulate import simulate
 DEEP = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=80, delay_s=0.06),), return_delay_s=0.06)
 
 
-def captured(window: str, *, path: PathSpec = DEEP, seconds: float = 60.0, **more: object) -> Connection:
-    control = ControlSpec(window=window, recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=False)
+def captured(
+    window: str, *, path: PathSpec = DEEP, seconds: float = 60.0, recovery: str = "sack", **more: object
+) -> Connection:
+    control = ControlSpec(window=window, recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=False)
     connection = ConnectionSpec(control=control, **more)  # type: ignore[arg-type]
     scenario = Scenario(path=path, connections=(connection,), duration_s=seconds, profile="rfc", taps=("receiver",))
     return simulate(scenario).capture(tap="receiver")[0]
@@ -52,6 +56,33 @@ def test_a_law_that_no_other_comes_near_is_named() -> None:
     lossy = PathSpec(nodes=(NodeSpec(rate_bps=3.6e6, buffer=112, delay_s=0.075, loss=0.001),), return_delay_s=0.075)
     found = verdict("scalable", path=lossy)
     assert found.as_dict()["sender_tcp"]["congestion_control"] == "scalable", found.identified.reasons
+
+
+@pytest.mark.parametrize("window", ["westwood", "hybla", "htcp", "cubic"])
+def test_a_law_that_comes_to_the_segment_is_named_over_one_cycle_again_and_again(window: str) -> None:
+    """What limited transmit adds to what is outstanding is the same at every loss: within a segment or two another law
+    would have come to the same. Of a few segments it may: there the only one that is left has no name yet."""
+    for rate_bps, buffer, rtt_s, is_named in ((6e6, 60, 0.08, True), (3e6, 25, 0.06, False)):
+        path = PathSpec(
+            nodes=(NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=rtt_s / 2),), return_delay_s=rtt_s / 2
+        )
+        found = verdict(window, path=path)
+        assert found.obstacles.hides_window
+        assert window in left(found)
+        assert (found.identified.control == window) is is_named, found.identified.reasons
+        assert is_exact(found.identified.left[0])
+
+
+@pytest.mark.parametrize("recovery", ["sack", "newreno"])
+def test_a_retransmission_is_placed_at_the_third_duplicate_ack(recovery: str) -> None:
+    """Behind a gap, in the instant of the first duplicate, or put back: what was outstanding is known at every loss."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=14e6, buffer=28, delay_s=0.022),), return_delay_s=0.022)
+    seen = verdict("reno", path=path, recovery=recovery).seen
+    timeline = seen.timeline
+    above = (timeline.delivered - timeline.snd_una) // timeline.smss
+    asked = [int(timeline.acks_before_send[each.first_send]) - 1 for each in seen.episodes]
+    assert len(asked) > FEWEST_ALIKE
+    assert set(above[asked].tolist()) == {DUP_THRESH}
 
 
 def test_without_its_own_law_in_the_table_a_sender_is_not_named() -> None:

@@ -99,6 +99,36 @@ def test_a_control_is_named_where_the_capture_still_holds_it(name: str, kind: st
     assert not found.judged.wrong
 
 
+@pytest.mark.parametrize(
+    ("window", "delayed", "rate_bps", "buffer"),
+    [("bic", 1, 5e6, 27), ("hybla", 2, 5e6, 27), ("westwood", 2, 13e6, 9)],
+)
+def test_what_a_sender_counts_through_its_losses_is_asked_where_a_capture_begins_in_the_middle(
+    window: str, delayed: int, rate_bps: float, buffer: int, tmp_path: Path
+) -> None:
+    """BIC's segments per ACK and Hybla's fraction stay at any of their counts; Westwood's bandwidth fades."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=0.03),), return_delay_s=0.03)
+    control = ControlSpec(window=window, recovery="sack", initial_window=10, delayed_ack_segments=delayed)
+    scenario = Scenario(
+        path=path, connections=(ConnectionSpec(control=control),), duration_s=60.0, profile="rfc", taps=("sender",)
+    )
+    made = tmp_path / "made.pcap"
+    simulate(scenario).write(made, tap="sender", payload=False)
+    write_packets(made, *degrade(*read_packets(made), kind="begins in avoidance", seed=1))
+    (found,) = classify(read(made))
+    assert found.identified.control == window, found.identified.reasons
+
+
+@pytest.mark.parametrize("kind", ["timestamps stripped", "SACK blocks stripped"])
+def test_an_option_that_is_overwritten_in_every_ack_is_not_the_blocks_that_are_seen(kind: str, tmp_path: Path) -> None:
+    """A middlebox fills what it takes out with no-operations (RFC 9293 section 3.1)."""
+    (run,) = (run for run in runs() if run.name == "own: cubic_20M")
+    made = tmp_path / "made.pcap"
+    write_packets(made, *degrade(*read_packets(run.path), kind=kind, seed=1))
+    (found,) = classify(read(made))
+    assert (found.who.tap.hides_details is None) is (kind == "timestamps stripped")
+
+
 @pytest.mark.skipif(not IDENTIFY.exists(), reason="reference captures not found")
 def test_holes_that_nothing_captured_fills_leave_a_range(tmp_path: Path) -> None:
     """Each may have been a flight, and begun a cycle of its own."""

@@ -22,8 +22,12 @@ CLOCKS = ("kernel_hz", "module_hz")
 KERNELS_HZ = (250.0, 1000.0)
 # The least round trip is a part of its law's time, and no other moves its window.
 LOOKS_AHEAD = ("cubic-linux",)
-# H-TCP's cut compares the two cycles before it, Westwood's bandwidth is smoothed over longer than one.
-SLOW_TO_FORGET = ("htcp", "westwood")
+# H-TCP's cut goes by the delay from the second loss on at which a cycle's bandwidth was the one before's: the first
+# cycle in a capture may be a part of one. Westwood's bandwidth is smoothed over longer than a cycle.
+SLOW_TO_FORGET = {"htcp": 3, "westwood": 2}
+# What Westwood remembers is two filters of an eighth one behind the other: after so many samples, one a round trip, 3 %
+# of what was off.
+SMOOTHED_OVER = {"westwood": 40}
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 
@@ -62,8 +66,18 @@ class Candidate:
     def remembered_losses(self) -> int:
         """How many losses it takes until its law goes by nothing from before them, as far as no past tells it."""
         if self.name in SLOW_TO_FORGET:
-            return 2
+            return SLOW_TO_FORGET[self.name]
         return int(self.is_by_delay or self.is_by_last_loss)
+
+    @property
+    def fades(self) -> bool:
+        """Whether it forgets what came before little by little."""
+        return self.name in SLOW_TO_FORGET
+
+    @property
+    def remembered_rounds(self) -> int:
+        """The same in round trips."""
+        return SMOOTHED_OVER.get(self.name, 0)
 
     @cached_property
     def phases_ms(self) -> tuple[int, ...]:

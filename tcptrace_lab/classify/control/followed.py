@@ -65,13 +65,20 @@ def excused(each: Replay) -> Replay:
     """As if it were off nowhere up to the last of the cycles where it is that hang, by its law, on what came before the
     capture: that no replay knows. As many cycles follow, in most of which it is off nowhere."""
     pieces, remembered = each.tape.compared.pieces, each.candidate.remembered_losses
-    off = np.unique(pieces.cycle[each.sizes > 1.0])
-    hanging = off[off < remembered]
-    if pieces.has_start or not len(hanging):
+    if pieces.has_start or not remembered:
+        return each
+    by_rounds = each.candidate.remembered_rounds
+    if by_rounds:
+        rounds = each.tape.compared.heard.round[pieces.ack]
+        remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
+    # What fades is off by less and less.
+    off = np.unique(pieces.cycle[each.sizes > (SIGNED_SHARE if each.candidate.fades else 1.0)])
+    hanging = off[(off < remembered) & (2 * (off + 1) <= int(pieces.cycle.max()) + 1)]
+    if not len(hanging):
         return each
     upto = int(hanging[-1]) + 1
-    astray = np.count_nonzero((off >= upto) & (off < 2 * upto))
-    if 2 * upto > int(pieces.cycle.max()) + 1 or astray > upto / 2:
+    behind = pieces.cycle[each.sizes > 1.0]
+    if len(np.unique(behind[(behind >= upto) & (behind < 2 * upto)])) > upto / 2:
         return each
     return replace(each, sizes=np.where(pieces.cycle <= hanging[-1], 0.0, each.sizes))
 

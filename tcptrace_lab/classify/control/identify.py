@@ -263,7 +263,7 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
 def sends_the_same(each: Replay, best: Replay) -> bool:
     """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart. So does
     one that opens it by no more than is open, where its gamma was fitted, or in a few places, as a disturbed one is."""
-    if each.candidate.name != "reno" or each.unfit or best.candidate.name != "compound":
+    if each.candidate.name != "reno" or each.unfit > best.unfit or best.candidate.name != "compound":
         return False
     is_fitted = best.candidate.parameters.get("gamma", GAMMA) != GAMMA
     is_seldom = bool(np.mean(best.memory("dwnd")["dwnd"] > 0) <= MINORITY)

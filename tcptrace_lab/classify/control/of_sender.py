@@ -7,8 +7,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tcptrace_lab.classify.control.between_losses import identify_between_losses
-from tcptrace_lab.classify.control.followed import is_followed_to_the_ack
+from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.followed import is_followed, is_followed_to_the_ack
 from tcptrace_lab.classify.control.identified import HIDDEN, UNKNOWN, Identified
 from tcptrace_lab.classify.control.identify import identify
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, least_rtt_ns
@@ -74,6 +74,39 @@ def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
     if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
         return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
     return None
+
+
+def identify_by_rhythm(by_flights: Identified, by_losses: Identified, *, hides_most: bool) -> Identified:
+    """Of a sender whose flights were put by a rule between the few that are known: by those, and by its losses alone.
+
+    `hides_most`: the flights that are known are so few that they refute nobody; else they have named nobody. What both
+    ways leave is left; the only one is named that was followed by both.
+    """
+    names = {each.candidate.name for each in by_losses.left}
+    both = tuple(each for each in by_flights.left if each.candidate.name in names)
+    if not names:
+        why = "most flights are not known: nobody is refuted by them"
+        return by_flights.opened(why) if hides_most else by_flights
+    if by_losses.control is not None or by_flights.control == UNKNOWN or not by_flights.left:
+        return by_losses
+    if hides_most and (len(names) > 1 or not both):
+        return by_losses
+    if not both:
+        return by_flights
+    out = tuple(each for each in by_flights.left if each not in both)
+    exact = {each.candidate.name for each in by_losses.left if is_exact(each)}
+    is_told = len(both) == 1 and both[0].candidate.name in exact and is_followed(both[0])
+    share = 1.0 / (len(both) + (by_flights.may_be_bbr and not is_told))
+    return replace(
+        by_flights,
+        control=both[0].candidate.name if is_told else None,
+        left=both,
+        refuted=(*by_flights.refuted, *out),
+        confidence=share,
+        shares=(share,) * len(both),
+        reasons=(*by_flights.reasons, *by_losses.reasons[:1]),
+        may_be_bbr=by_flights.may_be_bbr and not is_told,
+    )
 
 
 def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:

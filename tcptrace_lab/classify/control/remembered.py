@@ -9,13 +9,14 @@ convergence). Each past that differs is a reading of its own: what the sender he
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tcptrace_lab.classify.control.candidates import Candidate
-from tcptrace_lab.classify.control.followed import is_followed
+from tcptrace_lab.classify.control.followed import SIGNED_SHARE, is_followed
 from tcptrace_lab.classify.control.gamma import nearest_of
 from tcptrace_lab.classify.control.likelihood import Replay, replays
-from tcptrace_lab.classify.control.marks import ARRIVAL, LOSS, RECOVERED, Mark
+from tcptrace_lab.classify.control.marks import ACK, ARRIVAL, LOSS, RECOVERED, SET, Mark
 from tcptrace_lab.classify.control.tape import Tape, Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
@@ -34,6 +35,13 @@ LARGER_FACTOR = 2
 LONGER_FACTOR = 1.25
 LONGEST_FACTOR = 12.0
 HALVINGS = 3
+# Hybla's round trip of 25 ms, at which it is Reno, and the cents of a segment that it counts.
+RTT0_NS = 25_000_000
+CENTS = 128
+# They are asked for so coarsely first, then by halves of that.
+COARSE_CENTS = 8
+# BIC's smoothed segments per ACK stay at any of so many where each ACK tells of one (tcp_bic.c shifts by four).
+SIXTEENTHS = 16
 
 
 def remembering(
@@ -58,7 +66,86 @@ def remembering(
         if each.is_by_longest_delay and own and not any(map(is_followed, own)):
             best = nearest_of(own)
             found += _longer(seen, best, heard.get(id(best.tape), []), written, found)
+        if each.window in COUNTS and own and ((best := nearest_of(own)).sizes > SIGNED_SHARE).any():
+            for past in COUNTS[each.window].pasts(seen, heard.get(id(best.tape), [])):
+                found += _counted(seen, best, past, written)
     return found[len(known) :]
+
+
+def _counted(seen: Reconstruction, best: Replay, past: Sequence[Mark], written: Tapes) -> list[Replay]:
+    """The same sender if it begins with another count of what it counts through losses too, beside its `past`."""
+    count_of = COUNTS[best.candidate.window]
+    found: dict[int, Replay] = {}
+
+    def ask(some: Iterable[int]) -> None:
+        tapes = {
+            id(tape): (count, tape)
+            for count in (each % count_of.most for each in some)
+            for tape in written.behind([*past, *count_of.behind(seen, past, count)])
+        }
+        # By themselves: with the wrong count it is off all along.
+        for each in replays([best.candidate], [tape for _, tape in tapes.values()], best.initial_window):
+            count = tapes[id(each.tape)][0]
+            found[count] = nearest_of([each, found[count]]) if count in found else each
+
+    ask(range(0, count_of.most, count_of.coarse))
+    step = count_of.coarse // 2
+    while step and found:
+        nearest = nearest_of(list(found.values()))
+        count = next(key for key, each in found.items() if each is nearest)
+        ask((count - step, count + step))
+        step //= 2
+    return list(found.values())
+
+
+def _near_rho(seen: Reconstruction, past: Sequence[Mark]) -> list[list[Mark]]:
+    """Hybla's rho is counted in eighths: as remembered, and one less or more."""
+    eighths = _eighths(past[0].rtt_ns if past else seen.base_rtt_ns)
+    # In the middle of each.
+    times = [(2 * each + 1) * RTT0_NS // 16 for each in range(max(eighths - 1, 8), eighths + 2)]
+    return [[_arrival(seen, rtt_ns)] for rtt_ns in times]
+
+
+def _eighths(rtt_ns: int) -> int:
+    return max(8 * rtt_ns // RTT0_NS, 8)
+
+
+def _cents(seen: Reconstruction, past: Sequence[Mark], count: int) -> list[Mark]:
+    """ACKs by which Hybla counts so many of its fractions: 2 (8 rho)^2 / cwnd for each."""
+    eighths, found = _eighths(past[0].rtt_ns), list[Mark]()
+    for step, times in ((COARSE_CENTS, count // COARSE_CENTS), (count % COARSE_CENTS, 1)):
+        if step and times:
+            window = float(2 * eighths**2 // step * seen.timeline.smss)
+            found.append(Mark(ack=-1, event=SET, now_ns=seen.timeline.start_ns, cwnd=window, ssthresh=window))
+            found += [replace(past[0], event=ACK, flight_size=window)] * times
+    return found
+
+
+def _as_it_is(seen: Reconstruction, past: Sequence[Mark]) -> list[Sequence[Mark]]:
+    return [past]
+
+
+def _smoothed(seen: Reconstruction, past: Sequence[Mark], count: int) -> list[Mark]:
+    """Duplicates, each with the ACK behind it, by so many of which BIC's smoothed segments per ACK came down to where
+    they stay."""
+    acked = _arrival(seen, -1)
+    return [acked, *[replace(acked, newly_acked=0.0), acked] * count]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """So many there are, asked for first so coarsely; `behind`: what leads to one of them, behind each of `pasts`."""
+
+    most: int
+    coarse: int
+    pasts: Callable[[Reconstruction, Sequence[Mark]], Sequence[Sequence[Mark]]]
+    behind: Callable[[Reconstruction, Sequence[Mark], int], list[Mark]]
+
+
+COUNTS = {
+    "hybla": Count(most=CENTS, coarse=COARSE_CENTS, pasts=_near_rho, behind=_cents),
+    "bic": Count(most=SIXTEENTHS, coarse=1, pasts=_as_it_is, behind=_smoothed),
+}
 
 
 def _longer(

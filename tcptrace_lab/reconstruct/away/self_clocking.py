@@ -96,7 +96,9 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     share = len(chosen) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.
     if share < MAJORITY:
-        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=False)
+        # A few among many were held up on their way (a path that stood still): the queue never ran empty otherwise.
+        is_busy = len(leads) < MINORITY * len(full)
+        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy)
     return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True, is_measured=True)
 
 
@@ -151,6 +153,7 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
     low, high = bounds.low, bounds.high
     # What left before an anchor had left when the ACK before the anchor's own was read.
     before = sends[sends > 0] - 1
+    high[sends] = np.minimum(high[sends], acks)
     high[before] = np.minimum(high[before], acks[sends > 0] - 1)
     high = np.maximum(np.minimum.accumulate(high[::-1])[::-1], low)
     return Bounds(low=low, high=high)
@@ -175,7 +178,8 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
     again, asked = _asked_for(timeline, left, free)
-    kept = asked <= latest[again]
+    # One that was put back had left before the next that arrived.
+    kept = asked <= _next_latest(left, latest)[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
     known = np.append(timeline.snd_una, np.iinfo(np.int64).min)[latest]
     alone = np.flatnonzero(~left.is_put_back & (reached(left.offset, left.end) <= known) & found.is_measured)
@@ -186,6 +190,13 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
     kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
     return places[kept], acks[kept]
+
+
+def _next_latest(left: Sends, latest: Places) -> Places:
+    """Of each send the last ACK that it, or what arrived next behind it, can have followed."""
+    bound = np.where(left.is_put_back, np.iinfo(np.int32).max, latest)
+    found: Places = np.minimum.accumulate(bound[::-1])[::-1]
+    return found
 
 
 def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:

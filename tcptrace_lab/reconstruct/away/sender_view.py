@@ -23,7 +23,7 @@ from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, gives_back, 
 from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, released_between, rhythm
 from tcptrace_lab.reconstruct.away.sent_order import sends
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
 from tcptrace_lab.reconstruct.tap.vantage import Place, Vantage
 from tcptrace_lab.reconstruct.timeline import (
@@ -80,7 +80,11 @@ def acks_of(timeline: Timeline, *, has_start: bool) -> Timeline:
     """What a view is made of beside the arrivals; `has_start`: whether the capture has a SYN, for elsewhere than at the
     sender nothing else shows a beginning."""
     whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
-    return whole.acks_alone(*ASKED)
+    found = whole.acks_alone(*ASKED)
+    if not timeline.has_sack:
+        # Beside a receiver what an ACK answers has passed before it, if in one instant: the first duplicate counts too.
+        vars(found)["delivered"] = replace(timeline, send_ns=timeline.send_ns - 1).delivered
+    return found
 
 
 def away_from_sender(
@@ -190,9 +194,11 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | 
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     times = np.where(waits, np.maximum(begins, seen_at), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found)
-    pauses = (
-        is_first & ~left.is_put_back & (seen_at > begins + found.turn_ns / 2) & (left.offset > timeline.first_offset)
-    )
+    late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
+    pauses = late_ns > found.turn_ns / 2
+    if np.count_nonzero(pauses) < FEWEST_ALIKE:
+        # Once or twice for less than a round trip a path may have stood still.
+        pauses &= late_ns > found.turn_ns
     kind = _Kind(
         place=place,
         how="the rhythm of its ACKs",
