@@ -272,6 +272,10 @@ def _base_rtt(
     # A segment that was stamped late has a round trip that is short by that.
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns) / 1e9
+    few = np.partition(samples, FEWEST_ALIKE - 1)[FEWEST_ALIKE - 1] / 1e9 if len(samples) >= FEWEST_ALIKE else least
+    if few > LEAST_FACTOR * least:
+        # One that stands apart may be an odd stamp's, and bounds nothing.
+        above += few - least
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur

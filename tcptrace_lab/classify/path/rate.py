@@ -290,7 +290,9 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
-    if runs.is_inferred and np.mean(near) < MAJORITY:
+    is_paced = runs.is_inferred and np.mean(near) < MAJORITY
+    # Nor does a queue that stands leave pauses: these runs are as long as the window's turns, or the application's.
+    if is_paced or float(np.median(uneven[near])) > UNEVEN:
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     return Estimate(value=value, low=low, high=high, method=method)
 
