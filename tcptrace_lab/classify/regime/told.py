@@ -78,7 +78,9 @@ def _without_counts(
     # restart of a recovery, or a loss in avoidance of one in slow start.
     view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
     by_rhythm = view is not None and view.is_inferred
-    is_inferred = by_rhythm or (view is not None and any(map(_is_open, seen.episodes)))
+    # What the end of the capture cuts short is not counted.
+    counted = (each for each in seen.episodes if each.time_ns < starts.cycles[-1].end_ns)
+    is_inferred = by_rhythm or (view is not None and any(map(_is_open, counted)))
     if view is not None and goes_on:
         is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
     clock = who.tap.clock
@@ -118,7 +120,7 @@ def _without_counts(
         return starts
     # Without a steady state the regime is the first cycle's count, at times that its rhythm tells; with one, where a
     # slow start ended in each cycle.
-    is_blind = view is not None and view.is_inferred and (starts.steady is None or view.unsure > MINORITY)
+    is_blind = by_rhythm and (starts.steady is None or (not goes_on and view.unsure > MINORITY))
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
 
