@@ -289,7 +289,7 @@ def _least_told(samples: Ints, *, is_stalled: bool) -> float:
     least, floor = float(samples.min()), float(np.percentile(samples, STEPPED_PERCENTILE))
     if is_stalled:
         return floor
-    if samples.argmin() < FEWEST_ALIKE:
+    if samples.argmin() < FEWEST_ALIKE or len(samples) * ODD_SHARE < 1:
         return least
     third = float(np.partition(samples, FEWEST_ALIKE - 1)[FEWEST_ALIKE - 1])
     apart = floor if floor <= LEAST_FACTOR * float(np.median(samples)) else third

@@ -54,18 +54,16 @@ def limits_told(
         return {}
     shares = {**seen.limits, UNKNOWN: 0.0}
     missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
-    stretched = is_stretched(seen)
-    if stretched and tap.tap_lost_acks:
-        # Some are known to be missing: before each such ACK others are, and nobody is followed to the ACK.
+    if missing > ODD_SHARE:
+        # Nor is a law followed to ACKs that are missing.
         is_blurred, is_law = True, False
-    is_blurred |= missing > ODD_SHARE
     unclocked = shares["application"] - min(shares["application"], seen.timeline.observed.starved)
     if is_paced:
         _move(shares, "application", "cwnd", most=unclocked)
     elif (
         tap.blurs_flight
         or tap.exceeds_scale
-        or stretched
+        or is_stretched(seen)
         or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen)))
     ):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
