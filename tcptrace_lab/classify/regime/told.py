@@ -120,7 +120,7 @@ def _without_counts(
         return starts
     # Without a steady state the regime is the first cycle's count, at times that its rhythm tells; with one, where a
     # slow start ended in each cycle.
-    is_blind = by_rhythm and (starts.steady is None or (not goes_on and view.unsure > MINORITY))
+    is_blind = view is not None and by_rhythm and (starts.steady is None or (not goes_on and view.unsure > MINORITY))
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
 

@@ -305,8 +305,8 @@ def _recovering_on(seen: Reconstruction) -> float:
     """Share of the time behind recoveries in which another may go on, where no block tells of its holes: what was sent
     in the one before, and lost, is asked for as that one ends, or was sent again in it."""
     timeline, spent_ns = seen.timeline, 0
-    begins = (each.time_ns for each in seen.episodes[1:])
-    for each, next_ns in zip_longest(seen.episodes, begins, fillvalue=int(timeline.send_ns[-1])):
+    for each, following in zip_longest(seen.episodes, seen.episodes[1:]):
+        next_ns = following.time_ns if following else int(timeline.send_ns[-1])
         sent = int(np.searchsorted(timeline.send_ns, each.end_ns, side="right"))
         answered = int(np.searchsorted(timeline.snd_una, timeline.snd_max[max(sent - 1, 0)]))
         over_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else next_ns
