@@ -26,7 +26,7 @@ def test_cycles_are_not_counted_from_events_that_inferred_times_leave_open(seed:
 
 
 @pytest.mark.parametrize("seed", [3040044, 6000248, 6000277])
-def test_the_rhythm_of_acks_tells_no_regime_where_a_tenth_of_the_flights_is_open(seed: int, tmp_path: Path) -> None:
+def test_the_rhythm_of_acks_tells_no_regime_by_few_cycles(seed: int, tmp_path: Path) -> None:
     """Whether a loss ended a slow start or an avoidance is by then a choice; nor is one restart Tahoe's."""
     assert not wrong(seed, "receiver", tmp_path)
 
@@ -61,11 +61,6 @@ def test_a_run_with_a_pause_in_it_is_no_bottlenecks(seed: int, variant: str, tmp
 def test_what_released_a_segment_is_not_told_by_acks_that_are_missing(seed: int, variant: str, tmp_path: Path) -> None:
     """Nor by stamps that jitter by as much as promptly is; nor when a recovery is over by blocks that are missing."""
     assert "limits" not in wrong(seed, variant, tmp_path)
-
-
-def test_a_recovery_begins_with_what_tells_of_the_loss(tmp_path: Path) -> None:
-    """A receiver's window that is used up leaves a pause in each round trip, before which the last ACK moved."""
-    assert not wrong(5010056, "untouched", tmp_path)
 
 
 def test_what_nobody_answered_before_the_end_may_have_been_lost(tmp_path: Path) -> None:

@@ -288,15 +288,21 @@ def _mode(
         implied = float(np.percentile(delay, 95)) / 1e9 * value
         if implied > OTHERS_FACTOR * own:
             return None
-        if float(np.median(uneven[near])) > UNEVEN:
+        if _in_bursts(uneven[near]):
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     is_paced = runs.is_inferred and np.mean(near) < MAJORITY
-    # Nor does a queue that stands leave pauses: these runs are as long as the window's turns, or the application's.
-    if is_paced or (not is_together and float(np.median(uneven[near])) > UNEVEN):
+    # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
+    # turns, or the application's.
+    is_paced |= not is_together and np.count_nonzero(near) < MAJORITY * len(runs.rates) and _in_bursts(uneven[near])
+    if is_paced:
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     return Estimate(value=value, low=low, high=high, method=method)
+
+
+def _in_bursts(uneven: Floats) -> bool:
+    return bool(np.median(uneven) > UNEVEN)
 
 
 def _beside(rates: Floats, peak: float, blur: float) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -80,7 +81,10 @@ def _without_counts(
     by_rhythm = view is not None and view.is_inferred
     # What the end of the capture cuts short is not counted.
     counted = (each for each in seen.episodes if each.time_ns < starts.cycles[-1].end_ns)
-    is_inferred = by_rhythm or (view is not None and any(map(_is_open, counted)))
+    # Nor is where a slow start ended: few cycles may agree by chance.
+    are_few = max(Counter(starts.per_cycle).values()) < FEWEST_ALIKE
+    is_inferred = view is not None and any(map(_is_open, counted))
+    is_inferred |= by_rhythm and (goes_on or are_few)
     if view is not None and goes_on:
         is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
     clock = who.tap.clock
@@ -118,9 +122,8 @@ def _without_counts(
         why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
         return starts
-    # Without a steady state the regime is the first cycle's count, at times that its rhythm tells; with one, where a
-    # slow start ended in each cycle.
-    is_blind = view is not None and by_rhythm and (starts.steady is None or (not goes_on and view.unsure > MINORITY))
+    # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.
+    is_blind = by_rhythm and (starts.steady is None or (not goes_on and are_few))
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
 

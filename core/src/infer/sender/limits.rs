@@ -6,7 +6,6 @@ use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::{DELAYED_ACK_SEGMENTS, HOST_NS};
-use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.
@@ -268,12 +267,7 @@ pub fn written(trace: &Trace, seen: &Sequence) -> Vec<bool> {
 pub fn in_recovery(trace: &Trace, seen: &Sequence, events: &[LossEvent], limited: &mut [Limit]) {
     for event in events.iter().filter(|event| event.detected_by.is_loss()) {
         let known = seen.acks_before_send[event.first_send] as usize;
-        // A timer runs from the ACK that set it; what duplicates tell of begins with the first of them.
-        let since = match event.detected_by {
-            DetectedBy::Rto | DetectedBy::Undone => event.dupacks + 1,
-            _ => event.dupacks.max(1),
-        };
-        let first = known.saturating_sub(since);
+        let first = known.saturating_sub(event.dupacks + 1);
         let over_ns = if event.restarts {
             event.time_ns
         } else {
