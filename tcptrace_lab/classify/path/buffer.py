@@ -143,10 +143,7 @@ def buffer_of(
         return unknown("no rate, so no queue length")
     # Both stamps of a round trip, and of the least one, are known to the clock only.
     blur = float(np.ceil(2 * resolution_ns / 1e9 * pps.value)) if resolution_ns > 1_000 else 0.0
-    # Where an odd stamp may have made the least one, every queue seems longer by as much.
-    over = 0.0 if base_rtt.value is None or base_rtt.high is None else (base_rtt.high - base_rtt.value) * pps.value
-    under = max(blur, float(np.round(over)))
-    carried = max(float(np.round(np.percentile(np.minimum(queue, own), LONGEST_BUT_STALLS_PERCENTILE))) - under, 0.0)
+    carried = max(float(np.round(np.percentile(np.minimum(queue, own), LONGEST_BUT_STALLS_PERCENTILE))) - blur, 0.0)
     if not len(met):
         return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
     if len(met) < min(MAJORITY * len(at_loss), AGREEING_LOSSES):
@@ -172,12 +169,12 @@ def buffer_of(
         # As far as the rate may be higher, more packets make the same delay.
         high = float(np.ceil(together.max() * pps.high / pps.value) + 1 + np.ceil(unseen) + blur)
     faster = 1.0 if pps.low is None else pps.low / pps.value
-    low = float(np.floor(together.min() * faster)) - under
+    low = float(np.floor(together.min() * faster)) - blur
     method = f"queueing delay of the segments sent just before {counted(len(met), 'loss event')}, in packets waiting"
     # The buffer held what each of them met, less what may have waited elsewhere.
     surely = float((together - elsewhere[is_near]).max())
     if surely < middle - _spread(middle):
-        low = min(low, float(np.floor(surely * faster)) - under)
+        low = min(low, float(np.floor(surely * faster)) - blur)
         method += "; they left in bursts, part of which a faster line before it may have held"
         if is_rebuilt:
             # Nor is it seen which of a burst was the last that got in: those before it waited less.

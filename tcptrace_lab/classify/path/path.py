@@ -40,7 +40,7 @@ IDLE_LOAD = 0.95
 LEAST_FACTOR = 1.02
 # Stamped before what they answer, segments err by as much as that usually, and the odd ones by some times as much.
 AHEAD_FACTOR = 10.0
-# Round trips across a step of the clock, or a stall, are a window's worth of ACKs at each: fewer than one in twenty.
+# Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
 STEPPED_PERCENTILE = 5
 
 
@@ -272,28 +272,11 @@ def _base_rtt(
     # A segment that was stamped late has a round trip that is short by that.
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns) / 1e9
-    high = max(least + above, _least_told(samples, is_stalled=clock.stalled_ns > 0) / 1e9)
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
-        return Estimate(value=least, low=max(low, 0.0), high=high, method=method)
-    return Estimate(value=least, high=high, method=f"{method}; the queue may never have been empty")
-
-
-def _least_told(samples: Ints, *, is_stalled: bool) -> float:
-    """The least round trip that no odd stamp can have made: one that stands apart bounds nothing, nor do a few below
-    what the others stand at; where the tap stood still at times, fewer than one in twenty passed it then.
-
-    A connection's first may well be the least.
-    """
-    least, floor = float(samples.min()), float(np.percentile(samples, STEPPED_PERCENTILE))
-    if is_stalled:
-        return floor
-    if samples.argmin() < FEWEST_ALIKE or len(samples) * ODD_SHARE < 1:
-        return least
-    third = float(np.partition(samples, FEWEST_ALIKE - 1)[FEWEST_ALIKE - 1])
-    apart = floor if floor <= LEAST_FACTOR * float(np.median(samples)) else third
-    return apart if apart > LEAST_FACTOR * least else least
+        return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
+    return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
 
 
 def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
