@@ -295,8 +295,8 @@ def _mode(
     is_paced = runs.is_inferred and np.mean(near) < MAJORITY
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.
-    is_paced |= not is_together and np.count_nonzero(near) < MAJORITY * len(runs.rates) and _in_bursts(uneven[near])
-    if is_paced:
+    are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
+    if is_paced or (are_few and not is_together and _in_bursts(uneven[near])):
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     return Estimate(value=value, low=low, high=high, method=method)
 
