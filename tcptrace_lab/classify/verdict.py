@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
@@ -17,30 +14,27 @@ from tcptrace_lab.classify.control.of_sender import identify_by_rhythm, identify
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import (
     FEW_TICKS,
-    TICKS_PER_ROUND,
     Obstacles,
-    empty_share,
     find_obstacles,
     least_rtt_ns,
 )
-from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused, timeouts_unseen
+from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused
 from tcptrace_lab.classify.path.neighbours import Neighbours
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.regime.compound import NOT_COMPOUND, CompoundRegime, compound_regime
-from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.regime.slow_starts import SlowStarts
+from tcptrace_lab.classify.regime.told import told_slow_starts
 from tcptrace_lab.classify.sender.growth import Growth, initial_growth
 from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.limits import is_stretched
 from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
-from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES
-from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
-from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture
@@ -112,9 +106,7 @@ class Verdict:
         is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
         # Nor where ACKs tell of more than a receiver leaves waiting: a law counts them by its own rule, and others may
         # be missing between them.
-        newly = self.seen.timeline.newly_acked
-        stretched = np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.seen.timeline.smss)
-        is_whole = is_whole and bool(stretched <= MINORITY * len(newly))
+        is_whole = is_whole and not is_stretched(self.seen)
         if self.identified.control == "unknown" and (is_undone or is_hidden or not is_whole):
             return None
         return self.identified.control
@@ -201,125 +193,6 @@ def verdicts(capture: Capture, asked: Iterable[Sender], *, file: str | None = No
         yield judge(who, file=file or capture.name, beside=partial(near.of, who))
 
 
-def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
-    """Where neither clock nor segments are fine enough to tell a slow start from what goes on before or behind it."""
-    resolution_ns = who.tap.clock.resolution_ns
-    if not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND):
-        return f"stamps {duration(resolution_ns)} apart, round trips of {duration(seen.base_rtt_ns)}: too coarse"
-    restarts = sum(episode.restarts for episode in seen.episodes)
-    if who.tap.offload_bytes and 1 < restarts < sum(episode.is_loss for episode in seen.episodes):
-        # What was lost again is a part of a super-segment: one restart more or less makes another cycle.
-        return "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
-    return None
-
-
-def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
-    """Where what followed a loss was inferred, not captured, and not well enough to tell a restart."""
-    # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
-    if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
-        return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
-    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
-    # What the tap lost beside some events is no doubt in the others: a sender that restarts after each has one habit.
-    sure = sum(each.sure for each in told)
-    has_habit = who.tap.is_holed and sure > 1 and all(each.restarts for each in told)
-    if told and 2 * sure <= len(told) and not has_habit:
-        return (
-            "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
-        )
-    if who.put_back is not None and timeouts_unseen(seen):
-        return "a pause may be a timeout: what was lost at its beginning was never asked for at the tap"
-    return None
-
-
-def _slow_starts(
-    seen: Reconstruction, obstacles: Obstacles, who: Sender, *, is_paced: bool, is_open: bool
-) -> SlowStarts:
-    """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
-    refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
-    has_lost = seen.episodes or who.tap.repairs[1]
-    if refused and has_lost and not obstacles.hides_window:
-        return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
-    return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)
-
-
-def _is_untouched(seen: Reconstruction) -> bool:
-    """Whether what the tap lost lies beside every loss event, and each that duplicate ACKs tell of was seen."""
-    timeline = seen.timeline
-    told, counts = np.unique(timeline.snd_una[timeline.is_dupack], return_counts=True)
-    begun = np.array([each.una for each in seen.episodes], dtype=np.int64)
-    over = np.array([each.recover for each in seen.episodes], dtype=np.int64)
-    asked = told[counts >= DUP_THRESH]
-    at = np.searchsorted(begun, asked, side="right") - 1
-    is_seen = (at >= 0) & (asked < np.maximum.accumulate(over)[at]) if len(begun) else asked < 0
-    # A timer restarts its sender: what goes on was asked for.
-    is_told = all(each.dupacks or each.restarts or each.detected_by != "rto" for each in seen.episodes)
-    return bool(is_seen.all()) and is_told and all(each.sure for each in seen.episodes)
-
-
-def _ends_at_window(seen: Reconstruction) -> bool:
-    """Whether the receiver's window, as it is taken to be, is why a slow start's end is no threshold's.
-
-    Nothing but the loss ended one that grew up to it.
-    """
-    parts = [part for part in seen.stretches if part.episode is None or part.peak != part.last]
-    peaks = [part.peak for part in parts if part.peak is not None and not part.has_threshold]
-    return bool((seen.flight[peaks] + seen.timeline.smss > seen.timeline.rwnd[peaks]).any())
-
-
-def _without_counts(
-    starts: SlowStarts, seen: Reconstruction, who: Sender, *, is_paced: bool, is_open: bool
-) -> SlowStarts:
-    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one.
-
-    `is_paced`: by a rate of the sender's own; `is_open`: what limited it is not told most of the time.
-    """
-    if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
-        return starts
-    # A sender that restarts after each loss shows its cycles even where its times were inferred; without SACK a hole
-    # more or less makes two recoveries of one.
-    view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
-    has_sack = who.tap.sack.value == "used" or all(each.sure for each in seen.episodes)
-    is_inferred = view is not None and goes_on and (view.is_inferred or not has_sack)
-    if view is not None and goes_on:
-        is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
-    clock = who.tap.clock
-    is_missing = who.tap.is_holed
-    # Without any of the blocks two events are one where the second's losses were the first's.
-    has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
-    is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
-    # A hole that nothing captured has filled is an event that is not in the table.
-    is_missing |= who.tap.repairs[1] > 0
-    if is_inferred or has_none or is_missing:
-        why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
-    elif clock.resolution_ns > COARSE_NS and any(
-        # One segment behind a silence is a timer's, whatever the clock.
-        after.detected_by != "rto" and after.time_ns - before.end_ns <= clock.resolution_ns
-        for before, after in pairwise(seen.episodes)
-    ):
-        why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
-    elif who.tap.shift.value is None and _ends_at_window(seen):
-        why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
-    elif clock.stepped_ns > seen.base_rtt_ns:
-        why = "the clock was set back by more than a round trip: what happened then is not told"
-    elif (
-        not is_paced
-        and view is None
-        and seen.limits.get("application", 0.0) >= MAJORITY
-        and empty_share(seen) < MINORITY
-    ):
-        why = "most of the time no ACK released segments at once: what a loss made of the window is not told"
-    elif clock.jitter_ns and is_open:
-        why = "stamps jitter, and most of the time more than one limit fits: where a cycle ends is not told of each"
-    elif clock.stalled_ns > seen.base_rtt_ns:
-        why = "the tap did not read for longer than a round trip: what happened then is not told"
-    else:
-        return starts
-    # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.
-    by_rhythm = view is not None and view.is_inferred
-    regime = UNDECIDED if by_rhythm and starts.steady is None else starts.regime
-    return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
-
-
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     """Whether answers at once and an application's own times cannot be told apart well enough for a window."""
     if not who.tap.clock.tells(least_rtt_ns(seen), ticks=FEW_TICKS):
@@ -390,7 +263,7 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     limits = limits_of(seen, who, identified, hides_flight=bool(obstacles.hides_flight))
     growth = initial_growth(seen)
     is_open = limits.get("unknown", 0.0) > MAJORITY
-    starts = _slow_starts(seen, obstacles, who, is_paced=identified.control == "bbr", is_open=is_open)
+    starts = told_slow_starts(seen, obstacles, who, is_paced=identified.control == "bbr", is_open=is_open)
     compound = _compound(identified, path) if shows_windows else None
     if obstacles.hides_window:
         expectation = not_asked("the window is not visible in this capture: no model is asked")

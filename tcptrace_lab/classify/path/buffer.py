@@ -146,6 +146,9 @@ def buffer_of(
     carried = max(float(np.round(np.percentile(np.minimum(queue, own), LONGEST_BUT_STALLS_PERCENTILE))) - blur, 0.0)
     if not len(met):
         return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
+    if len(met) < min(MAJORITY * len(at_loss), AGREEING_LOSSES):
+        words = f"the queue is known of {len(met)} of {counted(len(at_loss), 'loss event')} only"
+        return unknown(words, low=carried)
     middle = float(np.median(met))
     if np.mean(queue > middle - SAME_PACKETS) > MAJORITY:
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.

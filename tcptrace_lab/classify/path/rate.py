@@ -187,7 +187,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     words = f"runs of {segments} segments of {1 + len(others)} flows together"
     own = sum(_most_outstanding(flow) for flow in (seen, *others))
     runs = run_rates(acked_together(seen, others), seen, others, segments)
-    found = _mode(runs, words, clock, own=own)
+    found = _mode(runs, words, clock, own=own, is_together=True)
     if found is None or found.value is None or found.high is None:
         return None
     return found
@@ -247,10 +247,12 @@ def _too_few(words: str) -> Estimate:
     return unknown(f"fewer than {FEWEST_SAMPLES} {words} acknowledged without a loss")
 
 
-def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool = False) -> Estimate | None:
+def _mode(
+    runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool = False, is_together: bool = False
+) -> Estimate | None:
     """None: what is fastest are bursts that the way back made; of the longest runs (`is_longest`) they have little.
 
-    `own`: packets outstanding at the most.
+    `own`: packets outstanding at the most; `is_together`: of several flows, whose ACKs come by ways of their own.
     """
     if len(runs.rates) < FEWEST_SAMPLES:
         return _too_few(words)
@@ -286,13 +288,21 @@ def _mode(runs: Runs, words: str, clock: Clock, *, own: float, is_longest: bool 
         implied = float(np.percentile(delay, 95)) / 1e9 * value
         if implied > OTHERS_FACTOR * own:
             return None
-        if float(np.median(uneven[near])) > UNEVEN:
+        if _in_bursts(uneven[near]):
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
-    if runs.is_inferred and np.mean(near) < MAJORITY:
+    is_paced = runs.is_inferred and np.mean(near) < MAJORITY
+    # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
+    # turns, or the application's.
+    are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
+    if is_paced or (are_few and not is_together and _in_bursts(uneven[near])):
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     return Estimate(value=value, low=low, high=high, method=method)
+
+
+def _in_bursts(uneven: Floats) -> bool:
+    return bool(np.median(uneven) > UNEVEN)
 
 
 def _beside(rates: Floats, peak: float, blur: float) -> Bools:

@@ -14,6 +14,8 @@ PROBE_FACTOR = 1.5
 # A first flight has left within half a round trip, also where it is paced (Linux: at twice its rate), and the least
 # round trip measured may be longer than the first.
 FIRST_SHARE = 0.75
+# Where a flight ends at a tap away from its sender the next ACK is later than its segments alone make it.
+PAUSE_FACTOR = 1.5
 
 
 def initial_window(
@@ -67,6 +69,12 @@ def initial_window(
         came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
         if sent > int(came.max(initial=beginning)) - beginning + timeline.smss:
             return None
+        if not _ends_in_pause(timeline, int(came.max(initial=beginning))):
+            # Nor where that ends: on a slow line the next flight comes on the heels of the first.
+            return None
+        if _is_short(timeline, begin) and behind > begin + 1:
+            # A word, and what was written behind it, perhaps when its answer had come.
+            return None
     if handshake_rtt_s is None and _may_be_probe(timeline.send_ns[begin:behind]):
         return None
     if behind < len(timeline.send_ns) and int(timeline.send_offset[behind]) > top:
@@ -75,6 +83,18 @@ def initial_window(
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
     return -(-sent // timeline.smss)
+
+
+def _ends_in_pause(timeline: Timeline, came: int) -> bool:
+    """Whether the ACK of more than came first is later than ACKs of as much follow one another, or there is none."""
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    behind = int(np.searchsorted(timeline.snd_una[moving], came, side="right"))
+    if not 0 < behind < len(moving):
+        return True
+    apart, newly = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]]
+    usual = _core.median(apart / np.maximum(newly / timeline.smss, 1.0))
+    pause, segments = apart[behind - 1], max(newly[behind - 1] / timeline.smss, 1.0)
+    return bool(pause > PAUSE_FACTOR * segments * usual)
 
 
 def _waited(timeline: Timeline, begin: int, behind: int, base_rtt_ns: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 
 from tcptrace_lab import _core
@@ -52,14 +54,24 @@ def limits_told(
         return {}
     shares = {**seen.limits, UNKNOWN: 0.0}
     missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
-    is_blurred |= missing > ODD_SHARE
+    if missing > ODD_SHARE:
+        # Nor is a law followed to ACKs that are missing.
+        is_blurred, is_law = True, False
     unclocked = shares["application"] - min(shares["application"], seen.timeline.observed.starved)
     if is_paced:
         _move(shares, "application", "cwnd", most=unclocked)
-    elif tap.blurs_flight or tap.exceeds_scale or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen))):
+    elif (
+        tap.blurs_flight
+        or tap.exceeds_scale
+        or is_stretched(seen)
+        or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen)))
+    ):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
         # ACKs are missing, as where more is in flight than they allow.
         _move(shares, "application", most=unclocked)
+    if missing > ODD_SHARE and not is_paced:
+        # How much was outstanding before a pause, and so when its window was full again, is not known either.
+        _move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))
     if shares["cwnd"] and _in_words(seen) > MAJORITY * shares["cwnd"]:
         # A word at a time, each held until the last was answered (RFC 896).
         _move(shares, "cwnd", "application")
@@ -79,6 +91,7 @@ def limits_told(
     if _has_no_block(seen, tap):
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
         opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
+        opened["cwnd"] += _recovering_on(seen)
     opened["cwnd"] = opened.get("cwnd", 0.0) + _recovering_beyond(seen)
     for name, share in _begun_before(seen, tap).items():
         opened[name] = opened.get(name, 0.0) + share
@@ -288,6 +301,19 @@ def _recovering_beyond(seen: Reconstruction) -> float:
     return _share(timeline, float(spent_ns))
 
 
+def _recovering_on(seen: Reconstruction) -> float:
+    """Share of the time behind recoveries in which another may go on, where no block tells of its holes: what was sent
+    in the one before, and lost, is asked for as that one ends, or was sent again in it."""
+    timeline, spent_ns = seen.timeline, 0
+    for each, following in zip_longest(seen.episodes, seen.episodes[1:]):
+        next_ns = following.time_ns if following else int(timeline.send_ns[-1])
+        sent = int(np.searchsorted(timeline.send_ns, each.end_ns, side="right"))
+        answered = int(np.searchsorted(timeline.snd_una, timeline.snd_max[max(sent - 1, 0)]))
+        over_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else next_ns
+        spent_ns += 0 if each.restarts else max(min(over_ns, next_ns) - each.end_ns, 0)
+    return _share(timeline, float(spent_ns))
+
+
 def _has_no_block(seen: Reconstruction, tap: Tap) -> bool:
     """Whether not one of the SACK blocks that there may have been was captured."""
     return tap.hides_blocks and not len(seen.timeline.sack_edges)
@@ -393,6 +419,12 @@ def _stays_below(seen: Reconstruction) -> bool:
     return _stays_level(seen) and bool(_core.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
 
 
+def is_stretched(seen: Reconstruction) -> bool:
+    """Whether ACKs tell of more than a receiver leaves waiting (RFC 9293 section 3.8.6.3): others may be missing."""
+    newly = seen.timeline.newly_acked
+    return bool(np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * seen.timeline.smss) > MINORITY * len(newly))
+
+
 def stood(seen: Reconstruction) -> float:
     """Share of the time in which what was in flight stood, as no window that grows does."""
     if not seen.stands.any():
@@ -405,4 +437,6 @@ def _blurs(seen: Reconstruction, tap: Tap) -> bool:
     times = seen.timeline.ack_ns
     if len(times) < 2 or tap.clock.resolution_ns <= FINE_NS:
         return False
-    return bool(tap.clock.resolution_ns > float(times[-1] - times[0]) / len(times) / (_core.PROMPT_PARTS / 2))
+    # Ticks round an ACK and its answer alike; stamps that jitter do not.
+    soon = _core.PROMPT_PARTS if tap.clock.jitter_ns else _core.PROMPT_PARTS / 2
+    return bool(tap.clock.resolution_ns > float(times[-1] - times[0]) / len(times) / soon)

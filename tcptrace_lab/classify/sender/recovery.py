@@ -52,6 +52,11 @@ def identify_recovery(
     reasons: list[str] = []
     if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
+    if by_rhythm and len(restarted) == 1:
+        reasons.append(
+            "the recovery is not named: whether a timer made the one restart is not told by the rhythm of ACKs"
+        )
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if tap.is_holed:
         told = [episode for episode in told if episode.sure]
     if not told and not restarted:
@@ -82,7 +87,8 @@ def identify_recovery(
         reasons.append("the recovery is not named: most repaired one hole and waited for the timer")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     name = "sack" if tap.sack.value == "used" else None
-    if name is None and not by_rhythm:
+    # Out of order, what filled a hole may have been late.
+    if name is None and not by_rhythm and not tap.refuses("losses"):
         name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")

@@ -47,15 +47,16 @@ def set_forward(
     if not len(long) or len(acks["ts_val"]) < FEW:
         return times, 0, ()
     gaps = dict(zip(long.tolist(), lasts.tolist(), strict=True))
+    has_stamps = not (acks["ts_val"] < 0).any()
     calm = []
     for at in np.sort(long[np.argsort(-lasts)][:MOST_GAPS]):
         sent = int(np.count_nonzero(is_sent[: at + 1]))
         heard = int(at) + 1 - sent
-        if _is_calm(segments, acks, sent, heard, is_sent=bool(is_sent[at + 1])):
+        # By its stamps a host's timer that expired meanwhile is told from none.
+        if _is_calm(segments, acks, sent, heard, is_sent=bool(is_sent[at + 1]) and not has_stamps):
             calm.append((int(at), sent, heard))
     if not calm:
         return times, 0, ()
-    has_stamps = not (acks["ts_val"] < 0).any()
     heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]) if has_stamps else times[:0], []
     for at, sent, heard in calm:
         if has_stamps:
@@ -77,7 +78,7 @@ def set_forward(
 def _is_calm(segments: Any, acks: Any, sent: int, heard: int, *, is_sent: bool) -> bool:
     """Whether data was outstanding after so many segments and ACKs, and what comes next is no segment sent again.
 
-    `is_sent`: it is a segment.
+    `is_sent`: it is a segment, and nothing else tells.
     """
     if not (0 < sent < len(segments["offset"]) and 0 < heard < len(acks["ack_offset"])):
         return False

@@ -238,10 +238,12 @@ impl Judge<'_> {
         let (offset, end) = (packet.start, packet.end);
         let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
         let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
-        let answer = seen.acked_at(first, end);
+        let (answer, told) = (seen.acked_at(first, end), self.board.since(offset, end));
         if event.restarts && offset != event.una && stood.binary_search(&offset).is_err() {
             let may_answer = took(answer).is_none_or(|ns| ns >= self.base_rtt_ns / 2);
-            return if may_answer && !(trace.has_sack && is_one) {
+            // No ACK may have come to stand there before the capture's end.
+            let is_answered = took(answer).is_some() || told.is_some();
+            return if may_answer && !(trace.has_sack && is_one && is_answered) {
                 State::Possible
             } else {
                 State::Arrived
@@ -262,7 +264,6 @@ impl Judge<'_> {
         if is_open && !is_early(answer) && is_sooner(answer) {
             return State::Possible;
         }
-        let told = self.board.since(offset, end);
         let is_answered = answer < trace.ack_ns.len() || told.is_some();
         let is_spurious = told.is_some_and(is_early)
             || is_early(seen.acked_at(first, offset + 1))

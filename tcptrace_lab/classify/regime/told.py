@@ -1,0 +1,158 @@
+"""What of its slow starts a capture carries: counts and regime, the regime alone, or neither, with the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns
+from tcptrace_lab.classify.path.causes import timeouts_unseen
+from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.numbers import duration
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
+
+
+def told_slow_starts(
+    seen: Reconstruction, obstacles: Obstacles, who: Sender, *, is_paced: bool, is_open: bool
+) -> SlowStarts:
+    """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
+    refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
+    has_lost = seen.episodes or who.tap.repairs[1]
+    if refused and has_lost and not obstacles.hides_window:
+        return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
+    return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)
+
+
+def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
+    """Where neither clock nor segments are fine enough to tell a slow start from what goes on before or behind it."""
+    resolution_ns = who.tap.clock.resolution_ns
+    if not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND):
+        return f"stamps {duration(resolution_ns)} apart, round trips of {duration(seen.base_rtt_ns)}: too coarse"
+    restarts = sum(episode.restarts for episode in seen.episodes)
+    if who.tap.offload_bytes and 1 < restarts < sum(episode.is_loss for episode in seen.episodes):
+        # What was lost again is a part of a super-segment: one restart more or less makes another cycle.
+        return "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
+    return None
+
+
+def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
+    """Where what followed a loss was inferred, not captured, and not well enough to tell a restart."""
+    # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
+    if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
+        return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
+    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    # What the tap lost beside some events is no doubt in the others: a sender that restarts after each has one habit.
+    sure = sum(each.sure for each in told)
+    has_habit = who.tap.is_holed and sure > 1 and all(each.restarts for each in told)
+    if told and 2 * sure <= len(told) and not has_habit:
+        return (
+            "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
+        )
+    if who.put_back is not None and timeouts_unseen(seen):
+        return "a pause may be a timeout: what was lost at its beginning was never asked for at the tap"
+    if who.view is not None and any(
+        each.restarts and each.time_ns - each.lost_sent_ns < MAJORITY * seen.base_rtt_ns for each in seen.episodes
+    ):
+        # Nobody asks for what has just left: when it had is not known, nor what the sender had heard since.
+        return "when what was lost had left is not told: nor whether a timer, or duplicate ACKs, asked for it again"
+    return None
+
+
+def _without_counts(
+    starts: SlowStarts, seen: Reconstruction, who: Sender, *, is_paced: bool, is_open: bool
+) -> SlowStarts:
+    """Where packets are missing the regime still stands, not how many cycles there were: one may be two, two one.
+
+    `is_paced`: by a rate of the sender's own; `is_open`: what limited it is not told most of the time.
+    """
+    if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
+        return starts
+    # Where times were inferred from ACKs, a segment that left a little sooner or later makes two recoveries of one, a
+    # restart of a recovery, or a loss in avoidance of one in slow start.
+    view, goes_on = who.view, 2 * sum(each.restarts for each in seen.episodes) <= len(seen.episodes)
+    by_rhythm = view is not None and view.is_inferred
+    # What the end of the capture cuts short is not counted.
+    counted = (each for each in seen.episodes if each.time_ns < starts.cycles[-1].end_ns)
+    # Nor is where a slow start ended: few cycles may agree by chance.
+    are_few = max(Counter(starts.per_cycle).values()) < FEWEST_ALIKE
+    is_inferred = view is not None and any(map(_is_open, counted))
+    is_inferred |= by_rhythm and (goes_on or are_few)
+    if view is not None and goes_on:
+        is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
+    clock = who.tap.clock
+    blur_ns = max(clock.resolution_ns, clock.stalled_ns)
+    is_missing = who.tap.is_holed
+    # Without any of the blocks two events are one where the second's losses were the first's.
+    has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
+    is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
+    # A hole that nothing captured has filled is an event that is not in the table.
+    is_missing |= who.tap.repairs[1] > 0
+    if is_inferred or has_none or is_missing:
+        why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
+    elif blur_ns > COARSE_NS and any(
+        # One segment behind a silence is a timer's, whatever the clock.
+        after.detected_by != "rto" and after.time_ns - before.end_ns <= blur_ns
+        for before, after in pairwise(seen.episodes)
+    ):
+        why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
+    elif who.tap.is_coarse and any(each.restarts and not each.sure for each in seen.episodes):
+        why = "the clock is coarse, and whether a timer made each restart is not told"
+    elif who.tap.shift.value is None and _ends_at_window(seen):
+        why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
+    elif clock.stepped_ns > seen.base_rtt_ns:
+        why = "the clock was set back by more than a round trip: what happened then is not told"
+    elif (
+        not is_paced
+        and view is None
+        and seen.limits.get("application", 0.0) >= MAJORITY
+        and empty_share(seen) < MINORITY
+    ):
+        why = "most of the time no ACK released segments at once: what a loss made of the window is not told"
+    elif clock.jitter_ns and is_open:
+        why = "stamps jitter, and most of the time more than one limit fits: where a cycle ends is not told of each"
+    elif clock.stalled_ns > seen.base_rtt_ns:
+        why = "the tap did not read for longer than a round trip: what happened then is not told"
+    else:
+        return starts
+    # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.
+    is_blind = by_rhythm and (starts.steady is None or (not goes_on and are_few))
+    regime = UNDECIDED if is_blind else starts.regime
+    return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
+
+
+def _is_open(event: Episode) -> bool:
+    """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
+    ended, or with nothing outstanding."""
+    return not event.sure or event.follows or event.flight <= 0
+
+
+def _is_untouched(seen: Reconstruction) -> bool:
+    """Whether what the tap lost lies beside every loss event, and each that duplicate ACKs tell of was seen."""
+    timeline = seen.timeline
+    told, counts = np.unique(timeline.snd_una[timeline.is_dupack], return_counts=True)
+    begun = np.array([each.una for each in seen.episodes], dtype=np.int64)
+    over = np.array([each.recover for each in seen.episodes], dtype=np.int64)
+    asked = told[counts >= DUP_THRESH]
+    at = np.searchsorted(begun, asked, side="right") - 1
+    is_seen = (at >= 0) & (asked < np.maximum.accumulate(over)[at]) if len(begun) else asked < 0
+    # A timer restarts its sender: what goes on was asked for.
+    is_told = all(each.dupacks or each.restarts or each.detected_by != "rto" for each in seen.episodes)
+    return bool(is_seen.all()) and is_told and all(each.sure for each in seen.episodes)
+
+
+def _ends_at_window(seen: Reconstruction) -> bool:
+    """Whether the receiver's window, as it is taken to be, is why a slow start's end is no threshold's.
+
+    Nothing but the loss ended one that grew up to it.
+    """
+    parts = [part for part in seen.stretches if part.episode is None or part.peak != part.last]
+    peaks = [part.peak for part in parts if part.peak is not None and not part.has_threshold]
+    return bool((seen.flight[peaks] + seen.timeline.smss > seen.timeline.rwnd[peaks]).any())
