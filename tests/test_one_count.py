@@ -25,6 +25,14 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def answers_when_worse(run: str, kind: str, file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Any, Any]:
+    """The verdict and the tables of one of our captures, made worse and written to `file`."""
+    link, packets = read_packets(ROOT / "captures" / f"{run}.pcap.gz")
+    write_packets(file, *degrade(link, packets, kind=kind, seed=1))
+    (verdict,) = answer(capsys, "classify", "--json", str(file))
+    return verdict, answer(capsys, "reconstruct", "--json", str(file))
+
+
 def assert_same_limits(tables: Any, verdict: Any, seen: Reconstruction) -> None:
     """A row puts down to one cause what the verdict does, not what it leaves open."""
     rows = {row["limited_by"] for row in tables["windows"]} & {"cwnd", "rwnd", "application"}
@@ -86,11 +94,7 @@ def test_where_a_tap_hides_losses_the_table_and_the_verdict_agree(
     run: str, kind: str, is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same causes of the same losses, or neither tells of any."""
-    file = tmp_path / "worse.pcap"
-    link, packets = read_packets(ROOT / "captures" / f"{run}.pcap.gz")
-    write_packets(file, *degrade(link, packets, kind=kind, seed=1))
-    (verdict,) = answer(capsys, "classify", "--json", str(file))
-    tables = answer(capsys, "reconstruct", "--json", str(file))
+    verdict, tables = answers_when_worse(run, kind, tmp_path / "worse.pcap", capsys)
     if is_told:
         lost = [loss["cause"] for loss in tables["losses"] if not loss["spurious"]]
         assert verdict["losses"]["by_cause"] == Counter(lost)
@@ -109,9 +113,6 @@ def test_what_the_verdict_leaves_open_no_row_puts_down_to_one_cause(
     run: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "worse.pcap"
-    link, packets = read_packets(ROOT / "captures" / f"{run}.pcap.gz")
-    write_packets(file, *degrade(link, packets, kind=kind, seed=1))
-    (verdict,) = answer(capsys, "classify", "--json", str(file))
-    tables = answer(capsys, "reconstruct", "--json", str(file))
+    verdict, tables = answers_when_worse(run, kind, file, capsys)
     if tables["windows"] is not None:
         assert_same_limits(tables, verdict, Reconstruction(sender(read(file)[0]).timeline))

@@ -112,10 +112,11 @@ def with_replay(
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
     written, acks = tape(seen, follows=True, columns=columns), _acks(seen, shown)
+    settled = ~_backs_off(seen, shown)
     if named is not None:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
         _, threshold = _played(*named, written, _rows(written, acks), at_most=False)
-        shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, ~_backs_off(seen, shown))}
+        shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, settled)}
         del threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
@@ -128,7 +129,7 @@ def with_replay(
     high = _high(part, most, wanted, seen.timeline.smss)
     low = _low(part, had.least, kept, seen.timeline.smss)
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
-    met = (unmet & ~_backs_off(seen, shown))[open_rows]
+    met = (unmet & settled)[open_rows]
     told = {
         "cwnd": np.where(wanted, value, part["cwnd"]),
         "cwnd_low": low,
