@@ -113,3 +113,9 @@ def test_where_no_ack_releases_segments_at_once_slow_starts_are_not_counted(tmp_
     (found, _) = variants(chosen, ["clocks that drift apart"], seed=71, folder=tmp_path)
     assert not found.judged.wrong
     assert {"recovery", "losses", "buffer_packets"} <= found.judged.told
+
+
+def test_within_a_tick_of_the_clock_no_delay_speaks_against_a_law_that_goes_by_it(tmp_path: Path) -> None:
+    """A queue of ten packets, 16 ms, by a clock of 4 ms: Vegas read on its host that it was shorter than its alpha."""
+    _, verdict = judged(5090037, "clock of 4 ms", tmp_path)
+    assert {"reno", "vegas"} <= {each.candidate.name for each in verdict.identified.left}

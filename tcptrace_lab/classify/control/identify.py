@@ -74,10 +74,12 @@ def identify(
     is_rough: bool = False,
     is_untimed: bool = False,
     is_emptied: bool = False,
+    tick_ns: int = 0,
 ) -> Identified:
     """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
     `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
-    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has."""
+    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has; `tick_ns`: how
+    far apart two stamps must be to tell, where that is more than any format's own rounding."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
@@ -91,6 +93,10 @@ def identify(
     begun = [replays(asked, read, each) for each in begins]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
+    if tick_ns:
+        # A law that goes by delay read it on its own host, and finer.
+        by_delay = [each for each in asked if each.is_by_delay]
+        found = [*found, *replays(by_delay, written.read_sooner(tick_ns), found[0].initial_window, found)]
     found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]
     if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
