@@ -119,3 +119,37 @@ def test_within_a_tick_of_the_clock_no_delay_speaks_against_a_law_that_goes_by_i
     """A queue of ten packets, 16 ms, by a clock of 4 ms: Vegas read on its host that it was shorter than its alpha."""
     _, verdict = judged(5090037, "clock of 4 ms", tmp_path)
     assert {"reno", "vegas"} <= {each.candidate.name for each in verdict.identified.left}
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant"),
+    [(5110063, "directions delayed apart"), (5110047, "no options of ACKs + noisy stamps, sorted")],
+)
+def test_the_least_round_trip_is_of_the_segment_that_was_stamped_latest(
+    seed: int, variant: str, tmp_path: Path
+) -> None:
+    """Data is stamped up to a millisecond late: an ACK's answers show by how much."""
+    assert "base_rtt_s" not in judged(seed, variant, tmp_path)[0]
+
+
+def test_where_all_is_read_in_a_row_neither_a_round_trip_nor_a_queue_is_told(tmp_path: Path) -> None:
+    """A tap that mostly stands still, and stamps that jitter: a round trip seems to take no time."""
+    wrong, verdict = judged(5110063, "tap stalls + jittered clock", tmp_path)
+    assert not wrong
+    assert verdict.path.base_rtt_s.high is None
+    assert verdict.path.buffer_packets.low is None
+
+
+@pytest.mark.parametrize("seed", [6000312, 5110044])
+def test_what_the_receivers_window_let_go_shows_how_far_the_tap_is_behind_the_sender(seed: int, tmp_path: Path) -> None:
+    """No timestamps, a window that is always full, and a slow line between the sender and the tap."""
+    wrong, verdict = judged(seed, "node0.out", tmp_path)
+    assert not wrong
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    assert verdict.path.base_rtt_s.high == pytest.approx(found.scenario.path.base_rtt_s, rel=0.001)
+
+
+def test_flights_up_to_the_first_hole_are_a_share_of_the_whole_run(tmp_path: Path) -> None:
+    """A NewReno fills 28 holes, one in a round trip: most of the run is behind the last of the new data."""
+    assert "limits" not in judged(5110030, "receiver", tmp_path)[0]
