@@ -115,10 +115,25 @@ def test_where_no_ack_releases_segments_at_once_slow_starts_are_not_counted(tmp_
     assert {"recovery", "losses", "buffer_packets"} <= found.judged.told
 
 
-def test_within_a_tick_of_the_clock_no_delay_speaks_against_a_law_that_goes_by_it(tmp_path: Path) -> None:
-    """A queue of ten packets, 16 ms, by a clock of 4 ms: Vegas read on its host that it was shorter than its alpha."""
-    _, verdict = judged(5090037, "clock of 4 ms", tmp_path)
-    assert {"reno", "vegas"} <= {each.candidate.name for each in verdict.identified.left}
+@pytest.mark.parametrize(
+    ("seed", "variant", "names"),
+    [
+        # A queue of ten packets, 16 ms: Vegas read on its host that it was shorter than its alpha.
+        (5090037, "clock of 4 ms", {"reno", "vegas"}),
+        # Round trips that seem to have met a queue of 30 ms: by it YeAH would halve its window.
+        (5110065, "only the SYN-ACK + tap stalls", {"scalable", "yeah"}),
+    ],
+)
+def test_what_a_tap_does_not_read_in_time_speaks_against_no_law_that_goes_by_delay(
+    seed: int, variant: str, names: set[str], tmp_path: Path
+) -> None:
+    _, verdict = judged(seed, variant, tmp_path)
+    assert names <= {each.candidate.name for each in verdict.identified.left}
+
+
+def test_what_leaves_as_a_recovery_ends_may_have_begun_the_next(tmp_path: Path) -> None:
+    """Data and ACKs held in two buffers: the next recovery's first segment is stamped before the ACK that let it go."""
+    assert not judged(5090042, "directions delayed apart + frames padded", tmp_path)[0]
 
 
 @pytest.mark.parametrize(

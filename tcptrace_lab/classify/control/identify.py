@@ -78,8 +78,8 @@ def identify(
 ) -> Identified:
     """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
     `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
-    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has; `tick_ns`: how
-    far apart two stamps must be to tell, where that is more than any format's own rounding."""
+    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has; `tick_ns`: by
+    how much a round trip may have been shorter than its stamps say, where that is more than a format's rounding."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
