@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -87,35 +88,40 @@ def identify(
     asked, begins = tuple(chosen) or candidates(recovery), _first_windows(seen, initial_window)
     if not written.shows_window:
         # Whatever anybody would have done, there is nothing to hold it against: nobody is replayed.
-        told = decide(seen, unheard(asked, written.plain(), begins[0]), rate)
+        told = decide(seen, unheard(asked, written.plain(), begins[0]), rate=rate)
         return told if told.control is not None else told.or_bbr()
     read = written.read()
     begun = [replays(asked, read, each) for each in begins]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
-    if tick_ns:
-        # A law that goes by delay read it on its own host, and finer.
-        by_delay = [each for each in asked if each.is_by_delay]
-        found = [*found, *replays(by_delay, written.read_sooner(tick_ns), found[0].initial_window, found)]
     found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]
     if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]
     found = list(map(excused, found))
-    told = decide(
-        seen,
-        found,
-        rate,
-        is_holed=is_holed,
-        is_rough=is_rough,
-        is_untimed=is_untimed,
-    )
+    ask = partial(decide, seen, rate=rate, is_holed=is_holed, is_rough=is_rough, is_untimed=is_untimed)
+    told = ask(found)
+    if tick_ns and told.left:
+        # A law that goes by delay read it on its own host, and finer: that refutes nobody, and names none.
+        by_delay = [each for each in asked if each.is_by_delay]
+        sooner = replays(by_delay, written.read_sooner(tick_ns), found[0].initial_window, found)
+        told = _with_those(told, [each for each in ask([*found, *sooner]).left if each.tape.is_sooner])
     if told.control is not None or not told.left:
         return told
     # BBR's window is not replayed.
     if not any(map(_grows, told.left)):
         return told.or_bbr()
     return told if any(map(is_followed, told.left)) else told.or_bbr("nor was any law followed to the ACK")
+
+
+def _with_those(told: Identified, others: Sequence[Replay]) -> Identified:
+    """With others that may have been meant as well."""
+    left = _best_of_families([*told.left, *others])
+    if len(left) == len(told.left):
+        return told
+    names = {each.candidate.name for each in left}
+    refuted = [each for each in told.refuted if each.candidate.name not in names]
+    return _answer(left, refuted, (1 / len(left),) * len(left))
 
 
 def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
@@ -184,8 +190,8 @@ def _is_done(known: Sequence[Replay]) -> bool:
 def decide(
     seen: Reconstruction,
     replays: Sequence[Replay],
-    rate: ByRate,
     *,
+    rate: ByRate,
     is_holed: bool = False,
     is_rough: bool = False,
     is_untimed: bool = False,

@@ -48,6 +48,8 @@ class Tape:
     has_handshake: bool = False
     is_remembered: bool = False
     opens: bool = False
+    # Whether its round trips are shorter than their stamps say.
+    is_sooner: bool = False
 
     @property
     def smss(self) -> int:
@@ -168,6 +170,7 @@ class Tapes:
                 when=("always", ends, again, *each),
                 before=ahead,
                 has_handshake=told is not None,
+                is_sooner=sooner_ns > 0,
             )
             for each in opens
             for again in reduces[: 1 + bool(heard.again_mark)]
@@ -219,6 +222,7 @@ def _tape(
     when: tuple[When, ...],
     before: Before | None = None,
     has_handshake: bool = False,
+    is_sooner: bool = False,
 ) -> Tape:
     """The tape of one reading; `before`: marks before its first ACK, `has_handshake`: which are of a handshake."""
     heard, opens = compared.heard, bool({"new", "all"} & set(when))
@@ -236,4 +240,5 @@ def _tape(
         has_handshake=has_handshake,
         is_remembered=before is not None and not has_handshake,
         opens=opens,
+        is_sooner=is_sooner,
     )
