@@ -168,3 +168,8 @@ def test_what_the_receivers_window_let_go_shows_how_far_the_tap_is_behind_the_se
 def test_flights_up_to_the_first_hole_are_a_share_of_the_whole_run(tmp_path: Path) -> None:
     """A NewReno fills 28 holes, one in a round trip: most of the run is behind the last of the new data."""
     assert "limits" not in judged(5110030, "receiver", tmp_path)[0]
+
+
+def test_a_burst_that_ends_as_a_loss_is_repaired_shows_no_window(tmp_path: Path) -> None:
+    """What is left to send is two segments: a Reno's half window sends no more of them than a Tahoe's single one."""
+    assert "recovery" not in judged(5090054, "ends early", tmp_path)[0]

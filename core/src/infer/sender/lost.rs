@@ -5,6 +5,7 @@
 //! arrived. Errs low where a receiver delays ACKs while holes are being filled (RFC 5681 section 4.2 asks for an ACK at
 //! once).
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::rtt::RoundTrips;
@@ -63,7 +64,7 @@ pub fn lost(
     if events.is_empty() {
         return found;
     }
-    let twice = Covered::new(trace.dsacks.to_vec());
+    let twice = Twice::new(trace, seen);
     let again = Covered::new(
         seen.again
             .iter()
@@ -214,7 +215,7 @@ enum State {
 struct Judge<'a> {
     trace: &'a Trace<'a>,
     seen: &'a Sequence,
-    twice: Covered,
+    twice: Twice,
     again: Covered,
     untold: Covered,
     board: &'a Scoreboard,
@@ -278,7 +279,7 @@ impl Judge<'_> {
                     self.last_una,
                 ))
             // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
-            || self.twice.by_one(offset, end);
+            || self.twice.reports(send, offset, end);
         let heard = told.map_or(answer, |ack| ack.min(answer));
         if is_spurious {
             State::Spurious
@@ -343,6 +344,48 @@ fn answered_before(
     holder < send
         && trace.send_offset[holder] <= missing
         && trace.send_ns[send] - trace.send_ns[holder] > QUEUES_NS.get()
+}
+
+/// What D-SACKs report as received twice, beside how often it was sent again.
+struct Twice {
+    covered: Covered,
+    reports: HashMap<(i64, i64), usize>,
+    /// The sends again of what begins at an offset, in order.
+    again: HashMap<i64, Vec<usize>>,
+}
+
+impl Twice {
+    fn new(trace: &Trace, seen: &Sequence) -> Self {
+        let mut reports = HashMap::new();
+        for &range in trace.dsacks {
+            *reports.entry(range).or_insert(0) += 1;
+        }
+        let mut again: HashMap<i64, Vec<usize>> = HashMap::new();
+        if !reports.is_empty() {
+            for &send in &seen.again {
+                for packet in packets_of(trace, send as usize) {
+                    again.entry(packet.start).or_default().push(send as usize);
+                }
+            }
+        }
+        Self {
+            covered: Covered::new(trace.dsacks.to_vec()),
+            reports,
+            again,
+        }
+    }
+
+    /// Whether one of them speaks of this send: of a packet that was sent again more often than it was received again
+    /// copies were lost, and those before the last were sent for them.
+    fn reports(&self, send: usize, offset: i64, end: i64) -> bool {
+        let later = self
+            .again
+            .get(&offset)
+            .map_or(0, |sends| sends.iter().filter(|&&each| each > send).count());
+        self.covered.by_one(offset, end)
+            // One report may be of several packets in a row.
+            && self.reports.get(&(offset, end)).is_none_or(|&count| count > later)
+    }
 }
 
 /// Ranges in order of their left edges, with the farthest right edge up to each.
