@@ -173,3 +173,14 @@ def test_flights_up_to_the_first_hole_are_a_share_of_the_whole_run(tmp_path: Pat
 def test_a_burst_that_ends_as_a_loss_is_repaired_shows_no_window(tmp_path: Path) -> None:
     """What is left to send is two segments: a Reno's half window sends no more of them than a Tahoe's single one."""
     assert "recovery" not in judged(5090054, "ends early", tmp_path)[0]
+
+
+def test_what_a_timer_sent_was_not_released_by_a_partial_ack(tmp_path: Path) -> None:
+    """A Reno whose recoveries a timer ends a quarter of a second behind the ACK of the first hole: no NewReno."""
+    assert "recovery" not in judged(5110045, "receiver", tmp_path)[0]
+
+
+@pytest.mark.parametrize(("seed", "place"), [(5090036, "node0.out"), (3010062, "receiver"), (5110015, "receiver")])
+def test_what_was_lost_behind_a_slow_starts_flight_leaves_no_hole(seed: int, place: str, tmp_path: Path) -> None:
+    """Every second one was lost, and so was the one that the first duplicate let go: sent again it comes in order."""
+    assert "losses" not in judged(seed, place, tmp_path)[0]
