@@ -88,7 +88,7 @@ def identify(
     asked, begins = tuple(chosen) or candidates(recovery), _first_windows(seen, initial_window)
     if not written.shows_window:
         # Whatever anybody would have done, there is nothing to hold it against: nobody is replayed.
-        told = decide(seen, unheard(asked, written.plain(), begins[0]), rate=rate)
+        told = decide(seen, unheard(asked, written.plain(), begins[0]), rate)
         return told if told.control is not None else told.or_bbr()
     read = written.read()
     begun = [replays(asked, read, each) for each in begins]
@@ -190,8 +190,8 @@ def _is_done(known: Sequence[Replay]) -> bool:
 def decide(
     seen: Reconstruction,
     replays: Sequence[Replay],
-    *,
     rate: ByRate,
+    *,
     is_holed: bool = False,
     is_rough: bool = False,
     is_untimed: bool = False,
