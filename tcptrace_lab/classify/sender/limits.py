@@ -56,7 +56,7 @@ def limits_told(
         return {}
     shares = {**seen.limits, UNKNOWN: 0.0}
     if before_ns:
-        _move(shares, "cwnd", "rwnd", most=shares["cwnd"] - _full_with_unpassed(seen, before_ns))
+        _move(shares, "cwnd", "rwnd", most=_full_with_unpassed(seen, before_ns))
     missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
     if missing > ODD_SHARE:
         # Nor is a law followed to ACKs that are missing.
