@@ -40,7 +40,8 @@ ALIKE_SHARE = 0.25
 class Passed:
     """The data of one direction as it passed the tap, each byte once; `asked_ns`: when the other side's did.
 
-    `again_ns`: when the first was sent again (None: none was); `rtt_ns`: a handshake's (None: not captured).
+    `again_ns`: when the first was sent again (None: none was), `last_ns`: when the last of all passed; `rtt_ns`: a
+    handshake's (None: not captured).
     """
 
     time_ns: Ints
@@ -48,6 +49,7 @@ class Passed:
     asked_ns: Ints
     smss: int
     again_ns: int | None
+    last_ns: int
     rtt_ns: int | None
 
 
@@ -67,7 +69,7 @@ def shares_by_flights(passed: Passed) -> dict[str, float]:
     rtt_ns = passed.rtt_ns or _period(passed)
     if rtt_ns is None or rtt_ns < _core.HOST_NS or len(passed.time_ns) < 2:
         return {}
-    whole = int(passed.time_ns[-1] - passed.time_ns[0])
+    whole = passed.last_ns - int(passed.time_ns[0])
     found = _flights(passed, rtt_ns)
     grows = _growing(found, rtt_ns, is_known=passed.rtt_ns is not None)
     cwnd = application = 0

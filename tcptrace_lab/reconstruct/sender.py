@@ -27,6 +27,7 @@ from tcptrace_lab.reconstruct.look import (
     look,
     windows,
 )
+from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
 from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
@@ -51,6 +52,8 @@ IS_SENT = ~(IS_COPY | (np.arange(256) == _core.CAUSES.index("out_of_order")))
 CLOCK_STAMPS = 1 << 16
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
+# How late answers are at the most, but for one in a thousand: behind that a host had stood still.
+LATEST_PERCENTILE = 99.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +98,14 @@ class Sender:
     def before_tap_ns(self) -> int | None:
         """What a full segment takes to the tap beyond a host's own time; None: how long is not known.
 
-        Without timestamps by what passes after an ACK: at a sender much follows at once, behind a slow line as it
-        comes.
+        Without timestamps by what passes after the ACK whose window it needed, where that was the limit; else after any
+        ACK: at a sender much follows at once, behind a slow line as it comes.
         """
         if self.where is None:
             return 0
         taken = self.where.segment_turn_ns
+        if taken is None and self.tap.shift.value is not None:
+            taken = window_turn_ns(self.timeline)
         if taken is not None:
             return taken if taken > BURST_NS else 0
         waits = _waits(self.timeline)
@@ -110,11 +115,17 @@ class Sender:
     def near_ns(self) -> int:
         """What the way from a tap near the sender to it and back takes, its host included, at the most.
 
-        Where that was not measured the tap may have been late with what it stamps.
+        The tap may have been late with what it stamps, and the least of all round trips is of the segment that was
+        stamped latest: as late as an ACK's answer ever is where a host would take no longer.
         """
         if self.where is None or self.view is not None:
             return 0
-        return self.answers_ns if self.where.to_sender_ns is None else self.where.to_sender_ns
+        least = self.where.to_sender_ns or 0
+        waits = _waits(self.timeline)
+        soon = waits[waits < _core.HOST_NS]
+        if len(soon) <= FEWEST_SAMPLES or np.mean(_waits(self.timeline, of_last=True) < _core.HOST_NS) <= MAJORITY:
+            return least
+        return max(int(np.percentile(soon, LATEST_PERCENTILE)), least)
 
     @cached_property
     def answers_ns(self) -> int:
@@ -125,10 +136,12 @@ class Sender:
         return int(np.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0
 
 
-def _waits(timeline: Timeline) -> Ints:
-    """From each ACK of new data to the segment that follows."""
+def _waits(timeline: Timeline, *, of_last: bool = False) -> Ints:
+    """From each ACK of new data to the segment that follows; `of_last`: behind no other ACK."""
     following = _core.places(timeline.send_ns, timeline.ack_ns)
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
+    if of_last:
+        known &= np.diff(following, append=len(timeline.send_ns)) > 0
     found: Ints = timeline.send_ns[following[known]] - timeline.ack_ns[known]
     return found
 
@@ -248,16 +261,21 @@ def _passed(
 ) -> Passed:
     rows = rows or _kept(connection.rows(direction))
     segments = rows[0]
-    kept = (segments["length"] > 0) & IS_SENT[segments["cause"]]
+    kept = (segments["length"] > 0) & ~IS_COPY[segments["cause"]]
     # A clock that was set back shows no time that passed.
     offsets, lengths, times = segments["offset"][kept], segments["length"][kept], np.maximum.accumulate(sent_ns[kept])
-    fresh = offsets >= reached(offsets, offsets + lengths)
+    tops = reached(offsets, offsets + lengths)
+    fresh = offsets >= tops
+    # What the tap put out of order comes at once; later than that it fills a hole of the path's.
+    passed = times[np.maximum(np.searchsorted(tops, offsets, side="right") - 1, 0)]
+    again = ~fresh & (IS_SENT[segments["cause"][kept]] | (times - passed > BURST_NS))
     return Passed(
         time_ns=times[fresh],
         length=lengths[fresh],
         asked_ns=_beside(connection, direction, rows).asked_ns,
         smss=smss,
-        again_ns=None if fresh.all() else int(times[np.argmin(fresh)]),
+        again_ns=int(times[np.argmax(again)]) if again.any() else None,
+        last_ns=int(times[-1]) if len(times) else 0,
         rtt_ns=int(rtt_ns) if rtt_ns > 0 else None,
     )
 

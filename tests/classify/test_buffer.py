@@ -24,6 +24,9 @@ RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
         ((0.0, 2.0, 2.0, 0.0, 3.0, 2.0, 0.0, 1.0), None),
         # The overshoot of the slow start met the buffer, the losses behind it did not.
         ((10.0, 5.0, 2.0, 2.0), None),
+        # Two are one buffer's to the packet, but for what a delayed ACK leaves open.
+        ((37.0, 39.0), 38.0),
+        ((31.0, 39.0), None),
     ],
 )
 def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], value: float | None) -> None:

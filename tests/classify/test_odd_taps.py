@@ -113,3 +113,74 @@ def test_where_no_ack_releases_segments_at_once_slow_starts_are_not_counted(tmp_
     (found, _) = variants(chosen, ["clocks that drift apart"], seed=71, folder=tmp_path)
     assert not found.judged.wrong
     assert {"recovery", "losses", "buffer_packets"} <= found.judged.told
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant", "names"),
+    [
+        # A queue of ten packets, 16 ms: Vegas read on its host that it was shorter than its alpha.
+        (5090037, "clock of 4 ms", {"reno", "vegas"}),
+        # Round trips that seem to have met a queue of 30 ms: by it YeAH would halve its window.
+        (5110065, "only the SYN-ACK + tap stalls", {"scalable", "yeah"}),
+    ],
+)
+def test_what_a_tap_does_not_read_in_time_speaks_against_no_law_that_goes_by_delay(
+    seed: int, variant: str, names: set[str], tmp_path: Path
+) -> None:
+    _, verdict = judged(seed, variant, tmp_path)
+    assert names <= {each.candidate.name for each in verdict.identified.left}
+
+
+def test_what_leaves_as_a_recovery_ends_may_have_begun_the_next(tmp_path: Path) -> None:
+    """Data and ACKs held in two buffers: the next recovery's first segment is stamped before the ACK that let it go."""
+    assert not judged(5090042, "directions delayed apart + frames padded", tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant"),
+    [(5110063, "directions delayed apart"), (5110047, "no options of ACKs + noisy stamps, sorted")],
+)
+def test_the_least_round_trip_is_of_the_segment_that_was_stamped_latest(
+    seed: int, variant: str, tmp_path: Path
+) -> None:
+    """Data is stamped up to a millisecond late: an ACK's answers show by how much."""
+    assert "base_rtt_s" not in judged(seed, variant, tmp_path)[0]
+
+
+def test_where_all_is_read_in_a_row_neither_a_round_trip_nor_a_queue_is_told(tmp_path: Path) -> None:
+    """A tap that mostly stands still, and stamps that jitter: a round trip seems to take no time."""
+    wrong, verdict = judged(5110063, "tap stalls + jittered clock", tmp_path)
+    assert not wrong
+    assert verdict.path.base_rtt_s.high is None
+    assert verdict.path.buffer_packets.low is None
+
+
+@pytest.mark.parametrize("seed", [6000312, 5110044])
+def test_what_the_receivers_window_let_go_shows_how_far_the_tap_is_behind_the_sender(seed: int, tmp_path: Path) -> None:
+    """No timestamps, a window that is always full, and a slow line between the sender and the tap."""
+    wrong, verdict = judged(seed, "node0.out", tmp_path)
+    assert not wrong
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    assert verdict.path.base_rtt_s.high == pytest.approx(found.scenario.path.base_rtt_s, rel=0.001)
+
+
+def test_flights_up_to_the_first_hole_are_a_share_of_the_whole_run(tmp_path: Path) -> None:
+    """A NewReno fills 28 holes, one in a round trip: most of the run is behind the last of the new data."""
+    assert "limits" not in judged(5110030, "receiver", tmp_path)[0]
+
+
+def test_a_burst_that_ends_as_a_loss_is_repaired_shows_no_window(tmp_path: Path) -> None:
+    """What is left to send is two segments: a Reno's half window sends no more of them than a Tahoe's single one."""
+    assert "recovery" not in judged(5090054, "ends early", tmp_path)[0]
+
+
+def test_what_a_timer_sent_was_not_released_by_a_partial_ack(tmp_path: Path) -> None:
+    """A Reno whose recoveries a timer ends a quarter of a second behind the ACK of the first hole: no NewReno."""
+    assert "recovery" not in judged(5110045, "receiver", tmp_path)[0]
+
+
+@pytest.mark.parametrize(("seed", "place"), [(5090036, "node0.out"), (5110015, "receiver")])
+def test_what_was_lost_behind_a_slow_starts_flight_leaves_no_hole(seed: int, place: str, tmp_path: Path) -> None:
+    """Every second one was lost, and the one that the first duplicate let go as well: sent again it comes in order."""
+    assert "losses" not in judged(seed, place, tmp_path)[0]

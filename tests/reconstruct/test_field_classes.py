@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
 from tests.reconstruct.ladder import MS, SMSS, ladder, rounds
@@ -124,6 +126,17 @@ def test_a_super_segment_sent_again_is_lost_packet_by_packet() -> None:
     assert (lost["offset"] // SMSS).tolist() == [base, base + 2, base + 4]
     assert (lost["length"] // SMSS).tolist() == [2, 2, 1]
     assert lost["spurious"].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(("reports", "spurious"), [(1, [False, True]), (2, [True, True])])
+def test_a_report_for_each_copy_that_arrived_again(reports: int, spurious: list[bool]) -> None:
+    """A segment sent again twice: of one D-SACK (RFC 2883) one of the three copies was lost, of two none."""
+    sent, acks, blocks = with_the_first_unanswered(1)
+    late, base = ENDED + 110.0, BASE
+    sent += [(late + 3.1, base), (late + 160.0, base)]
+    acks.append((late + 260.0, base + 10))
+    seen = ladder(sent, acks, blocks=blocks, dsacks=((base, base + 1),) * reports)
+    assert seen.losses["spurious"].tolist() == spurious
 
 
 def test_of_a_sender_that_sends_needlessly_what_the_end_leaves_unanswered_is_open() -> None:

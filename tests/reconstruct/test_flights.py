@@ -30,6 +30,7 @@ def passed(
         asked_ns=np.array([round(time * MS) for time in asked_ms], dtype=np.int64),
         smss=SMSS,
         again_ns=times[0] + 1 if again else None,
+        last_ns=times[-1],
         rtt_ns=None if rtt_ms is None else rtt_ms * MS,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -74,10 +75,12 @@ def identify(
     is_rough: bool = False,
     is_untimed: bool = False,
     is_emptied: bool = False,
+    tick_ns: int = 0,
 ) -> Identified:
     """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
     `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
-    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has."""
+    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has; `tick_ns`: by
+    how much a round trip may have been shorter than its stamps say, where that is more than a format's rounding."""
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
@@ -96,20 +99,29 @@ def identify(
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]
     found = list(map(excused, found))
-    told = decide(
-        seen,
-        found,
-        rate,
-        is_holed=is_holed,
-        is_rough=is_rough,
-        is_untimed=is_untimed,
-    )
+    ask = partial(decide, seen, rate=rate, is_holed=is_holed, is_rough=is_rough, is_untimed=is_untimed)
+    told = ask(found)
+    if tick_ns and told.left:
+        # A law that goes by delay read it on its own host, and finer: that refutes nobody, and names none.
+        by_delay = [each for each in asked if each.is_by_delay]
+        sooner = replays(by_delay, written.read_sooner(tick_ns), found[0].initial_window, found)
+        told = _with_those(told, [each for each in ask([*found, *sooner]).left if each.tape.is_sooner])
     if told.control is not None or not told.left:
         return told
     # BBR's window is not replayed.
     if not any(map(_grows, told.left)):
         return told.or_bbr()
     return told if any(map(is_followed, told.left)) else told.or_bbr("nor was any law followed to the ACK")
+
+
+def _with_those(told: Identified, others: Sequence[Replay]) -> Identified:
+    """With others that may have been meant as well."""
+    left = _best_of_families([*told.left, *others])
+    if len(left) == len(told.left):
+        return told
+    names = {each.candidate.name for each in left}
+    refuted = [each for each in told.refuted if each.candidate.name not in names]
+    return _answer(left, refuted, (1 / len(left),) * len(left))
 
 
 def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:

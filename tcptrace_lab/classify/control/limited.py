@@ -32,6 +32,7 @@ def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hide
             is_blurred=who.is_blurred or who.tap.blurs_flight,
             is_paced=identified.control == "bbr",
             held=held(seen, identified),
+            before_ns=0 if who.view is not None else who.before_tap_ns or 0,
             is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):

@@ -19,6 +19,7 @@ from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.tap.clock import ROUNDING_NS, Clock
 from tcptrace_lab.reconstruct.timeline import Bools
 
 # Of a window the mildest reduction of the table leaves this much (Scalable, YeAH, Illinois).
@@ -49,6 +50,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
         # A base round trip that is bounded from below was met at a load that leaves no queue.
+        tick_ns=_unread_ns(who.tap.clock),
         is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
     )
     if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
@@ -61,6 +63,12 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     found = ask(seen)
     reason = _no_evidence(tcp, found)
     return found if reason is None else found.opened(reason).or_bbr()
+
+
+def _unread_ns(clock: Clock) -> int:
+    """By how much a round trip may have been shorter than its stamps say, beyond what a format rounds."""
+    ticks = clock.resolution_ns if clock.resolution_ns > ROUNDING_NS else 0
+    return max(ticks, clock.stalled_ns)
 
 
 def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:

@@ -48,6 +48,8 @@ class Tape:
     has_handshake: bool = False
     is_remembered: bool = False
     opens: bool = False
+    # Whether its round trips are shorter than their stamps say.
+    is_sooner: bool = False
 
     @property
     def smss(self) -> int:
@@ -112,7 +114,7 @@ class Tapes:
         self._compared = compared
         self._told = [None] if handshake_rtt_ns is None else [None, handshake_rtt_ns]
         self._read: dict[bool, list[Tape]] = {}
-        self._columns: dict[tuple[int | None, bool], _core.Heard] = {}
+        self._columns: dict[tuple[int | None, bool, int], _core.Heard] = {}
 
     @property
     def shows_window(self) -> bool:
@@ -123,10 +125,11 @@ class Tapes:
         """The first of `read`."""
         return _tape(self._compared, self._of(None, opens=False), when=FIRST_READ)
 
-    def _of(self, told: int | None, *, opens: bool) -> _core.Heard:
-        if (told, opens) not in self._columns:
-            self._columns[told, opens] = _core_columns(self._compared.heard, told, opens=opens)
-        return self._columns[told, opens]
+    def _of(self, told: int | None, *, opens: bool, sooner_ns: int = 0) -> _core.Heard:
+        key = (told, opens, sooner_ns)
+        if key not in self._columns:
+            self._columns[key] = _core_columns(self._compared.heard, told, opens=opens, sooner_ns=sooner_ns)
+        return self._columns[key]
 
     def read(self, *, ends_itself: bool = False) -> list[Tape]:
         """`ends_itself`: but not where its slow start ended.
@@ -144,7 +147,12 @@ class Tapes:
         """The same with what the sender may have heard before the capture."""
         return self._all("ends as seen", None, before)
 
-    def _all(self, ends: When, told: int | None, before: Sequence[Mark] = ()) -> list[Tape]:
+    def read_sooner(self, tick_ns: int) -> list[Tape]:
+        """The same where each round trip took a tick of the tap's clock less than its stamps say, if no less than the
+        least: a queue that is no longer than that may have been none."""
+        return [each for told in self._told for each in self._all("ends as seen", told, sooner_ns=tick_ns)]
+
+    def _all(self, ends: When, told: int | None, before: Sequence[Mark] = (), *, sooner_ns: int = 0) -> list[Tape]:
         heard = self._compared.heard
         if told is not None:
             before = [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=told)]
@@ -158,10 +166,11 @@ class Tapes:
         return [
             _tape(
                 self._compared,
-                self._of(told, opens=bool(each)),
+                self._of(told, opens=bool(each), sooner_ns=sooner_ns),
                 when=("always", ends, again, *each),
                 before=ahead,
                 has_handshake=told is not None,
+                is_sooner=sooner_ns > 0,
             )
             for each in opens
             for again in reduces[: 1 + bool(heard.again_mark)]
@@ -173,12 +182,19 @@ def clock_zero_ns(timeline: Timeline) -> int:
     return timeline.start_ns // CLOCK_ZERO_NS * CLOCK_ZERO_NS - CLOCK_ZERO_NS
 
 
-def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False) -> _core.Heard:
+def _core_columns(
+    heard: Heard, handshake_rtt_ns: int | None = None, *, opens: bool = False, sooner_ns: int = 0
+) -> _core.Heard:
     """The columns that the core reads, one entry per ACK; they are not copied.
 
     `opens`: for a sender that opens its window on the ACK that ends a recovery, and times and counts what is SACKed
     (Linux).
     """
+    rtt_ns = heard.columns.round_trips[handshake_rtt_ns, opens]
+    if sooner_ns:
+        known = rtt_ns > 0
+        least = int(rtt_ns[known].min(initial=np.iinfo(np.int64).max))
+        rtt_ns = np.where(known, np.maximum(rtt_ns - sooner_ns, least), rtt_ns)
     return _core.Heard(
         {
             "now_ns": heard.timeline.ack_ns,
@@ -186,7 +202,7 @@ def _core_columns(heard: Heard, handshake_rtt_ns: int | None = None, *, opens: b
             "top": heard.top,
             "newly_acked": heard.delivered if opens else heard.columns.newly_acked,
             "newly_sacked": heard.newly_sacked,
-            "rtt_ns": heard.columns.round_trips[handshake_rtt_ns, opens],
+            "rtt_ns": rtt_ns,
             "event": heard.events(to_linux=opens),
             "is_cwnd_limited": heard.limited,
             "most_after": np.zeros(0) if opens else heard.most_after,
@@ -206,6 +222,7 @@ def _tape(
     when: tuple[When, ...],
     before: Before | None = None,
     has_handshake: bool = False,
+    is_sooner: bool = False,
 ) -> Tape:
     """The tape of one reading; `before`: marks before its first ACK, `has_handshake`: which are of a handshake."""
     heard, opens = compared.heard, bool({"new", "all"} & set(when))
@@ -223,4 +240,5 @@ def _tape(
         has_handshake=has_handshake,
         is_remembered=before is not None and not has_handshake,
         opens=opens,
+        is_sooner=is_sooner,
     )

@@ -30,11 +30,13 @@ SAME_PACKETS = 1.5
 SPREAD_SHARE = 0.2
 # A buffer overflows at one length: so many of the losses met it, but for those of a lossy link beside it.
 TOGETHER_SHARE = 0.7
+# Of fewer losses than this none may differ by more than a delayed ACK and the clock leave open: two that a link took
+# from two bursts of about one size lie near each other as well.
+AGREEING_LOSSES = 4
 # Longest: met by the top 2 % of the segments. A stall delays a round trip's segments, more than that of a short run:
 # where several losses agree, the top tenth may be longer than they say.
 LONGEST_PERCENTILE = 98
 LONGEST_BUT_STALLS_PERCENTILE = 100 * (1 - MINORITY)
-AGREEING_LOSSES = 4
 # A line before the bottleneck, the sender's own or the first of its network, is at least so many times as fast: what a
 # slow start sends (two segments for each acknowledged) passes it, and the rest of a burst waits there first.
 FASTER_FACTOR = 2.0
@@ -153,7 +155,8 @@ def buffer_of(
     if np.mean(queue > middle - SAME_PACKETS) > MAJORITY:
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
         return unknown("losses met the queue that stood most of the time without a loss", low=carried)
-    if not are_overflows(met, queue):
+    is_one = len(met) >= AGREEING_LOSSES or float(np.ptp(met)) <= BLUR_SEGMENTS + blur
+    if not (is_one and are_overflows(met, queue)):
         return unknown(
             f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer", low=carried
         )

@@ -54,6 +54,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     if who.put_back is not None:
         # Where no stamps tell when a fill left, each may have been the second.
         merged += total if who.view is None or who.is_blurred else seen.lost_again
+        merged += _limited_unseen(seen, events, lost["offset"][is_lost] + lengths)
     if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
         merged += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
@@ -180,6 +181,25 @@ def timeouts_unseen(seen: Reconstruction) -> int:
         and timeline.send_ns[0] - timeline.ack_ns[0] > _core.LEAST_RTO_NS
     )
     return len(pauses_unseen(seen)[1]) + int(begins_late)
+
+
+def _limited_unseen(seen: Reconstruction, events: Ints, ends: Ints) -> int:
+    """Segments that the first duplicate ACKs of a recovery let go (RFC 3042) behind a slow start, whose queue had lost
+    one of two up to what left just before, where none of them came before the holes were filled: sent again before
+    anything behind them they leave no hole."""
+    timeline = seen.timeline
+    begun = [each.time_ns for each in seen.episodes]
+    grown = [int(timeline.ack_ns[part.last]) for part in seen.stretches if part.peak is not None]
+    again = np.flatnonzero(timeline.is_retransmission)
+    found = 0
+    for number in {int(np.searchsorted(begun, time)) for time in grown} - {len(begun)}:
+        lost, each = ends[events == number], seen.episodes[number]
+        is_near = len(lost) > 1 and int(lost.max()) >= each.recover - DELAYED_ACK_SEGMENTS * timeline.smss
+        beyond = int(np.searchsorted(timeline.snd_max, each.recover, side="right"))
+        fills = again[(again >= each.first_send) & (timeline.send_offset[again] < each.recover)]
+        is_behind = len(fills) > 0 and beyond > int(fills[-1])
+        found += DUP_THRESH - 1 if is_near and is_behind and not each.restarts else 0
+    return found
 
 
 def _tails_unseen(seen: Reconstruction) -> int:

@@ -149,6 +149,8 @@ def infer_path(
     managed = losses_of_codel(seen, pps.value)
     if not has_losses:
         buffer = unknown("what was sent again is not in the capture: nor which queue was full")
+    elif len(timeline.rtt[1]) and timeline.rtt[1].min() <= 0:
+        buffer = unknown("no time passes between a segment and its ACK: no round trip is told from a queue")
     elif any(managed.is_codel):
         met = [length for length in at_loss if not np.isnan(length)]
         words = "CoDel's losses, 100 ms after waits rose above 5 ms, met"
@@ -265,8 +267,11 @@ def _base_rtt(
         return Estimate(value=usual, method=words)
     least = float(samples.min()) / 1e9
     if least <= 0:
-        # Nor its own tick, where too few stamps differ to show one.
+        # Nor its own tick, where too few stamps differ to show one; nor is it a tick by which they do not differ, where
+        # SYNs took longer: what came in order was read late.
         high = clock.doubt_ns / 1e9 if clock.resolution_ns > FINE.resolution_ns else None
+        if high is not None and handshake_rtt_s is not None and handshake_rtt_s > high:
+            high = None
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
     # A segment that was stamped late has a round trip that is short by that.

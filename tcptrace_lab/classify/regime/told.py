@@ -103,6 +103,8 @@ def _without_counts(
         for before, after in pairwise(seen.episodes)
     ):
         why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
+    elif clock.is_coarse and _begins_as_one_ends(seen, clock.doubt_ns):
+        why = "what was sent again as a recovery ended may have begun the next: where cycles begin is not told of each"
     elif who.tap.is_coarse and any(each.restarts and not each.sure for each in seen.episodes):
         why = "the clock is coarse, and whether a timer made each restart is not told"
     elif who.tap.shift.value is None and _ends_at_window(seen):
@@ -132,6 +134,18 @@ def _is_open(event: Episode) -> bool:
     """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
     ended, or with nothing outstanding."""
     return not event.sure or event.follows or event.flight <= 0
+
+
+def _begins_as_one_ends(seen: Reconstruction, blur_ns: float) -> bool:
+    """Whether something sent beyond what a recovery repairs was sent again so soon before the ACK that ended it that
+    this may have released it: the next recovery's first."""
+    timeline = seen.timeline
+    again = np.flatnonzero(timeline.is_retransmission)
+    for each in seen.episodes:
+        soon = slice(*np.searchsorted(timeline.send_ns[again], [each.end_ns - blur_ns, each.end_ns]))
+        if not each.restarts and (timeline.send_offset[again[soon]] >= each.recover).any():
+            return True
+    return False
 
 
 def _is_untouched(seen: Reconstruction) -> bool:

@@ -41,6 +41,7 @@ def limits_told(
     is_paced: bool = False,
     held: float = 0.0,
     is_law: bool = False,
+    before_ns: int = 0,
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
@@ -48,11 +49,14 @@ def limits_told(
     seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
     work. `held`: the share in which what was in flight `stood`, by no control that goes by delay. `is_law`: a law of
-    the table was followed to the ACK, where others were not: what nothing else held back was its window.
+    the table was followed to the ACK, where others were not: what nothing else held back was its window. `before_ns`:
+    what a segment takes to the tap through a line of the sender's.
     """
     if not seen.limits or tap.refuses("limits"):
         return {}
     shares = {**seen.limits, UNKNOWN: 0.0}
+    if before_ns:
+        _move(shares, "cwnd", "rwnd", most=_full_with_unpassed(seen, before_ns))
     missing = 0.0 if tap.has_all_acks else max(_unanswered(seen), 0.0 if is_rebuilt else _beyond(seen))
     if missing > ODD_SHARE:
         # Nor is a law followed to ACKs that are missing.
@@ -231,6 +235,16 @@ def _in_words(seen: Reconstruction) -> float:
         # More was in flight again and again: what a long wait had less of may be the end of an answer.
         return 0.0
     return _by_limit(timeline, _spans(timeline)[is_below], limited_at(timeline)[is_below], "cwnd")["cwnd"]
+
+
+def _full_with_unpassed(seen: Reconstruction, before_ns: int) -> float:
+    """Share of the time put down to the congestion window in which what was in flight fills the receiver's window with
+    what had left and not yet passed."""
+    timeline = seen.timeline
+    passed = _core.places(timeline.send_ns, timeline.ack_ns + before_ns, or_equal=True)
+    flight = timeline.snd_max[np.maximum(passed - 1, 0)] - timeline.snd_una
+    is_full = (passed > 0) & (flight > timeline.rwnd - timeline.smss)
+    return _by_limit(timeline, _spans(timeline)[is_full], limited_at(timeline)[is_full], "cwnd")["cwnd"]
 
 
 def _near_rwnd(seen: Reconstruction) -> float:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -132,9 +133,10 @@ def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: float,
                 continue
             moved = int(timeline.last_moved[known - 1]) if known else -1
             dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
-            partial += dupacks <= copies
-            # Neither the ACK before nor one behind may have been the partial one.
             left_ns = timeline.send_ns[send]
+            # What leaves so long after the ACK that told of a hole was not released by it, but by a timer: anybody's.
+            partial += dupacks <= copies and left_ns - timeline.ack_ns[max(moved, 0)] < _core.LEAST_RTO_NS
+            # Neither the ACK before nor one behind may have been the partial one.
             soon = slice(known, int(np.searchsorted(timeline.ack_ns, left_ns + blur_ns, side="right")))
             is_told = left_ns - timeline.ack_ns[max(moved, 0)] > blur_ns and not timeline.newly_acked[soon].any()
             anew += dupacks >= third and bool(is_told)

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
+use super::sent_again::{Covered, Twice, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::infer::given::AT_LEAST;
@@ -63,7 +64,7 @@ pub fn lost(
     if events.is_empty() {
         return found;
     }
-    let twice = Covered::new(trace.dsacks.to_vec());
+    let twice = Twice::new(trace, seen);
     let again = Covered::new(
         seen.again
             .iter()
@@ -187,18 +188,6 @@ fn lost_needlessly(trace: &Trace, repeats: &[Option<u32>], last_una: i64) -> Vec
         .collect()
 }
 
-/// The most that a host cuts one send into (Linux's BIG TCP: 512 KiB), whatever a segment's size claims to be.
-const MOST_PACKETS: i64 = 512;
-
-/// The packets of a send: a super-segment (offload) is as many as it was cut into, each with its own fate.
-fn packets_of(trace: &Trace, send: usize) -> impl Iterator<Item = Range<i64>> {
-    let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
-    let smss = trace.smss.max((end - offset) / MOST_PACKETS).max(1);
-    (offset..end.max(offset + 1))
-        .step_by(smss as usize)
-        .map(move |start| start..end.min(start + smss))
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Lost {
@@ -214,7 +203,7 @@ enum State {
 struct Judge<'a> {
     trace: &'a Trace<'a>,
     seen: &'a Sequence,
-    twice: Covered,
+    twice: Twice,
     again: Covered,
     untold: Covered,
     board: &'a Scoreboard,
@@ -278,7 +267,7 @@ impl Judge<'_> {
                     self.last_una,
                 ))
             // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
-            || self.twice.by_one(offset, end);
+            || self.twice.reports(send, offset, end);
         let heard = told.map_or(answer, |ack| ack.min(answer));
         if is_spurious {
             State::Spurious
@@ -343,40 +332,4 @@ fn answered_before(
     holder < send
         && trace.send_offset[holder] <= missing
         && trace.send_ns[send] - trace.send_ns[holder] > QUEUES_NS.get()
-}
-
-/// Ranges in order of their left edges, with the farthest right edge up to each.
-struct Covered {
-    left: Vec<i64>,
-    right: Vec<i64>,
-}
-
-impl Covered {
-    fn new(mut ranges: Vec<(i64, i64)>) -> Self {
-        ranges.sort_unstable();
-        let mut top = i64::MIN;
-        let right = ranges.iter().map(|range| {
-            top = top.max(range.1);
-            top
-        });
-        Self {
-            right: right.collect(),
-            left: ranges.iter().map(|range| range.0).collect(),
-        }
-    }
-
-    /// The farthest right edge of those that begin at or below an offset.
-    fn farthest(&self, offset: i64) -> Option<i64> {
-        let behind = self.left.partition_point(|&left| left <= offset);
-        behind.checked_sub(1).map(|last| self.right[last])
-    }
-
-    fn reaches_beyond(&self, offset: i64) -> bool {
-        self.farthest(offset).is_some_and(|right| right > offset)
-    }
-
-    /// Whether one range holds the whole of another.
-    fn by_one(&self, offset: i64, end: i64) -> bool {
-        self.farthest(offset).is_some_and(|right| right >= end)
-    }
 }

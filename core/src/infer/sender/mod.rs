@@ -19,6 +19,7 @@ pub mod restarts;
 pub mod rolling;
 pub mod rtt;
 pub mod scoreboard;
+pub mod sent_again;
 pub mod sequence;
 pub mod shares;
 pub mod short;

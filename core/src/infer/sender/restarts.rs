@@ -65,6 +65,9 @@ impl Finder<'_> {
             return false;
         };
         let next = trace.send_ns.partition_point(|&time| time < heard_ns);
+        if self.ends_soon(next, recover) {
+            return true;
+        }
         if next > 0 && seen.snd_max[next - 1] > recover {
             return false;
         }
@@ -75,6 +78,26 @@ impl Finder<'_> {
             .send_ns
             .get(next + usize::from(is_short))
             .is_none_or(is_late)
+    }
+
+    /// Whether no more than a restarted sender's first segments were sent beyond the recovery before a pause that no ACK
+    /// ended: they were the last that there were, and show no window.
+    fn ends_soon(&self, next: usize, recover: i64) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let most = recover + AFTER_RESTART.get() * trace.smss;
+        if next > 0 && seen.snd_max[next - 1] > most {
+            return false;
+        }
+        for send in next..trace.send_ns.len() {
+            let heard = (seen.acks_before_send[send] as usize).saturating_sub(1);
+            if (trace.send_ns[send] - trace.ack_ns[heard]) as f64 > self.silence {
+                return send > next;
+            }
+            if seen.snd_max[send] > most {
+                return false;
+            }
+        }
+        next < trace.send_ns.len()
     }
 
     /// Whether a partial ACK released the next hole and nothing else: RFC 6582 section 3.2 (5), with no data left.

@@ -1,0 +1,97 @@
+//! What was sent again, packet by packet, and what a receiver reports of it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::sequence::Sequence;
+use super::trace::Trace;
+
+/// The most that a host cuts one send into (Linux's BIG TCP: 512 KiB), whatever a segment's size claims to be.
+const MOST_PACKETS: i64 = 512;
+
+/// The packets of a send: a super-segment (offload) is as many as it was cut into, each with its own fate.
+pub(super) fn packets_of(trace: &Trace, send: usize) -> impl Iterator<Item = Range<i64>> {
+    let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
+    let smss = trace.smss.max((end - offset) / MOST_PACKETS).max(1);
+    (offset..end.max(offset + 1))
+        .step_by(smss as usize)
+        .map(move |start| start..end.min(start + smss))
+}
+
+/// What D-SACKs report as received twice, beside how often it was sent again.
+pub(super) struct Twice {
+    covered: Covered,
+    reports: HashMap<(i64, i64), usize>,
+    /// The sends again of what begins at an offset, in order.
+    again: HashMap<i64, Vec<usize>>,
+}
+
+impl Twice {
+    pub(super) fn new(trace: &Trace, seen: &Sequence) -> Self {
+        let mut reports = HashMap::new();
+        for &range in trace.dsacks {
+            *reports.entry(range).or_insert(0) += 1;
+        }
+        let mut again: HashMap<i64, Vec<usize>> = HashMap::new();
+        if !reports.is_empty() {
+            for &send in &seen.again {
+                for packet in packets_of(trace, send as usize) {
+                    again.entry(packet.start).or_default().push(send as usize);
+                }
+            }
+        }
+        Self {
+            covered: Covered::new(trace.dsacks.to_vec()),
+            reports,
+            again,
+        }
+    }
+
+    /// Whether one of them speaks of this send: of a packet that was sent again more often than it was received again
+    /// copies were lost, and those before the last were sent for them.
+    pub(super) fn reports(&self, send: usize, offset: i64, end: i64) -> bool {
+        let later = self
+            .again
+            .get(&offset)
+            .map_or(0, |sends| sends.iter().filter(|&&each| each > send).count());
+        self.covered.by_one(offset, end)
+            // One report may be of several packets in a row.
+            && self.reports.get(&(offset, end)).is_none_or(|&count| count > later)
+    }
+}
+
+/// Ranges in order of their left edges, with the farthest right edge up to each.
+pub(super) struct Covered {
+    left: Vec<i64>,
+    right: Vec<i64>,
+}
+
+impl Covered {
+    pub(super) fn new(mut ranges: Vec<(i64, i64)>) -> Self {
+        ranges.sort_unstable();
+        let mut top = i64::MIN;
+        let right = ranges.iter().map(|range| {
+            top = top.max(range.1);
+            top
+        });
+        Self {
+            right: right.collect(),
+            left: ranges.iter().map(|range| range.0).collect(),
+        }
+    }
+
+    /// The farthest right edge of those that begin at or below an offset.
+    fn farthest(&self, offset: i64) -> Option<i64> {
+        let behind = self.left.partition_point(|&left| left <= offset);
+        behind.checked_sub(1).map(|last| self.right[last])
+    }
+
+    pub(super) fn reaches_beyond(&self, offset: i64) -> bool {
+        self.farthest(offset).is_some_and(|right| right > offset)
+    }
+
+    /// Whether one range holds the whole of another.
+    pub(super) fn by_one(&self, offset: i64, end: i64) -> bool {
+        self.farthest(offset).is_some_and(|right| right >= end)
+    }
+}

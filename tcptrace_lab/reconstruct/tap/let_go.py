@@ -1,0 +1,28 @@
+"""What the receiver's window let go: a segment that ends beyond it left after the ACK that opened it (RFC 9293 section
+3.8.6), so what passes between the two is at least the way from the tap to the sender and back to it.
+
+Exact where that window was the limit and the sender had more to send; longer by what waited in a queue before the tap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MINORITY
+from tcptrace_lab.reconstruct.timeline import Timeline
+
+
+def window_turn_ns(timeline: Timeline) -> int | None:
+    """From an ACK to the full segment that its window let go, the least; None: the window was seldom the limit.
+
+    It was where some take that long again and again: what waits for a congestion window takes any time.
+    """
+    edges = np.maximum.accumulate(timeline.snd_una + timeline.rwnd)
+    is_full = ~timeline.is_retransmission & (timeline.send_end - timeline.send_offset >= timeline.smss)
+    opened = np.searchsorted(edges, timeline.send_end[is_full], side="left")
+    known = (opened > 0) & (opened < len(edges))
+    waits = timeline.send_ns[is_full][known] - timeline.ack_ns[opened[known]]
+    if len(waits) <= FEWEST_SAMPLES:
+        return None
+    least = int(waits.min())
+    return least if np.percentile(waits, 100 * MINORITY) - least <= BURST_NS else None
