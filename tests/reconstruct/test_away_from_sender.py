@@ -28,6 +28,7 @@ from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT, shared
 from tests.degrade import degrade, read_packets, write_packets
+from tests.random_runs import tapped
 
 SCENARIOS = ROOT / "captures" / "scenarios"
 SMSS = 1000
@@ -178,6 +179,18 @@ def test_a_capture_begins_with_nothing_outstanding_or_not(
     rows = [(index, index, 1, stamps[index], 0) for index in range(10)]
     seen = arrivals({**table(rows), "ts_ecr": np.array(echoes)}, SMSS)
     assert leaves_at_once(seen, np.array([50, 51]), np.array([SMSS, 4 * SMSS])) == is_begun
+
+
+@pytest.mark.parametrize("seed", [5360000, 5360002])
+def test_what_left_before_the_capture_began_gives_no_short_round_trip(seed: int, tmp_path: Path) -> None:
+    """A turn before it arrived, also behind a hole of which nothing was captured, and where ticks hold several ACKs."""
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    packets = degrade(*read_packets(found.places["receiver"]), kind="begins in a recovery", seed=seed + 1)
+    write_packets(tmp_path / "x.pcap", *packets)
+    who = sender(read(tmp_path / "x.pcap")[0])
+    assert who.view is not None
+    assert who.timeline.rtt[1].min() >= who.view.turn_ns
 
 
 def test_only_what_a_syn_or_a_reset_does_not_show_is_taken_over() -> None:
