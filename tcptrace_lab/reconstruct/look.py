@@ -15,6 +15,7 @@ from tcptrace_lab.reconstruct.away.echoes import named_by
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
+from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns
 from tcptrace_lab.reconstruct.tap.set_forward import set_forward
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS, Fact, Tap
 
@@ -93,6 +94,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         clock=clock,
         offload_bytes=largest if largest > (2 * most or _one_packet(lengths)) else 0,
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
+        copies_apart_ns=copies_apart_ns(segments, sent_ns),
         damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
         tap_lost_bytes=lost_bytes,
         sent_before_bytes=before_bytes,

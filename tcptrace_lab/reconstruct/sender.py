@@ -12,6 +12,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
+from tcptrace_lab.reconstruct.away.echoes import leaves_at_once, without_gaps
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
@@ -160,7 +161,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     side, other = SIDES[direction], SIDES[1 - direction]
     names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
     rtt = float(row["handshake_rtt_ns"])
-    segments, acks = (dict(columns) for columns in connection.rows(direction))
+    segments, acks = _rows(connection, direction)
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
     del segments["packet"], acks["packet"], acks["dup_count"]
@@ -195,7 +196,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             tap = replace(tap, tap_lost_acks=lost_acks, tap_lost_bytes=lost_bytes)
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
-        kept = kept or _kept(connection.rows(direction))
+        kept = kept or _kept(_rows(connection, direction))
         segments, stamps = {**kept[0], "time_ns": sent_ns}, kept[1]["ts_val"]
         beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
@@ -208,6 +209,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             # As long as the capture, and not asked for again.
             del kept[0][name]
         if len(seen.offset) and len(stamps):
+            if not has_start and tap.begins_whole:
+                has_start = leaves_at_once(seen, stamps, timeline.ack_offset)
             # Not held any longer: what arrived is asked instead.
             timeline = acks_of(timeline, has_start=has_start)
             rebuilt = away_from_sender(
@@ -241,6 +244,14 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         if is_seen
         else shares_by_flights(_passed(connection, direction, kept, sent_ns, smss=timeline.smss, rtt_ns=rtt)),
     )
+
+
+def _rows(connection: Connection, direction: int) -> Columns:
+    """The flow's own, to be changed."""
+    segments, acks = (dict(columns) for columns in connection.rows(direction))
+    if len(segments["ts_ecr"]):
+        acks["ts_val"] = without_gaps(acks["ts_val"], acks["flags"], int(segments["ts_ecr"][0]))
+    return segments, acks
 
 
 def _kept(rows: Columns) -> Columns:

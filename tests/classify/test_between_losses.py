@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tcptrace_lab.capture import Connection
-from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.between_losses import _is_told, identify_between_losses, is_exact
 from tcptrace_lab.classify.control.candidates import candidates
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, judge
@@ -106,3 +108,10 @@ def test_each_refuted_control_is_explained_by_the_packet_of_a_loss() -> None:
     rows = [row for row in explain(found, connection) if row["about"] == "candidate"]
     assert len(rows) == len(found.identified.refuted) > 0
     assert all(row["frame"] is not None and "in cycle" in row["says"] for row in rows)
+
+
+def test_less_than_nothing_outstanding_is_no_window() -> None:
+    """ACKs of other numbers than the data's, as where a tool has moved those of one way only."""
+    heard: Any = SimpleNamespace(timeline=SimpleNamespace(acks_before_send=np.array([9])), unsettled=())
+    loss: Any = SimpleNamespace(first_send=0, flight=-(1 << 31), restarts=False)
+    assert not _is_told(heard, None, loss)

@@ -16,6 +16,8 @@ from tests.claims import IDENTIFY, KERNEL, judge_claims, runs
 from tests.conftest import ROOT
 from tests.degrade import KINDS, Packets, degrade, first_again, read_packets, sender_of, write_packets
 from tests.degraded import variants
+from tests.random_runs import tapped
+from tests.random_told import told_by
 
 # Short, and between them: timeouts and an outage, pauses, a closed and a small receiver's window, Tahoe's cycles.
 FEW = ("own: reno_timeout", "own: reno_on_off", "own: reno_slow_reader", "own: short_reno")
@@ -37,6 +39,23 @@ def test_a_worse_capture_still_tells_what_it_holds(kind: str, tmp_path: Path) ->
     (found, _) = variants(chosen, [kind], seed=4, folder=tmp_path)
     assert not {"regime", "recovery"} & found.judged.silent or KINDS[kind].keeps == "piece"
     assert not found.judged.wrong
+
+
+@pytest.mark.parametrize(
+    ("seed", "place", "kind"),
+    [
+        (5200009, "sender", "idle tail, keep-alives"),
+        (5200009, "sender", "seen twice"),
+        (5200007, "sender", "tap lost 0.1 % of data"),
+        (5200007, "receiver", "no SYN"),
+        (5200031, "receiver", "window scale cut"),
+    ],
+)
+def test_a_random_runs_worse_capture_tells_the_same(seed: int, place: str, kind: str, tmp_path: Path) -> None:
+    """A flight of hundreds has a packet that the tap lost; copies, SYNs and options are not all that tells."""
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    assert {outcome for _, _, outcome, _ in told_by(found, place, [kind], tmp_path)} == {"same"}
 
 
 @pytest.mark.parametrize("kind", ["begins in avoidance", "clock set forward"])

@@ -59,6 +59,9 @@ def sequence_wraps(packets: Packets, rng: random.Random) -> Packets:
     def moved(packet: RawPacket) -> RawPacket:
         if packet.source == own:
             return packet.with_bytes(packet.tcp + 4, ((packet.seq + shift) % (1 << 32)).to_bytes(4))
+        if packet.target != own:
+            # Another connection's.
+            return packet
         if packet.flags & ACK:
             packet = packet.with_bytes(packet.tcp + 8, ((packet.ack + shift) % (1 << 32)).to_bytes(4))
         for kind, at, size in options_of(packet):

@@ -14,7 +14,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
-from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale
+from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, leaves_at_once, without_gaps
 from tcptrace_lab.reconstruct.away.self_clocking import NEAR_NS, _tells_apart
 from tcptrace_lab.reconstruct.away.sender_view import sender_view
 from tcptrace_lab.reconstruct.away.sent_order import sends
@@ -27,6 +27,8 @@ from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario_file import load
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT, shared
+from tests.degrade import degrade, read_packets, write_packets
+from tests.random_runs import tapped
 
 SCENARIOS = ROOT / "captures" / "scenarios"
 SMSS = 1000
@@ -142,6 +144,60 @@ def test_the_tap_is_placed_without_a_handshake(place: str, tmp_path: Path) -> No
     assert who.vantage == place
     assert (who.view is None) == (place == "sender")
     assert not who.timeline.has_start or place == "sender"
+
+
+@pytest.mark.parametrize("kind", ["no SYN", "window scale cut"])
+def test_timestamps_tell_the_beginning_without_the_handshakes_options(kind: str, tmp_path: Path) -> None:
+    """What left first was released by one ACK; a SYN whose options were cut carries what the first segment echoes."""
+    run = simulate(load(SCENARIOS / "reno_10M.toml", overrides=["taps=['receiver']"]))
+    run.write(tmp_path / "x.pcap", tap="receiver", payload=False)
+    whole = sender(read(tmp_path / "x.pcap")[0])
+    write_packets(tmp_path / "x.pcap", *degrade(*read_packets(tmp_path / "x.pcap"), kind=kind, seed=1))
+    who = sender(read(tmp_path / "x.pcap")[0])
+    assert who.view is not None
+    assert who.view.how == "timestamps"
+    assert who.timeline.has_start
+    assert who.timeline.send_offset.tolist() == whole.timeline.send_offset.tolist()
+
+
+# Of ten segments, 1 ms apart, TSval and TSecr; the first ACK captured has TSval 50 and acknowledges the first of them.
+@pytest.mark.parametrize(
+    ("stamps", "echoes", "is_begun"),
+    [
+        ([10] * 4 + [30] * 6, [40] * 4 + [50] * 6, True),
+        # The window was at work: each ACK released some.
+        ([10] * 2 + [11] * 2 + [30] * 6, [40] * 2 + [41] * 2 + [50] * 6, False),
+        # So may it have been where a round trip is a few ticks.
+        ([10] * 4 + [12] * 6, [40] * 4 + [50] * 6, False),
+        # What one ACK released left at the pace of an application.
+        ([10, 14, 18, 22] + [30] * 6, [40] * 4 + [50] * 6, False),
+    ],
+)
+def test_a_capture_begins_with_nothing_outstanding_or_not(
+    stamps: list[int], echoes: list[int], *, is_begun: bool
+) -> None:
+    rows = [(index, index, 1, stamps[index], 0) for index in range(10)]
+    seen = arrivals({**table(rows), "ts_ecr": np.array(echoes)}, SMSS)
+    assert leaves_at_once(seen, np.array([50, 51]), np.array([SMSS, 4 * SMSS])) == is_begun
+
+
+@pytest.mark.parametrize("seed", [5360000, 5360002])
+def test_what_left_before_the_capture_began_gives_no_short_round_trip(seed: int, tmp_path: Path) -> None:
+    """A turn before it arrived, also behind a hole of which nothing was captured, and where ticks hold several ACKs."""
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    packets = degrade(*read_packets(found.places["receiver"]), kind="begins in a recovery", seed=seed + 1)
+    write_packets(tmp_path / "x.pcap", *packets)
+    who = sender(read(tmp_path / "x.pcap")[0])
+    assert who.view is not None
+    assert who.timeline.rtt[1].min() >= who.view.turn_ns
+
+
+def test_only_what_a_syn_or_a_reset_does_not_show_is_taken_over() -> None:
+    """RFC 7323 section 5.2: a reset need not carry the option."""
+    stamps, ack = np.array([-1, 7, 9, -1]), 0x10
+    assert without_gaps(stamps, np.array([0x2 | ack, ack, ack, 0x4 | ack]), 5).tolist() == [5, 7, 9, 9]
+    assert without_gaps(stamps, np.array([0x2 | ack, ack, ack, ack]), 5).tolist() == stamps.tolist()
 
 
 def table(rows: list[tuple[float, float, float, int, int]]) -> dict[str, Ints]:

@@ -41,8 +41,9 @@ def test_a_window_that_stays_closed_is_the_receivers_limit_and_no_loss() -> None
     assert seen.windows["ssthresh"].isna().all()
 
 
-def test_beside_a_hole_in_the_capture_no_loss_event_is_sure() -> None:
-    """Segment 14 was acknowledged and never captured: what else the tap missed there is not known."""
+def test_beside_a_hole_in_the_capture_no_loss_event_is_sure_but_one_that_sends_on() -> None:
+    """Segment 14 was acknowledged and never captured: what else the tap missed there is not known. A window of one
+    segment is not behind more than a restart sends, whatever else is missing."""
     sent, acks = rounds([4, 8])
     heard = acks[-1][0]
     lost = [(heard + 0.1 + 0.01 * index, 12 + index) for index in range(10)]
@@ -54,6 +55,9 @@ def test_beside_a_hole_in_the_capture_no_loss_event_is_sure() -> None:
     holed = ladder([*sent, *(row for row in lost if row[1] != 14), *again], acks)
     assert [episode.sure for episode in whole.episodes] == [True]
     assert [episode.sure for episode in holed.episodes] == [False]
+    more = [(late + 4.2 + 0.1 * index, 24 + index) for index in range(4)]
+    going_on = ladder([*sent, *(row for row in lost if row[1] != 14), *again, *more], acks)
+    assert [(episode.restarts, episode.sure) for episode in going_on.episodes] == [(False, True)]
 
 
 def test_reordered_data_is_not_in_flight() -> None:

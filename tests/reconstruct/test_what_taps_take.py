@@ -11,7 +11,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
-from tcptrace_lab.reconstruct.sender import senders
+from tcptrace_lab.reconstruct.sender import sender, senders
 from tcptrace_lab.reconstruct.tap.clock import clock_of
 from tests.claims import main_verdict
 from tests.conftest import ROOT
@@ -53,11 +53,14 @@ def test_the_spacing_of_a_path_that_is_never_idle_is_no_tick(acks: int) -> None:
     assert not clock_of(stamps, is_sent).is_coarse
 
 
-@pytest.mark.parametrize(("round_ns", "tick_ns"), [(40_313_701, 1), (336 * 121_120, 121_120)])
-def test_the_spacing_of_a_path_that_was_idle_is_no_tick(round_ns: int, tick_ns: int) -> None:
+@pytest.mark.parametrize(
+    ("packet_ns", "round_ns", "tick_ns"),
+    [(121_120, 40_313_701, 1), (121_120, 336 * 121_120, 121_120), (1_298_303, 160 * 1_298_303 + 66_000, 1)],
+)
+def test_the_spacing_of_a_path_that_was_idle_is_no_tick(packet_ns: int, round_ns: int, tick_ns: int) -> None:
     """A slow start's rounds begin a round trip apart, at no multiple of the packets' time, before the pipe is full."""
-    rounds = [number * round_ns + 121_120 * np.arange(10 * 2**number) for number in range(5)]
-    heard = np.concatenate([*rounds, 5 * round_ns + 121_120 * np.cumsum(1 + np.arange(20_000) % 2)])
+    rounds = [number * round_ns + packet_ns * np.arange(10 * 2**number) for number in range(5)]
+    heard = np.concatenate([*rounds, 5 * round_ns + packet_ns * np.cumsum(1 + np.arange(20_000) % 2)])
     stamps = np.repeat(heard, 3)
     is_sent = np.resize([False, True, True], len(stamps))
     assert clock_of(stamps, is_sent).resolution_ns == tick_ns
@@ -74,6 +77,18 @@ def test_packets_of_one_link_are_no_ticks() -> None:
     rng = np.random.default_rng(1)
     stamps = np.cumsum(np.where(rng.random(5_000) < 0.9, 1_211_200, rng.integers(1_211_200, 10**7, 5_000)))
     assert clock_of(stamps).tick_ns == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_blurred"),
+    [("seen twice", False), ("both cards of a router", True), ("seen twice + IP identification 0", True)],
+)
+def test_copies_close_together_leave_times_as_they_are(kind: str, tmp_path: Path, *, is_blurred: bool) -> None:
+    """Which of two was the packet is all one where they lie microseconds apart, and a number tells them from others."""
+    write_packets(tmp_path / "x.pcap", *degrade(*read_packets(OWN / "short_reno.pcap.gz"), kind=kind, seed=1))
+    tap = sender(read(tmp_path / "x.pcap")[0]).tap
+    assert tap.copies > 0
+    assert tap.blurs_times == is_blurred
 
 
 @pytest.mark.parametrize("kind", ["two clocks", "stamped early", "written late", "timestamps stripped + two clocks"])

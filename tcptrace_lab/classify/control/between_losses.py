@@ -126,7 +126,10 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
     before was over, so that a whole window has."""
     timeline = heard.timeline
     asked = int(timeline.acks_before_send[loss.first_send]) - 1
-    if asked < 1 or loss.restarts or id(loss) in heard.unsettled or timeline.slack[asked - 1] >= timeline.smss:
+    # ACKs of other numbers than the data's leave less than nothing outstanding.
+    if asked < 1 or loss.flight <= 0 or loss.restarts or id(loss) in heard.unsettled:
+        return False
+    if timeline.slack[asked - 1] >= timeline.smss:
         return False
     if before is not None and loss.una - before.recover < loss.flight:
         return False

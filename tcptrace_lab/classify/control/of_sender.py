@@ -47,7 +47,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         recovery=tcp.recovery,
         handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
-        is_rough=bool(who.tap.copies) or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
+        is_rough=who.tap.blurs_times or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
         # A base round trip that is bounded from below was met at a load that leaves no queue.
         tick_ns=_unread_ns(who.tap.clock),

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import Sends, reached
+from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Places, Timeline, parts
 
+SYN, RST = 0x2, 0x4
 # Fewer groups than this show no habit.
 FEW_GROUPS = 16
+# In fewer ticks of a clock than this a window at work may have been released by what seems one ACK.
+FEWEST_TICKS = 8
 # An ACK that the tap lost is echoed before the next of its tick is captured. Where more than a few are echoed before
 # they pass, the tap's stamps are not in the order in which its host saw them; by how much, but for the odd one.
 AHEAD_PERCENTILE = 95
@@ -33,6 +36,21 @@ def named(echoes: Ints, stamps: Ints) -> Bounds:
     return among(*unwrapped_both(echoes, stamps))
 
 
+def without_gaps(stamps: Ints, flags: Ints, first_echo: int) -> Ints:
+    """TSvals with those that a SYN with its options cut, or a reset (RFC 7323 section 5.2), does not show (-1).
+
+    They are taken to be as the one before; before the first that is shown, what the first segment echoes, if older.
+    """
+    is_shown = stamps >= 0
+    if is_shown.all() or not is_shown.any() or ((flags[~is_shown] & (SYN | RST)) == 0).any():
+        return stamps
+    first = stamps[np.argmax(is_shown)]
+    begin = first_echo if first_echo >= 0 and int(signed(first - first_echo)) > 0 else first
+    last = np.maximum.accumulate(np.where(is_shown, np.arange(len(stamps)), -1))
+    found: Ints = np.where(last >= 0, stamps[last], begin)
+    return found
+
+
 def unwrapped_both(echoes: Ints, stamps: Ints) -> tuple[Ints, Ints]:
     """Echoes and the stamps that they name on one clock; a stamp is no less than one before it."""
     clock, echo = unwrapped(stamps), unwrapped(echoes)
@@ -47,6 +65,25 @@ def among(echo: Ints, clock: Ints) -> Bounds:
         high[part] = last = _core.places(clock, echo[part], or_equal=True) - 1
         low[part] = np.where(last >= 0, _core.places(clock, clock[np.maximum(last, 0)]), -1)
     return Bounds(low=low, high=high)
+
+
+def leaves_at_once(seen: Arrivals, stamps: Ints, ack_offset: Ints) -> bool:
+    """Whether all that left before its sender heard an answer to the first segment was released by one ACK, within a
+    tick of its clock, a round trip before the next: nothing was outstanding when the capture began.
+
+    Where the window is at work each ACK of what passed before the capture names itself. `stamps`, `ack_offset`: TSvals
+    and numbers of the ACKs.
+    """
+    if seen.echo is None or seen.stamp is None or not len(stamps) or stamps.min() < 0:
+        return False
+    answers = ack_offset > seen.offset[0]
+    is_heard = signed(seen.echo - stamps[np.argmax(answers)]) >= 0
+    if not (answers.any() and is_heard.any()):
+        return False
+    first = slice(0, int(np.argmax(is_heard)))
+    left = seen.stamp[first]
+    is_one = len(left) > 0 and bool((seen.echo[first] == seen.echo[0]).all()) and np.ptp(left) <= 1
+    return is_one and bool(seen.stamp[first.stop] - left[-1] >= FEWEST_TICKS)
 
 
 def are_stale(timeline: Timeline, echoed: Bounds, ends: Ints) -> bool:

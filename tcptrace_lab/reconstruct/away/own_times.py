@@ -58,7 +58,7 @@ def own_times(
         rows = arrived[part]
         since, latest, freed = begins[rows], pace.latest[left.row[rows]], release.low[rows] >= 0
         if goes_back:
-            found[rows] = np.maximum(since, latest)
+            found[rows] = np.where(freed, np.maximum(since, latest), latest)
         elif clock is not None and total is not None:
             over = clock.ends(stamp[left.row[rows]])
             answers = freed & (_share_around(total, part) >= PROMPT_SHARE)
@@ -68,6 +68,9 @@ def own_times(
             found[rows] = np.where(answers, since, np.where(freed, np.maximum(own, since), own))
         else:
             found[rows] = np.where(freed, since, latest)
+    if len(arrived):
+        # What no captured ACK released, and never came, left beside what did, which may be before the capture began.
+        found[(left.row < 0) & (release.low < 0)] = found[arrived].min()
     # Before it could hear of the next ACK that it does not echo yet.
     before = np.append(ack_ns, np.iinfo(np.int64).max) - 1
     for part in parts(len(found)):

@@ -37,9 +37,10 @@ AROUND_TICKS = 16
 # the path's times, a round trip or a bottleneck's spacing after what it answers.
 AT_ONCE_NS = 20_000
 # After a pause of so many ticks a clock goes on at one of them, a path's packets anywhere between: a path is idle for a
-# part of each round trip of a slow start. A clock that is slewed runs by so much faster or slower (NTP's most).
+# part of each round trip of a slow start. By so much at most a clock runs faster or slower now than before, as crystals
+# do; NTP slews by five times as much at the most.
 PAUSE_TICKS = 16
-SLEWED_SHARE = 5e-4
+SLEWED_SHARE = 1e-4
 # Interrupts and polls come at least so far apart as is seen of them, and some later: a round trip's segment may have
 # been stamped late by that much more than its ACK.
 LATEST_FACTOR = 2.0
@@ -190,14 +191,17 @@ def _least_apart(stamps: Ints) -> int:
     if least < 2 * ROUNDING_NS * ENOUGH_STAMPS:
         return 0
     for _ in range(2):
-        # Rounded once, the least distance errs by that in each multiple of it: the whole span tells the tick itself.
+        # Rounded once, the least distance errs by that in each multiple of it: their span tells the tick itself, those
+        # apart that a path's own pauses would make no multiples.
         parts = np.round(gaps / least)
-        least = float(gaps.sum() / parts.sum())
-    off = np.abs(gaps - np.round(gaps / least) * least)
+        told = parts < PAUSE_TICKS
+        least = float(gaps[told].sum() / parts[told].sum())
+    parts, span = np.round(gaps / least), parts[told].sum()
+    off = np.abs(gaps - parts * least)
     if np.mean(off <= ROUNDING_NS) < 1 - ODD_SHARE:
         return 0
-    doubt = ROUNDING_NS + SLEWED_SHARE * gaps
-    pauses = (gaps >= PAUSE_TICKS * least) & (doubt < least / 8)
+    doubt = ROUNDING_NS * (1 + parts / span) + SLEWED_SHARE * gaps
+    pauses = (parts >= PAUSE_TICKS) & (doubt < least / 8)
     return 0 if np.count_nonzero(pauses & (off > doubt)) * 2 > np.count_nonzero(pauses) else round(least)
 
 

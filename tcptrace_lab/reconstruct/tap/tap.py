@@ -53,6 +53,8 @@ class Tap:
     clock: Clock
     offload_bytes: int
     copies: int
+    # How far apart they lie at the most (None: not known).
+    copies_apart_ns: int | None
     damaged: int
     tap_lost_bytes: int
     # Of what was sent before the capture began, and lies between what was sent again in it.
@@ -191,6 +193,12 @@ class Tap:
     def hides_blocks(self) -> bool:
         """Whether it is not told what arrived out of order: options cut, or nothing that says whether SACK was used."""
         return bool(self.sack.value == "unknown" or self.cut_acks > ODD_SHARE * self.acks)
+
+    @property
+    def blurs_times(self) -> bool:
+        """Whether which of two copies was the packet leaves open which ACK released which segment."""
+        is_told = self.copies_apart_ns is not None and self.copies_apart_ns <= COARSE_NS
+        return not is_told and self.copies > ODD_SHARE * (self.segments + self.acks)
 
     @property
     def is_holed(self) -> bool:

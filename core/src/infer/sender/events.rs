@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::before::Votes;
 use super::begins::Start;
 use super::finder::Finder;
-use super::restarts::restarts_by_count;
+use super::restarts::{AFTER_RESTART, restarts_by_count};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
@@ -196,7 +196,8 @@ impl Finder<'_> {
             detected_by,
             dupacks,
             restarts,
-            sure: sure && begun.sure,
+            // What the capture lacks was sent beside what it has: a window of one segment is not behind so many.
+            sure: sure && (begun.sure || (!restarts && sends as i64 > AFTER_RESTART.get())),
             round_trip_sends: sends,
             ..begun
         }

@@ -1,0 +1,141 @@
+"""Random runs (tests/random_runs.py) by the kinds that leave what regime and control need: what is still told.
+
+python -m tests.random_told --first 1000 --count 20            # --write: docs/still_told.md
+
+Silence is no way out: of the runs whose untouched verdict tells a regime, and of those whose verdict names a control,
+in how many does the capture made worse give the same? At the sender, and at the receiver beside the receiver's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tests.claims import judge_claims, main_verdict
+from tests.conftest import ROOT
+from tests.degrade import KINDS, degrade, read_packets, write_packets
+from tests.random_degraded import sender_is_other, words
+from tests.random_runs import Tapped, at_place, tapped
+
+ASKED = ("regime", "control")
+PLACES = ("sender", "receiver")
+PAGE = ROOT / "docs" / "still_told.md"
+HEAD = """# What a worse capture still tells
+
+Written by `python -m tests.random_told --write`; do not edit. Random runs (tests/random_runs.py), seeds {first} to
+{last}, made worse in the ways that leave what regime and control need. Of the runs whose untouched capture tells a
+regime, and of those where it names a control, in so many does the worse capture tell the same: captured at the sender,
+and at the receiver beside what the receiver's own untouched capture tells. A piece of a run is asked for a regime where
+the whole has a steady one, and for a control where three losses or more are left. Told otherwise: {wrong}.
+"""
+
+
+def told_by(
+    found: Tapped, place: str, kinds: list[str], folder: Path
+) -> Iterator[tuple[str, str, str, Verdict | None]]:
+    """(kind, what is asked, "same", "silent" or "wrong", the verdict), where the untouched capture's tells it."""
+    run = at_place(found, place)
+    whole = main_verdict(run.path, without=found.others)
+    if whole is None or (len(found.scenario.connections) > 1 and sender_is_other(found)):
+        return
+    known = judge_claims(run, whole, whole, keeps="whole").told & frozenset(ASKED)
+    link, packets = read_packets(run.path)
+    for kind in kinds if known else ():
+        keeps = KINDS[kind].keeps
+        path = folder / "told.pcap"
+        write_packets(path, *degrade(link, packets, kind=kind, seed=found.scenario.seed))
+        verdict = main_verdict(path, without=found.others)
+        judged = judge_claims(run, whole, verdict, keeps=keeps)
+        for name in sorted(known - (_not_in_piece(whole, verdict) if "piece" in keeps else set())):
+            yield (
+                kind,
+                name,
+                "silent" if name not in judged.told else "wrong" if name in judged.wrong else "same",
+                verdict,
+            )
+
+
+def _not_in_piece(whole: Verdict, piece: Verdict | None) -> set[str]:
+    """What a piece of a run without its beginning does not have: a regime but the steady state's, and losses enough to
+    tell a control by."""
+    events = 0 if piece is None else sum(episode.is_loss for episode in piece.seen.episodes)
+    is_steady, has_losses = whole.slow_starts.steady is not None, events >= FEWEST_ALIKE
+    return {name for name, is_there in (("regime", is_steady), ("control", has_losses)) if not is_there}
+
+
+def table(counts: Counter[tuple[str, str, str, str]], kinds: list[str]) -> list[str]:
+    """Markdown: by kind and place, of how many that were told how many are told the same."""
+    columns = [(place, name) for place in PLACES for name in ASKED]
+    lines = [
+        f"| kind | {' | '.join(f'{name}, {place}' for place, name in columns)} |",
+        f"|---|{'---:|' * len(columns)}",
+    ]
+    for kind in kinds:
+        lines.append(f"| {kind} | {' | '.join(_share(counts, (kind,), *column) for column in columns)} |")
+    return [*lines, f"| all of these | {' | '.join(_share(counts, tuple(kinds), *column) for column in columns)} |"]
+
+
+def _share(counts: Counter[tuple[str, str, str, str]], kinds: tuple[str, ...], place: str, name: str) -> str:
+    same, silent, wrong = (
+        sum(counts[kind, place, name, outcome] for kind in kinds) for outcome in ("same", "silent", "wrong")
+    )
+    known = same + silent + wrong
+    return f"{same} of {known}" + (f" ({same / known:.0%})" if known else "")
+
+
+def _why(verdict: Verdict | None, name: str) -> str:
+    """What the silent verdict says instead."""
+    if verdict is None:
+        return "no connection"
+    told: dict[str, Any] = verdict.as_dict()
+    if name == "regime":
+        return f"{told['slow_starts']['regime']} {told['slow_starts']['per_cycle']}"
+    left = [each["name"] for each in told["sender_tcp"]["candidates"] if not each["against"]]
+    return f"{told['sender_tcp']['congestion_control']} of {', '.join(left) or 'none'}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, default=0, help="the first run's number")
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--places", nargs="+", default=PLACES, choices=PLACES)
+    parser.add_argument("--only", default="", help="only kinds whose name holds this")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    arguments = parser.parse_args()
+    kinds = [name for name, each in KINDS.items() if each.tells and arguments.only in name]
+    begun, counts = time.monotonic(), Counter[tuple[str, str, str, str]]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for seed in range(arguments.first, arguments.first + arguments.count):
+            found = tapped(seed, folder)
+            if found is None:
+                continue
+            for place in arguments.places:
+                for kind, asked, outcome, verdict in told_by(found, place, kinds, folder):
+                    counts[kind, place, asked, outcome] += 1
+                    if outcome != "same":
+                        why = _why(verdict, asked)
+                        print(
+                            f"{seed:6} {place:8} {kind:24} {asked:8} {outcome}: {why[:90]}   | {words(found)}",
+                            flush=True,
+                        )
+            for path in found.places.values():
+                path.unlink()
+    lines = table(counts, kinds)
+    print("\n".join(lines))
+    if arguments.write:
+        wrong = sum(count for (*_, outcome), count in counts.items() if outcome == "wrong")
+        head = HEAD.format(first=arguments.first, last=arguments.first + arguments.count - 1, wrong=wrong)
+        PAGE.write_text("\n".join([head, *lines, ""]))
+    print(f"{time.monotonic() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
