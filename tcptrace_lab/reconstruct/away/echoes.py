@@ -82,7 +82,7 @@ def leaves_at_once(seen: Arrivals, stamps: Ints, ack_offset: Ints) -> bool:
         return False
     first = slice(0, int(np.argmax(is_heard)))
     left = seen.stamp[first]
-    is_one = len(left) > 0 and bool((seen.echo[first] == seen.echo[0]).all()) and np.ptp(left) <= 1
+    is_one = len(left) > 0 and bool((seen.echo[first] == seen.echo[0]).all() and np.ptp(left) <= 1)
     return is_one and bool(seen.stamp[first.stop] - left[-1] >= FEWEST_TICKS)
 
 
