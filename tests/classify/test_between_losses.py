@@ -28,6 +28,10 @@ def captured(
     window: str, *, path: PathSpec = DEEP, seconds: float = 60.0, recovery: str = "sack", **more: object
 ) -> Connection:
     control = ControlSpec(window=window, recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=False)
+    return captured_of(control, path, seconds=seconds, **more)
+
+
+def captured_of(control: ControlSpec, path: PathSpec, *, seconds: float = 60.0, **more: object) -> Connection:
     connection = ConnectionSpec(control=control, **more)  # type: ignore[arg-type]
     scenario = Scenario(path=path, connections=(connection,), duration_s=seconds, profile="rfc", taps=("receiver",))
     return simulate(scenario).capture(tap="receiver")[0]
@@ -73,6 +77,21 @@ def test_a_law_that_comes_to_the_segment_is_named_over_one_cycle_again_and_again
         assert window in left(found)
         assert (found.identified.control == window) is is_named, found.identified.reasons
         assert is_exact(found.identified.left[0])
+
+
+@pytest.mark.parametrize("window", ["compound", "htcp", "cubic"])
+def test_where_the_queue_runs_empty_between_losses_a_law_must_pass_through_what_is_seen_there(window: str) -> None:
+    """A buffer of a third of the pipe: a cut empties it, and each round trip is a train that follows its first ACK."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=11.3e6, buffer=18, delay_s=0.03),), return_delay_s=0.03)
+    found = verdict(window, path=path)
+    assert found.identified.control == window, found.identified.reasons
+
+
+def test_a_first_window_is_taken_from_the_capture() -> None:
+    """Illinois goes by the longest round trip, which a slow start from another window makes another."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=2e6, buffer=12, delay_s=0.043, loss=0.001),), return_delay_s=0.043)
+    control = ControlSpec(window="illinois", recovery="sack", initial_window=2, timestamps=False)
+    assert "illinois" in left(judge(sender(captured_of(control, path)), file="simulated"))
 
 
 @pytest.mark.parametrize("recovery", ["sack", "newreno"])

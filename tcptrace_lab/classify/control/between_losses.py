@@ -1,10 +1,10 @@
-"""Which control it was where the window shows at the losses alone: from each loss to the next, by itself.
+"""Which control it was where the window shows at its losses, and hardly between: from each loss to the next, by itself.
 
 Away from the sender, behind a queue that never runs empty and without timestamps, segments arrive as the bottleneck
 sends them, whatever window let them leave. What was outstanding at a loss is known all the same: the order of what was
 sent tells it, and which ACK asked for the retransmission. A candidate begins with that, cuts by its own law, grows with
 the ACKs seen, at the round trips that its own window makes (core/src/infer/candidates/own_times.rs), and must have at
-the next loss what was outstanding then.
+the next loss what was outstanding then, and between the two wherever the queue ran empty what was then.
 
 A law that was followed comes to the segment, cycle after cycle. Another may come near in one cycle, and then again in
 every one that is like it: such a cycle over and over is one piece of evidence, however often it is seen.
@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks
 from tcptrace_lab.classify.control.compared import Compared, Piece
 from tcptrace_lab.classify.control.epoch import Epoch
@@ -38,11 +40,12 @@ from tcptrace_lab.classify.control.likelihood import (
 )
 from tcptrace_lab.classify.control.marks import LOSS, SET, Mark
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 # Off by more than is open so many times more often than the best: out. Once it may be a recovery that was disturbed,
 # and its echo the next cycle of who goes by delay.
@@ -50,74 +53,130 @@ FEWEST_MORE = {False: 2, True: FEWEST_ALIKE}
 # A twentieth of what is open, a segment and a little, is nothing: windows are counted in whole segments.
 LEAST_NOISE_SHARE = 0.05
 # Limited transmit (RFC 3042; RFC 6675's pipe does the same) sends a segment for each of the first duplicate ACKs beyond
-# the window, or a stack does not: the same number at every loss.
-TRANSMITTED = range(DUP_THRESH)
+# the window, or a stack does not: most often the same number at every loss. None: any.
+TRANSMITTED = (None, *range(DUP_THRESH))
 # A law that was followed comes nearer than by half of what is open.
 EXACT_SHARE = 0.5
-# Another is off by more than what windows, counted in whole segments, are read off by.
-EXACT_SEGMENTS = 0.5
+# Another is off by more than what windows, counted in whole segments by the sender and at the tap, are read off by.
+EXACT_SEGMENTS = 1.0
 # Cycles of so many kinds are told apart; each one beyond them is one of its own.
 MOST_KINDS = 64
 
 
 class HeardAtLosses(Heard):
-    """What a control heard of a sender that nothing but its window held back, of which losses alone show the window."""
+    """What a control heard of a sender that nothing but its window held back, of which losses alone show the window.
 
-    def __init__(self, seen: Reconstruction) -> None:
+    `transmitted`: of what was outstanding at a loss, so many segments were beyond it; None: up to as many as can be.
+    """
+
+    def __init__(self, seen: Reconstruction, transmitted: int | None, columns: AckColumns | None = None) -> None:
         # Where a candidate's own window is read before it hears of a loss.
         self.before_mark: dict[int, int] = {}
-        super().__init__(seen, None)
+        most = DUP_THRESH - 1
+        self.transmitted = (most if transmitted is None else transmitted) * seen.timeline.smss
+        self.open = most * seen.timeline.smss if transmitted is None else 0
+        super().__init__(seen, None, columns=columns)
         self.limited = np.ones_like(self.limited)
 
     def _begin(self, number: int, part: Stretch) -> None:
         return
+
+    def within(self, before: Episode, loss: Episode) -> list[tuple[int, int]]:
+        """ACKs between two losses behind which the flight is known and is the window, each with a mark of its own.
+
+        The first, the last and the one in the middle: of a law they tell from where it goes on, how far and how bent.
+        """
+        timeline = self.timeline
+        if not len(timeline.slack):
+            return []
+        over = int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
+        # Not what left before the first loss of the next cycle was noticed: from there on one lost may be missing.
+        until = int(np.searchsorted(timeline.snd_una, loss.una - loss.flight, side="left"))
+        if until <= over:
+            return []
+        acks = np.arange(over, until)
+        # All that had left when the recovery was over is acknowledged: more than the window may have been outstanding.
+        is_new = timeline.snd_una[acks] >= self.top[over] + timeline.slack[over]
+        known = acks[is_new & (timeline.slack[acks] == 0) & (timeline.newly_acked[acks] > 0)]
+        chosen = sorted({int(known[place]) for place in (0, len(known) // 2, -1)}) if len(known) else []
+        return [(ack, self._add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
 
     def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
         self.before_mark[id(episode)] = self._add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
         super()._mark_loss(episode, known, event, is_within=is_within)
         if event == LOSS and not episode.follows and id(episode) not in self.unsettled:
             mark = self.marks[self.loss_mark[id(episode)]]
-            mark.cwnd, mark.flight_size = self.least_before(episode), float(episode.flight)
-            mark.more, mark.more_flight, mark.less = mark.flight_size - mark.cwnd, 0.0, 0.0
+            # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
+            mark.cwnd = mark.flight_size = self.window_before(episode)
+            mark.more = mark.more_flight = self.open
+            mark.less = 0.0
 
-    def least_before(self, episode: Episode) -> float:
-        """The least window, in bytes, with which so much is outstanding: limited transmit (RFC 3042) adds to it."""
-        transmitted = (DUP_THRESH - 1) * self.timeline.smss
-        return float(min(episode.window_before, max(episode.flight - transmitted, self.timeline.smss)))
+    def window_before(self, episode: Episode) -> float:
+        """The window at a loss, the least, in bytes."""
+        return float(max(episode.flight - self.transmitted, self.timeline.smss))
 
 
 class Cycles(Compared):
-    """From loss to loss: what stands for each cycle is the window at its end."""
+    """From loss to loss: what stands for each cycle is the window at its end, and where else it is known."""
 
     heard: HeardAtLosses
 
-    def __init__(self, seen: Reconstruction) -> None:
-        super().__init__(HeardAtLosses(seen))
+    def __init__(self, heard: HeardAtLosses, *, at_losses_alone: bool = False) -> None:
+        super().__init__(heard)
+        seen = heard.seen
+        events = [episode for episode in seen.episodes if episode.is_loss]
+        told = [_is_told(self.heard, before, loss) for before, loss in zip([None, *events], events, strict=False)]
+        # Of losses at which what was outstanding is known to the segment, and was the window.
+        self._cycles = {
+            number: (before, loss)
+            for number, (before, loss) in enumerate(pairwise(events))
+            if told[number] and told[number + 1] and not (before.restarts or loss.follows)
+        }
+        self._within = {
+            number: [] if at_losses_alone else self.heard.within(*ends) for number, ends in self._cycles.items()
+        }
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
-        """No ACK between two losses shows a window."""
+        """No ACK between two losses shows growth all along."""
         return ()
 
     def evidence(self) -> Iterator[Piece]:
-        """Of losses at which what was outstanding is known to the segment, and was the window."""
+        """Of each cycle, in order of time."""
         heard, timeline = self.heard, self.heard.timeline
-        events = [episode for episode in heard.seen.episodes if episode.is_loss]
-        is_told = {
-            id(loss): _is_told(heard, before, loss) for before, loss in zip([None, *events], events, strict=False)
-        }
-        for number, (before, loss) in enumerate(pairwise(events)):
-            if before.restarts or loss.follows or not (is_told[id(before)] and is_told[id(loss)]):
-                continue
-            observed = loss.flight / self.smss
-            yield Piece(
-                part="cycle",
-                ack=int(timeline.acks_before_send[loss.first_send]) - 1,
-                stretch=number,
-                mark=heard.before_mark[id(loss)],
-                observed=observed,
-                scale=observed,
-            )
+        for number, (_, loss) in self._cycles.items():
+            known = [(ack, mark, float(heard.flight[ack])) for ack, mark in self._within[number]]
+            asked = int(timeline.acks_before_send[loss.first_send]) - 1
+            for ack, mark, flight in (*known, (asked, heard.before_mark[id(loss)], heard.window_before(loss))):
+                observed = flight / self.smss
+                yield Piece(part="cycle", ack=ack, stretch=number, mark=mark, observed=observed, scale=observed)
+
+    @cached_property
+    def is_end(self) -> Bools:
+        """Which of the pieces is the last of its cycle: at its loss."""
+        return np.append(np.diff(self.pieces.stretch) > 0, True)
+
+    @cached_property
+    def kinds(self) -> Ints:
+        """Which pieces are alike: at the same place of cycles that begin alike, and with as much."""
+        pieces = self.pieces
+        begin = np.array([self._cycles[number][0].flight for number in pieces.stretch.tolist()]) / self.smss
+        # How many of the cycle are still to come.
+        last = np.flatnonzero(self.is_end)
+        place = last[np.searchsorted(last, np.arange(len(pieces)))] - np.arange(len(pieces))
+        near = FITS_SEGMENTS + FITS_SHARES["cycle"] * pieces.scale + pieces.slack
+        found = np.full(len(pieces), -1, dtype=np.int64)
+        for kind in range(MOST_KINDS):
+            rest = np.flatnonzero(found < 0)
+            if not len(rest):
+                return found
+            first = rest[0]
+            is_like = np.abs(begin[rest] - begin[first]) <= near[first]
+            is_like &= np.abs(pieces.observed[rest] - pieces.observed[first]) <= near[first]
+            found[rest[is_like & (place[rest] == place[first])]] = kind
+        rest = np.flatnonzero(found < 0)
+        found[rest] = MOST_KINDS + np.arange(len(rest))
+        return found
 
 
 def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> bool:
@@ -139,79 +198,78 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
 
 
 def identify_between_losses(seen: Reconstruction, *, chosen: Sequence[Candidate] = ()) -> Identified:
-    """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does."""
-    compared = Cycles(seen)
+    """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does.
+
+    Where no law passes through what is taken for known between them, other flows' segments may have spaced its own: by
+    the losses alone.
+    """
+    found, is_within = _identify(seen, chosen, at_losses_alone=False)
+    return _identify(seen, chosen, at_losses_alone=True)[0] if found is HIDDEN and is_within else found
+
+
+def _identify(seen: Reconstruction, chosen: Sequence[Candidate], *, at_losses_alone: bool) -> tuple[Identified, bool]:
+    """Who is left, and whether more than losses told it."""
+    readings: list[Cycles] = []
+    for transmitted in TRANSMITTED:
+        columns = readings[0].heard.columns if readings else None
+        readings.append(Cycles(HeardAtLosses(seen, transmitted, columns), at_losses_alone=at_losses_alone))
+    # Whole windows, as all that was outstanding.
+    compared = readings[1]
+    is_within = not compared.is_end.all()
     if len(compared.pieces) < FEWEST_MORE[False]:
-        return HIDDEN
+        return HIDDEN, is_within
     asked = tuple(chosen) or candidates()
     asked = (*asked, *(other for each in asked for other in other_clocks(each)))
+    # What goes by the longest round trip hears that of a slow start that overshoots.
+    begins_with = initial_window(seen) or INITIAL_WINDOW
     best: dict[str, Replay] = {}
-    for tape in Tapes(compared).read():
+    for reading, tape in ((one, tape) for one in readings for tape in Tapes(one).read()):
         for each in asked:
             for phase_ms in each.phases_ms:
-                played = min(_replays(each, tape, phase_ms * 1_000_000), key=_rank)
+                played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
                 if each.name not in best or _rank(played) < _rank(best[each.name]):
                     best[each.name] = played
     families = sorted(best.values(), key=_rank)
     if families[0].unfit > max(MINORITY * len(compared.pieces), 1):
-        return HIDDEN
-    kinds = _kinds(families[0])
+        return HIDDEN, is_within
+    kinds = compared.kinds
     left = tuple(each for each in families if not _is_refuted(each, families[0], kinds))
     out = tuple(each for each in families if each not in left)
     names = ", ".join(each.candidate.name for each in left)
-    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(left[0], kinds)
+    where = f"{np.count_nonzero(compared.is_end)} losses " + ("and between them" if is_within else "alone")
+    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
     found = Identified(
         control=left[0].candidate.name if is_told else None,
         confidence=1.0 / len(left),
         left=left,
         refuted=out,
-        reasons=(f"by what was outstanding at {len(compared.pieces)} losses alone: {names} would have had it",),
+        reasons=(f"by what was outstanding at {where}: {names} would have had it",),
         shares=(1.0 / len(left),) * len(left),
     )
-    return found if is_told else found.or_bbr()
+    return found if is_told else found.or_bbr(), is_within
 
 
-def _replays(candidate: Candidate, tape: Tape, later_ns: int) -> Iterator[Replay]:
-    """One play, for each number of segments that limited transmit may have added to what was outstanding."""
-    pieces = tape.compared.pieces
-    sender = candidate.sender(initial_window=INITIAL_WINDOW, smss=tape.smss)
-    timeline = tape.compared.heard.timeline
+def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
+    pieces, timeline = reading.pieces, reading.heard.timeline
+    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
     begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
     cwnd = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
     expected: Floats = cwnd[tape.row_of_mark[pieces.reductions.mark]] / tape.smss
-    for transmitted in TRANSMITTED:
-        # Of the window whole segments are seen.
-        seen = pieces.observed - transmitted
-        error = expected - np.clip(expected, seen, seen + 1.0)
-        yield Replay(
-            candidate=candidate,
-            tape=tape,
-            initial_window=INITIAL_WINDOW,
-            later_ns=later_ns,
-            misfits=Misfits(error=error, expected=expected),
-            sizes=np.abs(error) / open_of(tape),
-        )
+    # Of the window whole segments are seen.
+    most = pieces.observed + reading.is_end * (reading.heard.open / tape.smss) + 1.0
+    error: Floats = expected - np.clip(expected, pieces.observed, most)
+    return Replay(
+        candidate=candidate,
+        tape=tape,
+        initial_window=initial_window,
+        later_ns=later_ns,
+        misfits=Misfits(error=error, expected=expected),
+        sizes=np.abs(error) / open_of(tape),
+    )
 
 
 def _rank(each: Replay) -> tuple[int, float]:
     return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE_SHARE, math.inf)
-
-
-def _kinds(each: Replay) -> Ints:
-    """Which cycles are alike, in where they begin and where they end."""
-    end = each.tape.compared.pieces.observed
-    begin, near = np.append(end[:1], end[:-1]), open_of(each.tape)
-    found = np.full(len(end), -1, dtype=np.int64)
-    for kind in range(MOST_KINDS):
-        rest = np.flatnonzero(found < 0)
-        if not len(rest):
-            return found
-        first = rest[0]
-        is_like = (np.abs(begin[rest] - begin[first]) <= near[first]) & (np.abs(end[rest] - end[first]) <= near[first])
-        found[rest[is_like]] = kind
-    rest = np.flatnonzero(found < 0)
-    found[rest] = MOST_KINDS + np.arange(len(rest))
-    return found
 
 
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
@@ -234,9 +292,9 @@ def is_exact(each: Replay) -> bool:
     return len(each.sizes) >= FEWEST_ALIKE and bool(odd <= round(MINORITY * len(each.sizes)))
 
 
-def _are_telling(each: Replay, kinds: Ints) -> bool:
-    """Whether its cycles are several, and no one cycle over and over, which another law comes by chance to the same end
-    of: but for one so long that its end is read finer than laws are told apart by."""
-    share = FITS_SHARES["cycle"] * each.tape.compared.pieces.observed
+def _are_telling(compared: Cycles) -> bool:
+    """Whether what it came to is of several kinds, and no one cycle over and over, which another law comes by chance to
+    the same end of: but for one so long that its end is read finer than laws are told apart by."""
+    share = FITS_SHARES["cycle"] * compared.pieces.observed[compared.is_end]
     is_fine = bool(np.median(share) >= FITS_SEGMENTS)
-    return is_fine or int(kinds.max()) > 0
+    return is_fine or len(np.unique(compared.kinds)) >= FEWEST_ALIKE

@@ -15,7 +15,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.control.heard import Heard
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, parts
 
 Part = Literal["slow_start", "growth", "reduction", "cycle"]
@@ -90,7 +90,10 @@ class Compared:
                     )
             for rows in _pieces(epoch):
                 part: Part = "slow_start" if epoch.is_slow_start else "growth"
-                yield Piece(part=part, ack=int(rows[-1]), stretch=epoch.number, open=self._open(rows), acks=rows)
+                # Where as much is open as was seen, nothing was, nor what held it back; a slow start doubles.
+                most = MAJORITY if epoch.is_slow_start else 1.0
+                if (is_open := self._open(rows)) * self.smss < most * self.heard.flight[rows].max():
+                    yield Piece(part=part, ack=int(rows[-1]), stretch=epoch.number, open=is_open, acks=rows)
 
     def _open(self, acks: Ints32 | int) -> float:
         """By how many segments the flight after an ACK, or after any of these, may differ."""

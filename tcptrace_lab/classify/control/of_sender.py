@@ -49,8 +49,8 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=who.tap.blurs_times or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
-        # A base round trip that is bounded from below was met at a load that leaves no queue.
         tick_ns=_unread_ns(who.tap.clock),
+        # A base round trip that is bounded from below was met at a load that leaves no queue.
         is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
     )
     if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:

@@ -34,9 +34,13 @@ IDLE_FACTOR = 1.5
 SPACING_PERCENTILE = 25
 # A segment that an ACK released passes within this of one turn after it: a host's own time, a path's jitter.
 NEAR_NS = 200_000
+# It is no nearer than most captures' stamps are fine.
+STAMP_NS = 1_000
 # Among so many segments so many must be such: while nothing waits, every burst that an ACK releases begins with one.
 AMONG = 32
 FEW_TOGETHER = 4
+# Or nearly all of those that came next before it and behind it, so many on each side: by chance fewer would.
+LEADS_AROUND = 8
 # More segments are not looked at; the turn is at most this long where no handshake tells.
 MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
@@ -50,12 +54,14 @@ MOST_BEND = 2 / (3 * 3**0.5)
 class Rhythm:
     """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application).
 
-    `is_measured`: the turn is that of full segments, not of a handshake's small packets.
+    `is_measured`: the turn is that of full segments, not of a handshake's small packets. `near_ns`: within this of a
+    turn after an ACK passes what it released.
     """
 
     turn_ns: int
     spacing_ns: int
     is_clocked: bool
+    near_ns: int
     is_measured: bool = False
 
 
@@ -73,7 +79,9 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     leads = leads[np.isin(leads, full)]
     if len(leads) < FEWEST_SAMPLES:
         # The queue never ran empty: only the order of what was sent, and the losses, can be told.
-        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True)
+        if hint_ns is None:
+            return None
+        return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True, near_ns=near)
     times = seen.time_ns[leads[:: -(-len(leads) // MOST_LOOKED_AT)]]
     low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * spacing + near)
     first = np.searchsorted(timeline.ack_ns, times - high, side="left")
@@ -98,8 +106,28 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     if share < MAJORITY:
         # A few among many were held up on their way (a path that stood still): the queue never ran empty otherwise.
         is_busy = len(leads) < MINORITY * len(full)
-        return None if hint_ns is None else Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy)
-    return Rhythm(turn_ns=int(np.median(chosen)), spacing_ns=spacing, is_clocked=True, is_measured=True)
+        if hint_ns is None:
+            return None
+        return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy, near_ns=near)
+    turn = int(np.median(chosen))
+    return Rhythm(
+        turn_ns=turn,
+        spacing_ns=spacing,
+        is_clocked=True,
+        near_ns=_measured(timeline, times - turn, near),
+        is_measured=True,
+    )
+
+
+def _measured(timeline: Timeline, left_ns: Ints, near: int) -> int:
+    """How far from an ACK nearly all leads left (`left_ns`), up to `near`: on a path without jitter far less."""
+    after = np.searchsorted(timeline.ack_ns, left_ns)
+    last = len(timeline.ack_ns) - 1
+    off = np.minimum(
+        np.abs(left_ns - timeline.ack_ns[np.clip(after - 1, 0, last)]),
+        np.abs(left_ns - timeline.ack_ns[np.minimum(after, last)]),
+    )
+    return min(max(int(2 * _core.percentile(off, 100 * (1 - MINORITY))), STAMP_NS), near)
 
 
 def is_spaced(timeline: Timeline) -> bool:
@@ -142,7 +170,7 @@ def is_behind_bottleneck(timeline: Timeline, hint_ns: int | None) -> bool:
 def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:
     """For each send the ACKs between which its own lies: exact at the anchors, in order between them."""
     row = np.maximum(left.row, 0)
-    near, is_seen = _near(found.spacing_ns), ~left.is_put_back
+    near, is_seen = found.near_ns, ~left.is_put_back
     at = np.where(is_seen, seen.time_ns[row], 0)
     latest = np.searchsorted(timeline.ack_ns, at - found.turn_ns + near, side="right").astype(np.int32) - 1
     high = np.where(is_seen, latest, -1)
@@ -165,14 +193,16 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     lead = np.flatnonzero(free)
     heard: Ints = latest[lead].astype(np.int64)
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
-    near = _near(found.spacing_ns)
+    near = found.near_ns
     if found.is_clocked:
         # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
         kept = (heard >= 0) & (np.abs(lag) <= near)
+        alike = _all_follow(kept)[kept]
         lead, heard = lead[kept], heard[kept]
-        # One that is alone among arrivals back to back followed an ACK by chance.
+        # One that is alone among arrivals back to back, and among others that follow none, followed an ACK by chance.
         first = np.searchsorted(lead, lead - AMONG // 2, side="left")
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
+        together |= alike
         # After a long silence the queue was empty, whatever follows.
         paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
@@ -207,6 +237,16 @@ def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:
     times = timeline.ack_ns
     around = (np.diff(times, prepend=times[:1]) + np.diff(times, append=times[-1:])) / 2
     found: Bools = MAJORITY * around[heard] > 2 * near
+    return found
+
+
+def _all_follow(kept: Bools) -> Bools:
+    """Whether nearly all the leads around each follow an ACK, once a round trip though it be: where a window fits into
+    the pipe with room to spare, its segments come in one train."""
+    total = np.concatenate(([0], np.cumsum(kept)))
+    index = np.arange(len(kept))
+    first, last = np.maximum(index - LEADS_AROUND, 0), np.minimum(index + LEADS_AROUND + 1, len(kept))
+    found: Bools = (total[last] - total[first] >= (1 - MINORITY) * (last - first)) & (last - first > LEADS_AROUND)
     return found
 
 
