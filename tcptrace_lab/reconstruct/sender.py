@@ -123,8 +123,8 @@ class Sender:
             return 0
         least = self.where.to_sender_ns or 0
         waits = _waits(self.timeline)
-        soon = waits[waits < _core.HOST_NS]
-        if len(soon) <= FEWEST_SAMPLES or np.mean(_waits(self.timeline, of_last=True) < _core.HOST_NS) <= MAJORITY:
+        soon, last = waits[waits < _core.HOST_NS], _waits(self.timeline, of_last=True)
+        if len(soon) <= FEWEST_SAMPLES or np.count_nonzero(last < _core.HOST_NS) <= MAJORITY * len(last):
             return least
         return max(int(np.percentile(soon, LATEST_PERCENTILE)), least)
 

@@ -207,7 +207,8 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
     most = most_in(times, una, SECOND_NS, seen)
-    if most is None:
+    if not most:
+        # A second of which the largest ACK was all bounds nothing.
         return None
     lasted_s = 1.0 + clock.resolution_ns / SECOND_NS
     return float(most) / timeline.smss / lasted_s
