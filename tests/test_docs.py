@@ -143,7 +143,8 @@ def rewrite(page: str) -> None:
     def anew(block: re.Match[str]) -> str:
         if re.search(r"^\s*\.\.\.$", block["shown"], flags=re.MULTILINE):
             return block[0]
-        return f"```\n$ tcptrace-lab {block['words']}\n{printed(block['words']).rstrip()}\n```"
+        shown = (f"$ tcptrace-lab {block['words']}", *printed(block["words"]).rstrip().splitlines())
+        return "\n".join(("```", *shown, "```"))
 
     path = ROOT / page
     path.write_text(BLOCK.sub(anew, path.read_text(encoding="utf-8")), encoding="utf-8")

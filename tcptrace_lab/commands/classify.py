@@ -12,8 +12,8 @@ reason. With --json a list of objects, one for each connection. Exit 1 when --ex
       cycles       from s   to s  slow starts           up to  largest window  Mbit/s
                      0.00  33.61            3  loss, loss, 13             109   0.676
                     33.61  60.00            3    loss, 24, 12              81   0.515
-      path         round trip 283.2 ms [280.6, 283.3], bottleneck 1.5 Mbit/s [1.494, 1.503], pipe 103.7 packets
-                   [102.3, 104], buffer 8 packets waiting [7, 12]
+      path         round trip 283.2 ms [280.6, 284.1], bottleneck 1.5 Mbit/s [1.494, 1.503], pipe 103.7 packets
+                   [102.3, 104.3], buffer 8 packets waiting [7, 12]
       control      reno (confidence 1.00)
       sender       recovers as tahoe, initial window 1
       losses       39 (39 overflow), up to 41 more may not be seen
