@@ -15,7 +15,7 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
 from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, leaves_at_once, without_gaps
-from tcptrace_lab.reconstruct.away.self_clocking import NEAR_NS, _all_follow, _tells_apart
+from tcptrace_lab.reconstruct.away.self_clocking import NEAR_NS, _tells_apart
 from tcptrace_lab.reconstruct.away.sender_view import sender_view
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -381,15 +381,6 @@ def test_an_arrival_among_close_acks_is_no_anchor() -> None:
         assert _tells_apart(timeline, np.array([4, 5]), NEAR_NS).tolist() == [is_told] * 2
     lone: Any = SimpleNamespace(ack_ns=np.array([7]))
     assert not _tells_apart(lone, np.array([0]), NEAR_NS).any()
-
-
-def test_leads_that_nearly_all_follow_an_ack_are_no_chance() -> None:
-    every = np.ones(40, dtype=bool)
-    assert _all_follow(every).all()
-    half = np.arange(40) % 2 == 0
-    assert not _all_follow(half).any()
-    # Of a few nothing is told.
-    assert not _all_follow(every[:5]).any()
 
 
 def test_a_tail_that_was_lost_ends_where_what_was_sent_again_does() -> None:

@@ -39,8 +39,6 @@ STAMP_NS = 1_000
 # Among so many segments so many must be such: while nothing waits, every burst that an ACK releases begins with one.
 AMONG = 32
 FEW_TOGETHER = 4
-# Or nearly all of those that came next before it and behind it, so many on each side: by chance fewer would.
-LEADS_AROUND = 8
 # More segments are not looked at; the turn is at most this long where no handshake tells.
 MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
@@ -197,12 +195,10 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     if found.is_clocked:
         # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
         kept = (heard >= 0) & (np.abs(lag) <= near)
-        alike = _all_follow(kept)[kept]
         lead, heard = lead[kept], heard[kept]
-        # One that is alone among arrivals back to back, and among others that follow none, followed an ACK by chance.
+        # One that is alone among arrivals back to back followed an ACK by chance.
         first = np.searchsorted(lead, lead - AMONG // 2, side="left")
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
-        together |= alike
         # After a long silence the queue was empty, whatever follows.
         paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
@@ -237,16 +233,6 @@ def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:
     times = timeline.ack_ns
     around = (np.diff(times, prepend=times[:1]) + np.diff(times, append=times[-1:])) / 2
     found: Bools = MAJORITY * around[heard] > 2 * near
-    return found
-
-
-def _all_follow(kept: Bools) -> Bools:
-    """Whether nearly all the leads around each follow an ACK, once a round trip though it be: where a window fits into
-    the pipe with room to spare, its segments come in one train."""
-    total = np.concatenate(([0], np.cumsum(kept)))
-    index = np.arange(len(kept))
-    first, last = np.maximum(index - LEADS_AROUND, 0), np.minimum(index + LEADS_AROUND + 1, len(kept))
-    found: Bools = (total[last] - total[first] >= (1 - MINORITY) * (last - first)) & (last - first > LEADS_AROUND)
     return found
 
 
