@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.control.between_losses import Cycles
 from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
@@ -155,8 +156,8 @@ def check_slow_starts(verdict: Verdict, found: dict[str, Any]) -> None:
     if verdict.obstacles.hides_window:
         assert starts["regime"] == "undecided"
         assert starts["per_cycle"] == []
-        # What was outstanding at the losses alone may name it.
-        is_by_losses = any("losses alone" in reason for reason in verdict.identified.reasons)
+        # What was outstanding at its losses may name it.
+        is_by_losses = any(isinstance(each.tape.compared, Cycles) for each in verdict.identified.left)
         assert found["sender_tcp"]["congestion_control"] is None or is_by_losses
         assert found["sender_tcp"]["recovery"] is None
 
