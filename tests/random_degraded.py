@@ -21,7 +21,7 @@ from typing import Any
 from tcptrace_lab.classify.verdict import Verdict
 from tests.claims import POINTS, Judged, judge_claims, main_verdict
 from tests.degrade import ONES, degrade, keeps_of, read_packets, sender_of, write_packets
-from tests.random_runs import Tapped, at_place, tapped
+from tests.random_runs import Tapped, at_place, one_by_one
 
 # Kinds that leave one direction, so nothing to combine.
 ALONE = ("data only", "ACKs only")
@@ -137,10 +137,7 @@ def main() -> None:
     begun, variants, wrong, silent, told = time.monotonic(), Counter[str](), Counter[str](), Counter[str](), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for seed in range(arguments.first, arguments.first + arguments.count):
-            found = tapped(seed, folder)
-            if found is None:
-                continue
+        for seed, found in one_by_one(arguments.first, arguments.count, folder):
             for kind, one in judged(found, kinds_for(seed, arguments.kinds, arguments.only), folder):
                 variants["untouched" if kind == "untouched" else "tap" if kind in found.places else "degraded"] += 1
                 silent.update(one.silent)
@@ -148,8 +145,6 @@ def main() -> None:
                 for claim, why in one.wrong.items():
                     wrong[claim] += 1
                     print(f"{seed:6} {kind:28} {claim:15} {why[:170]}   | {words(found)}", flush=True)
-            for path in found.places.values():
-                path.unlink()
     print(f"{wrong.total()} wrong claims of {variants.total()} variants {dict(variants)}: {dict(wrong)}")
     print(f"{told} claims told; silent: {dict(silent)}; {time.monotonic() - begun:.0f} s")
 

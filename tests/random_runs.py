@@ -178,3 +178,13 @@ def random_runs(count: int, folder: Path, *, first: int = 0) -> Iterator[Tapped]
 def at_place(found: Tapped, place: str) -> Run:
     """The same run as captured elsewhere."""
     return replace(found.run, path=found.places[place])
+
+
+def one_by_one(first: int, count: int, folder: Path) -> Iterator[tuple[int, Tapped]]:
+    """So many with their seeds; the captures of each are there until the next is asked for."""
+    for seed in range(first, first + count):
+        found = tapped(seed, folder)
+        if found is not None:
+            yield seed, found
+            for path in found.places.values():
+                path.unlink()

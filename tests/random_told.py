@@ -22,7 +22,7 @@ from tests.claims import judge_claims, main_verdict
 from tests.conftest import ROOT
 from tests.degrade import KINDS, degrade, read_packets, write_packets
 from tests.random_degraded import sender_is_other, words
-from tests.random_runs import Tapped, at_place, tapped
+from tests.random_runs import Tapped, at_place, one_by_one
 
 ASKED = ("regime", "control")
 PLACES = ("sender", "receiver")
@@ -113,10 +113,7 @@ def main() -> None:
     begun, counts = time.monotonic(), Counter[tuple[str, str, str, str]]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for seed in range(arguments.first, arguments.first + arguments.count):
-            found = tapped(seed, folder)
-            if found is None:
-                continue
+        for seed, found in one_by_one(arguments.first, arguments.count, folder):
             for place in arguments.places:
                 for kind, asked, outcome, verdict in told_by(found, place, kinds, folder):
                     counts[kind, place, asked, outcome] += 1
@@ -126,8 +123,6 @@ def main() -> None:
                             f"{seed:6} {place:8} {kind:24} {asked:8} {outcome}: {why[:90]}   | {words(found)}",
                             flush=True,
                         )
-            for path in found.places.values():
-                path.unlink()
     lines = table(counts, kinds)
     print("\n".join(lines))
     if arguments.write:
