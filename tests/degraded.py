@@ -95,13 +95,13 @@ def still_told(found: list[Variant]) -> list[str]:
             counts.update(name for name in ASKED if name in is_there)
             counts.update(f"{name} told" for name in ASKED if name in is_there & variant.judged.told)
         if counts.total():
-            lines.append(f"| {kind} | {' | '.join(_share(counts, name) for name in ASKED)} |")
+            lines.append(f"| {kind} | {' | '.join(share(counts[f'{name} told'], counts[name]) for name in ASKED)} |")
         total += counts
-    return [*lines, f"| all of these | {' | '.join(_share(total, name) for name in ASKED)} |"]
+    return [*lines, f"| all of these | {' | '.join(share(total[f'{name} told'], total[name]) for name in ASKED)} |"]
 
 
-def _share(counts: Counter[str], name: str) -> str:
-    told, known = counts[f"{name} told"], counts[name]
+def share(told: int, known: int) -> str:
+    """How many of those that were known are told."""
     return f"{told} of {known}" + (f" ({told / known:.0%})" if known else "")
 
 

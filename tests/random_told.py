@@ -21,6 +21,7 @@ from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tests.claims import judge_claims, main_verdict
 from tests.conftest import ROOT
 from tests.degrade import KINDS, degrade, read_packets, write_packets
+from tests.degraded import share
 from tests.random_degraded import sender_is_other, words
 from tests.random_runs import Tapped, at_place, one_by_one
 
@@ -86,8 +87,7 @@ def _share(counts: Counter[tuple[str, str, str, str]], kinds: tuple[str, ...], p
     same, silent, wrong = (
         sum(counts[kind, place, name, outcome] for kind in kinds) for outcome in ("same", "silent", "wrong")
     )
-    known = same + silent + wrong
-    return f"{same} of {known}" + (f" ({same / known:.0%})" if known else "")
+    return share(same, same + silent + wrong)
 
 
 def _why(verdict: Verdict | None, name: str) -> str:
