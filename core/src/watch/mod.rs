@@ -4,10 +4,12 @@
 //! Beside it a glance at each sender's window, of constant size; what it was is the verdict's to say.
 
 mod glance;
+mod live;
 mod source;
 mod stream;
 mod watcher;
 
 pub use glance::{Doing, EndState, Glance, News, NewsKind};
+pub use live::Live;
 pub use source::{Sources, Stop};
-pub use watcher::{Live, Progress, Watcher};
+pub use watcher::{Progress, Watcher};

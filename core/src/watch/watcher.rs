@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::glance::{EndState, Glance, News, NewsKind};
+use super::glance::{EndState, News, NewsKind};
+use super::live::Live;
 use super::source::{Sources, Stop};
 use super::stream::{Decoded, Stream, stream};
 use crate::capture::{CaptureError, Truncated};
-use crate::connection::{self, Connection, ConnectionTable, Followed, ShownRows, Wanted};
-use crate::infer::{Now, Rolling};
+use crate::connection::{self, ConnectionTable, Followed, Wanted};
+use crate::infer::Now;
 use crate::wire::{DecodeCounts, Endpoint};
 
 /// How far it went.
@@ -21,65 +22,6 @@ pub enum Progress {
     Waiting,
     Ended,
 }
-
-/// Both ends of a connection at a glance.
-#[derive(Clone, Debug)]
-pub struct Live {
-    pub id: u32,
-    pub ends: [Endpoint; 2],
-    pub glances: [Glance; 2],
-    pub first_ns: i64,
-    pub last_ns: i64,
-    pub packets: u64,
-    shifts: [Option<u8>; 2],
-    /// What the observer knows of each end as sender, and how many of its rows it has been shown.
-    rolling: [(Rolling, ShownRows); 2],
-    /// Packets since.
-    unshown: u8,
-    /// Where the tap is at neither, the last packets with their numbers in the stream: some windows' worth.
-    recent: VecDeque<(i64, u64, Decoded)>,
-}
-
-impl Live {
-    /// Packets of recent windows, both directions: what is outstanding, the last loss, and what led there.
-    fn keep(&mut self, time_ns: i64, index: u64, packet: Decoded) {
-        let window = |glance: &Glance| glance.window.max(glance.flight()) / glance.mss.max(1);
-        let packets = self.glances.iter().map(window).max().unwrap_or(0) as usize;
-        let most = LEAST_RECENT.max(RECENT_WINDOWS * packets);
-        while self.recent.len() >= most {
-            self.recent.remove(HANDSHAKE);
-        }
-        self.recent.push_back((time_ns, index, packet));
-    }
-
-    /// Shows the observer the rows that came since. With `drops` they are kept nowhere else.
-    fn show(&mut self, connection: &mut Connection, drops: bool) {
-        self.unshown = 0;
-        for from in [0, 1] {
-            let (rolling, shown) = &mut self.rolling[from];
-            if connection.is_near(from) == Some(false) {
-                // The handshake has said so for good: nothing will be asked of it.
-                *rolling = Rolling::default();
-                if drops {
-                    connection.forget_rows(from);
-                }
-                continue;
-            }
-            connection.show(from, rolling, shown, drops);
-            rolling.settle(connection.known(from));
-        }
-    }
-}
-
-/// Packets of a connection that the observer is shown together: so few that their rows stay in the cache, of many
-/// connections too.
-const SHOWN_AT_ONCE: u8 = 16;
-
-/// Packets kept of a connection for the observer, where somebody looks: so many windows of data and ACKs, and never fewer.
-const RECENT_WINDOWS: usize = 8;
-/// The handshake's packets show where the tap is: they are kept besides.
-const HANDSHAKE: usize = 3;
-const LEAST_RECENT: usize = 512;
 
 /// Events kept until they are asked for: a reader that never asks is not to fill the memory.
 const MOST_EVENTS: usize = 1 << 20;
@@ -349,19 +291,9 @@ impl Watcher {
         let Some((live, connection)) = live.zip(self.table.detailed(id as usize)) else {
             return;
         };
-        live.unshown += 1;
-        if live.unshown >= SHOWN_AT_ONCE {
-            live.show(connection, self.drops);
-        }
-        if !self.keeps_recent {
-            return;
-        }
-        // The sender of most of the data.
-        let from = usize::from(live.glances[1].bytes > live.glances[0].bytes);
-        match connection.is_near(from) {
-            Some(true) => live.recent.clear(),
-            None if live.packets > HANDSHAKE as u64 => live.recent.clear(),
-            _ => live.keep(time_ns, index, packet),
+        live.count_unshown(connection, self.drops);
+        if self.keeps_recent {
+            live.keep_away(connection, time_ns, index, packet);
         }
     }
 
@@ -377,20 +309,8 @@ impl Watcher {
         if place >= self.live.len() {
             self.live.resize_with(place + 1, || None);
         }
-        let live = self.live[place].get_or_insert_with(|| {
-            Box::new(Live {
-                id,
-                ends,
-                glances: Default::default(),
-                first_ns: packet.time,
-                last_ns: packet.time,
-                packets: 0,
-                shifts: [None; 2],
-                rolling: Default::default(),
-                unshown: 0,
-                recent: VecDeque::new(),
-            })
-        });
+        let live =
+            self.live[place].get_or_insert_with(|| Box::new(Live::new(id, ends, packet.time)));
         live.packets += 1;
         live.last_ns = live.last_ns.max(packet.time);
         let from = usize::from(live.ends[0] != ends[0]);
