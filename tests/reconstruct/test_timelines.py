@@ -129,6 +129,27 @@ def test_a_copy_lost_again_that_an_ack_tells_of_waits_for_no_timer(late_ms: floa
     assert seen.losses["detected_by"].tolist() == ["sack", "rto" if expired else "sack"]
 
 
+def test_a_copy_lost_again_that_another_copy_tells_of_waits_for_no_timer() -> None:
+    """The same, told by the hole behind it, which was sent again later and is SACKed sooner."""
+    sent = [*[(0.1 * number, number) for number in range(6)], (103.0, 1), (104.0, 2), (204.0, 1)]
+    heard = [(100.0, 1), (101.0, 1), (102.0, 1), (103.0, 1), (204.0, 1), (304.1, 6)]
+    blocks = {1: [(3, 4)], 2: [(3, 5)], 3: [(3, 6)], 4: [(2, 6)]}
+    (event,) = ladder(sent, heard, blocks=blocks).episodes
+    assert not event.restarts
+
+
+@pytest.mark.parametrize(("late_ms", "detected_by"), [(0.0, "sack"), (6.0, "sack"), (60.0, "rto")])
+def test_a_reordering_timer_behind_new_data_that_is_long_ago_is_no_restart(late_ms: float, detected_by: str) -> None:
+    """RFC 8985 section 6.2 step 4: a quarter of the least round trip behind the SACK, less what parts the segments.
+
+    No cumulative ACK came for a round trip and more. Later it is the timer of RFC 6298.
+    """
+    sent = [(0.0, 0), (100.0, 1), (104.0, 2), (225.0 + late_ms, 1)]
+    heard = [(100.0, 1), (204.0, 1), (325.0 + late_ms, 3)]
+    (event,) = ladder(sent, heard, blocks={1: [(2, 3)]}).episodes
+    assert event.detected_by == detected_by
+
+
 def test_probe_of_the_last_segment_is_no_restart() -> None:
     """RFC 8985 section 7: the tail loss probe repeats the last segment, not the first unacknowledged one."""
     seen = ladder([*FLIGHT, (350.0, 9)], [(100.0, 1), (101.0, 2), (450.1, 2), (451.0, 10)])

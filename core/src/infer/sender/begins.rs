@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::finder::Finder;
-use super::limits::PROMPT_PARTS;
 use super::trace::LossEvent;
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
@@ -153,23 +152,6 @@ impl Finder<'_> {
             }
         }
         expired
-    }
-
-    /// Whether a segment is sent once more at once with the first ACK that SACKs what left behind the copy before: it
-    /// tells that the copy is lost (RFC 8985 section 5), and no timer has to.
-    fn is_told_lost_again(&self, rank: usize) -> bool {
-        let (trace, seen) = (self.trace, self.seen);
-        let send = seen.again[rank] as usize;
-        let known = seen.acks_before_send[send] as usize;
-        let (Some(copy), Some(newest)) = (self.repeats[rank], known.checked_sub(1)) else {
-            return false;
-        };
-        let sent = seen.snd_max[copy as usize];
-        let tells = |ack: usize| trace.sack_high[ack] > sent;
-        let (heard, next) = (trace.ack_ns[newest], self.ack_time(known));
-        tells(newest)
-            && newest.checked_sub(1).is_none_or(|before| !tells(before))
-            && trace.send_ns[send] - heard <= (next - heard) / PROMPT_PARTS.get()
     }
 
     /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet.

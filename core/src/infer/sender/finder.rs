@@ -66,6 +66,7 @@ impl Finder<'_> {
         known.checked_sub(1).is_none_or(|last| {
             (self.trace.send_ns[send] - self.trace.ack_ns[last]) as f64 > self.silence
                 && self.can_expire(send, known)
+                && !self.is_reordering_timer(send, last)
         })
     }
 
