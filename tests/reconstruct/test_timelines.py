@@ -99,6 +99,18 @@ def test_one_segment_after_many_duplicates_is_a_restart() -> None:
     assert [part.begin for part in seen.stretches] == ["connection", "restart"]
 
 
+@pytest.mark.parametrize("sends_on", [True, False])
+def test_who_sends_on_in_recovery_has_not_gone_back_to_one_segment(sends_on: bool) -> None:
+    """RFC 6582 section 3.2 (3): with little outstanding at its end the window is two segments, as Tahoe's is then."""
+    flight = [(0.1 * number, number) for number in range(8)]
+    behind = [(101.21, 9), (200.71, 10)] if sends_on else [(200.71, 9), (200.72, 10)]
+    dupacks = [(100.2 + 0.2 * number, 1) for number in range(6)]
+    later = [(301.21, 11), (301.22, 12), (301.23, 13), (401.31, 14), (401.32, 15), (401.33, 16), (401.34, 17)]
+    sent = [*flight, (100.01, 8), (100.61, 1), *behind, *later]
+    (event,) = ladder(sent, [(100.0, 1), *dupacks, (200.7, 9), (301.2, 11), (401.3, 14)]).episodes
+    assert event.restarts != sends_on
+
+
 def test_silence_before_a_retransmission_is_a_timeout() -> None:
     """RFC 6298 section 5: nothing was heard, the timer expired; the first unacknowledged segment goes again."""
     seen = ladder([*FLIGHT, (500.0, 2)], [(100.0, 1), (101.0, 2), (600.1, 10)])

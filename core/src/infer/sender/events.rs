@@ -171,7 +171,9 @@ impl Finder<'_> {
             if restarts && is_blind {
                 (restarts, sure) = (false, false);
             }
-            if !sure && !is_silent && self.goes_back(answered, recover, flight, is_blind) {
+            // Duplicate ACKs release nothing at a window of one segment: who sent on meanwhile has not gone back to it.
+            let is_alone = !is_silent && sends <= 1;
+            if !sure && is_alone && self.goes_back(answered, recover, flight, is_blind) {
                 (restarts, sure) = (true, true);
             }
             if detected_by == DetectedBy::DupAck && restarts && self.is_long_since(start, since) {
