@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import count_nonzero
 from numpy.typing import ArrayLike, NDArray
 from tcptrace_lab.models.prediction import FloatArray, Parameter
 
@@ -79,7 +80,7 @@ class _Sender:
     ) -> NDArray[np.bool_]:
         """An ACK for all up to `number`, caused by packet `cause`, arrives where `happens`; True where a duplicate."""
         is_new = happens & (number > self.highest_ack)
-        if is_new.any():
+        if count_nonzero(is_new):
             np.copyto(self.highest_ack, number, where=is_new)
             # Slow start: one packet more per new ACK, however many packets it covers.
             self.cwnd += is_new
@@ -90,7 +91,7 @@ class _Sender:
             packet = self.numbers[first:end]
             np.copyto(self.sent[first:end], now, where=(packet > before) & (packet <= self.allowed))
         is_duplicate = happens & ~is_new
-        if is_duplicate.any():
+        if count_nonzero(is_duplicate):
             self.duplicates += is_duplicate
             # FACK (Mathis & Mahdavi 1996): more than three packets from the hole to the highest SACK, however many
             # arrived.
@@ -107,7 +108,7 @@ class _Start:
     """
 
     def __init__(self, given: Sequence[FloatArray], count: int) -> None:
-        k, self.places, self.rate, feed, self.there, self.back, self.timer, self.block, forward = given
+        k, places, self.rate, feed, self.there, self.back, self.timer, self.block, forward = given
         shape = k.shape
         nan = np.full(shape, np.nan)
         numbers = np.arange(1.0, count + 1)[:, None]
@@ -133,6 +134,8 @@ class _Start:
         # What has arrived above the first hole, in blocks without a hole.
         self.blocks, self.last_arrived = np.zeros(shape), np.full(shape, -1)
         self.has_timer, self.feed_gap, self.service = self.timer > 0, 1 / feed, 1 / self.rate
+        # As many departures to come as leave one place.
+        self.most_before = places - 1
         self.is_delayed, self.has_blocks = bool(self.has_timer.any()), bool(self.block.any())
 
     def follow(self) -> None:
@@ -151,22 +154,23 @@ class _Start:
     def _step(self, p: int) -> bool:
         """The packet at index p, and all that it causes; False: nobody sends it."""
         sent = self.sender.sent[p]
-        goes = ~np.isnan(sent)
-        if not goes.all():
+        # NaN: not yet.
+        goes = sent >= 0
+        if count_nonzero(goes) < len(goes):
             # A packet not yet allowed: the ACK held back must come by its timer, and may allow it.
             held = (self.pending >= 0) & ~goes
-            if held.any():
+            if count_nonzero(held):
                 self._acknowledge(held, self.pending, self.deadline)
                 self.pending[held] = -1
-                goes = ~np.isnan(sent)
-            if not goes.any():
+                goes = sent >= 0
+            if not count_nonzero(goes):
                 return False
         passes = self._queue(p, goes)
         at = self.delivered[p]
         if self.is_delayed:
             # The timer of the packet before, if it runs out before this one comes.
             early = (self.pending >= 0) & (self.deadline < at)
-            if early.any():
+            if count_nonzero(early):
                 self._acknowledge(early, self.pending, self.deadline)
                 self.pending[early] = -1
         expected = passes & (self.in_order == p)
@@ -182,7 +186,7 @@ class _Start:
             np.copyto(self.pending, -1, where=answers)
             np.copyto(self.pending, p, where=waits)
             np.add(at, self.timer, out=self.deadline, where=waits)
-        if answers.any():
+        if count_nonzero(answers):
             self._acknowledge(answers, p, at)
         return True
 
@@ -193,15 +197,15 @@ class _Start:
         arrival = self.fed + self.there
         # The link is busy until `idle_at`, so this many departures are still to come. One at the very time of the
         # arrival frees its place first; a billionth of a service time is rounding.
-        is_full = np.ceil((self.idle_at - arrival) * self.rate - 1e-9) >= self.places
-        passes: NDArray[np.bool_] = goes & ~is_full
-        np.add(np.maximum(arrival, self.idle_at), self.service, out=self.idle_at, where=passes)
-        np.copyto(self.delivered[p], self.idle_at, where=passes)
-        lost = goes & is_full
-        if lost.any():
+        lost = goes & ((self.idle_at - arrival) * self.rate - 1e-9 > self.most_before)
+        passes = goes
+        if count_nonzero(lost):
+            passes = goes & ~lost
             self.is_lost[p] = lost
             self.has_hole |= lost
             self.is_any_holed, self.are_holed = True, bool(self.has_hole.all())
+        np.add(np.maximum(arrival, self.idle_at), self.service, out=self.idle_at, where=passes)
+        np.copyto(self.delivered[p], self.idle_at, where=passes)
         return passes
 
     def _acknowledge(self, happens: NDArray[np.bool_], index: int | NDArray[np.int64], at: FloatArray) -> None:

@@ -183,7 +183,7 @@ def _first_send(verdict: Verdict, part: Stretch) -> int:
 
 def _candidates(verdict: Verdict, frames: Frames) -> Iterator[EvidenceRow]:
     for each in verdict.identified.refuted:
-        off = np.flatnonzero(each.sizes > 1.0)
+        off = np.flatnonzero((each.sizes > 1.0) & each.is_heard)
         if not len(off):
             continue
         misfit = each.misfit(int(off[0]))

@@ -42,22 +42,36 @@ class Cycle:
 
 def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: int) -> tuple[Cycle, ...]:
     """The run cut into loss cycles."""
+    if not parts:
+        return ()
     work_ns = _work_ns(timeline, flight)
     groups = [list(group) for _, group in groupby(parts, key=lambda part: part.cycle)]
+    firsts = [group[0] for group in groups]
+    starts = [first.started_by.time_ns if first.started_by else timeline.start_ns for first in firsts]
+    ends = [first.started_by.time_ns if first.started_by else timeline.end_ns for first in firsts[1:]]
+    ends.append(timeline.end_ns)
+    acked = acked_between(timeline, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)).tolist()
+    rows = zip_longest(groups, zip(starts, ends, acked, strict=True), firsts[1:])
     return tuple(
-        _cycle(timeline, group, flight, work_ns, rtt_ns, following=following[0] if following else None)
-        for group, following in zip_longest(groups, groups[1:])
+        _cycle(timeline, group, flight, work_ns, rtt_ns, lasted=lasted, following=following)
+        for group, lasted, following in rows
     )
 
 
 def _cycle(
-    timeline: Timeline, group: list[Stretch], flight: Ints, work_ns: Ints, rtt_ns: int, *, following: Stretch | None
+    timeline: Timeline,
+    group: list[Stretch],
+    flight: Ints,
+    work_ns: Ints,
+    rtt_ns: int,
+    *,
+    lasted: tuple[int, int, int],
+    following: Stretch | None,
 ) -> Cycle:
+    """`lasted`: from when to when, and the bytes acknowledged between."""
     first, last = group[0], group[-1]
-    start_ns = first.started_by.time_ns if first.started_by else timeline.start_ns
-    end_ns = following.started_by.time_ns if following and following.started_by else timeline.end_ns
+    start_ns, end_ns, acked = lasted
     begun = [part for part in group if part.is_counted]
-    acked = acked_between(timeline, start_ns, end_ns)
     # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
     reached = next((part for part in reversed(group) if part.begin != "idle"), last)
     peak = reached.first if reached.peak is None else reached.peak
@@ -95,11 +109,13 @@ def _at_work(work_ns: Ints, first: int, last: int) -> int:
     return end - begin
 
 
-def acked_between(timeline: Timeline, start_ns: int, end_ns: int) -> int:
-    """Bytes acknowledged from one time to another."""
-    before, upto = (int(np.searchsorted(timeline.ack_ns, time, side="right")) for time in (start_ns - 1, end_ns))
-    begun = int(timeline.snd_una[before - 1]) if before else min(timeline.first_offset, int(timeline.snd_una[0]))
-    return int(timeline.snd_una[max(upto, 1) - 1]) - begun
+def acked_between(timeline: Timeline, starts_ns: Ints, ends_ns: Ints) -> Ints:
+    """Bytes acknowledged from each time to another."""
+    una = timeline.snd_una
+    before, upto = (np.searchsorted(timeline.ack_ns, times, side="right") for times in (starts_ns - 1, ends_ns))
+    begun = np.where(before > 0, una[np.maximum(before, 1) - 1], min(timeline.first_offset, int(una[0])))
+    found: Ints = una[np.maximum(upto, 1) - 1] - begun
+    return found
 
 
 def _ends_in_recovery(timeline: Timeline) -> bool:

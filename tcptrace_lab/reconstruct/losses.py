@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ DetectedBy = Literal["dupack", "sack", "rto", "tlp", "reordering", "undone"]
 NO_LOSS = ("tlp", "undone")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Episode:
+class Episode(NamedTuple):
     """One loss event. Indices are those of the timeline's sends; times in ns; windows in bytes.
 
     It lasts until everything that was outstanding at its first retransmission is acknowledged; a timeout within it
@@ -63,7 +61,7 @@ def episodes(timeline: Timeline) -> tuple[Episode, ...]:
     columns: dict[str, list[Any]] = {name: column.tolist() for name, column in timeline.observed.events().items()}
     columns["detected_by"] = [_core.DETECTED_BY[code] for code in columns["detected_by"]]
     columns["window_after"] = [None if window < 0 else window for window in columns["window_after"]]
-    return tuple(Episode(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    return tuple(map(Episode._make, zip(*(columns[name] for name in Episode._fields), strict=True)))
 
 
 def loss_columns(timeline: Timeline) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.losses import Episode
@@ -18,8 +18,7 @@ Kind = Literal["slow_start", "avoidance", "recovery", "timeout", "idle", "rwnd_l
 Begin = Literal["connection", "capture", "restart", "recovery", "lost", "idle"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """The ACKs between two things that set the window back: from `begin` to the next loss event, idle time or the end.
 
     `peak` is the ACK up to which the window grew as in slow start (None: it never did), `grown_from`, `grown_to`
@@ -60,24 +59,10 @@ class Phase:
 
 def stretches(timeline: Timeline, episodes: Sequence[Episode]) -> tuple[Stretch, ...]:
     """The run cut at loss events and at idle times, each with the end of its slow start if it has one."""
-    columns = {name: column.tolist() for name, column in timeline.observed.stretches().items()}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return tuple(
-        Stretch(
-            begin=_core.BEGINS[row.pop("begin")],
-            peak=_known(row.pop("peak")),
-            slow_start_end=_known(row.pop("slow_start_end")),
-            started_by=_event(row.pop("started_by"), episodes),
-            episode=_event(row.pop("ended_by"), episodes),
-            **row,
-        )
-        for row in rows
-    )
-
-
-def _known(place: int) -> int | None:
-    return None if place < 0 else place
-
-
-def _event(number: int, episodes: Sequence[Episode]) -> Episode | None:
-    return None if number < 0 else episodes[number]
+    columns: dict[str, list[Any]] = {name: column.tolist() for name, column in timeline.observed.stretches().items()}
+    columns["begin"] = [_core.BEGINS[code] for code in columns["begin"]]
+    for name in ("peak", "slow_start_end"):
+        columns[name] = [None if place < 0 else place for place in columns[name]]
+    for name, source in (("started_by", "started_by"), ("episode", "ended_by")):
+        columns[name] = [None if number < 0 else episodes[number] for number in columns[source]]
+    return tuple(map(Stretch._make, zip(*(columns[name] for name in Stretch._fields), strict=True)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from math import isfinite
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -33,8 +34,7 @@ class Reductions:
     mark: Ints
 
 
-@dataclass(frozen=True, kw_only=True)
-class Piece:
+class Piece(NamedTuple):
     """One piece of evidence: its part, the (last) ACK where it is seen, the number of its stretch.
 
     Either `acks`, at all of which the window is compared, or the `mark` at which a candidate's own is read, to be held
@@ -196,7 +196,7 @@ class Pieces:
 
 def _seen_reduction(epoch: Epoch) -> int | None:
     """The mark at which the window left by a recovery is seen, or the loss that set the threshold of a restart."""
-    if epoch.loss < 0 or not (np.isfinite(epoch.after) and np.isfinite(epoch.before)):
+    if epoch.loss < 0 or not (isfinite(epoch.after) and isfinite(epoch.before)):
         return None
     if epoch.settled >= 0:
         return epoch.settled

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +32,7 @@ MOST_PIECES = 6
 UNLIMITED_ACKS = 8
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Epoch:
+class Epoch(NamedTuple):
     """The ACKs of one stretch in which the window moved by the control's own rule.
 
     `flight` is what was observed after each of `acks`, in bytes; `is_limited` where it is the window. `released` are
@@ -92,8 +90,11 @@ def cuts_of(heard: Heard, part: Stretch) -> list[int]:
     begins = avoids_from(heard, part)
     if begins is None:
         return []
+    pieces = min(int(heard.round[part.last] - heard.round[begins]) // PIECE_ROUNDS, MOST_PIECES)
+    if pieces < 2:
+        # As of most: of thousands of short ones no column is worked out.
+        return []
     rounds = heard.round[begins : part.last + 1] - heard.round[begins]
-    pieces = min(int(rounds[-1]) // PIECE_ROUNDS, MOST_PIECES)
     told = np.flatnonzero(heard.sends_by_window[begins : part.last + 1])
     found: list[int] = []
     for number in range(1, pieces):

@@ -8,6 +8,7 @@ the next loss) depends on that epoch and on what the control remembers. Assumes 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -81,14 +82,25 @@ class Heard:
         self._mark()
 
     @cached_property
-    def core_marks(self) -> _core.Marks:
-        """The marks as the core reads them, one list for every reading."""
-        return _core.Marks(mark_columns(self.marks))
+    def mark_columns(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The marks in columns, one list for every reading."""
+        return mark_columns(self.marks)
 
     @cached_property
+    def core_marks(self) -> _core.Marks:
+        """The same as the core reads them."""
+        return _core.Marks(self.mark_columns)
+
+    @property
     def mark_acks(self) -> Ints:
         """The ACK of each mark."""
-        return np.array([mark.ack for mark in self.marks], dtype=np.int64)
+        return self.mark_columns["ack"]
+
+    @cached_property
+    def marks_of(self) -> dict[When, Ints]:
+        """Which marks each kind of reading has."""
+        each = np.array([mark.when for mark in self.marks], dtype=str)
+        return {when: np.flatnonzero(each == when) for when in get_args(When)}
 
     def _outstanding(self, ack: int) -> float:
         """Bytes after an ACK, whatever has arrived of them."""
@@ -120,11 +132,11 @@ class Heard:
         known = int(timeline.acks_before_send[episode.first_send])
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
         self._mark_loss(episode, known, event, is_within=_restarts_within(before, episode))
-        over = max(int(np.searchsorted(timeline.snd_una, episode.recover, side="left")), known)
+        over = max(int(timeline.snd_una.searchsorted(episode.recover, side="left")), known)
         bound = len(timeline.ack_ns) if following is None else int(timeline.acks_before_send[following.first_send])
         if event == LOSS:
-            upto = min(over, bound)
-            self.kind[known:upto] = np.where(self.kind[known:upto] == ACK, ARRIVAL, self.kind[known:upto])
+            kinds = self.kind[known : min(over, bound)]
+            kinds[kinds == ACK] = ARRIVAL
         if over < bound:
             if event == LOSS:
                 self.kind[over] = RECOVERED
@@ -193,8 +205,10 @@ class Heard:
     def _ends_in_linux(self, over: int, recover: int, bound: int) -> int:
         """The ACK that ends a recovery there: NewReno's is the first above `recover`, not the one of all up to it."""
         timeline = self.timeline
-        beyond = int(np.searchsorted(timeline.snd_una, recover, side="right"))
-        if timeline.has_sack or self.is_reno or not over < beyond < bound:
+        if timeline.has_sack or self.is_reno:
+            return over
+        beyond = int(timeline.snd_una.searchsorted(recover, side="right"))
+        if not over < beyond < bound:
             return over
         self.to_linux[over] = (ARRIVAL, RECOVERED)
         self.to_linux[beyond] = (RECOVERED, ACK)
@@ -317,8 +331,9 @@ class Heard:
         if self._is_unsettled(part):
             return None
         upto = min(part.last, part.first + max(int(self.flight[part.first]) // self.timeline.smss, SETTLES_ACKS)) + 1
-        found = np.flatnonzero(self.sends_in_order[part.first : upto])
-        return part.first + int(found[0]) if len(found) else None
+        sends = self.sends_in_order[part.first : upto]
+        first = int(sends.argmax()) if len(sends) else 0
+        return part.first + first if len(sends) and sends[first] else None
 
     def after(self, part: Stretch) -> float:
         """The window with which a recovery was left; NaN where it is not seen."""

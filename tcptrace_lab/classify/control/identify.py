@@ -39,8 +39,10 @@ from tcptrace_lab.classify.control.identified import HIDDEN, NOT_TOLD, UNKNOWN, 
 from tcptrace_lab.classify.control.likelihood import (
     FITS_SEGMENTS,
     FITS_SHARES,
+    LEAST_NOISE_SEGMENTS,
     REFUTED,
     Replay,
+    heard_to_the_end,
     log_likelihoods,
     most_per_piece,
     noise_of,
@@ -91,9 +93,14 @@ def identify(
         told = decide(seen, unheard(asked, written.plain(), begins[0]), rate)
         return told if told.control is not None else told.or_bbr()
     read = written.read()
-    begun = [replays(asked, read, each) for each in begins]
+    # What came before a capture is looked for by what all of it tells.
+    ask_all = partial(replays, asked, read, to_the_end=not seen.timeline.has_start)
+    begun = [ask_all(each) for each in begins]
     # A first window that the table's slow starts do not begin with was not it.
     found = max(begun, key=lambda those: sum(each.starts_as_seen for each in those))
+    if not _is_done(found):
+        # Who was far ahead was not the one: nobody is refuted by that.
+        found = heard_to_the_end(found)
     found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]
     if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
@@ -149,8 +156,11 @@ def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], writt
     known = [*known, *gammas]
     is_done = _is_done(known)
     if is_done:
-        # Another may be followed but for its slow start: Veno behind a queue grows as a Reno that counts ACKs.
-        like = {each.candidate.variant for each in known if is_followed_from_avoidance(each)}
+        # Another may be followed but for its slow start: Veno behind a queue grows as a Reno that counts ACKs. None of
+        # a family comes nearer than who is nowhere off by more than the least noise.
+        exact = {each.candidate.name for each in known if (each.sizes <= LEAST_NOISE_SEGMENTS).all()}
+        others = [each for each in known if each.candidate.name not in exact]
+        like = {each.candidate.variant for each in others if is_followed_from_avoidance(each)}
     else:
         begun = {each.candidate.variant for each in known if starts_throughout(each)}
         like = {each.variant for each in asked} - begun

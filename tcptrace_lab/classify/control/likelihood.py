@@ -57,8 +57,13 @@ class Replay:
     initial_window: int
     later_ns: int
     misfits: Misfits
-    # Their errors in units of what is open.
+    # Their errors in units of what is open; of those behind where it was refuted, and no longer heard, the largest.
     sizes: Floats
+
+    @property
+    def is_heard(self) -> Bools:
+        """Which of them it was heard in."""
+        return ~np.isnan(self.misfits.error)
 
     def misfit(self, place: int) -> Misfit:
         """One of them."""
@@ -92,8 +97,8 @@ class Replay:
 
     @property
     def residual(self) -> float | None:
-        """The median error in units of what is open."""
-        return float(np.median(self.sizes)) if len(self.sizes) else None
+        """The median error in units of what is open, as far as it was heard."""
+        return float(np.median(self.sizes[self.is_heard])) if len(self.sizes) else None
 
     @cached_property
     def starts_as_seen(self) -> bool:
@@ -113,10 +118,11 @@ class Replay:
         }
         told = []
         for part, name in words.items():
-            own = np.flatnonzero(self.places_of(part))
+            own = np.flatnonzero(self.places_of(part) & self.is_heard)
             sizes = self.sizes[own]
-            bad = sorted(np.flatnonzero(sizes > 1.0).tolist(), key=lambda place: float(sizes[place]))
-            if bad:
+            bad = np.flatnonzero(sizes > 1.0)
+            bad = bad[np.argsort(sizes[bad], kind="stable")]
+            if len(bad):
                 told.append((float(sizes[bad].sum()), name, int(own[bad[len(bad) // 2]]), f"{len(bad)} of {len(own)}"))
         if not told:
             return None
@@ -142,10 +148,13 @@ def replays(
     tapes: Sequence[Tape],
     initial_window: int,
     known: Sequence[Replay] = (),
+    *,
+    to_the_end: bool = True,
 ) -> list[Replay]:
     """Every candidate over every reading of the capture under which its law may differ, but the hopeless ones.
 
-    Of each family one at least is there, or is `known`: the best, and all that are not far behind it.
+    Of each family one at least is there, or is `known`: the best, and all that are not far behind it. But for
+    `to_the_end`, a family that is refuted beyond doubt is heard no further.
     """
     if not tapes:
         return []
@@ -154,9 +163,24 @@ def replays(
         told = hearing.errors(judged)
         names = [each.name for each, _ in told] + [each.candidate.name for each in known]
         first = [np.abs(error) / hearing.opened[: len(error)] for _, error in told]
-        is_left = _not_hopeless(names, first + [each.sizes[:judged] for each in known])
+        sizes = first + [each.sizes[:judged] for each in known]
+        is_left = _not_hopeless(names, sizes)
+        if not to_the_end:
+            is_out = _beyond_doubt(names, sizes, is_left)
+            hearing.end(is_out[: len(told)])
+            is_left = [left and not out for left, out in zip(is_left, is_out, strict=True)]
         hearing.keep(is_left[: len(told)])
     return hearing.replays()
+
+
+def heard_to_the_end(known: Sequence[Replay]) -> list[Replay]:
+    """The same, also of those that were refuted on the way."""
+    return [
+        each
+        if each.is_heard.all()
+        else Hearing([each.candidate], [each.tape], each.initial_window, later_ns=each.later_ns).replays()[0]
+        for each in known
+    ]
 
 
 def unheard(candidates: Sequence[Candidate], tape: Tape, initial_window: int) -> list[Replay]:
@@ -177,9 +201,17 @@ def unheard(candidates: Sequence[Candidate], tape: Tape, initial_window: int) ->
 
 
 class Hearing:
-    """Candidates replayed together, as far as is asked for; `opened`: what is open, per misfit."""
+    """Candidates replayed together, as far as is asked for; `opened`: what is open, per misfit; `later_ns`: no other
+    phase of their clocks is asked about."""
 
-    def __init__(self, candidates: Sequence[Candidate], tapes: Sequence[Tape], initial_window: int) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        tapes: Sequence[Tape],
+        initial_window: int,
+        *,
+        later_ns: int | None = None,
+    ) -> None:
         self._tapes = tapes
         self._initial_window = initial_window
         self._entries = [
@@ -188,7 +220,10 @@ class Hearing:
             for number, tape in enumerate(tapes)
             if candidate.is_by_delay or not tape.has_handshake
             for phase_ms in candidate.phases_ms
+            if later_ns in (None, phase_ms * 1_000_000)
         ]
+        # Of who is heard no further, by number: the errors, and what was expected.
+        self._ended: dict[int, tuple[Floats, Floats]] = {}
         self._pieces, self.opened = tapes[0].compared.pieces, open_of(tapes[0])
         self._contest = _core.Contest(
             self._pieces.core,
@@ -210,20 +245,35 @@ class Hearing:
         told = self._contest.judged()
         self._contest.keep([number for (number, *_), is_kept in zip(told, is_left, strict=True) if is_kept])
 
+    def end(self, is_ended: Sequence[bool]) -> None:
+        """These of them are heard no further, but told of by what they were heard in."""
+        for (number, error, expected), is_one in zip(self._contest.judged(), is_ended, strict=True):
+            if is_one:
+                behind = np.full(len(self.opened) - len(error), np.nan)
+                self._ended[number] = (np.concatenate((error, behind)), np.concatenate((expected, behind)))
+
     def replays(self) -> list[Replay]:
-        """Everyone who goes on, heard to the end."""
+        """Everyone who goes on, heard to the end, and who was ended."""
         self._contest.advance(None)
+        heard = {number: (error, expected) for number, error, expected in self._contest.judged()} | self._ended
         return [
             Replay(
                 candidate=self._entries[number][0],
                 tape=self._tapes[self._entries[number][1]],
                 initial_window=self._initial_window,
                 later_ns=self._entries[number][2],
-                misfits=Misfits(error=error, expected=expected),
-                sizes=np.abs(error) / self.opened,
+                misfits=Misfits(error=heard[number][0], expected=heard[number][1]),
+                sizes=self._sizes(heard[number][0]),
             )
-            for number, error, expected in self._contest.judged()
+            for number in sorted(heard)
         ]
+
+    def _sizes(self, error: Floats) -> Floats:
+        sizes: Floats = np.abs(error) / self.opened
+        is_unheard = np.isnan(sizes)
+        if is_unheard.any():
+            sizes[is_unheard] = np.nanmax(sizes)
+        return sizes
 
 
 def stages(pieces: int, judged: int) -> Iterator[int]:
@@ -236,13 +286,10 @@ def stages(pieces: int, judged: int) -> Iterator[int]:
 def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
     """Who may yet be spoken of, by what is judged of all: who is not far behind the best of its family; of a family
     that is out itself, or where it fits nowhere, that best alone."""
-    table = np.stack([each[: min(map(len, sizes))] for each in sizes])
-    table = np.ascontiguousarray(table[:, ~np.isnan(table).any(axis=0)])
+    table = _judged_of_all(sizes)
     if not table.shape[1]:
         return [True] * len(names)
-    noise = _noise(table)
-    # Where every piece says the most that it may, two are told apart by how far they are off.
-    likely = list(zip(log_likelihoods(table, noise), log_likelihoods(table, noise, math.inf), strict=True))
+    likely = _likely(table)
     best: dict[str, int] = {}
     for place, name in enumerate(names):
         if name not in best or likely[place] > likely[best[name]]:
@@ -255,6 +302,36 @@ def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
         is_rival = own >= top - HOPELESS and top >= most - HOPELESS and not is_unfit[place]
         found.append(is_rival or place == best[name])
     return found
+
+
+def _beyond_doubt(names: Sequence[str], sizes: Sequence[Floats], is_left: Sequence[bool]) -> list[bool]:
+    """Whose family is refuted by what is judged of all: beyond what is open where the best is within, at as many pieces
+    as make it hopeless; while the best is all but nowhere beyond. The nearest other is heard on, to be told against."""
+    table = _judged_of_all(sizes)
+    if not table.shape[1]:
+        return [False] * len(names)
+    likely = _likely(table)
+    order = sorted(range(len(names)), key=lambda place: likely[place], reverse=True)
+    is_within = table <= 1.0
+    best = is_within[order[0]]
+    if np.count_nonzero(~best) > 1:
+        return [False] * len(names)
+    is_parted = np.count_nonzero(best & ~is_within, axis=1) >= HOPELESS / MOST_PER_PIECE
+    rivals = {name for name, parted, left in zip(names, is_parted, is_left, strict=True) if left and not parted}
+    rivals.update(list(dict.fromkeys(names[place] for place in order))[:2])
+    return [left and name not in rivals for name, left in zip(names, is_left, strict=True)]
+
+
+def _likely(table: Floats) -> list[tuple[float, float]]:
+    """Of each: where every piece says the most that it may, two are told apart by how far they are off."""
+    noise = _noise(table)
+    return list(zip(log_likelihoods(table, noise), log_likelihoods(table, noise, math.inf), strict=True))
+
+
+def _judged_of_all(sizes: Sequence[Floats]) -> Floats:
+    """A row for each, of the pieces that all are judged by."""
+    table = np.stack([each[: min(map(len, sizes))] for each in sizes])
+    return np.ascontiguousarray(table[:, ~np.isnan(table).any(axis=0)])
 
 
 def open_of(tape: Tape) -> Floats:

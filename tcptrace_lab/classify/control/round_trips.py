@@ -53,12 +53,10 @@ def round_trips(timeline: Timeline, known: Covered, handshake_rtt_ns: int | None
     # segment alone is answered sooner than the pairs of a delayed ACK, but no sooner than a SYN.
     least = MAJORITY * timeline.observed.rtt_ns[0] if handshake_rtt_ns is None else handshake_rtt_ns
     clock = timeline.stamp_clock if by_stamps else None
-    for send, ack in zip(known.again.tolist(), known.ack.tolist(), strict=True):
-        rtt_ns = int(timeline.ack_ns[ack] - timeline.send_ns[send])
-        if rtt_ns >= least:
-            found[ack] = (
-                rtt_ns if clock is None else clock.elapsed(int(timeline.send_ns[send]), int(timeline.ack_ns[ack]))
-            )
+    send_ns, ack_ns = timeline.send_ns[known.again], timeline.ack_ns[known.ack]
+    rtt_ns = ack_ns - send_ns
+    is_own = rtt_ns >= least
+    found[known.ack[is_own]] = (rtt_ns if clock is None else clock.elapsed(send_ns, ack_ns))[is_own]
     return found
 
 

@@ -158,9 +158,12 @@ class Tapes:
             before = [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=told)]
         ahead = None
         if before:
-            ahead = Before(core=_core.Marks(mark_columns([*before, *heard.marks])), count=len(before))
+            own, behind = mark_columns(before), heard.mark_columns
+            both = {name: np.concatenate((own[name], column)) for name, column in behind.items()}
+            ahead = Before(core=_core.Marks(both), count=len(before))
         opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
-        if heard.timeline.has_sack:
+        if not len(heard.marks_of["all"]):
+            # With SACK it is known what was new; where every loss was a restart, no recovery has ended by an ACK.
             opens = opens[:2]
         reduces: tuple[When, ...] = ("reduces once", "reduces again")
         return [
@@ -228,7 +231,7 @@ def _tape(
     heard, opens = compared.heard, bool({"new", "all"} & set(when))
     marks, ahead = (heard.core_marks, 0) if before is None else (before.core, before.count)
     ack = heard.mark_acks
-    chosen = np.flatnonzero([mark.when in when for mark in heard.marks])
+    chosen = np.sort(np.concatenate([heard.marks_of[each] for each in when]))
     order = chosen[np.argsort(ack[chosen], kind="stable")]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
     row_of_mark[order] = np.maximum(ack[order] + 1 - heard.first, 0) + np.arange(len(order)) + ahead

@@ -134,18 +134,17 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
     short = np.flatnonzero(waits < max(TARGET_NS, SAME_PACKETS / pps * 1e9))
     blurred = np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9) if 1e9 / pps > TARGET_NS else short
     met, least, most = np.full((3, len(seen.episodes)), np.nan)
-    is_first, lost_ns = np.zeros(len(seen.episodes), dtype=bool), -1
-    sent_ns = [episode.lost_sent_ns for episode in seen.episodes]
-    befores = np.searchsorted(sent, np.array(sent_ns, dtype=np.int64), side="right")
-    lasts, blurs = np.searchsorted(short, befores) - 1, np.searchsorted(blurred, befores) - 1
-    rows_of = zip(sent_ns, befores.tolist(), lasts.tolist(), blurs.tolist(), strict=True)
-    for number, (lost_sent_ns, before, last, blur) in enumerate(rows_of):
-        is_first[number] = last >= 0 and lost_ns < sent[short[last]]
-        # In a recovery nothing is measured (Karn): what was before it is no neighbour.
-        if before and last >= 0 and sent[before - 1] >= lost_sent_ns - least_ns * NEAR_SHARE:
-            now = lost_sent_ns + waits[before - 1]
-            met[number] = waits[before - 1]
-            most[number] = now - turn[short[last]]
-            least[number] = now - turn[min(blurred[blur] + 1, before - 1)]
-        lost_ns = lost_sent_ns
+    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    before = np.searchsorted(sent, lost_ns, side="right")
+    last, blur = np.searchsorted(short, before) - 1, np.searchsorted(blurred, before) - 1
+    known = np.flatnonzero(last >= 0)
+    is_first = np.zeros(len(lost_ns), dtype=bool)
+    is_first[known] = np.concatenate(([-1], lost_ns[:-1]))[known] < sent[short[last[known]]]
+    # In a recovery nothing is measured (Karn): what was before it is no neighbour.
+    near = known[before[known] > 0]
+    near = near[sent[before[near] - 1] >= lost_ns[near] - least_ns * NEAR_SHARE]
+    met[near] = waits[before[near] - 1]
+    now = lost_ns[near] + waits[before[near] - 1]
+    most[near] = now - turn[short[last[near]]]
+    least[near] = now - turn[np.minimum(blurred[blur[near]] + 1, before[near] - 1)]
     return met, least, most, is_first

@@ -60,11 +60,12 @@ def steady(seen: Reconstruction) -> Steady | None:
     packets = float(per_cycle.sum())
     if end <= start or packets <= 0 or not events or not len(rows):
         return None
+    (acked,) = acked_between(timeline, np.array([start]), np.array([end])).tolist()
     # A mean over time, not over ACKs: of those there are more while the window is large.
     at = np.linspace(start, end, 1024)
     return Steady(
         cycles=len(whole),
-        throughput=acked_between(timeline, start, end) / timeline.smss / ((end - start) / 1e9),
+        throughput=acked / timeline.smss / ((end - start) / 1e9),
         period_s=(end - start) / 1e9 / len(whole),
         w_max=float(np.median([cycle.w_max for cycle in whole])) / timeline.smss,
         loss_rate=len(events) / packets,

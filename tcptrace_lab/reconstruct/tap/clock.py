@@ -46,6 +46,7 @@ SLEWED_SHARE = 1e-4
 LATEST_FACTOR = 2.0
 # So many stamps, taken evenly, tell of a tick as well as millions.
 TICK_SAMPLE = 20_000
+AT_FIRST = TICK_SAMPLE // 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +131,13 @@ def _own_tick(way: Ints) -> int:
     """Of two cards, or two files, each has its own clock; a coarse one's stamps are whole ticks of the day, where a
     path's pace is only that far apart. 1: none is told."""
     some = way[:: 1 + len(way) // TICK_SAMPLE]
-    if len(np.unique(some)) < ENOUGH_STAMPS:
+    # The first of them mostly tell what all would: that there are enough, and that too many are no whole ticks.
+    first = some[:AT_FIRST]
+    if len(np.unique(first)) < ENOUGH_STAMPS and len(np.unique(some)) < ENOUGH_STAMPS:
         return 1
-    return next((tick for tick in reversed(TICKS_NS) if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
+    most = ODD_SHARE * len(some)
+    ticks = (tick for tick in reversed(TICKS_NS) if np.count_nonzero(first % tick) <= most)
+    return next((tick for tick in ticks if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
 
 
 def _are_steps(stamps: Ints) -> bool:

@@ -45,10 +45,11 @@ class SenderClock:
         found: Ints = (self.origin_ns + stamps * self.tick_ns).astype(np.int64)
         return found
 
-    def elapsed(self, since_ns: int, until_ns: int) -> int:
-        """The time between as two stamps tell it, in ns: the ticks begun meanwhile, one at least."""
-        first, last = ((time_ns - self.origin_ns) // self.tick_ns for time_ns in (since_ns, until_ns))
-        return round(max(last - first, 1.0) * self.tick_ns)
+    def elapsed(self, since_ns: Ints, until_ns: Ints) -> Ints:
+        """The times between as two stamps tell them, in ns: the ticks begun meanwhile, one at least."""
+        first, last = ((times - self.origin_ns) // self.tick_ns for times in (since_ns, until_ns))
+        found: Ints = np.rint(np.maximum(last - first, 1.0) * self.tick_ns).astype(np.int64)
+        return found
 
 
 def unwrapped(stamps: Ints) -> Ints:

@@ -294,15 +294,27 @@ fn hear_together(together: &mut [Contestant], heard: &Heard, windows: &mut Windo
 
 impl Contestant {
     fn judge(&mut self, heard: &Heard, own: &[(f64, f64); ROWS], evidence: &Evidence) {
-        for &(row, at, flight) in &heard.acks {
+        let windows = heard.acks.iter().map(|&(row, _, flight)| {
             let window = own.get(row).map_or(0.0, |(cwnd, _)| cwnd / self.smss);
-            let pieces = &evidence.pieces;
-            self.so_far.add(flight - window, pieces.share(at));
-            if at + 1 == evidence.pieces.ends[self.piece] {
+            (window, flight - window)
+        });
+        let (windows, differences): (Vec<_>, Vec<_>) = windows.unzip();
+        let (mut done, first) = (0, heard.acks.first().map_or(0, |&(_, at, _)| at));
+        while done < differences.len() {
+            // To the end of the piece, or as far as was heard of it.
+            let end = evidence.pieces.ends[self.piece] - first;
+            let upto = end.min(differences.len());
+            let shares = evidence.pieces.shares_from(first + done);
+            self.so_far.add(&differences[done..upto], shares);
+            if upto == end {
                 let piece = std::mem::take(&mut self.so_far);
-                self.put(evidence.followed[self.piece], (piece.error(), window));
+                self.put(
+                    evidence.followed[self.piece],
+                    (piece.error(), windows[end - 1]),
+                );
                 self.piece += 1;
             }
+            done = upto;
         }
         for &(row, reduction) in &heard.reductions {
             let (cwnd, ssthresh) = own[row];

@@ -143,9 +143,9 @@ impl Pieces {
         self.ends.iter().map(|&end| self.flight(end - 1)).collect()
     }
 
-    /// What an error at an ACK counts, by its place among all.
-    pub fn share(&self, at: usize) -> f64 {
-        self.shares.get(at).copied().unwrap_or(1.0)
+    /// What an error at an ACK and at those behind it counts, by its place among all; behind the last one: 1.
+    pub fn shares_from(&self, at: usize) -> &[f64] {
+        self.shares.get(at..).unwrap_or_default()
     }
 
     /// Segments outstanding after an ACK, by its place among all.
@@ -206,19 +206,38 @@ impl Default for Piece {
 }
 
 impl Piece {
-    /// An ACK. Begun with a fraction, the flight less window may be between it and a segment less.
-    pub fn add(&mut self, difference: f64, share: f64) {
-        self.acks += 1;
-        self.least = self.least.min(difference);
-        self.most = self.most.max(difference);
-        let per_segment = FRACTIONS.len() as f64;
-        if difference > 0.0 {
-            let place = ((difference * per_segment) as u32).min(FRACTIONS.len() as u32);
-            self.above[place as usize].add(difference - f64::from(place) / per_segment, share);
+    /// ACKs, with what an error at the first of them counts; at the others it counts 1. Begun with a fraction, the flight
+    /// less window may be between it and a segment less.
+    pub fn add(&mut self, differences: &[f64], shares: &[f64]) {
+        let (least, most) = bounds(differences.iter().copied());
+        self.acks += differences.len();
+        self.least = self.least.min(least);
+        self.most = self.most.max(most);
+        // The sums stay in registers while every ACK adds to the same, as most do where a candidate is far off.
+        if least > 0.0 && place_above(least) == place_above(most) {
+            let place = place_above(least);
+            let mut sums = self.above[place as usize];
+            each(differences, shares, |difference, share| {
+                sums.add(more_than(place, difference), share);
+            });
+            self.above[place as usize] = sums;
+        } else if most <= 0.0 && place_below(least) == place_below(most) {
+            let place = place_below(least);
+            let mut sums = self.below[place as usize];
+            each(differences, shares, |difference, share| {
+                sums.add(less_than(place, difference), share);
+            });
+            self.below[place as usize] = sums;
         } else {
-            let open = difference + 1.0;
-            let place = ceil(open.max(0.0) * per_segment);
-            self.below[place as usize].add(f64::from(place) / per_segment - open, share);
+            each(differences, shares, |difference, share| {
+                if difference > 0.0 {
+                    let place = place_above(difference);
+                    self.above[place as usize].add(more_than(place, difference), share);
+                } else {
+                    let place = place_below(difference);
+                    self.below[place as usize].add(less_than(place, difference), share);
+                }
+            });
         }
     }
 
@@ -258,6 +277,35 @@ impl Piece {
     }
 }
 
+/// Each with what it counts.
+fn each(differences: &[f64], shares: &[f64], mut add: impl FnMut(f64, f64)) {
+    let (told, others) = differences.split_at(shares.len().min(differences.len()));
+    for (&difference, &share) in told.iter().zip(shares) {
+        add(difference, share);
+    }
+    for &difference in others {
+        add(difference, 1.0);
+    }
+}
+
+const PER_SEGMENT: f64 = FRACTIONS.len() as f64;
+
+fn place_above(difference: f64) -> u32 {
+    ((difference * PER_SEGMENT) as u32).min(FRACTIONS.len() as u32)
+}
+
+fn more_than(place: u32, difference: f64) -> f64 {
+    difference - f64::from(place) / PER_SEGMENT
+}
+
+fn place_below(difference: f64) -> u32 {
+    ceil((difference + 1.0).max(0.0) * PER_SEGMENT)
+}
+
+fn less_than(place: u32, difference: f64) -> f64 {
+    f64::from(place) / PER_SEGMENT - (difference + 1.0)
+}
+
 /// A processor of the first x86-64 has no instruction for it.
 fn ceil(value: f64) -> u32 {
     let whole = value as u32;
@@ -284,9 +332,11 @@ mod tests {
 
     fn error(pieces: &Pieces, windows: &[f64]) -> f64 {
         let mut piece = Piece::default();
-        for (at, window) in windows.iter().enumerate() {
-            piece.add(pieces.flight(at) - window, pieces.share(at));
-        }
+        let each = windows.iter().enumerate();
+        let differences: Vec<_> = each
+            .map(|(at, window)| pieces.flight(at) - window)
+            .collect();
+        piece.add(&differences, pieces.shares_from(0));
         piece.error()
     }
 
@@ -314,6 +364,21 @@ mod tests {
         let found = error(&pieces(&[8.0, 16.0], true), &[4.0, 16.0]);
         // Off by 4 at 8 less what a fraction of 0.75 explains: 3.25 * 16 / 8 = 6.5, over two ACKs.
         assert!((found - (6.5_f64.powi(2) / 2.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn acks_say_the_same_together_and_one_by_one() {
+        let shares = [2.0, 0.5];
+        // Far above, far below, and about what is open.
+        for offset in [7.3, -9.6, -0.4] {
+            let each: Vec<f64> = (0..9).map(|at| offset + 0.3 * f64::from(at % 4)).collect();
+            let (mut together, mut apart) = (Piece::default(), Piece::default());
+            together.add(&each, &shares);
+            for (at, difference) in each.iter().enumerate() {
+                apart.add(&[*difference], shares.get(at..).unwrap_or_default());
+            }
+            assert_eq!(together.error().to_bits(), apart.error().to_bits());
+        }
     }
 
     #[test]

@@ -50,13 +50,13 @@ impl Twice {
     /// Whether one of them speaks of this send: of a packet that was sent again more often than it was received again
     /// copies were lost, and those before the last were sent for them.
     pub(super) fn reports(&self, send: usize, offset: i64, end: i64) -> bool {
-        let later = self
-            .again
-            .get(&offset)
-            .map_or(0, |sends| sends.iter().filter(|&&each| each > send).count());
+        let later = || {
+            let sends = self.again.get(&offset);
+            sends.map_or(0, |sends| sends.iter().filter(|&&each| each > send).count())
+        };
         self.covered.by_one(offset, end)
             // One report may be of several packets in a row.
-            && self.reports.get(&(offset, end)).is_none_or(|&count| count > later)
+            && self.reports.get(&(offset, end)).is_none_or(|&count| count > later())
     }
 }
 

@@ -164,9 +164,8 @@ impl Sequence {
     /// The ACK that was the duplicate number `count` from ACK `from` on.
     pub fn dupack(&self, from: usize, count: usize) -> Option<usize> {
         let wanted = self.dupacks[from] as usize + count;
-        let behind = self
-            .dupacks
-            .partition_point(|&dups| (dups as usize) < wanted);
+        let is_before = |&dups: &u32| (dups as usize) < wanted;
+        let behind = from + near(&self.dupacks[from..], is_before);
         (behind < self.dupacks.len()).then(|| behind.saturating_sub(1))
     }
 
@@ -189,6 +188,33 @@ impl Sequence {
 
     /// The first ACK, not before `from`, at which `snd_una` is at least (past: more than) `offset`.
     pub fn acked_at(&self, from: usize, offset: i64) -> usize {
-        from + self.snd_una[from.min(self.snd_una.len())..].partition_point(|&una| una < offset)
+        let behind = &self.snd_una[from.min(self.snd_una.len())..];
+        from + near(behind, |&una| una < offset)
+    }
+}
+
+/// `partition_point`, for what mostly lies near the beginning: a search through a whole capture reads all over it.
+fn near<T>(column: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+    let mut reach = 1;
+    while column.get(reach - 1).is_some_and(&is_before) {
+        reach *= 2;
+    }
+    let from = reach / 2;
+    from + column[from..reach.min(column.len())].partition_point(is_before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near;
+
+    #[test]
+    fn what_lies_near_is_where_a_search_through_all_finds_it() {
+        for count in 0..40 {
+            let column: Vec<i64> = (0..count).map(|at| at / 3).collect();
+            for wanted in 0..15 {
+                let is_before = |&value: &i64| value < wanted;
+                assert_eq!(near(&column, is_before), column.partition_point(is_before));
+            }
+        }
     }
 }
