@@ -305,6 +305,18 @@ class Heard:
         went = int(self.una[part.last] - self.una[part.first])
         return part.begin == "recovery" and part.episode is not None and 2 * went < int(self.flight[part.first])
 
+    def losses_before(self, number: int) -> list[int]:
+        """The marks of the losses whose reductions a stretch shows, the last first: that before it, and the one before
+        where what that left was not at work yet."""
+        found: list[int] = []
+        for part in self.seen.stretches[max(number - 1, 0) : number + 1][::-1]:
+            if part.started_by is None or id(part.started_by) not in self.loss_mark:
+                break
+            found.append(self.loss_mark[id(part.started_by)])
+            if id(part.started_by) not in self.unsettled:
+                break
+        return found
+
     def settles(self, part: Stretch) -> int | None:
         """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""
         if id(part) not in self._settles:
