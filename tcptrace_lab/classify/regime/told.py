@@ -49,10 +49,12 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
-    # What the tap lost beside some events is no doubt in the others: a sender that restarts after each has one habit.
-    sure = sum(each.sure for each in told)
-    has_habit = who.tap.is_holed and sure > 1 and all(each.restarts for each in told)
-    if told and 2 * sure <= len(told) and not has_habit:
+    sure = [each.restarts for each in told if each.sure]
+    # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two where it
+    # is what the tap lost that is in doubt, and a sender restarts after each.
+    has_habit = len(sure) >= FEWEST_ALIKE and len(set(sure)) == 1
+    has_habit |= who.tap.is_holed and len(sure) > 1 and all(each.restarts for each in told)
+    if told and 2 * len(sure) <= len(told) and not has_habit:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )
