@@ -61,7 +61,7 @@ class Heard:
         self.newly_sacked = columns.newly_sacked
         self.limited, self.shown = columns.limited, columns.shown
         self.is_held_back = columns.is_held_back
-        self.has_sent = columns.has_sent
+        self.has_sent, self.tells_flight = columns.has_sent, columns.tells_flight
         self.sends_in_order, self.sends_by_window = columns.sends_in_order, columns.sends_by_window
         self.first, self.round = columns.first, columns.round
         self.kind = np.where(self.timeline.newly_acked > 0, ACK, ARRIVAL).astype(np.uint8)
