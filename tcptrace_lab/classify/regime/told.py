@@ -50,10 +50,11 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
     sure = [each.restarts for each in told if each.sure]
-    # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two where it
-    # is what the tap lost that is in doubt, and a sender restarts after each.
+    # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two, or half
+    # of them, where it restarts after each: by chance nobody sends one segment, waits for its answer and sends two.
     has_habit = len(sure) >= FEWEST_ALIKE and len(set(sure)) == 1
-    has_habit |= who.tap.is_holed and len(sure) > 1 and all(each.restarts for each in told)
+    if all(each.restarts for each in told):
+        has_habit |= 2 * len(sure) >= len(told) or (who.tap.is_holed and len(sure) > 1)
     if told and 2 * len(sure) <= len(told) and not has_habit:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
