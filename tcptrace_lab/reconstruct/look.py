@@ -79,7 +79,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     most = max([*(option for option in options if not math.isnan(option)), 0.0])
     if largest > 2 * most and not is_cut_to(lengths, int(most) - (TIMESTAMP_BYTES if row["timestamps"] else 0)):
         most = 0.0
-    cut = _cut_acks(int(row[f"options_cut_{other}"]), acks)
+    cut = _cut_acks(row, other, acks)
     from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
     first_new = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
     before_bytes, lost_bytes = _never_captured(segments, acks, first_new, from_start=from_start)
@@ -347,10 +347,12 @@ def windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
     return np.where((acks["flags"] & SYN) == 0, rwnd << more, rwnd)
 
 
-def _cut_acks(cut: int, acks: Any) -> int:
-    """ACKs of which not every option is known, so that a SACK block may be missing: not those of a middlebox that
-    overwrites another option in all of them, where blocks are seen."""
-    is_another = cut >= FULL_SHARE * len(acks["time_ns"]) and len(acks["sack_edges"]) > 0
+def _cut_acks(row: Any, other: str, acks: Any) -> int:
+    """ACKs of which not every option is known, so that a SACK block may be missing: not where another option is lacking
+    in all of them, and blocks are seen, or duplicates are no longer than ACKs that need none (RFC 2018 section 3)."""
+    cut = int(row[f"options_cut_{other}"])
+    tells_none = bool(row[f"options_cut_alike_{other}"]) and int(acks["dup_count"].max(initial=0)) >= DUP_THRESH
+    is_another = cut >= FULL_SHARE * len(acks["time_ns"]) and (len(acks["sack_edges"]) > 0 or tells_none)
     return 0 if is_another else cut
 
 

@@ -28,6 +28,7 @@ pub struct KeptPacket {
     wscale: Option<u8>,
     has_ts: bool,
     is_cut: bool,
+    cut_headers: u32,
     checked: Checked,
     sack_permitted: bool,
     has_options: bool,
@@ -52,6 +53,7 @@ impl KeptPacket {
             wscale: options.and_then(|options| options.wscale),
             has_ts: packet.has_ts,
             is_cut: packet.is_cut,
+            cut_headers: packet.cut_headers,
             checked: packet.checked,
             sack_permitted: options.is_some_and(|options| options.sack_permitted),
             has_options: options.is_some(),
@@ -75,6 +77,7 @@ impl KeptPacket {
             ttl: self.ttl,
             has_ts: self.has_ts,
             is_cut: self.is_cut,
+            cut_headers: self.cut_headers,
             checked: self.checked,
             sack: None,
         };

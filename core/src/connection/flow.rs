@@ -261,6 +261,11 @@ impl Flow {
         counts.timestamps |= packet.has_ts;
         if packet.is_cut {
             counts.options_cut += 1;
+            if !packet.is_syn() {
+                let (least, most) = counts.cut_headers.unwrap_or((u32::MAX, 0));
+                let own = packet.cut_headers;
+                counts.cut_headers = Some((least.min(own), most.max(own)));
+            }
         }
         if !packet.is_ack() {
             counts.without_ack += 1;

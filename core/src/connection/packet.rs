@@ -20,6 +20,8 @@ pub struct TcpPacket<'a> {
     pub has_ts: bool,
     /// The capture has not all of its options, or they cannot be read.
     pub is_cut: bool,
+    /// Bytes of its headers as they claim, where `is_cut`.
+    pub cut_headers: u32,
     pub checked: Checked,
     pub sack: Option<&'a SackBlocks>,
 }
@@ -42,6 +44,7 @@ impl<'a> TcpPacket<'a> {
             ttl: segment.ttl,
             has_ts: segment.options.timestamps.is_some(),
             is_cut: segment.options.malformed,
+            cut_headers: segment.ip_len.saturating_sub(segment.payload_len),
             checked: segment.checked,
             sack: (sack.count > 0).then_some(sack),
         }
@@ -63,6 +66,7 @@ impl<'a> TcpPacket<'a> {
             ttl: plain.ttl,
             has_ts: plain.has_ts,
             is_cut: false,
+            cut_headers: 0,
             checked: plain.checked,
             sack: None,
         }

@@ -172,6 +172,16 @@ pub const FLOW: &[FlowColumn] = &[
         "packets of whose TCP options the capture has not all (snaplen, overwritten)",
         |s| int(s.counts().options_cut),
     ),
+    (
+        "options_cut_alike",
+        Kind::Bool,
+        "",
+        "the headers of those of them that are no SYN are of one length: none has a SACK block, or each",
+        |s| {
+            let headers = s.counts().cut_headers;
+            Cell::Bool(headers.is_some_and(|(least, most)| least == most))
+        },
+    ),
     ("syns", Kind::Int, "packets", "SYNs", |s| {
         int(s.counts().syns)
     }),

@@ -165,21 +165,30 @@ fn beyond_offered(
 #[pyfunction]
 fn covered_round_trips<'py>(
     py: Python<'py>,
-    sends: (Column<'py, i64>, Column<'py, i64>, Column<'py, bool>),
+    sends: (
+        Column<'py, i64>,
+        Column<'py, i64>,
+        Column<'py, i64>,
+        Column<'py, bool>,
+    ),
     acks: (Column<'py, i64>, Column<'py, i64>, Column<'py, i64>),
     first: i64,
+    smss: i64,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let flow = covered::Flow {
         send_ns: sends.0.as_slice()?,
-        send_end: sends.1.as_slice()?,
-        is_retransmission: sends.2.as_slice()?,
+        send_offset: sends.1.as_slice()?,
+        send_end: sends.2.as_slice()?,
+        is_retransmission: sends.3.as_slice()?,
         ack_ns: acks.0.as_slice()?,
         snd_una: acks.1.as_slice()?,
         newly_acked: acks.2.as_slice()?,
         first,
+        smss,
     };
     alike(&[
         flow.send_ns.len(),
+        flow.send_offset.len(),
         flow.send_end.len(),
         flow.is_retransmission.len(),
     ])?;

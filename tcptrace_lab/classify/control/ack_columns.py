@@ -47,6 +47,7 @@ class AckColumns:
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)
         self.sends_by_window = self.has_sent & self.limited
         self.shown = self.sends_by_window & is_bound
+        self.tells_flight: Bools = ~(_holds_another(seen) | _lacks_next(timeline))
         # What comes before any data, no control hears of.
         self.first = int(np.searchsorted(sent, 0, side="right"))
         self.round: npt.NDArray[np.int32] = _core.rounds(self.una, np.maximum(top, self.una))
@@ -69,6 +70,25 @@ def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple
                 column = column.copy()
                 column[rows] = sacked
             found[told, of_sacked] = next((each for each in found.values() if np.array_equal(each, column)), column)
+    return found
+
+
+def _holds_another(seen: Reconstruction) -> Bools:
+    """ACKs behind which the tap missed another: what that released seems to be theirs, until the next that is captured
+    tells of what both do, and no more is outstanding than before."""
+    flight, moved, smss = seen.flight, seen.timeline.newly_acked, seen.timeline.smss
+    found = np.zeros(len(flight), dtype=bool)
+    rises, falls = np.diff(flight)[:-1] >= smss, np.diff(flight)[1:] <= -smss
+    found[1:-1] = rises & falls & (moved[1:-1] > 0) & (moved[2:] >= moved[1:-1] + smss)
+    return found
+
+
+def _lacks_next(timeline: Timeline) -> Bools:
+    """ACKs that may have released what the tap missed: the next segment begins beyond all that was captured before."""
+    sent = timeline.sends_before_next_ack
+    known = np.flatnonzero((sent > 0) & (sent < len(timeline.send_ns)))
+    found = np.zeros(len(sent), dtype=bool)
+    found[known] = timeline.send_offset[sent[known]] > timeline.snd_max[sent[known] - 1]
     return found
 
 

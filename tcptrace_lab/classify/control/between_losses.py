@@ -26,7 +26,7 @@ from tcptrace_lab.classify.control.epoch import Epoch
 from tcptrace_lab.classify.control.evidence import Misfits
 from tcptrace_lab.classify.control.heard import Heard
 from tcptrace_lab.classify.control.identified import HIDDEN, Identified
-from tcptrace_lab.classify.control.identify import CLEAR_OF_NOISE, INITIAL_WINDOW
+from tcptrace_lab.classify.control.identify import INITIAL_WINDOW
 from tcptrace_lab.classify.control.likelihood import (
     FITS_SEGMENTS,
     FITS_SHARES,
@@ -39,6 +39,7 @@ from tcptrace_lab.classify.control.likelihood import (
     open_of,
 )
 from tcptrace_lab.classify.control.marks import LOSS, SET, Mark
+from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY

@@ -16,6 +16,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.control.heard import Heard
+from tcptrace_lab.classify.control.marks import ACK
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, parts
 
@@ -76,24 +77,43 @@ class Compared:
         """Every piece, in order of time."""
         for epoch in self.epochs:
             if not epoch.is_slow_start or epoch.begin == "restart":
-                mark = _seen_reduction(epoch)
-                if mark is not None:
-                    yield Piece(
-                        part="reduction",
-                        ack=self.heard.marks[epoch.loss].ack,
-                        stretch=epoch.number,
-                        open=self._open(self.heard.marks[epoch.loss].ack) + self._open(self.heard.marks[mark].ack),
-                        mark=mark,
-                        observed=epoch.after / self.smss,
-                        scale=epoch.before / self.smss,
-                        is_threshold=epoch.settled < 0,
-                    )
+                yield from self._reduction(epoch)
             for rows in _pieces(epoch):
                 part: Part = "slow_start" if epoch.is_slow_start else "growth"
                 # Where as much is open as was seen, nothing was, nor what held it back; a slow start doubles.
                 most = MAJORITY if epoch.is_slow_start else 1.0
                 if (is_open := self._open(rows)) * self.smss < most * self.heard.flight[rows].max():
                     yield Piece(part=part, ack=int(rows[-1]), stretch=epoch.number, open=is_open, acks=rows)
+
+    def _reduction(self, epoch: Epoch) -> Iterator[Piece]:
+        """By the loss before an epoch, or, where none is seen by itself, by the two before it."""
+        losses = self._losses(epoch)
+        mark, before = _seen_at(epoch), self.heard.marks[losses[-1]].cwnd if losses else np.nan
+        if mark is None or not isfinite(before):
+            return
+        acks = [self.heard.marks[each].ack for each in (losses[-1], mark)]
+        yield Piece(
+            part="reduction",
+            ack=self.heard.marks[epoch.loss].ack,
+            stretch=epoch.number,
+            # Each of two cuts is rounded by itself.
+            open=sum(map(self._open, acks)) + len(losses) - 1,
+            mark=mark,
+            observed=epoch.after / self.smss,
+            scale=before / self.smss,
+            is_threshold=epoch.settled < 0,
+        )
+
+    def _losses(self, epoch: Epoch) -> list[int]:
+        """The marks of the losses whose reductions are judged behind an epoch's begin, the last first."""
+        if epoch.loss < 0 or self._sees_one_cut:
+            return [epoch.loss] * (epoch.loss >= 0)
+        return self.heard.losses_before(epoch.number)
+
+    @cached_property
+    def _sees_one_cut(self) -> bool:
+        """Whether what one loss made of the window is seen anywhere: two together tell less."""
+        return any(_seen_at(epoch) is not None and isfinite(epoch.before) for epoch in self.epochs)
 
     def _open(self, acks: Ints32 | int) -> float:
         """By how many segments the flight after an ACK, or after any of these, may differ."""
@@ -102,13 +122,26 @@ class Compared:
 
     @cached_property
     def unused(self) -> float:
-        """Segments of its window that a sender leaves open because it waits until a super-segment (offload) fits."""
+        """Segments of its window that a sender leaves open because it waits until a super-segment (offload) fits: less
+        than a usual one, and no more than what ACKs open without releasing it at once."""
         sizes, counts = self.heard.timeline.sizes
         count = int(counts.sum())
         # Their median, without sorting what is repeated.
         middle = np.searchsorted(np.cumsum(counts), [(count - 1) // 2, count // 2], side="right")
         usual = float(sizes[middle].mean()) if count else 0.0
-        return max(usual / self.smss - 1.0, 0.0)
+        if usual <= self.smss:
+            return 0.0
+        return min(usual / self.smss - 1.0, self._held_open)
+
+    @cached_property
+    def _held_open(self) -> float:
+        """Segments that ACKs have opened and the next finds still unsent, but at one in ten."""
+        heard = self.heard
+        moves = np.flatnonzero(heard.kind[:-1] == ACK)
+        if not len(moves):
+            return np.inf
+        held = heard.timeline.newly_acked[moves] - (heard.top[moves + 1] - heard.top[moves])
+        return max(float(np.percentile(held, ONE_PERCENTILE)) / self.smss, 0.0)
 
     @cached_property
     def at_once(self) -> tuple[float, float]:
@@ -194,9 +227,9 @@ class Pieces:
         return {part: self.parts == part for part in get_args(Part)}
 
 
-def _seen_reduction(epoch: Epoch) -> int | None:
+def _seen_at(epoch: Epoch) -> int | None:
     """The mark at which the window left by a recovery is seen, or the loss that set the threshold of a restart."""
-    if epoch.loss < 0 or not (isfinite(epoch.after) and isfinite(epoch.before)):
+    if epoch.loss < 0 or not isfinite(epoch.after):
         return None
     if epoch.settled >= 0:
         return epoch.settled

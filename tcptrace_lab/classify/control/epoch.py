@@ -119,7 +119,7 @@ def _released(heard: Heard, spans: Sequence[tuple[int, int]]) -> list[Ints32]:
     first, last = np.array(spans, dtype=np.int64).reshape(-1, 2).T
     acks, ends = _core.released(
         heard.kind == ACK,
-        heard.limited,
+        heard.limited & heard.tells_flight,
         heard.has_sent,
         heard.flight,
         np.ascontiguousarray(first),

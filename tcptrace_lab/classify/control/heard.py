@@ -62,7 +62,7 @@ class Heard:
         self.newly_sacked = columns.newly_sacked
         self.limited, self.shown = columns.limited, columns.shown
         self.is_held_back = columns.is_held_back
-        self.has_sent = columns.has_sent
+        self.has_sent, self.tells_flight = columns.has_sent, columns.tells_flight
         self.sends_in_order, self.sends_by_window = columns.sends_in_order, columns.sends_by_window
         self.first, self.round = columns.first, columns.round
         self.kind = np.where(self.timeline.newly_acked > 0, ACK, ARRIVAL).astype(np.uint8)
@@ -318,6 +318,18 @@ class Heard:
         """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""
         went = int(self.una[part.last] - self.una[part.first])
         return part.begin == "recovery" and part.episode is not None and 2 * went < int(self.flight[part.first])
+
+    def losses_before(self, number: int) -> list[int]:
+        """The marks of the losses whose reductions a stretch shows, the last first: that before it, and the one before
+        where what that left was not at work yet."""
+        found: list[int] = []
+        for part in self.seen.stretches[max(number - 1, 0) : number + 1][::-1]:
+            if part.started_by is None or id(part.started_by) not in self.loss_mark:
+                break
+            found.append(self.loss_mark[id(part.started_by)])
+            if id(part.started_by) not in self.unsettled:
+                break
+        return found
 
     def settles(self, part: Stretch) -> int | None:
         """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from tcptrace_lab.classify.control.by_rate import ByRate, probes_of
 from tcptrace_lab.classify.control.candidates import (
-    GAMMA,
     Candidate,
     candidates,
     other_clocks,
@@ -37,7 +36,6 @@ from tcptrace_lab.classify.control.followed import (
 from tcptrace_lab.classify.control.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
 from tcptrace_lab.classify.control.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left
 from tcptrace_lab.classify.control.likelihood import (
-    FITS_SEGMENTS,
     FITS_SHARES,
     LEAST_NOISE_SEGMENTS,
     REFUTED,
@@ -50,6 +48,15 @@ from tcptrace_lab.classify.control.likelihood import (
     table_of,
     unheard,
 )
+from tcptrace_lab.classify.control.refuted import (
+    CLEAR_OF_NOISE,
+    FEWEST_CLEAR,
+    NO_CHANCE,
+    is_clearly_off,
+    is_no_chance,
+    sends_the_same,
+    stays_shut,
+)
 from tcptrace_lab.classify.control.remembered import remembering
 from tcptrace_lab.classify.control.tape import Tape, Tapes
 from tcptrace_lab.classify.control.traits import traits
@@ -60,10 +67,6 @@ from tcptrace_lab.reconstruct.timeline import Floats
 
 # RFC 6928, where no first window is seen.
 INITIAL_WINDOW = 10
-# Refuted is who the best is far likelier than, if it is clearly off where the best is not. More than once, where the
-# best itself is off anywhere: then a single disturbed cycle refutes nobody.
-CLEAR_OF_NOISE = 3.0
-FEWEST_CLEAR = 2
 
 
 def identify(
@@ -233,20 +236,26 @@ def decide(
     behind = {id(each): 0.0 if sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families}
     # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof.
     fewest = FEWEST_CLEAR if disturbed or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
+    is_sure = disturbed <= int(is_holed)
+    no_chance = {id(each) for each in families if is_sure and is_no_chance(each, best, noise)}
+    odds = {
+        id(each): behind[id(each)] + (NO_CHANCE if id(each) in no_chance and not each.candidate.is_by_delay else 0.0)
+        for each in families
+    }
     left = [
         each
         for each in families
         if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
-        or behind[id(each)] <= REFUTED
+        or odds[id(each)] <= REFUTED
         or not (
-            _is_clearly_off(
+            is_clearly_off(
                 each,
                 best,
                 noise,
                 min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
                 odd=MINORITY if best.tape.is_remembered else ODD_CUTS_SHARE * (disturbed > 0),
             )
-            or (disturbed <= int(is_holed) and _is_no_chance(each, best, noise))
+            or id(each) in no_chance
         )
     ]
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
@@ -280,39 +289,6 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
     for each in likeliest_first:
         best.setdefault(each.candidate.name, each)
     return list(best.values())
-
-
-def sends_the_same(each: Replay, best: Replay) -> bool:
-    """A Compound whose delay window stays shut sends what Reno sends: only how each rounds tells them apart. So does
-    one that opens it by no more than is open, where its gamma was fitted, or in a few places, as a disturbed one is."""
-    if each.candidate.name != "reno" or each.unfit > best.unfit or best.candidate.name != "compound":
-        return False
-    is_fitted = best.candidate.parameters.get("gamma", GAMMA) != GAMMA
-    is_seldom = bool(np.mean(best.memory("dwnd")["dwnd"] > 0) <= MINORITY)
-    return _stays_shut(best, within=FITS_SEGMENTS if is_fitted or is_seldom else 0.0)
-
-
-def _stays_shut(each: Replay, *, within: float = 0.0) -> bool:
-    """Whether it is a Compound whose delay window never opened, or by so many segments: it has shown no own law."""
-    return each.candidate.name == "compound" and not (each.memory("dwnd")["dwnd"] > within).any()
-
-
-def _is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, odd: float) -> bool:
-    """Whether it is off where the best is not, in so many pieces; within what is open, in more than an `odd` share.
-
-    What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them,
-    if the best is off somewhere itself. Where it is nowhere, chance would have to disturb the pieces that tell the two
-    apart, and no other; but a past that was chosen to fit may be ahead in a few.
-    """
-    is_clear = each.sizes > best.sizes + CLEAR_OF_NOISE * noise
-    beyond, clear = np.count_nonzero(is_clear & (each.sizes > 1.0)), np.count_nonzero(is_clear)
-    return bool(beyond >= fewest or clear >= max(fewest, odd * len(is_clear)))
-
-
-def _is_no_chance(each: Replay, best: Replay, noise: Floats) -> bool:
-    """Whether at one piece it is off by so much that, disturbed, it would have fallen where the best is once in a
-    hundred times: where the best is off nowhere, and packets are missing."""
-    return bool(((best.sizes + noise) * math.exp(REFUTED) < each.sizes).any())
 
 
 def _sends_less(best: Replay) -> bool:
@@ -393,7 +369,7 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
     elif (reason := departs(best)) and not grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
-    elif _stays_shut(best) and not any(each.candidate.name == "reno" for each in out):
+    elif stays_shut(best) and not any(each.candidate.name == "reno" for each in out):
         alike = "as Reno would, which was not asked: its delay window never opened"
         words = f"{name} ({best.candidate.variant}) does what was seen, {alike}"
     else:

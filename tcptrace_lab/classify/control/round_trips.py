@@ -13,7 +13,7 @@ from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 @dataclass(frozen=True, kw_only=True)
 class Covered:
-    """Of each ACK the round trip of the last segment that it covers, -1 where anything that it covers was sent again;
+    """Of each ACK the round trip of the last packet that it covers, -1 where anything that it covers was sent again;
     and the sends again that may have filled a hole, with the ACK that covers each."""
 
     rtt_ns: Ints
@@ -24,9 +24,10 @@ class Covered:
 def covered(timeline: Timeline) -> Covered:
     """What every reading of the round trips begins with."""
     found: Ints = _core.covered_round_trips(
-        (timeline.send_ns, timeline.send_end, timeline.is_retransmission),
+        (timeline.send_ns, timeline.send_offset, timeline.send_end, timeline.is_retransmission),
         (timeline.ack_ns, timeline.snd_una, timeline.newly_acked),
         timeline.first_offset,
+        timeline.smss,
     )
     again = np.flatnonzero(timeline.is_retransmission)
     covering = np.searchsorted(timeline.snd_una, timeline.send_offset[again], side="right")
@@ -34,8 +35,24 @@ def covered(timeline: Timeline) -> Covered:
     answered[answered] = timeline.ack_ns[covering[answered]] >= timeline.send_ns[again[answered]]
     again, covering = again[answered], covering[answered]
     found[covering] = -1
+    found[_filled_late(timeline)] = -1
     fills = timeline.send_offset[again] <= timeline.una_after(covering)
     return Covered(rtt_ns=found, again=again[fills], ack=covering[fills])
+
+
+def _filled_late(timeline: Timeline) -> Ints:
+    """ACKs of holes that were told of long before: what filled one had been sent again, captured or not.
+
+    That leaves once enough behind it has arrived (RFC 6675 section 4), and is answered a round trip later; what came
+    late on its way comes sooner.
+    """
+    una, delivered = timeline.snd_una, timeline.delivered
+    told = np.where(delivered > una, una + timeline.smss, una)
+    told = np.maximum.accumulate(np.maximum(told, timeline.sack_high))
+    over = np.flatnonzero((timeline.newly_acked[1:] > 0) & (delivered[:-1] > una[:-1])) + 1
+    waited = timeline.ack_ns[over] - timeline.ack_ns[np.searchsorted(told, una[over - 1], side="right")]
+    found: Ints = over[waited >= MAJORITY * timeline.observed.rtt_ns[0]]
+    return found
 
 
 def round_trips(timeline: Timeline, known: Covered, handshake_rtt_ns: int | None, *, by_stamps: bool = False) -> Ints:
@@ -61,7 +78,7 @@ def round_trips(timeline: Timeline, known: Covered, handshake_rtt_ns: int | None
 
 
 def round_trips_of_sacked(timeline: Timeline) -> tuple[Ints, Ints]:
-    """Of the highest segment that an ACK SACKs for the first time and that was sent once: the ACKs, and of each."""
+    """Of the highest packet that an ACK SACKs for the first time and that was sent once: the ACKs, and of each."""
     high = timeline.sack_high
     before = np.maximum.accumulate(np.concatenate(([timeline.first_offset], high[:-1])))
     rows = np.flatnonzero((high > before) & (high > timeline.snd_una))
@@ -69,12 +86,15 @@ def round_trips_of_sacked(timeline: Timeline) -> tuple[Ints, Ints]:
         return rows[:0], rows[:0]
     # What first reaches so high is new, or what was sent again with new data behind it.
     newest = np.minimum(_core.places(timeline.snd_max, high[rows]), len(timeline.send_ns) - 1)
-    told = (timeline.send_end[newest] == high[rows]) & ~timeline.is_retransmission[newest]
-    rows, newest = rows[told], newest[told]
+    # Of a super-segment any of its packets.
+    length = high[rows] - timeline.send_offset[newest]
+    is_packet = (timeline.send_end[newest] == high[rows]) | (length >= timeline.smss)
+    told = is_packet & ~timeline.is_retransmission[newest]
+    rows, newest, length = rows[told], newest[told], length[told]
     # The first copy of what has been sent again since.
     again = np.flatnonzero(timeline.is_retransmission)
     order = again[np.argsort(timeline.send_offset[again], kind="stable")]
-    offsets = timeline.send_offset[newest]
+    offsets = timeline.send_offset[newest] + np.maximum(length - 1, 0) // timeline.smss * timeline.smss
     at = np.searchsorted(timeline.send_offset[order], offsets, side="left")
     is_again = at < len(order)
     is_again[is_again] = timeline.send_offset[order[at[is_again]]] == offsets[is_again]

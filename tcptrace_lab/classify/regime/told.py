@@ -49,10 +49,13 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
-    # What the tap lost beside some events is no doubt in the others: a sender that restarts after each has one habit.
-    sure = sum(each.sure for each in told)
-    has_habit = who.tap.is_holed and sure > 1 and all(each.restarts for each in told)
-    if told and 2 * sure <= len(told) and not has_habit:
+    sure = [each.restarts for each in told if each.sure]
+    # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two, or half
+    # of them, where it restarts after each: by chance nobody sends one segment, waits for its answer and sends two.
+    has_habit = len(sure) >= FEWEST_ALIKE and len(set(sure)) == 1
+    if all(each.restarts for each in told):
+        has_habit |= 2 * len(sure) >= len(told) or (who.tap.is_holed and len(sure) > 1)
+    if told and 2 * len(sure) <= len(told) and not has_habit:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )

@@ -4,6 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
     pub send_ns: &'a [i64],
+    pub send_offset: &'a [i64],
     pub send_end: &'a [i64],
     pub is_retransmission: &'a [bool],
     pub ack_ns: &'a [i64],
@@ -11,10 +12,19 @@ pub struct Flow<'a> {
     pub newly_acked: &'a [i64],
     /// The first byte of data.
     pub first: i64,
+    /// A packet's: what is longer are several (offload).
+    pub smss: i64,
 }
 
-/// Of each ACK of new data the time since the last segment that it covers left for the first time; -1: it covers none
-/// beyond the ACK before it, or came before that.
+impl Flow<'_> {
+    /// How many whole packets of a segment lie below an offset.
+    fn packets_below(&self, at: usize, offset: i64) -> i64 {
+        (offset - self.send_offset[at]).max(0) / self.smss.max(1)
+    }
+}
+
+/// Of each ACK of new data the time since the last packet that it covers left for the first time; -1: it covers none
+/// beyond the ACK before it, or came before that. Each packet of a super-segment tells (Linux takes its first part off).
 pub fn round_trips(flow: Flow<'_>) -> Vec<i64> {
     let mut fresh = (0..flow.send_ns.len()).filter(|&at| !flow.is_retransmission[at]);
     let mut next = fresh.next();
@@ -25,7 +35,9 @@ pub fn round_trips(flow: Flow<'_>) -> Vec<i64> {
             newest = Some(at);
             next = fresh.next();
         }
-        let told = newest.filter(|&at| flow.newly_acked[ack] > 0 && flow.send_end[at] > before);
+        let part = next.filter(|&at| flow.packets_below(at, una) > flow.packets_below(at, before));
+        let whole = newest.filter(|&at| flow.send_end[at] > before);
+        let told = part.or(whole).filter(|_| flow.newly_acked[ack] > 0);
         before = una;
         let taken = told.map(|at| flow.ack_ns[ack] - flow.send_ns[at]);
         taken.filter(|&taken| taken >= 0).unwrap_or(-1)
@@ -41,13 +53,31 @@ mod tests {
     fn an_ack_tells_of_the_last_segment_that_it_covers_first() {
         let flow = Flow {
             send_ns: &[0, 1, 2, 30, 31],
+            send_offset: &[0, 10, 20, 10, 30],
             send_end: &[10, 20, 30, 20, 40],
             is_retransmission: &[false, false, false, true, false],
             ack_ns: &[20, 21, 22, 50, 51],
             snd_una: &[10, 10, 15, 30, 40],
             newly_acked: &[10, 0, 5, 15, 10],
             first: 0,
+            smss: 10,
         };
         assert_eq!(round_trips(flow), [20, -1, -1, 48, 20]);
+    }
+
+    #[test]
+    fn each_packet_of_a_super_segment_tells() {
+        let flow = Flow {
+            send_ns: &[0, 5],
+            send_offset: &[0, 30],
+            send_end: &[30, 55],
+            is_retransmission: &[false; 2],
+            ack_ns: &[20, 21, 22, 30, 31, 32],
+            snd_una: &[10, 15, 20, 40, 50, 55],
+            newly_acked: &[10, 5, 5, 20, 10, 5],
+            first: 0,
+            smss: 10,
+        };
+        assert_eq!(round_trips(flow), [20, -1, 22, 25, 26, 27]);
     }
 }
