@@ -261,6 +261,12 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     # Pauses count as the application's.
     pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
     codes, total = table["limited_by"], max(float(spans.sum()), 1.0)
+    # Until the first duplicate nothing told of a loss: what held the sender before held it still.
+    asked = [each for each in whole.seen.episodes if each.dupacks and each.is_loss and each.detected_by != "rto"]
+    before = [int(timeline.acks_before_send[each.first_send]) - each.dupacks - 1 for each in asked]
+    at = np.searchsorted(times, timeline.ack_ns[[place for place in before if place > 0]])
+    codes = codes.copy()
+    codes[at] = codes[at - 1]
     # What is sent behind a pause is limited by what the next ACK shows; a host's own time is none.
     codes = np.where(pauses > _core.HOST_NS, np.append(codes[1:], codes[-1:]), codes)
     shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}
