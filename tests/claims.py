@@ -247,8 +247,9 @@ def _losses(told: dict[str, Any], whole: Verdict, span: tuple[int, int]) -> str:
 
 def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     """The untouched capture's `limits`, over a part of its time."""
-    timeline, table = whole.seen.timeline, whole.seen.windows
-    times = table["time_ns"].to_numpy()
+    # Not the table of windows, which leaves open where the flight stands: a control that goes by delay stands too.
+    timeline, table = whole.seen.timeline, whole.seen.timeline.observed.windows()
+    times = table["time_ns"]
     begin, end = np.maximum(times, span[0]), np.append(times[1:], times[-1])
     end = np.minimum(end, min(span[1], int(timeline.send_ns[-1])))
     spans = np.maximum(end - begin, 0)
@@ -259,7 +260,13 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     resumes = timeline.send_ns[np.minimum(sent, len(timeline.send_ns) - 1)]
     # Pauses count as the application's.
     pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
-    codes, total = table["limited_by"].cat.codes.to_numpy(), max(float(spans.sum()), 1.0)
+    codes, total = table["limited_by"], max(float(spans.sum()), 1.0)
+    # Until the first duplicate nothing told of a loss: what held the sender before held it still.
+    asked = [each for each in whole.seen.episodes if each.dupacks and each.is_loss and each.detected_by != "rto"]
+    before = [int(timeline.acks_before_send[each.first_send]) - each.dupacks - 1 for each in asked]
+    at = np.searchsorted(times, timeline.ack_ns[[place for place in before if place > 0]])
+    codes = codes.copy()
+    codes[at] = codes[at - 1]
     # What is sent behind a pause is limited by what the next ACK shows; a host's own time is none.
     codes = np.where(pauses > _core.HOST_NS, np.append(codes[1:], codes[-1:]), codes)
     shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}

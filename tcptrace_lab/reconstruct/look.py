@@ -16,15 +16,12 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES,
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns
-from tcptrace_lab.reconstruct.tap.set_forward import set_forward
+from tcptrace_lab.reconstruct.tap.set_forward import OUT_OF_ORDER, set_forward
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS, Fact, Tap
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SIDES = ("client", "server")
-# Sent once, and captured behind later ones sooner than any answer could have asked for it: what fills a hole a round
-# trip later was lost before the tap.
-OUT_OF_ORDER = _core.CAUSES.index("out_of_order")
 # RFC 7323 section 2.3.
 LARGEST_SHIFT = 14
 # RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.

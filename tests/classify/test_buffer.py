@@ -39,6 +39,16 @@ def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], 
         assert found.low <= value <= found.high
 
 
+@pytest.mark.parametrize(("carried", "is_told"), [(200, False), (20, True)])
+def test_where_a_link_loses_too_losses_agree_by_more_than_chance(carried: int, is_told: bool) -> None:
+    """Three of four losses met the longest queue, which one segment of five, or of fifty, met."""
+    queue = np.concatenate((np.zeros(1000 - carried), np.linspace(6.0, 11.0, carried)))
+    found = buffer_of(
+        np.array([11.0, 8.0, 0.0, 10.0]), np.zeros(4), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000
+    )
+    assert (found.value is not None) == is_told
+
+
 def test_a_path_that_stands_still_holds_no_more_than_was_sent() -> None:
     """Of a short run a stall delays more than a tenth of the segments by thousands of services."""
     queue = np.concatenate((np.linspace(0.0, 20.0, 80), np.full(20, 4000.0)))

@@ -7,6 +7,7 @@ import numpy as np
 from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import Identified
 from tcptrace_lab.classify.sender.limits import closed_only, limits_told, stood
+from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -33,6 +34,8 @@ def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hide
             is_paced=identified.control == "bbr",
             held=held(seen, identified),
             before_ns=0 if who.view is not None else who.before_tap_ns or 0,
+            is_rhythm=who.view is not None and who.view.is_inferred,
+            is_spaced=who.before_tap_ns is None and is_spaced(seen.timeline),
             is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):

@@ -6,6 +6,8 @@ and the claim "a full buffer" needs losses that agree with each other.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tcptrace_lab import _core
@@ -17,6 +19,7 @@ from tcptrace_lab.reconstruct.given import (
     FULL_SHARE,
     MAJORITY,
     MINORITY,
+    ODD_SHARE,
     WITHIN_SEGMENTS,
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -209,12 +212,25 @@ def are_overflows(met: Floats, queue: Floats) -> bool:
     if len(met) < AGREEING_LOSSES and len(met) <= MAJORITY * _times_near(queue, middle):
         # Bursts of one size fill the same places again and again: of some a packet is lost, wherever.
         return False
+    share = float(np.mean(queue >= middle - spread))
+    if together < 1 and _by_chance(round(together * len(met)), len(met), share) > ODD_SHARE:
+        # A link loses as well, and may have lost all of them.
+        return False
     percentile = LONGEST_BUT_STALLS_PERCENTILE if len(met) >= AGREEING_LOSSES else LONGEST_PERCENTILE
     return (
         together >= TOGETHER_SHARE
         and middle >= DELAYED_ACK_SEGMENTS
         and middle + spread >= float(np.percentile(queue, percentile))
     )
+
+
+def _by_chance(hits: int, of: int, share: float) -> float:
+    """How probable it is that so many or more of several fall into this share of all there is."""
+    if not 0 < share < 1:
+        return share
+    ways = (math.lgamma(of + 1) - math.lgamma(each + 1) - math.lgamma(of - each + 1) for each in range(hits, of + 1))
+    logs = zip(range(hits, of + 1), ways, strict=True)
+    return math.fsum(math.exp(way + each * math.log(share) + (of - each) * math.log(1 - share)) for each, way in logs)
 
 
 def _times_near(queue: Floats, middle: float) -> int:

@@ -55,7 +55,6 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         # Where no stamps tell when a fill left, each may have been the second.
         merged += total if who.view is None or who.is_blurred else seen.lost_again
         merged += _limited_unseen(seen, events, lost["offset"][is_lost] + lengths)
-    if who.vantage == "receiver" and who.put_back is not None:
         # A flight lost to its end leaves no hole.
         merged += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
     if who.tap.clock.stalled_ns:

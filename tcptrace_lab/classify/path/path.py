@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR, later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
     buffer_of,
     held_before,
@@ -24,7 +25,6 @@ from tcptrace_lab.classify.path.buffer import (
 from tcptrace_lab.classify.path.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.classify.path.runs import BATCH_NS
-from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -34,14 +34,8 @@ from tcptrace_lab.reconstruct.timeline import Floats, Ints
 # Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
 SAME_QUEUE_SHARE = 0.25
 ENOUGH_SAMPLES = 32
-# Below this part of the bottleneck's rate the queue must have been empty.
-IDLE_LOAD = 0.95
-# Round trips that are the least, to what a host's own delay adds to them.
-LEAST_FACTOR = 1.02
 # Stamped before what they answer, segments err by as much as that usually, and the odd ones by some times as much.
 AHEAD_FACTOR = 10.0
-# Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
-STEPPED_PERCENTILE = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +114,7 @@ def infer_path(
         # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
         # trips do not tell, may have stood in the queue.
         unsure = [other for other, shares in flows if shares is None or (shares and not other.timeline.has_start)]
-        base = _later(_base_rtt(seen, unsure, handshake_rtt_s, pps, clock), before_ns, near_ns)
+        base = later(least_rtt(seen, unsure, handshake_rtt_s, pps, clock), before_ns, near_ns)
         if not has_flight and base.value is not None:
             # Of a segment that was sent again the first copy may be among what is missing, and its answer is soon.
             method = f"{base.method.partition(';')[0]}; much of the data was not captured: it may be more"
@@ -179,6 +173,12 @@ def infer_path(
             words = "each loss came 100 ms after waits rose above 5 ms: a full buffer's, or CoDel's"
             buffer = unknown(words, low=buffer.low)
         buffer = with_short(buffer, seen)
+        if len(timeline.rtt[1]) and pps.value is not None and buffer.low is not None:
+            # A queue is told by how much longer a round trip is than the least.
+            more = (least_alike_ns(seen, handshake_rtt_s) - int(timeline.rtt[1].min())) / 1e9 * pps.value
+            words = f"{buffer.method}; less what the least round trip is shorter than any of another turn"
+            low = max(float(np.floor(buffer.low - more)), 0.0)
+            buffer = replace(buffer, low=low, method=words) if more > 0 else buffer
         is_one = buffer.value is None or np.count_nonzero(~np.isnan(at_losses)) < FEWEST_ALIKE
         if by_rhythm and buffer.low is not None and is_one:
             # An error in the rhythm looks like a queue; it does not at two losses alike.
@@ -246,88 +246,6 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
     )
 
 
-def _base_rtt(
-    seen: Reconstruction,
-    others: Sequence[Reconstruction],
-    handshake_rtt_s: float | None,
-    pps: Estimate,
-    clock: Clock,
-) -> Estimate:
-    samples = seen.timeline.rtt[1]
-    blur = clock.resolution_ns / 1e9
-    if not len(samples):
-        # Nor from above by the handshake: a full packet takes longer, at each node that it passes.
-        return unknown("no ACK can be matched with the segment it answers")
-    if clock.steps_back:
-        # How long the clock really took at a step back is not known: round trips across one come out short.
-        usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9
-        if usual <= 0:
-            return unknown("the clock was set back by more than the round trips took")
-        words = f"{STEPPED_PERCENTILE}th percentile of {len(samples)} round trips, the clock was set back"
-        return Estimate(value=usual, method=words)
-    least = float(samples.min()) / 1e9
-    if least <= 0:
-        # Nor its own tick, where too few stamps differ to show one; nor is it a tick by which they do not differ, where
-        # SYNs took longer: what came in order was read late.
-        high = clock.doubt_ns / 1e9 if clock.resolution_ns > FINE.resolution_ns else None
-        if high is not None and handshake_rtt_s is not None and handshake_rtt_s > high:
-            high = None
-        return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
-    method = f"least of {len(samples)} round trips of segments sent once"
-    # A segment that was stamped late has a round trip that is short by that.
-    late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
-    above = max(clock.doubt_ns, late_ns) / 1e9
-    if _was_empty(seen, others, pps):
-        # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
-        low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
-        return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
-    return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
-
-
-def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
-    """What a least round trip may have of its own flight: of a super-segment (offload) the last packet waited behind
-    the others, and of two segments that left together the first one's ACK for the second (RFC 9293 section 3.8.6.3)."""
-    timeline, samples = seen.timeline, seen.timeline.rtt[1]
-    if pps.value is None:
-        return 0.0
-    fewest = float(seen.under_way[samples <= LEAST_FACTOR * samples.min()].min())
-    if (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
-        fewest = min(fewest, DELAYED_ACK_SEGMENTS)
-    return max(fewest - 1.0, 0.0) / pps.value
-
-
-def _later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
-    """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
-    if base.value is None:
-        return base
-    if before_ns is None:
-        method = f"{base.method}; and what a full segment takes to a tap that is behind a line of the sender's"
-        return replace(base, high=None, method=method)
-    before = before_ns / 1e9
-    high = None if base.high is None else base.high + (before or near_ns / 1e9)
-    if not before:
-        return base if base.high == high else replace(base, high=high)
-    method = f"{base.method}; and {seconds(before)} from the sender to the tap"
-    return replace(base, value=base.value + before, high=high, method=method)
-
-
-def _was_empty(seen: Reconstruction, others: Sequence[Reconstruction], pps: Estimate) -> bool:
-    """Whether some of the least round trips were met at a load below the bottleneck's rate: then no queue stood.
-
-    Where others use the bottleneck too a queue may stand at any load of this flow's. What they met then tells of it if
-    they were captured from their beginning; if not, their load counts; unseen, they leave the rate no upper bound.
-    """
-    rows, samples = seen.timeline.rtt
-    if pps.value is None or pps.high is None:
-        return False
-    least = samples <= LEAST_FACTOR * samples.min()
-    sent_ns = (seen.timeline.ack_ns[rows] - samples)[least]
-    packets = seen.under_way[least]
-    packets += sum(_under_way(other, sent_ns) for other in others)
-    load = np.maximum(packets, 1) / (np.maximum(samples[least], 1) / 1e9)
-    return bool(np.count_nonzero(load < IDLE_LOAD * pps.value) >= min(FEWEST_ALIKE, len(load)))
-
-
 def _scaled(estimate: Estimate, factor: float) -> Estimate:
     def times(number: float | None) -> float | None:
         return None if number is None else number * factor
@@ -372,15 +290,6 @@ def _beside(other: Reconstruction, times: Ints) -> Floats:
     after = np.minimum(after, len(known) - 1)
     under_way = within & (known[after] - found[after] <= times)
     return np.where(under_way, np.interp(times, known, found), np.nan)
-
-
-def _under_way(other: Reconstruction, times: Ints) -> Floats:
-    """Another flow's packets on the path at these times."""
-    timeline = other.timeline
-    sent = np.searchsorted(timeline.send_ns, times, side="right")
-    top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)], timeline.first_offset)
-    found: Floats = np.maximum(top - other.una_at(times), 0.0) / timeline.smss
-    return found
 
 
 def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:

@@ -59,6 +59,9 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )
+    if who.tap.exceeds_scale and any(each.restarts and each.detected_by == "sack" for each in seen.episodes):
+        # So little as one segment sends one that the receiver's window has shut, too.
+        return "ACKs are missing, or windows larger than the SYNs say: whether one left room after a loss is not told"
     if who.put_back is not None and timeouts_unseen(seen):
         return "a pause may be a timeout: what was lost at its beginning was never asked for at the tap"
     if who.view is not None and any(

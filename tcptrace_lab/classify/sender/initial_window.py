@@ -43,7 +43,7 @@ def initial_window(
     begin_ns = int(timeline.send_ns[begin])
     answers = answers[answers >= timeline.acks_before_send[begin]] if begin else answers
     answer_ns = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
-    until = answer_ns
+    until, is_unheard = answer_ns, False
     if seen.base_rtt_ns:
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
         until = min(until, begin_ns + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
@@ -51,11 +51,13 @@ def initial_window(
         until = min(until, begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
         if len(answers):
             soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
-            if _tells_of_later(timeline, int(timeline.snd_una[answers[0]]), soon):
-                until = min(until, soon)
+            is_unheard = _tells_of_later(timeline, int(timeline.snd_una[answers[0]]), soon)
+            until = min(until, soon) if is_unheard else until
     # The first one of later.
     behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
     if behind <= begin or _waited(timeline, begin, behind, seen.base_rtt_ns):
+        return None
+    if is_unheard and behind < len(timeline.send_ns) and _goes_on(timeline.send_ns[begin : behind + 1]):
         return None
     if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.
@@ -95,6 +97,12 @@ def _ends_in_pause(timeline: Timeline, came: int) -> bool:
     usual = _core.median(apart / np.maximum(newly / timeline.smss, 1.0))
     pause, segments = apart[behind - 1], max(newly[behind - 1] / timeline.smss, 1.0)
     return bool(pause > PAUSE_FACTOR * segments * usual)
+
+
+def _goes_on(sent_ns: Ints) -> bool:
+    """Whether the last of these comes as soon after the others as they after each other: no round trip is between."""
+    gaps = np.diff(sent_ns)
+    return len(gaps) > 1 and bool(gaps[-1] <= gaps[:-1].max())
 
 
 def _waited(timeline: Timeline, begin: int, behind: int, base_rtt_ns: int) -> bool:

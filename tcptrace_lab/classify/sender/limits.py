@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
 import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.causes import pauses_unseen
+from tcptrace_lab.classify.sender.recovering import (
+    has_no_block,
+    recovering_beyond,
+    recovering_longer,
+    recovering_on,
+    recovering_unsure,
+    share_of,
+    spent,
+)
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.look import LEAST_FULL_BYTES
-from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
-from tcptrace_lab.reconstruct.timeline import AT_ONCE, LOST, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import AT_ONCE, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
 
 UNKNOWN = "unknown"
@@ -42,6 +49,8 @@ def limits_told(
     held: float = 0.0,
     is_law: bool = False,
     before_ns: int = 0,
+    is_rhythm: bool = False,
+    is_spaced: bool = False,
 ) -> dict[str, float]:
     """The shares by cause; where two causes fit the same time it is `unknown`.
 
@@ -50,7 +59,8 @@ def limits_told(
     round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
     work. `held`: the share in which what was in flight `stood`, by no control that goes by delay. `is_law`: a law of
     the table was followed to the ACK, where others were not: what nothing else held back was its window. `before_ns`:
-    what a segment takes to the tap through a line of the sender's.
+    what a segment takes to the tap through a line of the sender's. `is_rhythm`: which ACK let what go was told by a
+    rhythm. `is_spaced`: what passes comes at one pace, a queue's before the tap or an application's.
     """
     if not seen.limits or tap.refuses("limits"):
         return {}
@@ -67,6 +77,7 @@ def limits_told(
     elif (
         tap.blurs_flight
         or tap.exceeds_scale
+        or is_spaced
         or is_stretched(seen)
         or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen)))
     ):
@@ -89,14 +100,14 @@ def limits_told(
         _move(shares, "cwnd", most=_near_rwnd(seen) if is_law else 1.0)
         _move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
     # Nor, of a recovery, when the window was at work again.
-    opened = {"recovery": _recovering_longer(seen)} if is_blurred else _unsure(seen)
+    opened = {"recovery": recovering_longer(seen)} if is_blurred else _unsure(seen, is_rhythm=is_rhythm)
     if not is_blurred:
-        opened["recovery"] = _recovering_unsure(seen, tap)
-    if _has_no_block(seen, tap):
+        opened["recovery"] = recovering_unsure(seen, tap)
+    if has_no_block(seen, tap):
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
-        opened["cwnd"] = opened.get("cwnd", 0.0) + _spent(seen, [each for each in seen.episodes if each.restarts])
-        opened["cwnd"] += _recovering_on(seen)
-    opened["cwnd"] = opened.get("cwnd", 0.0) + _recovering_beyond(seen)
+        opened["cwnd"] = opened.get("cwnd", 0.0) + spent(seen, [each for each in seen.episodes if each.restarts])
+        opened["cwnd"] += recovering_on(seen)
+    opened["cwnd"] = opened.get("cwnd", 0.0) + recovering_beyond(seen)
     for name, share in _begun_before(seen, tap).items():
         opened[name] = opened.get(name, 0.0) + share
     if is_rebuilt:
@@ -143,7 +154,7 @@ def _paused(seen: Reconstruction, least_ns: int) -> float:
     # The first ACK of everything before each send.
     sends, first = np.unique(sends, return_index=True)
     waits = timeline.send_ns[sends] - timeline.ack_ns[acks[first]]
-    return _share(timeline, float(waits[waits > least_ns].sum()))
+    return share_of(timeline, float(waits[waits > least_ns].sum()))
 
 
 def _spans(timeline: Timeline) -> Ints:
@@ -153,22 +164,16 @@ def _spans(timeline: Timeline) -> Ints:
     return found
 
 
-def _share(timeline: Timeline, spent_ns: float) -> float:
-    """Of the time until the last segment left."""
-    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
-    return spent_ns / whole if whole > 0 else 0.0
-
-
 def _by_limit(timeline: Timeline, spent_ns: Ints, limited: Ints, *names: str) -> dict[str, float]:
     """Shares of the time, of what was spent with each of these as the limit."""
-    return {name: _share(timeline, float(spent_ns[limited == LIMITS.index(name)].sum())) for name in names}
+    return {name: share_of(timeline, float(spent_ns[limited == LIMITS.index(name)].sum())) for name in names}
 
 
 def _paused_unseen(seen: Reconstruction) -> float:
     """Share of the time in pauses, away from the sender, that may be timeouts."""
     timeline = seen.timeline
     acks, sends = pauses_unseen(seen)
-    return _share(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
+    return share_of(timeline, float((timeline.send_ns[sends] - timeline.ack_ns[acks]).sum()))
 
 
 def _begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:
@@ -209,16 +214,19 @@ def _resumed_unseen(seen: Reconstruction) -> float:
     )
     limited, following = columns["limited_by"][at]
     is_open = (limited == LIMITS.index("cwnd")) & (following == LIMITS.index("application"))
-    return _share(timeline, float((timeline.ack_ns[acks + 1] - timeline.ack_ns[acks])[is_open].sum()))
+    return share_of(timeline, float((timeline.ack_ns[acks + 1] - timeline.ack_ns[acks])[is_open].sum()))
 
 
-def _unsure(seen: Reconstruction) -> dict[str, float]:
+def _unsure(seen: Reconstruction, *, is_rhythm: bool) -> dict[str, float]:
     """Of a rebuilt flight: the time in which it may be so much more or less that either window may be the limit."""
     timeline = seen.timeline
     if not len(timeline.slack) or len(timeline.send_ns) < 2:
         return {}
     spans, limited = _spans(timeline), limited_at(timeline)
     unknown = is_either(timeline, limited, np.arange(len(limited)))
+    if is_rhythm:
+        # By which of the ACKs of a turn a segment left, its rhythm does not tell: the window is known to a part of it.
+        unknown |= (limited == LIMITS.index("cwnd")) & (seen.flight > WITHIN_RWND * timeline.rwnd)
     return _by_limit(timeline, spans[unknown], limited[unknown], "cwnd", "rwnd")
 
 
@@ -270,7 +278,7 @@ def _unanswered(seen: Reconstruction) -> float:
     silent = timeline.send_ns[late] - since - longest
     is_open = (una < timeline.snd_max[late - 1]) & ~timeline.is_retransmission[late]
     silent_ns = int(silent[is_open & (silent > 0)].sum())
-    return _share(timeline, float(silent_ns))
+    return share_of(timeline, float(silent_ns))
 
 
 def _beyond(seen: Reconstruction) -> float:
@@ -281,67 +289,7 @@ def _beyond(seen: Reconstruction) -> float:
         rows = timeline.ack_ns[first : first + AT_ONCE + 1]
         part = slice(first, first + len(rows) - 1)
         beyond_ns += int(np.diff(rows)[seen.flight[part] > timeline.rwnd[part] + slack].sum())
-    return _share(timeline, float(beyond_ns))
-
-
-def _recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
-    """Share of the time in recoveries of which it is not sure that they were none of a restarted sender.
-
-    A sender has one habit: where most of its recoveries show it, the others follow it. What the tap lost, or SACK
-    blocks that it did not take, hide whether a window was at work; under a coarse clock a third duplicate comes late.
-    """
-    going_on = [each for each in seen.episodes if not each.restarts]
-    has_none = _has_no_block(seen, tap)
-    if not (has_none or tap.tap_lost_bytes) and 2 * sum(each.sure for each in going_on) > len(going_on):
-        going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
-    elif not has_none:
-        # What a timer ended was held back by its losses, whether or not a window was at work.
-        timers = {each.time_ns for each in seen.episodes if each.detected_by == "rto"}
-        going_on = [each for each in going_on if not (each.sure or each.end_ns in timers)]
-    return _spent(seen, going_on)
-
-
-def _recovering_beyond(seen: Reconstruction) -> float:
-    """Share of the time behind recoveries, away from the sender, that may be theirs: what comes next was lost as well,
-    and whether it had left when the recovery began, which lasts as long as that, is not seen."""
-    timeline, spent_ns = seen.timeline, 0
-    if not len(timeline.fate):
-        return 0.0
-    lost = set(timeline.send_offset[timeline.fate == LOST].tolist())
-    for each in seen.episodes:
-        filled = int(np.searchsorted(timeline.snd_una, each.recover, side="right"))
-        if not each.restarts and each.recover in lost and filled < len(timeline.ack_ns):
-            spent_ns += max(int(timeline.ack_ns[filled]) - each.end_ns, 0)
-    return _share(timeline, float(spent_ns))
-
-
-def _recovering_on(seen: Reconstruction) -> float:
-    """Share of the time behind recoveries in which another may go on, where no block tells of its holes: what was sent
-    in the one before, and lost, is asked for as that one ends, or was sent again in it."""
-    timeline, spent_ns = seen.timeline, 0
-    for each, following in zip_longest(seen.episodes, seen.episodes[1:]):
-        next_ns = following.time_ns if following else int(timeline.send_ns[-1])
-        sent = int(np.searchsorted(timeline.send_ns, each.end_ns, side="right"))
-        answered = int(np.searchsorted(timeline.snd_una, timeline.snd_max[max(sent - 1, 0)]))
-        over_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else next_ns
-        spent_ns += 0 if each.restarts else max(min(over_ns, next_ns) - each.end_ns, 0)
-    return _share(timeline, float(spent_ns))
-
-
-def _has_no_block(seen: Reconstruction, tap: Tap) -> bool:
-    """Whether not one of the SACK blocks that there may have been was captured."""
-    return tap.hides_blocks and not len(seen.timeline.sack_edges)
-
-
-def _spent(seen: Reconstruction, episodes: list[Episode]) -> float:
-    """Share of the time in some loss events."""
-    return _share(seen.timeline, sum(each.end_ns - each.time_ns for each in episodes))
-
-
-def _recovering_longer(seen: Reconstruction) -> float:
-    """Share of the time in recoveries beyond the round trip that each takes at the least."""
-    spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
-    return _share(seen.timeline, sum(max(span, 0) for span in spans))
+    return share_of(timeline, float(beyond_ns))
 
 
 def stalls_ns(timeline: Timeline, tap: Tap) -> Ints:
@@ -443,7 +391,7 @@ def stood(seen: Reconstruction) -> float:
     """Share of the time in which what was in flight stood, as no window that grows does."""
     if not seen.stands.any():
         return 0.0
-    return _share(seen.timeline, float(_spans(seen.timeline)[seen.stands].sum()))
+    return share_of(seen.timeline, float(_spans(seen.timeline)[seen.stands].sum()))
 
 
 def _blurs(seen: Reconstruction, tap: Tap) -> bool:

@@ -20,6 +20,9 @@ from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, RATE_TOLERANCE, RAT
 
 Bools = NDArray[np.bool_]
 
+# Sent once, and captured behind later ones sooner than any answer could have asked for it: what fills a hole a round
+# trip later was lost before the tap.
+OUT_OF_ORDER = _core.CAUSES.index("out_of_order")
 # RFC 6298 section 2.4: a timer waits for a second at the least, or for less, where round trips are shorter than that.
 LEAST_NS = 1_000_000_000
 # Gaps looked at, the longest: a clock that is set more often is no clock.
@@ -83,7 +86,7 @@ def _is_calm(segments: Any, acks: Any, sent: int, heard: int, *, is_sent: bool) 
     if not (0 < sent < len(segments["offset"]) and 0 < heard < len(acks["ack_offset"])):
         return False
     top = _top(segments, sent)
-    is_again = is_sent and int(segments["offset"][sent]) < top
+    is_again = is_sent and int(segments["offset"][sent]) < top and int(segments["cause"][sent]) != OUT_OF_ORDER
     return top > int(acks["ack_offset"][:heard].max()) and not is_again
 
 

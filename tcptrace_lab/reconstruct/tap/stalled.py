@@ -14,7 +14,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
-from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 # A round trip this much shorter than any other can have been was not the path's: what is told of a path is to be right
 # to 5 %, and its own round trips differ by less where none waits.
@@ -41,8 +41,10 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     if samples[0] < SHORTER_SHARE * handshake_ns:
         # The first flight's round trip is less: both may have been read late.
         silence[0] = int(handshake_ns)
-    # Where what is read in a row begins.
-    begins = np.flatnonzero(np.append(True, silence[1:] >= max(AT_ONCE_NS, resolution_ns)))
+    # A handshake that most round trips agree with tells what no path answers within.
+    is_told = np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples)
+    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
+    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
     sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
     read, answered = (
         np.searchsorted(begins, places, side="right") - 1
@@ -67,9 +69,21 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
     if len(others) <= MINORITY * len(begins):
         late = np.union1d(late, others)
+    # A tap that was late once was whenever round trips are shorter than the handshake's.
+    if is_told:
+        late = np.union1d(late, read[samples + resolution_ns < SHORTER_SHARE * handshake_ns])
     ends = np.append(begins[1:], len(stamps))
     marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
+
+
+def _begins_run(stamps: Ints, silence: Ints, at_once_ns: int, late_ns: int) -> Bools:
+    """Where what is read in a row begins: a host that wakes reads at once, or for so long by turns."""
+    wakes = np.maximum.accumulate(np.where(silence > _core.HOST_NS, stamps, stamps[0]))
+    goes_on = (stamps > wakes) & (stamps - wakes <= late_ns)
+    found: Bools = (silence >= at_once_ns) & ~goes_on
+    found[0] = True
+    return found
 
 
 def without_stalls(timeline: Timeline, clock: Clock, handshake_ns: float) -> tuple[Timeline, Clock]:

@@ -196,6 +196,7 @@ impl Starving {
             && self.held >= FULL_SEGMENTS.get() * trace.smss
             && self.released < ack as isize
             && self.closed < self.released
+            && is_followed_late(trace, seen, ack)
         {
             self.is_short = true;
             since = Some((self.released + 1) as usize);
@@ -204,6 +205,17 @@ impl Starving {
         self.held = self.held.max(now);
         since
     }
+}
+
+/// Whether nothing leaves so soon after an ACK as a host goes on with a burst, or within the round trip of what it
+/// acknowledges: what comes next, and what it lets go, may have been stamped in another order.
+fn is_followed_late(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
+    let heard_ns = trace.ack_ns[ack];
+    let answers = seen.snd_max.partition_point(|&top| top < seen.snd_una[ack]);
+    let left_ns = trace.send_ns.get(answers).copied().unwrap_or(i64::MIN);
+    let wait = heard_ns.saturating_sub(left_ns).min(BURST_NS.get());
+    let following = trace.send_ns.get(seen.sends_before_next_ack[ack] as usize);
+    following.is_none_or(|&left| left - heard_ns > wait)
 }
 
 /// The ACKs after the last new segment before a pause, or before the end: no data was left for them to release.

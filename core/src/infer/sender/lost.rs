@@ -269,9 +269,12 @@ impl Judge<'_> {
             // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
             || self.twice.reports(send, offset, end);
         let heard = told.map_or(answer, |ack| ack.min(answer));
+        // So is what is answered so soon after a timer sent it, and as late after the copy before as others are.
+        let is_hasty = event.restarts && copy != send && is_sooner(answer);
         if is_spurious {
             State::Spurious
-        } else if self.is_unasked(heard, (send, copy))
+        } else if (is_hasty && self.may_answer(answer, copy))
+            || self.is_unasked(heard, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {

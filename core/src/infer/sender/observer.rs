@@ -49,7 +49,7 @@ pub fn observe(trace: &Trace) -> Observed {
     let flight = outstanding(trace, &sequence, &repeats, &events, &board);
     let lost = lost(trace, &sequence, &repeats, &events, &board, &rtt);
     drop(board);
-    let stretches = stretches(trace, &sequence, &events, &flight);
+    let stretches = stretches(trace, &sequence, &events, &flight, rtt.base_ns);
     let places = places(&sequence, &events, &stretches, &flight);
     let windows = Windows::new(SoFar {
         trace,
@@ -59,7 +59,7 @@ pub fn observe(trace: &Trace) -> Observed {
         parts: &stretches,
         flight: &flight,
     });
-    let (limits, starved) = shares(&windows, trace, &sequence).unzip();
+    let (limits, starved) = shares(&windows, trace, &sequence, &events).unzip();
     Observed {
         sequence,
         rtt,

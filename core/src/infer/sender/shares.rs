@@ -2,14 +2,20 @@
 
 use super::limits::Limit;
 use super::sequence::Sequence;
-use super::trace::Trace;
+use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
 use crate::infer::given::HOST_NS;
+use crate::recovery::DetectedBy;
 
 /// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
 ///
 /// With it the part of the application's share that does not rest on how promptly ACKs released segments.
-pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 4], f64)> {
+pub fn shares(
+    table: &Windows,
+    trace: &Trace,
+    seen: &Sequence,
+    events: &[LossEvent],
+) -> Option<([f64; 4], f64)> {
     let (&last_ns, &last_send_ns) = (table.time_ns.last()?, trace.send_ns.last()?);
     if table.time_ns.len() < 2 {
         return None;
@@ -17,6 +23,7 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
     // ACKs before the first segment captured tell of a flight that was not.
     let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
     let until = last_ns.min(last_send_ns);
+    let asked_ns = before_first_duplicates(trace, seen, events);
     let mut spans = [0_i64; 4];
     let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
     for (row, &time) in table.time_ns.iter().enumerate() {
@@ -39,7 +46,9 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
         // What leaves within a host's own time the ACK may have released.
         let is_apart = pause > HOST_NS.get() && row + 1 < table.time_ns.len();
         let after = row + usize::from(is_apart);
-        spans[table.limited_by[after] as usize] += span - pause;
+        let is_before = row > 0 && !is_apart && asked_ns.binary_search(&time).is_ok();
+        let limit = table.limited_by[if is_before { row - 1 } else { after }];
+        spans[limit as usize] += span - pause;
         spans[Limit::Application as usize] += pause;
         starved += pause;
         if table.is_starved[after] {
@@ -49,4 +58,17 @@ pub fn shares(table: &Windows, trace: &Trace, seen: &Sequence) -> Option<([f64; 
     let total: i64 = spans.iter().sum();
     let share = |span: i64| span as f64 / total as f64;
     (total > 0).then(|| (spans.map(share), share(starved)))
+}
+
+/// When the last ACKs before the duplicates that told of a loss came: until the first of them nothing had told of it, and
+/// what held the sender back before held it still.
+fn before_first_duplicates(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<i64> {
+    let asked = events.iter().filter(|event| {
+        event.dupacks > 0 && event.detected_by.is_loss() && event.detected_by != DetectedBy::Rto
+    });
+    let before = asked.filter_map(|event| {
+        let known = seen.acks_before_send[event.first_send] as usize;
+        trace.ack_ns.get(known.checked_sub(event.dupacks + 1)?)
+    });
+    before.copied().collect()
 }

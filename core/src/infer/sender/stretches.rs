@@ -7,6 +7,7 @@
 use super::before::{Begin, ExcessGrowth, Open};
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
+use crate::infer::given::HOST_NS;
 use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 
@@ -58,9 +59,10 @@ pub fn stretches(
     seen: &Sequence,
     events: &[LossEvent],
     flight: &[i64],
+    base_ns: i64,
 ) -> Vec<Stretch> {
     let count = trace.ack_ns.len();
-    let mut cuts = cuts(trace, seen, events);
+    let mut cuts = cuts(trace, seen, events, base_ns);
     cuts.retain(|cut| cut.first < count);
     let mut found = Vec::with_capacity(cuts.len());
     for (number, cut) in cuts.iter().enumerate() {
@@ -153,7 +155,7 @@ impl Open {
     }
 }
 
-fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
+fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent], base_ns: i64) -> Vec<Cut> {
     if trace.ack_ns.is_empty() || trace.send_ns.is_empty() {
         return Vec::new();
     }
@@ -189,7 +191,7 @@ fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
             });
         }
     }
-    cuts.extend(idle_ends(trace, seen).map(|first| Cut {
+    cuts.extend(idle_ends(trace, seen, base_ns).map(|first| Cut {
         first,
         begin: Begin::Idle,
         event: None,
@@ -199,8 +201,12 @@ fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent]) -> Vec<Cut> {
 }
 
 /// The first ACK after each pause: all was acknowledged, and nothing was sent for longer than the least RTO (RFC 5681
-/// section 4.1).
-fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = usize> + 'a {
+/// section 4.1): from the last segment on, whenever its ACK came, and a timer waits for a round trip besides.
+fn idle_ends<'a>(
+    trace: &'a Trace,
+    seen: &'a Sequence,
+    base_ns: i64,
+) -> impl Iterator<Item = usize> + 'a {
     let mut sent = 0;
     let mut resumed = usize::MAX;
     trace
@@ -213,7 +219,11 @@ fn idle_ends<'a>(trace: &'a Trace, seen: &'a Sequence) -> impl Iterator<Item = u
             }
             let resumes = *trace.send_ns.get(sent)?;
             let is_done = sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack];
-            if !is_done || resumes - heard_ns <= LEAST_RTO_NS.get() {
+            // What an ACK that was delayed lets go is no resumption.
+            if !is_done
+                || resumes - heard_ns <= HOST_NS.get()
+                || resumes - trace.send_ns[sent - 1] <= LEAST_RTO_NS.get() + base_ns
+            {
                 return None;
             }
             let first = trace.ack_ns.partition_point(|&time| time <= resumes);

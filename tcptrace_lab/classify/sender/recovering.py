@@ -1,0 +1,91 @@
+"""How long recoveries held a sender back, and how much of that, or of what lies behind them, is not certain."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.tap import Tap
+from tcptrace_lab.reconstruct.timeline import LOST, Timeline
+
+
+def share_of(timeline: Timeline, spent_ns: float) -> float:
+    """Of the time until the last segment left."""
+    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
+    return spent_ns / whole if whole > 0 else 0.0
+
+
+def spent(seen: Reconstruction, episodes: list[Episode]) -> float:
+    """Share of the time in some loss events."""
+    return share_of(seen.timeline, sum(each.end_ns - each.time_ns for each in episodes))
+
+
+def has_no_block(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether not one of the SACK blocks that there may have been was captured."""
+    return tap.hides_blocks and not len(seen.timeline.sack_edges)
+
+
+def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
+    """Share of the time in recoveries of which it is not sure that they were none of a restarted sender.
+
+    A sender has one habit: where most of its recoveries show it, the others follow it. What the tap lost, or SACK
+    blocks that it did not take, hide whether a window was at work; under a coarse clock a third duplicate comes late.
+    """
+    going_on = [each for each in seen.episodes if not each.restarts]
+    has_none = has_no_block(seen, tap)
+    few = {each for each in going_on if tap.is_coarse and _may_restart(seen, each, tap.clock.resolution_ns)}
+    sure = {each for each in going_on if each.sure} - few
+    if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):
+        going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
+    elif not has_none:
+        # What a timer ended was held back by its losses, whether or not a window was at work.
+        timers = {each.time_ns for each in seen.episodes if each.detected_by == "rto"}
+        going_on = [each for each in going_on if not (each in sure or each.end_ns in timers)]
+    return spent(seen, going_on)
+
+
+def _may_restart(seen: Reconstruction, episode: Episode, resolution_ns: int) -> bool:
+    """Whether all but the first of its segments may have left behind the answer to that, by what the clock leaves
+    open: so does a window of one segment."""
+    timeline = seen.timeline
+    answer = int(np.searchsorted(timeline.snd_una, episode.una, side="right"))
+    if answer >= len(timeline.ack_ns):
+        return False
+    left = np.searchsorted(timeline.send_ns, int(timeline.ack_ns[answer]) - resolution_ns, side="right")
+    return int(left) <= episode.first_send + 1
+
+
+def recovering_beyond(seen: Reconstruction) -> float:
+    """Share of the time behind recoveries, away from the sender, that may be theirs: what comes next was lost as well,
+    and whether it had left when the recovery began, which lasts as long as that, is not seen."""
+    timeline, spent_ns = seen.timeline, 0
+    if not len(timeline.fate):
+        return 0.0
+    lost = set(timeline.send_offset[timeline.fate == LOST].tolist())
+    for each in seen.episodes:
+        filled = int(np.searchsorted(timeline.snd_una, each.recover, side="right"))
+        if not each.restarts and each.recover in lost and filled < len(timeline.ack_ns):
+            spent_ns += max(int(timeline.ack_ns[filled]) - each.end_ns, 0)
+    return share_of(timeline, float(spent_ns))
+
+
+def recovering_on(seen: Reconstruction) -> float:
+    """Share of the time behind recoveries in which another may go on, where no block tells of its holes: what was sent
+    in the one before, and lost, is asked for as that one ends, or was sent again in it."""
+    timeline, spent_ns = seen.timeline, 0
+    for each, following in zip_longest(seen.episodes, seen.episodes[1:]):
+        next_ns = following.time_ns if following else int(timeline.send_ns[-1])
+        sent = int(np.searchsorted(timeline.send_ns, each.end_ns, side="right"))
+        answered = int(np.searchsorted(timeline.snd_una, timeline.snd_max[max(sent - 1, 0)]))
+        over_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else next_ns
+        spent_ns += 0 if each.restarts else max(min(over_ns, next_ns) - each.end_ns, 0)
+    return share_of(timeline, float(spent_ns))
+
+
+def recovering_longer(seen: Reconstruction) -> float:
+    """Share of the time in recoveries beyond the round trip that each takes at the least."""
+    spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
+    return share_of(seen.timeline, sum(max(span, 0) for span in spans))

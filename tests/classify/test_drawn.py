@@ -1,0 +1,50 @@
+"""Runs and taps that were drawn, not chosen, and whose verdict claimed what is not so: one for each cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.claims import main_verdict
+from tests.classify.test_odd_taps import judged
+from tests.random_degraded import against_truth
+from tests.random_runs import tapped
+
+CASES = (
+    # What a tap read late is stamped apart besides, so that no run of stamps at once is seen.
+    (5410053, "tap stalls + directions delayed apart", "buffer_packets", "late, and a buffer for each way"),
+    (5110060, "tap stalls + directions delayed apart", "buffer_packets", "late half of the time, over 2 ms each"),
+    (5410055, "tap stalls + noisy stamps", "base_rtt_s", "late, and stamps that jitter"),
+    (5120046, "tap stalls + noisy stamps, sorted", "buffer_packets", "late, no handshake: one turn's least is odd"),
+    (5110065, "stamped by polls + timestamps stripped", "base_rtt_s", "as late as since the poll before"),
+    (5010013, "split from the middle on + clock set forward", "limits", "a late second half is not sent again"),
+    (5410058, "clock steps back + bare ACKs stripped", "initial_window", "words at one pace, the first ACKs missing"),
+    (5410041, "one ACK of four + timestamps stripped", "per_cycle", "a window that was shut, its scale in doubt"),
+    (5120006, "clocks that drift apart", "limits", "what a restarted sender sent after its answer"),
+    (5120024, "node0.out", "limits", "behind a bottleneck's queue nothing says who sets the pace"),
+    (5120041, "receiver", "limits", "by a rhythm a window is known to a part of it"),
+    (5110017, "receiver", "limits", "a pause is as long as since the last segment, whenever its ACK came"),
+    (5510013, "node0.out", "losses", "a flight lost to its end leaves no hole behind the bottleneck"),
+    (5320029, "node0.out", "buffer_packets", "of a lossy link's four losses three met the longest queue"),
+)
+
+
+@pytest.mark.parametrize(("seed", "variant", "claim"), [pytest.param(*case[:3], id=case[3]) for case in CASES])
+def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str, claim: str, tmp_path: Path) -> None:
+    assert claim not in judged(seed, variant, tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("seed", "claim"),
+    [
+        pytest.param(5010056, "sender's limits", id="until the first duplicate the receiver's window held it"),
+        pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
+    ],
+)
+def test_what_an_untouched_capture_carries_is_right(seed: int, claim: str, tmp_path: Path) -> None:
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.run.path, without=found.others)
+    assert verdict is not None
+    assert claim not in against_truth(found, verdict)
