@@ -1,0 +1,66 @@
+"""What is told of slow starts and the first window where no window is seen: at a receiver, without timestamps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab.classify.verdict import Verdict
+from tests.claims import main_verdict
+from tests.random_runs import tapped
+
+
+def at_receiver(seed: int, folder: Path) -> Verdict:
+    """Of a random run whose window is not seen there."""
+    found = tapped(seed, folder)
+    assert found is not None
+    verdict = main_verdict(found.places["receiver"], without=found.others)
+    assert verdict is not None
+    assert verdict.who.order is not None
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("seed", "regime"),
+    [
+        # Half a window goes on between each repair and its answer: SACK, NewReno, and without a threshold in sight.
+        (5210005, "none"),
+        (5210066, "none"),
+        (5210144, "none"),
+        # No loss, and one loss that the slow start made: each ACK had opened the window by a segment.
+        (5210022, "single"),
+        (5210042, "single"),
+        # Tahoe: nothing follows the repair until it is answered; the loss ended a slow start.
+        (5210018, "double"),
+    ],
+)
+def test_the_order_of_what_came_tells_the_regime(seed: int, regime: str, tmp_path: Path) -> None:
+    """RFC 5681 sections 3.1 and 3.2, RFC 6298 section 5: a restarted sender waits for one answer."""
+    starts = at_receiver(seed, tmp_path).slow_starts
+    assert starts.regime == regime
+    # Where each ended takes a window.
+    assert not starts.cycles
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        # Reno's several events in one window, some of them others'.
+        5210154,
+        # One loss, after a slow start that had ended before: which of the two lost it takes a window.
+        5210019,
+        # A loss that the first recovery may have mended is no second cycle.
+        5200034,
+    ],
+)
+def test_what_may_be_another_losss_tells_no_regime(seed: int, tmp_path: Path) -> None:
+    assert at_receiver(seed, tmp_path).slow_starts.regime == "undecided"
+
+
+@pytest.mark.parametrize(("seed", "segments"), [(5210005, 3), (5210018, 1), (5210034, 10), (5210131, None)])
+def test_what_came_before_anything_can_have_answered_is_the_initial_window(
+    seed: int, segments: int | None, tmp_path: Path
+) -> None:
+    """RFC 6928; None: one segment more may be the second flight's, where its ACK is not known."""
+    assert at_receiver(seed, tmp_path).as_dict()["initial_window"]["segments"] == segments
