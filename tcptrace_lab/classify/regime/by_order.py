@@ -19,8 +19,9 @@ import numpy as np
 
 from tcptrace_lab.classify.obstacles import Obstacles
 from tcptrace_lab.classify.regime.slow_starts import NONE, UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.sender.by_losses import is_doubtful, opens_at_each_ack
 from tcptrace_lab.reconstruct.away.sender_view import SenderView
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
@@ -54,7 +55,7 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
     if starts.steady is None:
         # Which of two restarts ended the cycle takes the window between them.
         is_counted = starts.initial == 1 + restarts and (not restarts or len(losses) == 1)
-        is_told = is_counted and _opens_at_each_ack(seen.timeline, losses[0])
+        is_told = is_counted and opens_at_each_ack(seen.timeline, losses[0])
         return "each ACK up to the first loss added a segment to what was outstanding" if is_told else None
     if goes_on <= few:
         alike = max(Counter(starts.per_cycle).values())
@@ -63,19 +64,6 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
     if starts.regime != NONE or restarts > few or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES:
         return None
     return f"more left from {goes_on} of {len(losses)} repairs to their answers than a restarted sender sends"
-
-
-def is_doubtful(event: Episode) -> bool:
-    """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
-    ended, or with nothing outstanding."""
-    return not event.sure or event.follows or event.flight <= 0
-
-
-def _opens_at_each_ack(timeline: Timeline, loss: Episode) -> bool:
-    """Whether the window at the first loss is one that each ACK has opened by a segment (RFC 5681 section 3.1 (2))."""
-    known = int(timeline.acks_before_send[loss.first_send])
-    opened = np.count_nonzero(timeline.newly_acked[:known] > 0)
-    return bool(loss.window_before >= FULL_SHARE * opened * timeline.smss)
 
 
 def _cycles_apart(timeline: Timeline, losses: Sequence[Episode]) -> int:

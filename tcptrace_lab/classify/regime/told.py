@@ -10,8 +10,9 @@ import numpy as np
 
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns, obstacles_of_run
 from tcptrace_lab.classify.path.causes import timeouts_unseen
-from tcptrace_lab.classify.regime.by_order import is_doubtful, regime_by_order, tells_regime
+from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.sender.by_losses import is_doubtful
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY

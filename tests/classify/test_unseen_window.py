@@ -1,4 +1,4 @@
-"""What is told of slow starts and the first window where no window is seen: at a receiver, without timestamps."""
+"""What is told where no window is seen: at a receiver, without timestamps, behind a queue that never runs empty."""
 
 from __future__ import annotations
 
@@ -64,3 +64,40 @@ def test_what_came_before_anything_can_have_answered_is_the_initial_window(
 ) -> None:
     """RFC 6928; None: one segment more may be the second flight's, where its ACK is not known."""
     assert at_receiver(seed, tmp_path).as_dict()["initial_window"]["segments"] == segments
+
+
+@pytest.mark.parametrize(
+    ("seed", "cwnd", "recovery"),
+    [
+        # By the sender's own capture; the rest is what the losses leave open.
+        (5210044, 0.95, 0.05),
+        (5210104, 0.89, 0.11),
+        # A queue of four packets: of each recovery the time up to the third duplicate is open.
+        (5210205, 0.76, 0.24),
+    ],
+)
+def test_from_loss_to_loss_a_queue_that_stands_is_the_windows(
+    seed: int, cwnd: float, recovery: float, tmp_path: Path
+) -> None:
+    """RFC 8985: when within the first duplicates a sender noticed is its own; nothing else held it back between."""
+    limits = at_receiver(seed, tmp_path).limits
+    assert limits["unknown"] < 0.2
+    for name, share in {"cwnd": cwnd, "recovery": recovery}.items():
+        assert share - limits["unknown"] - 0.04 <= limits[name] <= share + 0.04
+
+
+@pytest.mark.parametrize("seed", [5210022, 5210056, 5210084])
+def test_where_the_receivers_window_or_the_application_held_back_nothing_is_put_down_to_the_window(
+    seed: int, tmp_path: Path
+) -> None:
+    """No loss met a queue, or the window offered was near, or there were pauses: a slow start's flights apart."""
+    assert at_receiver(seed, tmp_path).limits.get("recovery", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("seed", [5210039, 5210207])
+def test_after_a_mild_cut_losses_of_what_left_within_a_recovery_tell_the_control(seed: int, tmp_path: Path) -> None:
+    """BIC's and YeAH's: whole windows between the losses are too few, but the cuts are seen."""
+    verdict = at_receiver(seed, tmp_path)
+    assert verdict.identified.refuted
+    told = verdict.as_dict()["sender_tcp"]["candidates"]
+    assert {"bic", "yeah"} & {each["name"] for each in told if not each["against"]}
