@@ -31,7 +31,7 @@ def opens_at_each_ack(timeline: Timeline, loss: Episode) -> bool:
     """Whether the window at the first loss is one that each ACK has opened by a segment (RFC 5681 section 3.1 (2))."""
     known = int(timeline.acks_before_send[loss.first_send])
     opened = np.count_nonzero(timeline.newly_acked[:known] > 0)
-    return bool(loss.window_before >= FULL_SHARE * opened * timeline.smss)
+    return timeline.has_start and bool(loss.window_before >= FULL_SHARE * opened * timeline.smss)
 
 
 @dataclass(frozen=True, kw_only=True)
