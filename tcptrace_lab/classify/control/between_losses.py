@@ -297,7 +297,10 @@ def _rank(each: Replay) -> tuple[int, float]:
 
 
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
-    if each.unfit - best.unfit >= FEWEST_MORE[each.candidate.is_by_delay]:
+    # Of one cycle all pieces are off where its beginning was read wrong: one disturbance.
+    cycles = each.tape.compared.pieces.stretch
+    unfit, fewest = (len(np.unique(cycles[one.sizes > 1.0])) for one in (each, best))
+    if unfit - fewest >= FEWEST_MORE[each.candidate.is_by_delay]:
         return True
     noise = max(float(np.quantile(best.sizes, NOISE_SHARE)), LEAST_NOISE_SHARE)
     # Where the best is off nowhere: once by so much that chance would have brought a disturbed cycle to where the best
@@ -307,7 +310,7 @@ def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     told = TAIL * (np.log1p((each.sizes / noise) ** 2) - np.log1p((best.sizes / noise) ** 2))
     told = np.bincount(kinds, np.clip(told, -MOST_PER_PIECE, MOST_PER_PIECE)) / np.bincount(kinds)
     is_clear = (each.sizes > best.sizes + CLEAR_OF_NOISE * noise) & (np.abs(each.misfits.error) > EXACT_SEGMENTS)
-    return bool(told.sum() > REFUTED and np.count_nonzero(is_clear) >= FEWEST_ALIKE)
+    return bool(told.sum() > REFUTED and len(np.unique(cycles[is_clear])) >= FEWEST_ALIKE)
 
 
 def is_exact(each: Replay) -> bool:
