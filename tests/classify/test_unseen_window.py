@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.simulate import simulate
 from tests.claims import main_verdict
-from tests.random_runs import tapped
+from tests.conftest import SHARED
+from tests.random_runs import random_scenario, tapped
 
 
 def at_receiver(seed: int, folder: Path) -> Verdict:
@@ -101,3 +105,28 @@ def test_after_a_mild_cut_losses_of_what_left_within_a_recovery_tell_the_control
     assert verdict.identified.refuted
     told = verdict.as_dict()["sender_tcp"]["candidates"]
     assert {"bic", "yeah"} & {each["name"] for each in told if not each["against"]}
+
+
+def test_a_slow_start_is_seen_to_grow_by_its_flights_where_a_rule_puts_them_evenly(tmp_path: Path) -> None:
+    """Held by the receiver's window after three round trips; of no loss the slow start is the connection's."""
+    scenario = random_scenario(5210204)
+    (one,) = scenario.connections
+    path = tmp_path / "receiver.pcap"
+    without = replace(one, control=replace(one.control, timestamps=False))
+    simulate(replace(scenario, connections=(without,))).write(path, tap="receiver", payload=False)
+    verdict = main_verdict(path)
+    assert verdict is not None
+    assert verdict.slow_starts.per_cycle == (1,)
+    assert verdict.slow_starts.regime == "single"
+
+
+PUBLIC = SHARED / "captures" / "public"
+
+
+@pytest.mark.skipif(not PUBLIC.exists(), reason="the public captures are not at hand")
+def test_a_first_flight_that_was_all_there_was_to_send_is_no_initial_window() -> None:
+    """Responses of one segment, whatever its size; where more follows it is told."""
+    (path,) = PUBLIC.rglob("ndpi-1kxun.pcap")
+    told = {each.who.connection: each.as_dict()["initial_window"]["segments"] for each in classify(read(path))}
+    assert told[1] is told[3] is None
+    assert told[5] == told[11] == 10

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.classify.obstacles import Obstacles
-from tcptrace_lab.classify.regime.slow_starts import NONE, UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.regime.slow_starts import NONE, REGIMES, UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful, opens_at_each_ack
 from tcptrace_lab.reconstruct.away.sender_view import SenderView
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -30,10 +30,15 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 FEWEST_CYCLES = 2
 
 
-def regime_by_order(seen: Reconstruction, order: SenderView, run: Obstacles, hidden: Sequence[str]) -> SlowStarts:
+def regime_by_order(
+    seen: Reconstruction, order: SenderView, run: Obstacles, hidden: Sequence[str], *, is_grown: bool
+) -> SlowStarts:
     """The regime where the order tells it; the counts only without a loss. `run`: what the run itself hides, `hidden`:
-    why the window is."""
+    why the window is; `is_grown`: whether flights a round trip apart grew as in slow start."""
     starts = count_slow_starts(seen, run)
+    if starts.regime == UNDECIDED and is_grown and seen.timeline.has_start and not (seen.episodes or run.all):
+        why = "no loss in the capture: one slow start, whose flights a round trip apart were seen to grow"
+        starts = replace(starts, per_cycle=(1,), initial=1, regime=REGIMES[1], reasons=(why,))
     why = tells_regime(seen, starts) if order.turn_ns else None
     reasons = (*starts.reasons, *hidden)
     if starts.regime == UNDECIDED or why is None:

@@ -29,7 +29,9 @@ def told_slow_starts(
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     has_lost = seen.episodes or who.tap.repairs[1]
     if who.order is not None and not (refused or who.tap.refuses("window") or who.tap.is_holed):
-        return regime_by_order(seen, who.order, obstacles_of_run(seen, who), obstacles.hides_window)
+        is_grown = who.by_flights.get("cwnd", 0.0) > 0
+        run = obstacles_of_run(seen, who)
+        return regime_by_order(seen, who.order, run, obstacles.hides_window, is_grown=is_grown)
     if refused and has_lost and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
     return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)

@@ -63,6 +63,9 @@ def initial_window(
     behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
     if behind <= begin or _waited(timeline, begin, behind, seen.base_rtt_ns):
         return None
+    if is_unseen and behind == len(timeline.send_ns):
+        # It was all that there was to send.
+        return None
     if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.
         return None
