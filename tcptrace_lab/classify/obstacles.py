@@ -71,13 +71,16 @@ def find_obstacles(seen: Reconstruction, who: Sender) -> Obstacles:
         *_vantage(float(samples.min()) / 1e9, handshake_rtt_s, who),
         *(_nearer_receiver(seen) if who.place == "unknown" else ()),
     ]
-    # Away from the sender the pace of what passes is the tap's position, not the application's: not looked into.
-    hides_window = away or [*_too_few(seen), *_not_clocked(seen), *_coarse(seen)]
-    return Obstacles(
-        hides_window=tuple(hides_window),
-        hides_cycles=tuple(_held_back(seen, who)) if not hides_window else (),
-        hides_flight=bool(away),
-    )
+    if away:
+        # The pace of what passes is the tap's position, not the application's: not looked into.
+        return Obstacles(hides_window=tuple(away), hides_cycles=(), hides_flight=True)
+    return obstacles_of_run(seen, who)
+
+
+def obstacles_of_run(seen: Reconstruction, who: Sender) -> Obstacles:
+    """What the run itself hides, wherever it was captured."""
+    hides_window = (*_too_few(seen), *_not_clocked(seen), *_coarse(seen))
+    return Obstacles(hides_window=hides_window, hides_cycles=() if hides_window else tuple(_held_back(seen, who)))
 
 
 def _vantage(least_rtt_s: float, handshake_rtt_s: float | None, who: Sender) -> list[str]:
@@ -202,7 +205,7 @@ def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
         return [
             f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"
         ]
-    if who.view is not None:
+    if who.view is not None or who.order is not None:
         # Rebuilt from another place: how promptly a segment followed an ACK is the tap's position, not the sender's.
         return []
     return [

@@ -112,21 +112,23 @@ class Verdict:
         return self.identified.control
 
     def _initial_window(self, hidden: bool) -> int | None:
-        if self.who.tap.refuses("initial_window") or (hidden and self.who.place != "sender"):
+        is_hidden = hidden and self.who.place != "sender" and self.who.order is None
+        if self.who.tap.refuses("initial_window") or is_hidden:
             return None
         receiver = SIDES[1 - self.who.direction]
         if self.who.tap.shift.value is None and self.who.tap.syns.value not in ("both", receiver):
             # The window offered in the receiver's SYN may have been all that was sent.
             return None
         tap = self.who.tap
-        if self.who.view is not None and tap.is_holed:
+        if (self.who.view is not None or self.who.order is not None) and tap.is_holed:
             # When each segment left was inferred from ACKs, and some are missing.
             return None
         if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
             return None
         # Of whom no law is left, or asked, BBR may have grown its window by words that filled none.
         is_bbr = not self.identified.left
-        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=is_bbr)
+        is_unseen = self.who.order is not None
+        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=is_bbr, is_unseen=is_unseen)
         found = ask()
         if tap.is_holed:
             early = ask(is_holed=True)

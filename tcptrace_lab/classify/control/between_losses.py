@@ -46,7 +46,7 @@ from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 
 # Off by more than is open so many times more often than the best: out. Once it may be a recovery that was disturbed,
 # and its echo the next cycle of who goes by delay.
@@ -68,9 +68,18 @@ class HeardAtLosses(Heard):
     """What a control heard of a sender that nothing but its window held back, of which losses alone show the window.
 
     `transmitted`: of what was outstanding at a loss, so many segments were beyond it; None: up to as many as can be.
+    `is_early`: also losses of what left within a recovery.
     """
 
-    def __init__(self, seen: Reconstruction, transmitted: int | None, columns: AckColumns | None = None) -> None:
+    def __init__(
+        self,
+        seen: Reconstruction,
+        transmitted: int | None,
+        columns: AckColumns | None = None,
+        *,
+        is_early: bool = False,
+    ) -> None:
+        self.is_early = is_early
         # Where a candidate's own window is read before it hears of a loss.
         self.before_mark: dict[int, int] = {}
         most = DUP_THRESH - 1
@@ -183,7 +192,7 @@ class Cycles(Compared):
 def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> bool:
     """Whether what was outstanding at a loss is known to the segment, and was the window: the ACK that asked for its
     first retransmission is the one that tells of three segments above the hole; what was lost left after the recovery
-    before was over, so that a whole window has."""
+    before was over, so that a whole window has, or, if early, nothing had told of it then."""
     timeline = heard.timeline
     asked = int(timeline.acks_before_send[loss.first_send]) - 1
     # ACKs of other numbers than the data's leave less than nothing outstanding.
@@ -191,29 +200,44 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
         return False
     if timeline.slack[asked - 1] >= timeline.smss:
         return False
-    if before is not None and loss.una - before.recover < loss.flight:
+    if before is not None and not (
+        _is_told_behind(timeline, before) if heard.is_early else loss.una - before.recover >= loss.flight
+    ):
         return False
     above = timeline.delivered[asked - 1 : asked + 1] - timeline.snd_una[asked - 1 : asked + 1]
     is_third = above[1] >= DUP_THRESH * timeline.smss > above[0]
     return bool(is_third and loss.flight + timeline.smss <= timeline.rwnd[asked])
 
 
+def _is_told_behind(timeline: Timeline, before: Episode) -> bool:
+    """Whether nothing had told of the next loss when a recovery was over: what was outstanding then was the window."""
+    over = int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
+    above = timeline.delivered[over : over + 1] - timeline.snd_una[over : over + 1]
+    return bool((above < DUP_THRESH * timeline.smss).any())
+
+
 def identify_between_losses(seen: Reconstruction, *, chosen: Sequence[Candidate] = ()) -> Identified:
     """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does.
 
     Where no law passes through what is taken for known between them, other flows' segments may have spaced its own: by
-    the losses alone.
+    the losses alone. Where those that a whole window came before are too few, also by those that came sooner: after a
+    mild cut the next overflow is of what left within the recovery.
     """
     found, is_within = _identify(seen, chosen, at_losses_alone=False)
-    return _identify(seen, chosen, at_losses_alone=True)[0] if found is HIDDEN and is_within else found
+    if found is HIDDEN and is_within:
+        found, _ = _identify(seen, chosen, at_losses_alone=True)
+    return _identify(seen, chosen, at_losses_alone=True, is_early=True)[0] if found is HIDDEN else found
 
 
-def _identify(seen: Reconstruction, chosen: Sequence[Candidate], *, at_losses_alone: bool) -> tuple[Identified, bool]:
+def _identify(
+    seen: Reconstruction, chosen: Sequence[Candidate], *, at_losses_alone: bool, is_early: bool = False
+) -> tuple[Identified, bool]:
     """Who is left, and whether more than losses told it."""
     readings: list[Cycles] = []
     for transmitted in TRANSMITTED:
         columns = readings[0].heard.columns if readings else None
-        readings.append(Cycles(HeardAtLosses(seen, transmitted, columns), at_losses_alone=at_losses_alone))
+        heard = HeardAtLosses(seen, transmitted, columns, is_early=is_early)
+        readings.append(Cycles(heard, at_losses_alone=at_losses_alone))
     # Whole windows, as all that was outstanding.
     compared = readings[1]
     is_within = not compared.is_end.all()
@@ -274,7 +298,10 @@ def _rank(each: Replay) -> tuple[int, float]:
 
 
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
-    if each.unfit - best.unfit >= FEWEST_MORE[each.candidate.is_by_delay]:
+    # Of one cycle all pieces are off where its beginning was read wrong: one disturbance.
+    cycles = each.tape.compared.pieces.stretch
+    unfit, fewest = (len(np.unique(cycles[one.sizes > 1.0])) for one in (each, best))
+    if unfit - fewest >= FEWEST_MORE[each.candidate.is_by_delay]:
         return True
     noise = max(float(np.quantile(best.sizes, NOISE_SHARE)), LEAST_NOISE_SHARE)
     # Where the best is off nowhere: once by so much that chance would have brought a disturbed cycle to where the best
@@ -284,7 +311,7 @@ def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     told = TAIL * (np.log1p((each.sizes / noise) ** 2) - np.log1p((best.sizes / noise) ** 2))
     told = np.bincount(kinds, np.clip(told, -MOST_PER_PIECE, MOST_PER_PIECE)) / np.bincount(kinds)
     is_clear = (each.sizes > best.sizes + CLEAR_OF_NOISE * noise) & (np.abs(each.misfits.error) > EXACT_SEGMENTS)
-    return bool(told.sum() > REFUTED and np.count_nonzero(is_clear) >= FEWEST_ALIKE)
+    return bool(told.sum() > REFUTED and len(np.unique(cycles[is_clear])) >= FEWEST_ALIKE)
 
 
 def is_exact(each: Replay) -> bool:

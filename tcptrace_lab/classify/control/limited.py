@@ -6,6 +6,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.sender.by_losses import limits_by_losses
 from tcptrace_lab.classify.sender.limits import closed_only, limits_told, stood
 from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
 from tcptrace_lab.reconstruct.given import MAJORITY
@@ -39,8 +40,11 @@ def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hide
             is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
-        # Of two readings the one that leaves less open; the data alone does not show a closed window.
-        limits = min(limits, who.by_flights, key=lambda shares: shares.get("unknown", 1.0))
+        # Of several readings the one that leaves less open; the data alone does not show a closed window.
+        told = [limits, who.by_flights]
+        if who.order is not None and not (who.tap.is_holed or who.tap.is_coarse or who.tap.refuses("limits")):
+            told.append(limits_by_losses(seen, who.order.turn_ns))
+        limits = min(told, key=lambda shares: shares.get("unknown", 1.0))
     return limits
 
 

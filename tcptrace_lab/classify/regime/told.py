@@ -8,13 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns
+from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns, obstacles_of_run
 from tcptrace_lab.classify.path.causes import timeouts_unseen
+from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.sender.by_losses import is_doubtful
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
@@ -26,6 +28,10 @@ def told_slow_starts(
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     has_lost = seen.episodes or who.tap.repairs[1]
+    if who.order is not None and not (refused or who.tap.refuses("window") or who.tap.is_holed):
+        is_grown = who.by_flights.get("cwnd", 0.0) > 0
+        run = obstacles_of_run(seen, who)
+        return regime_by_order(seen, who.order, run, obstacles.hides_window, is_grown=is_grown)
     if refused and has_lost and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
     return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)
@@ -64,7 +70,7 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
         return "ACKs are missing, or windows larger than the SYNs say: whether one left room after a loss is not told"
     if who.put_back is not None and timeouts_unseen(seen):
         return "a pause may be a timeout: what was lost at its beginning was never asked for at the tap"
-    if who.view is not None and any(
+    if (who.view is not None or who.order is not None) and any(
         each.restarts and each.time_ns - each.lost_sent_ns < MAJORITY * seen.base_rtt_ns for each in seen.episodes
     ):
         # Nobody asks for what has just left: when it had is not known, nor what the sender had heard since.
@@ -89,7 +95,7 @@ def _without_counts(
     counted = (each for each in seen.episodes if each.time_ns < starts.cycles[-1].end_ns)
     # Nor is where a slow start ended: few cycles may agree by chance.
     are_few = max(Counter(starts.per_cycle).values()) < FEWEST_ALIKE
-    is_inferred = view is not None and any(map(_is_open, counted))
+    is_inferred = view is not None and any(map(is_doubtful, counted))
     is_inferred |= by_rhythm and (goes_on or are_few)
     if view is not None and goes_on:
         is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
@@ -130,16 +136,9 @@ def _without_counts(
         why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
         return starts
-    # Without a steady state the regime is the first cycle's count, at times that its rhythm tells.
-    is_blind = by_rhythm and (starts.steady is None or (not goes_on and are_few))
+    is_blind = by_rhythm and tells_regime(seen, starts) is None
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
-
-
-def _is_open(event: Episode) -> bool:
-    """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
-    ended, or with nothing outstanding."""
-    return not event.sure or event.follows or event.flight <= 0
 
 
 def _begins_as_one_ends(seen: Reconstruction, blur_ns: float) -> bool:

@@ -19,7 +19,12 @@ PAUSE_FACTOR = 1.5
 
 
 def initial_window(
-    seen: Reconstruction, handshake_rtt_s: float | None = None, *, is_holed: bool = False, is_bbr: bool = False
+    seen: Reconstruction,
+    handshake_rtt_s: float | None = None,
+    *,
+    is_holed: bool = False,
+    is_bbr: bool = False,
+    is_unseen: bool = False,
 ) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
@@ -27,7 +32,8 @@ def initial_window(
     for a word or two that are passed over; and where the next data captured leaves a hole: the tap lost some, of this
     flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice the round trip of the handshake) is
     none of them. `is_holed`: the tap lost packets, the first ACK perhaps; `is_bbr`: a window that grows by what is
-    acknowledged whether or not it was filled, in packets of any size.
+    acknowledged whether or not it was filled, in packets of any size; `is_unseen`: only the order of what was sent is
+    known, so that one segment more may be the second flight's, and not one that a receiver left waiting.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -57,6 +63,9 @@ def initial_window(
     behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
     if behind <= begin or _waited(timeline, begin, behind, seen.base_rtt_ns):
         return None
+    if is_unseen and behind == len(timeline.send_ns):
+        # It was all that there was to send.
+        return None
     if is_unheard and behind < len(timeline.send_ns) and _goes_on(timeline.send_ns[begin : behind + 1]):
         return None
     if until < answer_ns and _is_short(timeline, behind - 1):
@@ -69,7 +78,8 @@ def initial_window(
     if len(timeline.slack) and timeline.slack[max(int(timeline.acks_before_send[begin]) - 1, 0)] >= timeline.smss:
         # Rebuilt, and not known to the segment: what came later than a round trip may have been asked for by the first.
         came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
-        if sent > int(came.max(initial=beginning)) - beginning + timeline.smss:
+        waiting = 0 if is_unseen else timeline.smss
+        if sent > int(came.max(initial=beginning)) - beginning + waiting:
             return None
         if not _ends_in_pause(timeline, int(came.max(initial=beginning))):
             # Nor where that ends: on a slow line the next flight comes on the heels of the first.

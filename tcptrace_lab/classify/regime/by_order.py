@@ -1,0 +1,79 @@
+"""The regime where the window is not seen: by the order of what was sent, and by when losses were repaired.
+
+Away from the sender, behind a queue that never runs empty and without timestamps, a loss is a hole, and its repair a
+segment that fills it. What passes behind the repair before its answer can have come back left before its sender heard
+of it: nothing, of a sender that restarted (RFC 5681 section 3.1, RFC 6298 section 5), and half a window of one that
+recovers. A loss that follows a recovery begins a cycle, in which no slow start has been; that takes no window.
+
+Each time is the latest at which a segment can have left. So it errs by taking what a deep queue held for sent behind
+the answer, a recovery for a restart: a restart in a few of many losses is believed as little as it is looked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tcptrace_lab.classify.obstacles import Obstacles
+from tcptrace_lab.classify.regime.slow_starts import NONE, REGIMES, UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.sender.by_losses import is_doubtful, opens_at_each_ack
+from tcptrace_lab.reconstruct.away.sender_view import SenderView
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Timeline
+
+# One cycle is no steady state.
+FEWEST_CYCLES = 2
+
+
+def regime_by_order(
+    seen: Reconstruction, order: SenderView, run: Obstacles, hidden: Sequence[str], *, is_grown: bool
+) -> SlowStarts:
+    """The regime where the order tells it; the counts only without a loss. `run`: what the run itself hides, `hidden`:
+    why the window is; `is_grown`: whether flights a round trip apart grew as in slow start."""
+    starts = count_slow_starts(seen, run)
+    if starts.regime == UNDECIDED and is_grown and seen.timeline.has_start and not (seen.episodes or run.all):
+        why = "no loss in the capture: one slow start, whose flights a round trip apart were seen to grow"
+        starts = replace(starts, per_cycle=(1,), initial=1, regime=REGIMES[1], reasons=(why,))
+    why = tells_regime(seen, starts) if order.turn_ns else None
+    reasons = (*starts.reasons, *hidden)
+    if starts.regime == UNDECIDED or why is None:
+        return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=reasons)
+    # Which thresholds ended them takes a window.
+    told = replace(starts, cycles=(), reasons=reasons)
+    return replace(told, per_cycle=(), initial=None, reasons=(*starts.reasons, why, *hidden)) if seen.episodes else told
+
+
+def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
+    """What tells the regime without a time of sending; None: nothing does."""
+    losses = [each for each in seen.episodes if each.is_loss]
+    if not losses:
+        return "no loss: the slow start that the connection begins with"
+    if sum(map(is_doubtful, losses)) > MAJORITY * len(losses):
+        return None
+    restarts = sum(each.restarts for each in losses)
+    goes_on, few = len(losses) - restarts, MINORITY * len(losses)
+    if starts.steady is None:
+        # Which of two restarts ended the cycle takes the window between them.
+        is_counted = starts.initial == 1 + restarts and (not restarts or len(losses) == 1)
+        is_told = is_counted and opens_at_each_ack(seen.timeline, losses[0])
+        return "each ACK up to the first loss added a segment to what was outstanding" if is_told else None
+    if goes_on <= few:
+        alike = max(Counter(starts.per_cycle).values())
+        why = f"nothing left from {restarts} of {len(losses)} repairs to their answers: the window restarted"
+        return why if alike >= FEWEST_ALIKE else None
+    if starts.regime != NONE or restarts > few or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES:
+        return None
+    return f"more left from {goes_on} of {len(losses)} repairs to their answers than a restarted sender sends"
+
+
+def _cycles_apart(timeline: Timeline, losses: Sequence[Episode]) -> int:
+    """How many losses are no part of the recovery before: when that was over nothing had told of them yet."""
+    over = np.searchsorted(timeline.snd_una, [each.recover for each in losses[:-1]], side="left")
+    over = over[over < len(timeline.snd_una)]
+    above = timeline.delivered[over] - timeline.snd_una[over]
+    return int(np.count_nonzero(above < DUP_THRESH * timeline.smss))

@@ -1,0 +1,106 @@
+"""What limited a sender whose window is not seen: from loss to loss, where each met a queue that its own data filled.
+
+At a receiver, without timestamps, the ACKs tell when each recovery began and ended. A repair that comes later than a
+turn after the ACK that asked for it stood in a queue: more was outstanding than the path holds, and no application,
+nor the receiver's window, which was far larger, held that back. Between two such losses that are no pause and no end of
+a write apart it was the window. What follows the last loss, or a restart, stays unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.classify.sender.limits import UNKNOWN, WITHIN_RWND
+from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.windows import LIMITS
+
+
+def is_doubtful(event: Episode) -> bool:
+    """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
+    ended, or with nothing outstanding."""
+    return not event.sure or event.follows or event.flight <= 0
+
+
+def opens_at_each_ack(timeline: Timeline, loss: Episode) -> bool:
+    """Whether the window at the first loss is one that each ACK has opened by a segment (RFC 5681 section 3.1 (2))."""
+    known = int(timeline.acks_before_send[loss.first_send])
+    opened = np.count_nonzero(timeline.newly_acked[:known] > 0)
+    return timeline.has_start and bool(loss.window_before >= FULL_SHARE * opened * timeline.smss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Recovery:
+    """At `first` something was missing, at the latest at `asked` that was sent again, and at `over` all was mended.
+
+    ACKs. `is_windows`: `flight`, what was outstanding when it began, was a window and filled a queue.
+    """
+
+    first: int
+    asked: int
+    over: int
+    flight: int
+    is_windows: bool
+
+
+def limits_by_losses(seen: Reconstruction, turn_ns: int) -> dict[str, float]:
+    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing."""
+    timeline = seen.timeline
+    losses = [each for each in seen.episodes if each.is_loss]
+    whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
+    if not losses or turn_ns <= 0 or whole_ns <= 0:
+        return {}
+    recoveries = [_recovery(timeline, each, turn_ns) for each in losses]
+    times, first = timeline.ack_ns, recoveries[0]
+    cwnd = recovery = 0
+    if first.is_windows and opens_at_each_ack(timeline, losses[0]):
+        cwnd = 0 if _is_held(timeline, 0, first.first, first.flight, turn_ns) else int(times[first.first] - times[0])
+    following: Sequence[_Recovery | None] = [*recoveries[1:], None]
+    for one, after in zip(recoveries, following, strict=True):
+        over = one.over if after is None else min(one.over, after.asked)
+        if not one.is_windows:
+            continue
+        recovery += int(times[over] - times[one.asked])
+        if after is None or not after.is_windows or after.first <= over:
+            continue
+        if not _is_held(timeline, over, after.first, max(one.flight, after.flight), turn_ns):
+            cwnd += int(times[after.first] - times[over])
+    if not cwnd:
+        return {}
+    told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}
+    told = {name: round(share, 4) for name, share in told.items()}
+    return {**told, UNKNOWN: round(max(1.0 - sum(told.values()), 0.0), 4)}
+
+
+def _recovery(timeline: Timeline, loss: Episode, turn_ns: int) -> _Recovery:
+    asked = max(int(timeline.acks_before_send[loss.first_send]) - 1, 0)
+    mended = int(np.searchsorted(timeline.snd_una, loss.una, side="right"))
+    over = int(np.searchsorted(timeline.snd_una, loss.recover, side="left"))
+    has_ended = max(over, mended) < len(timeline.ack_ns)
+    taken_ns = int(timeline.ack_ns[mended] - timeline.ack_ns[asked]) if has_ended else 0
+    is_queued = taken_ns > (1 + MINORITY) * turn_ns
+    return _Recovery(
+        # RFC 8985: by its time the first duplicate may tell of the loss.
+        first=min(max(int(timeline.last_moved[asked]), 0) + 1, asked),
+        asked=asked,
+        over=max(over, asked),
+        flight=loss.flight,
+        is_windows=has_ended and is_queued and not loss.restarts and not is_doubtful(loss),
+    )
+
+
+def _is_held(timeline: Timeline, over: int, until: int, most: int, turn_ns: int) -> bool:
+    """Whether between two ACKs something else may have held back a window of up to `most`: all was answered and nothing
+    followed, a segment that was not full ended what there was to send, or the receiver's window was hardly larger."""
+    acks, sends = timeline.answered_to_the_end
+    within = (acks >= over) & (acks < until)
+    waits = timeline.send_ns[sends[within]] - timeline.ack_ns[acks[within]]
+    sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
+    sizes = (timeline.send_end[sent] - timeline.send_offset[sent])[~timeline.is_retransmission[sent]]
+    is_near = most + timeline.smss > WITHIN_RWND * int(timeline.rwnd[over : until + 1].min())
+    return is_near or bool((waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any())

@@ -1,0 +1,132 @@
+"""What is told where no window is seen: at a receiver, without timestamps, behind a queue that never runs empty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import Verdict, classify
+from tcptrace_lab.simulate import simulate
+from tests.claims import main_verdict
+from tests.conftest import SHARED
+from tests.random_runs import random_scenario, tapped
+
+
+def at_receiver(seed: int, folder: Path) -> Verdict:
+    """Of a random run whose window is not seen there."""
+    found = tapped(seed, folder)
+    assert found is not None
+    verdict = main_verdict(found.places["receiver"], without=found.others)
+    assert verdict is not None
+    assert verdict.who.order is not None
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("seed", "regime"),
+    [
+        # Half a window goes on between each repair and its answer: SACK, NewReno, and without a threshold in sight.
+        (5210005, "none"),
+        (5210066, "none"),
+        (5210144, "none"),
+        # No loss, and one loss that the slow start made: each ACK had opened the window by a segment.
+        (5210022, "single"),
+        (5210042, "single"),
+        # Tahoe: nothing follows the repair until it is answered; the loss ended a slow start.
+        (5210018, "double"),
+    ],
+)
+def test_the_order_of_what_came_tells_the_regime(seed: int, regime: str, tmp_path: Path) -> None:
+    """RFC 5681 sections 3.1 and 3.2, RFC 6298 section 5: a restarted sender waits for one answer."""
+    starts = at_receiver(seed, tmp_path).slow_starts
+    assert starts.regime == regime
+    # Where each ended takes a window.
+    assert not starts.cycles
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        # Reno's several events in one window, some of them others'.
+        5210154,
+        # One loss, after a slow start that had ended before: which of the two lost it takes a window.
+        5210019,
+        # A loss that the first recovery may have mended is no second cycle.
+        5200034,
+    ],
+)
+def test_what_may_be_another_losss_tells_no_regime(seed: int, tmp_path: Path) -> None:
+    assert at_receiver(seed, tmp_path).slow_starts.regime == "undecided"
+
+
+@pytest.mark.parametrize(("seed", "segments"), [(5210005, 3), (5210018, 1), (5210034, 10), (5210131, None)])
+def test_what_came_before_anything_can_have_answered_is_the_initial_window(
+    seed: int, segments: int | None, tmp_path: Path
+) -> None:
+    """RFC 6928; None: one segment more may be the second flight's, where its ACK is not known."""
+    assert at_receiver(seed, tmp_path).as_dict()["initial_window"]["segments"] == segments
+
+
+@pytest.mark.parametrize(
+    ("seed", "cwnd", "recovery"),
+    [
+        # By the sender's own capture; the rest is what the losses leave open.
+        (5210044, 0.95, 0.05),
+        (5210104, 0.89, 0.11),
+        # A queue of four packets: of each recovery the time up to the third duplicate is open.
+        (5210205, 0.76, 0.24),
+    ],
+)
+def test_from_loss_to_loss_a_queue_that_stands_is_the_windows(
+    seed: int, cwnd: float, recovery: float, tmp_path: Path
+) -> None:
+    """RFC 8985: when within the first duplicates a sender noticed is its own; nothing else held it back between."""
+    limits = at_receiver(seed, tmp_path).limits
+    assert limits["unknown"] < 0.2
+    for name, share in {"cwnd": cwnd, "recovery": recovery}.items():
+        assert share - limits["unknown"] - 0.04 <= limits[name] <= share + 0.04
+
+
+@pytest.mark.parametrize("seed", [5210022, 5210056, 5210084])
+def test_where_the_receivers_window_or_the_application_held_back_nothing_is_put_down_to_the_window(
+    seed: int, tmp_path: Path
+) -> None:
+    """No loss met a queue, or the window offered was near, or there were pauses: a slow start's flights apart."""
+    assert at_receiver(seed, tmp_path).limits.get("recovery", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("seed", [5210039, 5210207])
+def test_after_a_mild_cut_losses_of_what_left_within_a_recovery_tell_the_control(seed: int, tmp_path: Path) -> None:
+    """BIC's and YeAH's: whole windows between the losses are too few, but the cuts are seen."""
+    verdict = at_receiver(seed, tmp_path)
+    assert verdict.identified.refuted
+    told = verdict.as_dict()["sender_tcp"]["candidates"]
+    assert {"bic", "yeah"} & {each["name"] for each in told if not each["against"]}
+
+
+def test_a_slow_start_is_seen_to_grow_by_its_flights_where_a_rule_puts_them_evenly(tmp_path: Path) -> None:
+    """Held by the receiver's window after three round trips; of no loss the slow start is the connection's."""
+    scenario = random_scenario(5210204)
+    (one,) = scenario.connections
+    path = tmp_path / "receiver.pcap"
+    without = replace(one, control=replace(one.control, timestamps=False))
+    simulate(replace(scenario, connections=(without,))).write(path, tap="receiver", payload=False)
+    verdict = main_verdict(path)
+    assert verdict is not None
+    assert verdict.slow_starts.per_cycle == (1,)
+    assert verdict.slow_starts.regime == "single"
+
+
+PUBLIC = SHARED / "captures" / "public"
+
+
+@pytest.mark.skipif(not PUBLIC.exists(), reason="the public captures are not at hand")
+def test_a_first_flight_that_was_all_there_was_to_send_is_no_initial_window() -> None:
+    """Responses of one segment, whatever its size; where more follows it is told."""
+    (path,) = PUBLIC.rglob("ndpi-1kxun.pcap")
+    told = {each.who.connection: each.as_dict()["initial_window"]["segments"] for each in classify(read(path))}
+    assert told[1] is told[3] is None
+    assert told[5] == told[11] == 10
