@@ -27,7 +27,6 @@ CLAIMS = (
     *("regime", "per_cycle", "initial_window", "recovery", "control", "losses", "limits"),
     *("base_rtt_s", "bottleneck_bps", "buffer_packets"),
 )
-SILENT_REGIMES = ("undecided", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +170,7 @@ def _said(verdict: dict[str, Any], name: str) -> Any:
 def _is_told(verdict: dict[str, Any], name: str) -> bool:
     said = _said(verdict, name)
     if name == "regime":
-        return said not in SILENT_REGIMES
+        return said != "undecided"
     if name in CLAIMS[7:]:
         return any(said[key] is not None for key in ("value", "low", "high"))
     return said is not None and said not in ([], {})

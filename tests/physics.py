@@ -142,20 +142,22 @@ def check_shares(found: dict[str, Any]) -> None:
 
 
 def check_slow_starts(verdict: Verdict, found: dict[str, Any]) -> None:
-    """No first window without a beginning; nothing of slow starts where the window is hidden."""
+    """No first window without a beginning; of slow starts no more than the order tells where the window is hidden."""
     starts, first = found["slow_starts"], found["initial_window"]["segments"]
     assert first is None or first >= 1
     if verdict.who.tap.syns.value == "none" or not verdict.who.tap.begins_whole:
         assert first is None
     if not verdict.who.tap.begins_whole:
         assert starts["initial"] is None
-    assert starts["per_cycle"] == [cycle["slow_starts"] for cycle in starts["cycles"]]
+    is_hidden = bool(verdict.obstacles.hides_window)
+    if not is_hidden or verdict.seen.episodes:
+        assert starts["per_cycle"] == [cycle["slow_starts"] for cycle in starts["cycles"]]
     assert all(at is None or at >= 2 for cycle in starts["cycles"] for at in cycle["ssthresh"]), starts["cycles"]
     if starts["regime"] == "none":
         assert verdict.seen.episodes
-    if verdict.obstacles.hides_window:
-        assert starts["regime"] == "undecided"
-        assert starts["per_cycle"] == []
+    if is_hidden:
+        assert starts["regime"] == "undecided" or verdict.who.order is not None
+        assert starts["cycles"] == []
         # What was outstanding at its losses may name it.
         is_by_losses = any(isinstance(each.tape.compared, Cycles) for each in verdict.identified.left)
         assert found["sender_tcp"]["congestion_control"] is None or is_by_losses

@@ -75,16 +75,23 @@ def test_a_run_without_loss_is_one_slow_start(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("reno_nots_rcvcap.rcv", "receiver"),
         ("reno_onoff", "application"),
         ("bbr_20M", "paces"),
     ],
 )
 def test_what_cannot_be_seen_is_undecided_with_the_reason(name: str, word: str) -> None:
-    """Wrong capture point, idle application, a rate-based sender."""
+    """Idle application, a rate-based sender."""
     found = verdict(name)
     assert found["slow_starts"]["regime"] == "undecided"
     assert word in " ".join(found["reasons"])
+
+
+def test_where_the_window_is_not_seen_the_order_tells_the_regime() -> None:
+    """Away from the sender and without timestamps: no cycles, but who goes on behind a repair has not restarted."""
+    found, whole = verdict("reno_nots_rcvcap.rcv"), verdict("reno_nots_rcvcap")
+    assert found["slow_starts"]["regime"] == whole["slow_starts"]["regime"] == "none"
+    assert found["slow_starts"]["cycles"] == []
+    assert "receiver" in " ".join(found["reasons"])
 
 
 def test_a_capture_from_the_middle_shows_the_steady_state() -> None:

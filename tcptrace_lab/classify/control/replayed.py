@@ -54,7 +54,8 @@ class Replayed(Reconstruction):
         obstacles = find_obstacles(self, self.who)
         if obstacles.hides_window:
             limits = limits_of(self, self.who, HIDDEN, hides_flight=bool(obstacles.hides_flight))
-            table = as_told(self.window_columns, self, limits)
+            # From loss to loss, or flight to flight, it may be known to have been at work: in no row how large it was.
+            table = as_told(self.window_columns, self, {**limits, "cwnd": 0.0})
             return {**table, "ssthresh": np.full_like(table["ssthresh"], UNKNOWN)}
         tcp = identify_recovery(self, self.who.tap)
         # Whose SYNs are not there may be a simulator.

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import Obstacles
 from tcptrace_lab.classify.regime.slow_starts import NONE, REGIMES, UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful, opens_at_each_ack
@@ -61,6 +62,7 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
         # Which of two restarts ended the cycle takes the window between them.
         is_counted = starts.initial == 1 + restarts and (not restarts or len(losses) == 1)
         is_told = is_counted and opens_at_each_ack(seen.timeline, losses[0])
+        is_told = is_told and (restarts > 0 or not _may_hold_timeout(seen, losses[0]))
         return "each ACK up to the first loss added a segment to what was outstanding" if is_told else None
     if goes_on <= few:
         alike = max(Counter(starts.per_cycle).values())
@@ -69,6 +71,14 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
     if starts.regime != NONE or restarts > few or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES:
         return None
     return f"more left from {goes_on} of {len(losses)} repairs to their answers than a restarted sender sends"
+
+
+def _may_hold_timeout(seen: Reconstruction, loss: Episode) -> bool:
+    """Whether a recovery stood for as long as a timer takes behind an ACK of new data, and its repair."""
+    ack_ns = seen.timeline.ack_ns[seen.timeline.newly_acked > 0]
+    within = ack_ns[(ack_ns > loss.time_ns) & (ack_ns <= loss.end_ns)]
+    stood_ns = int(np.diff(within, prepend=loss.time_ns).max(initial=0))
+    return stood_ns >= seen.base_rtt_ns + _core.LEAST_RTO_NS
 
 
 def _cycles_apart(timeline: Timeline, losses: Sequence[Episode]) -> int:
