@@ -11,6 +11,7 @@ from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.simulate import simulate
 from tests.claims import main_verdict
+from tests.classify.test_random_classes import of
 from tests.conftest import SHARED
 from tests.random_runs import random_scenario, tapped
 
@@ -45,6 +46,14 @@ def test_the_order_of_what_came_tells_the_regime(seed: int, regime: str, tmp_pat
     assert starts.regime == regime
     # Where each ended takes a window.
     assert not starts.cycles
+
+
+@pytest.mark.parametrize("seed", [5210005, 5210066])
+def test_the_order_tells_it_where_the_tap_lost_packets_too(seed: int, tmp_path: Path) -> None:
+    """A hole that nobody asks for is no loss; most repairs and their answers are still there."""
+    _, verdict = of(seed, tmp_path, kind="tap lost 0.1 % of data", place="receiver")
+    assert verdict.who.tap.is_holed
+    assert verdict.slow_starts.regime == "none"
 
 
 @pytest.mark.parametrize(
