@@ -38,8 +38,8 @@ def regime_by_order(
     why the window is; `is_grown`: whether flights a round trip apart grew as in slow start."""
     starts = count_slow_starts(seen, run)
     if starts.regime == UNDECIDED and is_grown and seen.timeline.has_start and not (seen.episodes or run.all):
-        why = "no loss in the capture: one slow start, whose flights a round trip apart were seen to grow"
-        starts = replace(starts, per_cycle=(1,), initial=1, regime=REGIMES[1], reasons=(why,))
+        grown = "no loss in the capture: one slow start, whose flights a round trip apart were seen to grow"
+        starts = replace(starts, per_cycle=(1,), initial=1, regime=REGIMES[1], reasons=(grown,))
     why = tells_regime(seen, starts) if order.turn_ns else None
     reasons = (*starts.reasons, *hidden)
     if starts.regime == UNDECIDED or why is None:
