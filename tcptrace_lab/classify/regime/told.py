@@ -21,6 +21,8 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 
+MIXED = "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
+
 
 def told_slow_starts(
     seen: Reconstruction, obstacles: Obstacles, who: Sender, *, is_paced: bool, is_open: bool
@@ -42,11 +44,17 @@ def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:
     resolution_ns = who.tap.clock.resolution_ns
     if not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND):
         return f"stamps {duration(resolution_ns)} apart, round trips of {duration(seen.base_rtt_ns)}: too coarse"
-    restarts = sum(episode.restarts for episode in seen.episodes)
-    if who.tap.offload_bytes and 1 < restarts < sum(episode.is_loss for episode in seen.episodes):
-        # What was lost again is a part of a super-segment: one restart more or less makes another cycle.
-        return "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
+    losses = sum(episode.is_loss for episode in seen.episodes)
+    if _mixes_restarts(seen, who) and sum(episode.restarts for episode in seen.episodes) > MINORITY * losses:
+        return MIXED
     return None
+
+
+def _mixes_restarts(seen: Reconstruction, who: Sender) -> bool:
+    """Whether offload hides at which losses it restarted: what was lost again is a part of a super-segment, and one
+    restart more or less makes another cycle."""
+    restarts = sum(episode.restarts for episode in seen.episodes)
+    return bool(who.tap.offload_bytes) and 1 < restarts < sum(episode.is_loss for episode in seen.episodes)
 
 
 def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
@@ -109,6 +117,8 @@ def _without_counts(
     is_missing |= who.tap.repairs[1] > 0
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
+    elif _mixes_restarts(seen, who):
+        why = MIXED
     elif blur_ns > COARSE_NS and any(
         # One segment behind a silence is a timer's, whatever the clock.
         after.detected_by != "rto" and after.time_ns - before.end_ns <= blur_ns
