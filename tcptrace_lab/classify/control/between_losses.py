@@ -41,12 +41,13 @@ from tcptrace_lab.classify.control.likelihood import (
 from tcptrace_lab.classify.control.marks import LOSS, SET, Mark
 from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
+from tcptrace_lab.classify.sender.by_losses import is_untold_behind
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 # Off by more than is open so many times more often than the best: out. Once it may be a recovery that was disturbed,
 # and its echo the next cycle of who goes by delay.
@@ -201,19 +202,14 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
     if timeline.slack[asked - 1] >= timeline.smss:
         return False
     if before is not None and not (
-        _is_told_behind(timeline, before) if heard.is_early else loss.una - before.recover >= loss.flight
+        is_untold_behind(timeline, np.array([before.recover]))[0]
+        if heard.is_early
+        else loss.una - before.recover >= loss.flight
     ):
         return False
     above = timeline.delivered[asked - 1 : asked + 1] - timeline.snd_una[asked - 1 : asked + 1]
     is_third = above[1] >= DUP_THRESH * timeline.smss > above[0]
     return bool(is_third and loss.flight + timeline.smss <= timeline.rwnd[asked])
-
-
-def _is_told_behind(timeline: Timeline, before: Episode) -> bool:
-    """Whether nothing had told of the next loss when a recovery was over: what was outstanding then was the window."""
-    over = int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
-    above = timeline.delivered[over : over + 1] - timeline.snd_una[over : over + 1]
-    return bool((above < DUP_THRESH * timeline.smss).any())
 
 
 def identify_between_losses(seen: Reconstruction, *, chosen: Sequence[Candidate] = ()) -> Identified:

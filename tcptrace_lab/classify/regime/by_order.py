@@ -20,10 +20,10 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import Obstacles
 from tcptrace_lab.classify.regime.slow_starts import NONE, REGIMES, UNDECIDED, SlowStarts, count_slow_starts
-from tcptrace_lab.classify.sender.by_losses import is_doubtful, opens_at_each_ack
+from tcptrace_lab.classify.sender.by_losses import is_doubtful, is_untold_behind, opens_at_each_ack
 from tcptrace_lab.reconstruct.away.sender_view import SenderView
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
 
@@ -61,8 +61,8 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
     if starts.steady is None:
         # Which of two restarts ended the cycle takes the window between them.
         is_counted = starts.initial == 1 + restarts and (not restarts or len(losses) == 1)
-        is_told = is_counted and opens_at_each_ack(seen.timeline, losses[0])
-        is_told = is_told and (restarts > 0 or not _may_hold_timeout(seen, losses[0]))
+        is_sure = restarts > 0 or not _may_hold_timeout(seen, losses[0])
+        is_told = is_counted and is_sure and opens_at_each_ack(seen.timeline, losses[0])
         return "each ACK up to the first loss added a segment to what was outstanding" if is_told else None
     if goes_on <= few:
         alike = max(Counter(starts.per_cycle).values())
@@ -82,8 +82,6 @@ def _may_hold_timeout(seen: Reconstruction, loss: Episode) -> bool:
 
 
 def _cycles_apart(timeline: Timeline, losses: Sequence[Episode]) -> int:
-    """How many losses are no part of the recovery before: when that was over nothing had told of them yet."""
-    over = np.searchsorted(timeline.snd_una, [each.recover for each in losses[:-1]], side="left")
-    over = over[over < len(timeline.snd_una)]
-    above = timeline.delivered[over] - timeline.snd_una[over]
-    return int(np.count_nonzero(above < DUP_THRESH * timeline.smss))
+    """How many losses are no part of the recovery before."""
+    over = np.array([each.recover for each in losses[:-1]], dtype=np.int64)
+    return int(np.count_nonzero(is_untold_behind(timeline, over)))

@@ -15,9 +15,9 @@ import numpy as np
 
 from tcptrace_lab.classify.sender.limits import UNKNOWN, WITHIN_RWND
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS
 
 
@@ -32,6 +32,15 @@ def opens_at_each_ack(timeline: Timeline, loss: Episode) -> bool:
     known = int(timeline.acks_before_send[loss.first_send])
     opened = np.count_nonzero(timeline.newly_acked[:known] > 0)
     return timeline.has_start and bool(loss.window_before >= FULL_SHARE * opened * timeline.smss)
+
+
+def is_untold_behind(timeline: Timeline, recover: Ints) -> Bools:
+    """Of each recovery that ends with an ACK of so much, whether nothing had told of a next loss when it was over."""
+    over = np.searchsorted(timeline.snd_una, recover, side="left")
+    found: Bools = over < len(timeline.snd_una)
+    over = over[found]
+    found[found] = timeline.delivered[over] - timeline.snd_una[over] < DUP_THRESH * timeline.smss
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
