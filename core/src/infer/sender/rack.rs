@@ -10,6 +10,8 @@ use crate::threshold::threshold;
 const REORDERING_PARTS: i64 = 4;
 // How late its timer may be: Linux adds 2 ms, and rounds up to its ticks, of 4 ms at most on servers.
 threshold!(REORDERING_LATE_NS: i64 = 10_000_000, Nanoseconds);
+// Sends that are looked at behind a copy: the next are the first to arrive, and a limit of work.
+const MOST_BEHIND: usize = 1 << 12;
 
 impl Finder<'_> {
     /// Whether a segment is sent once more at once with the first ACK that SACKs what left behind the copy before: it
@@ -21,7 +23,8 @@ impl Finder<'_> {
         let (Some(copy), Some(newest)) = (self.repeats[rank], known.checked_sub(1)) else {
             return false;
         };
-        let behind = copy as usize + 1..send;
+        let first = copy as usize + 1;
+        let behind = first..send.min(first + MOST_BEHIND);
         let (heard, next) = (trace.ack_ns[newest], self.ack_time(known));
         trace.send_ns[send] - heard <= (next - heard) / PROMPT_PARTS.get()
             && self.sacks_any(newest, behind.clone())
