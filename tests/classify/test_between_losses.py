@@ -116,6 +116,22 @@ def test_a_rate_has_no_window_to_come_back_to() -> None:
     assert verdict("bbr").identified.control is None
 
 
+def test_over_a_short_queue_a_rate_loses_every_eight_round_trips_and_is_no_mild_cut() -> None:
+    """An eighth of eleven segments is hardly seen, and grows back in as many round trips as BBR's cycle has."""
+    short = PathSpec(nodes=(NodeSpec(rate_bps=3.7e6, buffer=4, delay_s=0.024),), return_delay_s=0.024)
+    control = ControlSpec(
+        window="bbr",
+        recovery="sack",
+        initial_window=10,
+        delayed_ack_segments=2,
+        limited_transmit=True,
+        byte_counting=True,
+    )
+    found = judge(sender(captured_of(control, short, seconds=19.0)), file="simulated")
+    assert found.identified.control is None, found.identified.reasons
+    assert found.identified.may_be_bbr
+
+
 def test_an_application_that_pauses_hides_the_window_at_its_losses_too() -> None:
     paused = ApplicationSpec(kind="on_off", bytes=400_000, off_s=1.0)
     assert not verdict("cubic-linux", application=paused).identified.refuted

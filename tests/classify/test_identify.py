@@ -215,9 +215,31 @@ def test_a_start_alone_may_be_one_by_rate(window: str) -> None:
     assert not grown.may_be_bbr
 
 
-def test_a_window_that_no_law_follows_may_be_one_by_rate() -> None:
-    """BBR over a buffer of four packets, at its receiver: a loss in each round trip, and a little growth between."""
-    path = PathSpec(nodes=(NodeSpec(rate_bps=15e6, buffer=4, delay_s=0.008),), return_delay_s=0.008)
+@pytest.mark.parametrize(
+    ("rate_bps", "rtt_s", "buffer", "loss"),
+    [
+        pytest.param(13.7e6, 0.047, 6, 0.0015, id="drops end a probe late, and its drain soon"),
+        pytest.param(36e6, 0.0133, 7, 0.0, id="ACKs come closer than a host answers them"),
+        pytest.param(6.4e6, 0.022, 4, 0.0, id="six segments in half a round trip"),
+    ],
+)
+def test_a_rate_that_probes_every_eight_round_trips_is_bbrs(
+    rate_bps: float, rtt_s: float, buffer: int, loss: float
+) -> None:
+    """Eight seconds: too few for a probe of the round trip."""
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=rtt_s / 2, loss=loss)
+    control = ControlSpec(window="bbr", recovery="sack", initial_window=10, limited_transmit=True, byte_counting=True)
+    found = named(control, path=PathSpec(nodes=(node,), return_delay_s=rtt_s / 2), duration_s=8.0)
+    assert found.control == "bbr", found.reasons
+
+
+@pytest.mark.parametrize(("rate_bps", "name"), [(15e6, "bbr"), (4e6, None)])
+def test_a_window_that_no_law_follows_may_be_one_by_rate(rate_bps: float, name: str | None) -> None:
+    """BBR over a buffer of four packets, at its receiver: a loss in each round trip, and a little growth between.
+
+    Drops end its probes late and its drains soon; of two segments in half a round trip a quarter more is not seen.
+    """
+    path = PathSpec(nodes=(NodeSpec(rate_bps=rate_bps, buffer=4, delay_s=0.008),), return_delay_s=0.008)
     control = ControlSpec(
         window="bbr", recovery="sack", timestamps=True, delayed_ack_segments=2, rack=True, limited_transmit=True
     )
@@ -225,7 +247,7 @@ def test_a_window_that_no_law_follows_may_be_one_by_rate() -> None:
     run = simulate(Scenario(path=path, connections=(connection,), duration_s=8.0, profile="rfc", taps=("receiver",)))
     (verdict,) = classify(run.capture(tap="receiver"))
     found = verdict.as_dict()["sender_tcp"]
-    assert found["congestion_control"] is None
+    assert found["congestion_control"] == name
     assert "bbr" in {row["name"] for row in found["candidates"] if row["against"] is None}
 
 

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from tcptrace_lab.classify.control.ack_columns import AckColumns
+from tcptrace_lab.classify.control.by_rate import CYCLE_HALVES, PER_ROUND
 from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks
 from tcptrace_lab.classify.control.compared import Compared, Piece
 from tcptrace_lab.classify.control.epoch import Epoch
@@ -61,6 +63,10 @@ TRANSMITTED = (None, *range(DUP_THRESH))
 EXACT_SHARE = 0.5
 # Another is off by more than what windows, counted in whole segments by the sender and at the tap, are read off by.
 EXACT_SEGMENTS = 1.0
+# BBR's cycle has eight round trips, and up to two more until what it sent more has been drained. It sends a quarter
+# more: where that overflows a queue, a cut that leaves no more than the rest lets the queue run empty.
+MOST_ROUNDS = CYCLE_HALVES[1] / PER_ROUND
+MILD_SHARE = 1 / 1.25
 # Cycles of so many kinds are told apart; each one beyond them is one of its own.
 MOST_KINDS = 64
 
@@ -167,11 +173,27 @@ class Cycles(Compared):
         """Which of the pieces is the last of its cycle: at its loss."""
         return np.append(np.diff(self.pieces.stretch) > 0, True)
 
+    @property
+    def cycles(self) -> list[tuple[Episode, Episode]]:
+        """The losses at both ends of each."""
+        return list(self._cycles.values())
+
+    @cached_property
+    def begins(self) -> Floats:
+        """The window at the loss that each piece's cycle begins with, in segments."""
+        at_loss = {number: self.heard.window_before(before) for number, (before, _) in self._cycles.items()}
+        return np.array([at_loss[number] for number in self.pieces.stretch.tolist()]) / self.smss
+
+    def off(self, expected: Floats) -> Floats:
+        """By how much windows, one a piece, are off; of the window whole segments are seen."""
+        most = self.pieces.observed + self.is_end * (self.heard.open / self.smss) + 1.0
+        found: Floats = expected - np.clip(expected, self.pieces.observed, most)
+        return found
+
     @cached_property
     def kinds(self) -> Ints:
         """Which pieces are alike: at the same place of cycles that begin alike, and with as much."""
-        pieces = self.pieces
-        begin = np.array([self._cycles[number][0].flight for number in pieces.stretch.tolist()]) / self.smss
+        pieces, begin = self.pieces, self.begins
         # How many of the cycle are still to come.
         last = np.flatnonzero(self.is_end)
         place = last[np.searchsorted(last, np.arange(len(pieces)))] - np.arange(len(pieces))
@@ -259,6 +281,11 @@ def _identify(
     names = ", ".join(each.candidate.name for each in left)
     where = f"{np.count_nonzero(compared.is_end)} losses " + ("and between them" if is_within else "alone")
     is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
+    why = "but nothing grew again and again"
+    if is_told:
+        (reading,) = (each for each in readings if each is left[0].tape.compared)
+        is_told = not _may_be_probes(left[0], reading) or _is_refuted(_keeping(left[0], reading), left[0], kinds)
+        why = "and who keeps what it has outstanding would have had as much at each loss"
     found = Identified(
         control=left[0].candidate.name if is_told else None,
         confidence=1.0 / len(left),
@@ -267,18 +294,13 @@ def _identify(
         reasons=(f"by what was outstanding at {where}: {names} would have had it",),
         shares=(1.0 / len(left),) * len(left),
     )
-    return found if is_told else found.or_bbr(), is_within
+    return found if is_told else found.or_bbr(why), is_within
 
 
 def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
-    pieces, timeline = reading.pieces, reading.heard.timeline
-    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
-    begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
-    cwnd = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
-    expected: Floats = cwnd[tape.row_of_mark[pieces.reductions.mark]] / tape.smss
-    # Of the window whole segments are seen.
-    most = pieces.observed + reading.is_end * (reading.heard.open / tape.smss) + 1.0
-    error: Floats = expected - np.clip(expected, pieces.observed, most)
+    cwnd = _played(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
+    expected: Floats = cwnd[tape.row_of_mark[reading.pieces.reductions.mark]] / tape.smss
+    error = reading.off(expected)
     return Replay(
         candidate=candidate,
         tape=tape,
@@ -286,6 +308,35 @@ def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window
         later_ns=later_ns,
         misfits=Misfits(error=error, expected=expected),
         sizes=np.abs(error) / open_of(tape),
+    )
+
+
+def _played(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
+    """Its window in bytes after each row of the tape."""
+    timeline = reading.heard.timeline
+    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
+    begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
+    return tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
+
+
+def _may_be_probes(each: Replay, reading: Cycles) -> bool:
+    """Whether losses come as often as BBR probes for bandwidth, and the candidate cuts as little as hardly shows."""
+    spans = [loss.time_ns - before.time_ns for before, loss in reading.cycles]
+    if np.median(spans) > MOST_ROUNDS * reading.heard.seen.typical_rtt_ns:
+        return False
+    tape, ends = each.tape, reading.pieces.reductions.mark[reading.is_end]
+    cwnd = _played(each.candidate, reading, tape, initial_window=each.initial_window, later_ns=each.later_ns)
+    rows = np.unique(tape.row_of_mark[ends])
+    least = np.minimum.reduceat(cwnd, rows)[:-1] / cwnd[rows[:-1]]
+    return not len(least) or bool(np.median(least) >= MILD_SHARE)
+
+
+def _keeping(like: Replay, reading: Cycles) -> Replay:
+    """Who has at each loss what it had at the last one, and all the time between: a rate of its own keeps that much
+    outstanding (BBR), whatever is lost. After a mild cut over a short queue a law does nearly the same."""
+    error = reading.off(reading.begins)
+    return replace(
+        like, misfits=Misfits(error=error, expected=reading.begins), sizes=np.abs(error) / open_of(like.tape)
     )
 
 

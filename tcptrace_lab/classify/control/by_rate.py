@@ -8,15 +8,16 @@ control does either; between them its segments leave by a rate, not by ACKs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.runs import touches
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, PAUSE_SHARE, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Timeline, parts
+from tcptrace_lab.reconstruct.timeline import Floats, Timeline
 
 # A delayed ACK, and a round trip, more until a probe ends.
 SLACK_NS = 45_000_000
@@ -26,10 +27,14 @@ LEAST_SHARE = 2.0
 # either side.
 PER_ROUND = 2
 USUAL_HALVES = _core.BBR_CYCLE_ROUNDS * PER_ROUND
-# A quarter more of fewer segments than this in a half is lost in their size.
-FEWEST_SEGMENTS = 6
-# What a probe adds, and what the drain behind it takes back: a quarter of a round trip's worth, seen through halves.
-GAIN = (0.15, 0.4)
+# A quarter more of fewer segments than the first in a half is lost in their size, but for a pattern that is there most
+# of the time; of fewer than the second in the times at which they leave.
+FEWEST_SEGMENTS, FEWEST_THROUGHOUT = 6, 2
+# What a probe adds, and what the drain behind it takes back: a quarter of a round trip's worth, seen through halves. It
+# lasts until that much more is outstanding, or something is lost: half as long again where the drops make room; the
+# drain only until as much as the path holds is outstanding, and what was dropped need not be drained.
+GAIN = (0.15, 0.55)
+DRAIN = (0.05, 0.4)
 # Before and behind it the pace is the usual one.
 EVEN = (0.08, 0.12)
 # Six even round trips, one up, one down: eight, and up to two more until what was sent has been drained.
@@ -47,16 +52,18 @@ SURE = 0.99
 class ByRate:
     """When each probe of the round trip and each probe of a cycle began, in ns.
 
-    `is_clocked`: ACKs release the segments, as a window lets them.
+    `is_clocked`: ACKs release the segments, as a window lets them; `is_throughout`: the cycles follow one another most
+    of the time, which where ACKs come closer than a host answers them says more than what seems to release whom.
     """
 
     probes: tuple[int, ...]
     cycled: tuple[int, ...]
     is_clocked: bool
+    is_throughout: bool = False
 
     @property
     def is_bbr(self) -> bool:
-        return bool(self.probes or self.cycled) and not self.is_clocked
+        return bool(self.probes or self.cycled) and (self.is_throughout or not self.is_clocked)
 
     @property
     def confidence(self) -> float:
@@ -71,7 +78,14 @@ def probes_of(seen: Reconstruction) -> ByRate:
     clocked = windows >= limits.get("application", 0.0)
     if not len(timeline.send_ns) or len(timeline.ack_ns) < 2:
         return ByRate(probes=(), cycled=(), is_clocked=clocked)
-    return ByRate(probes=_of_round_trip(seen), cycled=_of_bandwidth(timeline, seen.base_rtt_ns), is_clocked=clocked)
+    cycled = _of_bandwidth(timeline, seen.base_rtt_ns)
+    lasted_ns = len(cycled) * _core.BBR_CYCLE_ROUNDS * seen.base_rtt_ns
+    return ByRate(
+        probes=_of_round_trip(seen),
+        cycled=cycled,
+        is_clocked=clocked,
+        is_throughout=lasted_ns > MAJORITY * int(timeline.send_ns[-1] - timeline.send_ns[0]),
+    )
 
 
 def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
@@ -117,38 +131,41 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     usual_halves = 2 * USUAL_HALVES + 1
     if not base_rtt_ns or halves < usual_halves:
         return ()
-    pace = np.zeros(halves)
-    upto = int(np.searchsorted(timeline.send_ns, begin_ns + halves * half_ns, side="left"))
-    for part in parts(upto):
-        sizes = timeline.send_end[part] - timeline.send_offset[part]
-        pace += np.bincount((timeline.send_ns[part] - begin_ns) // half_ns, weights=sizes, minlength=halves)
+    # A segment is spread over the time since the one before it: of a rate a half shows parts of segments.
+    edges = begin_ns + half_ns * np.arange(halves + 1)
+    behind = np.clip(np.searchsorted(timeline.send_ns, edges, side="right"), 1, len(timeline.send_ns) - 1)
+    sent = np.cumsum(timeline.send_end - timeline.send_offset)
+    since, gap = edges - timeline.send_ns[behind - 1], timeline.send_ns[behind] - timeline.send_ns[behind - 1]
+    pace = np.diff(sent[behind - 1] + np.minimum(since / np.maximum(gap, 1), 1.0) * (sent[behind] - sent[behind - 1]))
+    del sent
     around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES, mode="edge"), usual_halves)
     # A median copies what it is of.
     usual = np.concatenate([np.median(part, axis=1) for part in np.array_split(around, 1 + halves // HALVES_AT_ONCE)])
-    is_fine = usual >= FEWEST_SEGMENTS * timeline.smss
-    at = _gains(np.where(is_fine, pace / np.maximum(usual, 1.0), 0.0))
-    at = [place for place in at if is_fine[place]]
-    chain: list[int] = []
-    found: list[int] = []
-    for place in at:
-        is_next = bool(chain) and CYCLE_HALVES[0] <= place - chain[-1] <= CYCLE_HALVES[1]
-        chain = [*chain, place] if is_next else [place]
-        if len(chain) == FEWEST_ALIKE:
-            found += chain
-        elif len(chain) > FEWEST_ALIKE:
-            found.append(place)
+    at = _gains(np.where(usual > 0, pace / np.maximum(usual, 1.0), 0.0))
+    found = _chained([place for place in at if usual[place] >= FEWEST_THROUGHOUT * timeline.smss])
+    if len(found) * _core.BBR_CYCLE_ROUNDS * PER_ROUND <= MAJORITY * halves:
+        found = _chained([place for place in at if usual[place] >= FEWEST_SEGMENTS * timeline.smss])
     return tuple(begin_ns + place * half_ns for place in found)
 
 
+def _chained(at: Sequence[int]) -> list[int]:
+    """Those that follow one another as a cycle does, three or more."""
+    gaps = np.diff(at)
+    runs = np.split(
+        np.asarray(at, dtype=np.int64), np.flatnonzero((gaps < CYCLE_HALVES[0]) | (gaps > CYCLE_HALVES[1])) + 1
+    )
+    return [place for run in runs if len(run) >= FEWEST_ALIKE for place in run.tolist()]
+
+
 def _gains(pace: Floats) -> list[int]:
-    """Halves of a round trip at which three faster ones begin and three slower ones follow, as much below as above."""
+    """Halves of a round trip at which three faster ones begin and three slower ones follow."""
     round_trips = np.concatenate(([0.0], np.cumsum(pace - 1.0))) / PER_ROUND
     at = np.arange(6, len(pace) - 9)
     more = round_trips[at + 3] - round_trips[at]
     less = round_trips[at + 3] - round_trips[at + 6]
     before = np.abs(round_trips[at - 1] - round_trips[at - 5]) / 2
     behind = np.abs(round_trips[at + 9] - round_trips[at + 7])
-    is_gain = (more > GAIN[0]) & (more < GAIN[1]) & (less > GAIN[0]) & (less < GAIN[1])
+    is_gain = (more > GAIN[0]) & (more < GAIN[1]) & (less > DRAIN[0]) & (less < DRAIN[1])
     is_gain &= (before < EVEN[0]) & (behind < EVEN[1])
     chosen = np.flatnonzero(is_gain)
     is_taken = np.zeros(len(at), dtype=np.bool_)

@@ -89,6 +89,9 @@ def identify(
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
+    if is_holed and len(rate.probes) < 2:
+        # Which ACKs released what was sent is not all seen: once may be a flight of a window's.
+        rate = replace(rate, probes=())
     written = Tapes.of(seen, handshake_rtt_ns, recovery)
     asked, begins = tuple(chosen) or candidates(recovery), _first_windows(seen, initial_window)
     if not written.shows_window:
