@@ -182,7 +182,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         tap = replace(tap, tap_lost_acks=unheard_by_count(timeline))
     if where.place == "sender" and not tap.timestamps.value and is_behind_bottleneck(timeline, where.to_sender_ns):
         where = replace(where, queued_before=True)
-    if (where.place == "sender" or (where.place == "unknown" and rtt >= 0)) and where.is_at_sender:
+    if where.place in ("sender", "unknown") and where.is_at_sender:
         timeline, clock = without_stalls(timeline, tap.clock, rtt)
         if clock.stalled_ns:
             # By a round trip of what was read late a receiver seems as near.

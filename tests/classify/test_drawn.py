@@ -12,6 +12,10 @@ from tests.random_degraded import against_truth
 from tests.random_runs import tapped
 
 CASES = (
+    # Without a handshake nothing says what the path takes at least.
+    (6300009, "only the SYN-ACK + tap stalls", "base_rtt_s", "read late, as no handshake tells"),
+    (6300010, "only the SYN-ACK + tap stalls", "base_rtt_s", "what is read in a row behind a silence waited as long"),
+    (6300003, "only the SYN-ACK + tap stalls", "bottleneck_bps", "a second of ACKs that a stall held back before it"),
     # What a tap read late is stamped apart besides, so that no run of stamps at once is seen.
     (5410053, "tap stalls + directions delayed apart", "buffer_packets", "late, and a buffer for each way"),
     (5110060, "tap stalls + directions delayed apart", "buffer_packets", "late half of the time, over 2 ms each"),

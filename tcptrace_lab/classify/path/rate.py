@@ -25,6 +25,7 @@ from tcptrace_lab.reconstruct.given import (
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
+from tcptrace_lab.reconstruct.tap.stalled import held_back_ns
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Places
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
@@ -196,7 +197,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
 def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     """The most that was delivered in any second without a loss event in it; None: no such second.
 
-    A second by stamps may have lasted as much longer as two of them can tell apart.
+    A second by stamps may have lasted as much longer as two of them can tell apart, and as ACKs were held back before.
 
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
@@ -210,7 +211,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     if not most:
         # A second of which the largest ACK was all bounds nothing.
         return None
-    lasted_s = 1.0 + clock.resolution_ns / SECOND_NS
+    lasted_s = 1.0 + (clock.resolution_ns + held_back_ns(timeline)) / SECOND_NS
     return float(most) / timeline.smss / lasted_s
 
 

@@ -33,11 +33,7 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     # A handshake's packets are small, and some hosts slow to answer it.
     if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * handshake_ns <= int(samples.min()):
         return nothing
-    stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
-    is_sent = np.zeros(len(stamps), dtype=bool)
-    is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
-    stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
-    silence = np.diff(stamps, prepend=stamps[:1])
+    stamps, is_sent, silence = _silences(timeline)
     if samples[0] < SHORTER_SHARE * handshake_ns:
         # The first flight's round trip is less: both may have been read late.
         silence[0] = int(handshake_ns)
@@ -75,6 +71,50 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     ends = np.append(begins[1:], len(stamps))
     marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
+
+
+def unread_ns(timeline: Timeline) -> Ints:
+    """For each round trip how long its segment may have waited to be read, in ns: since before a silence, if it came
+    within a small part of that behind it, and an ACK before it. What a sender sends of itself came when it did, and of
+    the first that was captured nothing tells."""
+    rows, samples = timeline.rtt
+    if len(samples) < FEWEST_SAMPLES:
+        return np.zeros(len(samples), dtype=np.int64)
+    stamps, is_sent, silence = _silences(timeline)
+    until = stamps + (MINORITY * silence).astype(np.int64)
+    # The silence that reaches furthest, its own or one before.
+    behind = np.maximum.accumulate(np.where(until >= np.maximum.accumulate(until), np.arange(len(until)), 0))
+    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
+    read = sent + timeline.acks_before_send[sent]
+    heard = np.cumsum(~is_sent)
+    is_answer = heard[read] > (heard - ~is_sent)[behind[read]]
+    found: Ints = np.where(is_answer, stamps[read] - (stamps - silence)[behind[read]], 0)
+    return found
+
+
+def held_back_ns(timeline: Timeline) -> int:
+    """The longest silence behind which ACKs were read at once that would have come in it, at the pace of the others: by
+    so much more than its stamps say may a time have lasted that begins with them. 0: none."""
+    times = timeline.ack_ns[timeline.newly_acked > 0]
+    gaps = np.diff(times)
+    if len(gaps) < FEWEST_SAMPLES:
+        return 0
+    usual = _core.median(gaps)
+    edges = np.flatnonzero(np.diff((gaps <= min(AT_ONCE_NS, MINORITY * usual)).astype(np.int8), prepend=0, append=0))
+    begins, ends = edges[::2], edges[1::2]
+    begins, ends = begins[begins > 0], ends[begins > 0]
+    before, due = gaps[begins - 1], (ends - begins + 1) * usual
+    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & (before <= due / MAJORITY)
+    return int(before[is_held].max(initial=0))
+
+
+def _silences(timeline: Timeline) -> tuple[Ints, Bools, Ints]:
+    """Of segments and ACKs in the order captured: stamps, which are segments, and the time since the one before."""
+    stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
+    is_sent = np.zeros(len(stamps), dtype=bool)
+    is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
+    stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
+    return stamps, is_sent, np.diff(stamps, prepend=stamps[:1])
 
 
 def _begins_run(stamps: Ints, silence: Ints, at_once_ns: int, late_ns: int) -> Bools:
