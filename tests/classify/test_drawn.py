@@ -16,6 +16,14 @@ CASES = (
     (6300009, "only the SYN-ACK + tap stalls", "base_rtt_s", "read late, as no handshake tells"),
     (6300010, "only the SYN-ACK + tap stalls", "base_rtt_s", "what is read in a row behind a silence waited as long"),
     (6300003, "only the SYN-ACK + tap stalls", "bottleneck_bps", "a second of ACKs that a stall held back before it"),
+    # Where cycles begin is not told: nor that their counts differ, nor that the first is the only one.
+    (6400006, "SACK blocks stripped", "regime", "a recovery behind a recovery, and no block"),
+    (6400006, "tap stalls", "regime", "a recovery behind a recovery, read late"),
+    (6400038, "bare ACKs stripped", "regime", "ACKs missing, cycles told by guess"),
+    (6400057, "clock of 1 ms", "per_cycle", "ACKs of one stamp leave room in the receiver's window"),
+    (6400053, "begins in a recovery", "bottleneck_bps", "a pace that less than half of the runs have"),
+    (6400004, "split from the middle on", "bottleneck_bps", "a slow reader's pace, out of order"),
+    (6400032, "tap lost half of the ACKs + reset forged", "recovery", "timers behind duplicates, ACKs missing"),
     # What a tap read late is stamped apart besides, so that no run of stamps at once is seen.
     (5410053, "tap stalls + directions delayed apart", "buffer_packets", "late, and a buffer for each way"),
     (5110060, "tap stalls + directions delayed apart", "buffer_packets", "late half of the time, over 2 ms each"),

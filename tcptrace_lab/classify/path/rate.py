@@ -300,6 +300,8 @@ def _mode(
     are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
     if is_paced or (are_few and not is_together and _in_bursts(uneven[near])):
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
+    if np.mean(near) < MAJORITY:
+        return Estimate(value=value, method=f"{method}; most were at others: no one pace")
     return Estimate(value=value, low=low, high=high, method=method)
 
 

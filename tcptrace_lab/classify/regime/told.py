@@ -11,7 +11,7 @@ import numpy as np
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns, obstacles_of_run
 from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
-from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.regime.slow_starts import MIXED_COUNTS, UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
@@ -110,8 +110,9 @@ def _without_counts(
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
     is_missing = who.tap.is_holed
-    # Without any of the blocks two events are one where the second's losses were the first's.
-    has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
+    # Without the blocks two events are one where the second's losses were the first's.
+    has_blocks = len(seen.timeline.sack_edges) and who.tap.cut_acks <= MINORITY * who.tap.acks
+    has_none = who.tap.hides_blocks and not has_blocks and goes_on
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table.
     is_missing |= who.tap.repairs[1] > 0
@@ -146,7 +147,10 @@ def _without_counts(
         why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
         return starts
-    is_blind = by_rhythm and tells_regime(seen, starts) is None
+    # The first cycle tells the regime where no loss begins another.
+    is_lone = len(starts.per_cycle) == 1 and starts.initial is not None and (has_none or len(seen.episodes) > 1)
+    # That counts differ is no more told than they are.
+    is_blind = is_lone or starts.regime == MIXED_COUNTS or (by_rhythm and tells_regime(seen, starts) is None)
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
 

@@ -47,8 +47,10 @@ def identify_recovery(
         for before, episode in zip((None, *seen.episodes), seen.episodes, strict=False)
         if episode.restarts and episode.dupacks >= DUP_THRESH and not episode.expires_within(before)
     ]
-    # One that expires long after them may have been a lost retransmission's, of any sender: a single one is no habit.
-    if [episode.detected_by for episode in restarted].count("rto") == 1:
+    # One that expires long after them may have been a lost retransmission's, of any sender: a single one is no habit,
+    # nor are more where most came so and the tap lost packets.
+    expired = [episode.detected_by for episode in restarted].count("rto")
+    if expired == 1 or (tap.is_holed and 2 * expired > len(restarted)):
         restarted = [episode for episode in restarted if episode.detected_by != "rto"]
     reasons: list[str] = []
     if by_rhythm or tap.is_holed:
@@ -64,6 +66,9 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
         sure = sum(episode.sure for episode in restarted)
+        if not sure:
+            reasons.append("the recovery is not named: no loss event shows that the window went back to one segment")
+            return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
         reasons.append(
             f"{counted(len(restarted), 'loss event')} with duplicate ACKs, each followed by a restart from one segment"
         )

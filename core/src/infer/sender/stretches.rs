@@ -281,6 +281,13 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
     let rows: Vec<usize> = (peak + 1..last.min(peak.saturating_add(round)) + 1)
         .filter(|&ack| seen.newly_acked(ack) > 0)
         .collect();
+    // Behind an ACK that was stamped with the next, less is outstanding than either window allows.
+    let answered: Vec<usize> = rows
+        .iter()
+        .copied()
+        .filter(|&ack| seen.sends_before_next_ack[ack] > seen.sends_before_next_ack[ack - 1])
+        .collect();
+    let rows = if answered.len() < 2 { rows } else { answered };
     if rows.len() < 2 {
         return false;
     }
