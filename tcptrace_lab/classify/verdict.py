@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.classify.control.by_rate import probes_of
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.control.limited import held, limits_of
@@ -257,8 +258,9 @@ def judge(who: Sender, *, file: str, beside: Callable[[], Sequence[Reconstructio
     tcp = HIDDEN if hidden else _recovery(seen, who)
     shows_windows = not hidden and not _hides_most(who)
     identified = _identified(seen, who, tcp, path, hidden=bool(hidden))
-    if identified.control == "bbr" and who.view is None and who.before_tap_ns != 0:
-        # What leaves by a rate may leave by that of a line before the tap.
+    is_behind = who.view is None and who.before_tap_ns != 0
+    if identified.control == "bbr" and is_behind and not probes_of(seen).cycled:
+        # What leaves by a rate may leave by that of a line before the tap, which has one.
         identified = NOT_IDENTIFIED
     if not hidden and held(seen, identified) >= MAJORITY:
         identified = identified.kept()

@@ -8,7 +8,6 @@ control does either; between them its segments leave by a rate, not by ACKs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.path.runs import touches
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Timeline
+from tcptrace_lab.reconstruct.timeline import Floats, Places, Timeline
 
 # A delayed ACK, and a round trip, more until a probe ends.
 SLACK_NS = 45_000_000
@@ -29,16 +28,17 @@ PER_ROUND = 2
 USUAL_HALVES = _core.BBR_CYCLE_ROUNDS * PER_ROUND
 # A quarter more of fewer segments than the first in a half is lost in their size, but for a pattern that is there most
 # of the time; of fewer than the second in the times at which they leave.
-FEWEST_SEGMENTS, FEWEST_THROUGHOUT = 6, 2
-# What a probe adds, and what the drain behind it takes back: a quarter of a round trip's worth, seen through halves. It
-# lasts until that much more is outstanding, or something is lost: half as long again where the drops make room; the
-# drain only until as much as the path holds is outstanding, and what was dropped need not be drained.
-GAIN = (0.15, 0.55)
-DRAIN = (0.05, 0.4)
-# Before and behind it the pace is the usual one.
-EVEN = (0.08, 0.12)
-# Six even round trips, one up, one down: eight, and up to two more until what was sent has been drained.
-CYCLE_HALVES = (15, 20)
+FEWEST_SEGMENTS, FEWEST_THROUGHOUT = 6, 1
+# Of the usual pace: a probe's is a quarter more, the others', but for one that drains, are even. What a boundary of
+# halves cuts in two lies between.
+PROBE, EVEN = (1.15, 1.35), (0.95, 1.05)
+LEAST_MORE = 1.1
+# A probe lasts a round trip, and until a quarter more is outstanding or something is lost: so many halves at most.
+LONGEST_HALVES = 8
+# Of six even round trips between two probes so many halves, but for what a boundary cuts and a loss makes uneven.
+EVEN_HALVES = 8
+# From one to the next: eight round trips, less a drain that is soon over, more for a probe that lasts.
+CYCLE_HALVES = (14, 24)
 # A sender that has not shown it by then will not.
 MOST_HALVES = 100_000
 # Halves looked at in one go: what is held of each meanwhile stays small.
@@ -141,38 +141,32 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES, mode="edge"), usual_halves)
     # A median copies what it is of.
     usual = np.concatenate([np.median(part, axis=1) for part in np.array_split(around, 1 + halves // HALVES_AT_ONCE)])
-    at = _gains(np.where(usual > 0, pace / np.maximum(usual, 1.0), 0.0))
-    found = _chained([place for place in at if usual[place] >= FEWEST_THROUGHOUT * timeline.smss])
+    pace = np.where(usual > 0, pace / np.maximum(usual, 1.0), 0.0)
+    at = _probed(pace)
+    found = _chained(at[usual[at] >= FEWEST_THROUGHOUT * timeline.smss], pace)
     if len(found) * _core.BBR_CYCLE_ROUNDS * PER_ROUND <= MAJORITY * halves:
-        found = _chained([place for place in at if usual[place] >= FEWEST_SEGMENTS * timeline.smss])
+        found = _chained(at[usual[at] >= FEWEST_SEGMENTS * timeline.smss], pace)
     return tuple(begin_ns + place * half_ns for place in found)
 
 
-def _chained(at: Sequence[int]) -> list[int]:
-    """Those that follow one another as a cycle does, three or more."""
+def _probed(pace: Floats) -> Places:
+    """Halves of a round trip at which a quarter more begins to be sent, and no longer than a probe lasts."""
+    edges = np.flatnonzero(np.diff((pace > LEAST_MORE).astype(np.int8), prepend=0, append=0))
+    begins, ends = edges[::2], edges[1::2]
+    sums = np.concatenate(([0.0], np.cumsum(pace)))
+    means = (sums[ends] - sums[begins]) / (ends - begins)
+    is_probe = (means >= PROBE[0]) & (means <= PROBE[1]) & (ends - begins <= LONGEST_HALVES)
+    found: Places = begins[is_probe]
+    return found
+
+
+def _chained(at: Places, pace: Floats) -> list[int]:
+    """Those that follow one another as a cycle does, most of it even, three or more."""
+    if len(at) < FEWEST_ALIKE:
+        return []
     gaps = np.diff(at)
-    runs = np.split(
-        np.asarray(at, dtype=np.int64), np.flatnonzero((gaps < CYCLE_HALVES[0]) | (gaps > CYCLE_HALVES[1])) + 1
-    )
+    even = np.concatenate(([0], np.cumsum((pace >= EVEN[0]) & (pace <= EVEN[1]))))
+    is_next = (gaps >= CYCLE_HALVES[0]) & (gaps <= CYCLE_HALVES[1])
+    is_next &= even[at[1:]] - even[at[:-1]] >= EVEN_HALVES
+    runs = np.split(at, np.flatnonzero(~is_next) + 1)
     return [place for run in runs if len(run) >= FEWEST_ALIKE for place in run.tolist()]
-
-
-def _gains(pace: Floats) -> list[int]:
-    """Halves of a round trip at which three faster ones begin and three slower ones follow."""
-    round_trips = np.concatenate(([0.0], np.cumsum(pace - 1.0))) / PER_ROUND
-    at = np.arange(6, len(pace) - 9)
-    more = round_trips[at + 3] - round_trips[at]
-    less = round_trips[at + 3] - round_trips[at + 6]
-    before = np.abs(round_trips[at - 1] - round_trips[at - 5]) / 2
-    behind = np.abs(round_trips[at + 9] - round_trips[at + 7])
-    is_gain = (more > GAIN[0]) & (more < GAIN[1]) & (less > DRAIN[0]) & (less < DRAIN[1])
-    is_gain &= (before < EVEN[0]) & (behind < EVEN[1])
-    chosen = np.flatnonzero(is_gain)
-    is_taken = np.zeros(len(at), dtype=np.bool_)
-    found: list[int] = []
-    # Of neighbouring places the one at which most goes up and down.
-    for place in chosen[np.argsort(-(more + less)[chosen], kind="stable")].tolist():
-        if not is_taken[place]:
-            is_taken[max(place - 5, 0) : place + 6] = True
-            found.append(int(at[place]))
-    return sorted(found)

@@ -287,14 +287,15 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
         .copied()
         .filter(|&ack| seen.sends_before_next_ack[ack] > seen.sends_before_next_ack[ack - 1])
         .collect();
-    let rows = if answered.len() < 2 { rows } else { answered };
     if rows.len() < 2 {
         return false;
     }
     let floor = flight[peak] as f64 * (1.0 - FALL.get());
-    let stays = rows
-        .iter()
-        .filter(|&&ack| flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor)
-        .count();
-    stays * 2 > rows.len()
+    let stays = |rows: &[usize]| {
+        let is_there = |&&ack: &&usize| {
+            flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor
+        };
+        rows.iter().filter(is_there).count() * 2 > rows.len()
+    };
+    stays(&rows) && (answered.len() < 2 || stays(&answered))
 }
