@@ -437,7 +437,11 @@ def _smss(lengths: Ints, row: Any) -> int:
     # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).
     small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
     values, counts = _core.counts(small)
-    return _part_of(lengths) or (int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp)
+    likely = [int(values[np.argmax(counts)])] if len(values) else [ETHERNET_MSS - stamp]
+    # The most frequent may be a piece of what a box cut: of the options' size more of the larger ones are multiples.
+    likely += [allowed] if known else []
+    large = lengths[lengths > ETHERNET_MSS]
+    return _part_of(lengths) or max(likely, key=lambda size: float(np.mean(large % size == 0)))
 
 
 def _part_of(lengths: Ints) -> int | None:

@@ -13,7 +13,7 @@ from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.tap.stalled import SHORTER_SHARE
+from tcptrace_lab.reconstruct.tap.stalled import SHORTER_SHARE, read_late_ns
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # Below this part of the bottleneck's rate the queue must have been empty.
@@ -56,6 +56,10 @@ def least_rtt(
     # A segment that was stamped late has a round trip that is short by that.
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock)) / 1e9
+    if clock.stalled_ns:
+        # Not every segment that was read late shows it.
+        handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
+        above = max(above, read_late_ns(seen.timeline, handshake_ns, clock.resolution_ns) / 1e9)
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur

@@ -196,7 +196,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
 def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     """The most that was delivered in any second without a loss event in it; None: no such second.
 
-    A second by stamps may have lasted as much longer as two of them can tell apart.
+    A second by stamps may have lasted as much longer as two of them can tell apart, or as the tap was late to read.
 
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
@@ -210,7 +210,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     if not most:
         # A second of which the largest ACK was all bounds nothing.
         return None
-    lasted_s = 1.0 + clock.resolution_ns / SECOND_NS
+    lasted_s = 1.0 + max(clock.resolution_ns, clock.stalled_ns) / SECOND_NS
     return float(most) / timeline.smss / lasted_s
 
 

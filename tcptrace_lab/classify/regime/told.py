@@ -13,6 +13,7 @@ from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
+from tcptrace_lab.classify.sender.recovering import has_no_block
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -109,9 +110,10 @@ def _without_counts(
         is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
+    joined = _joined(seen, blur_ns)
     is_missing = who.tap.is_holed
-    # Without any of the blocks two events are one where the second's losses were the first's.
-    has_none = who.tap.hides_blocks and not len(seen.timeline.sack_edges) and goes_on and len(seen.episodes) > 1
+    # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
+    has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table.
     is_missing |= who.tap.repairs[1] > 0
@@ -119,11 +121,7 @@ def _without_counts(
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif _mixes_restarts(seen, who):
         why = MIXED
-    elif blur_ns > COARSE_NS and any(
-        # One segment behind a silence is a timer's, whatever the clock.
-        after.detected_by != "rto" and after.time_ns - before.end_ns <= blur_ns
-        for before, after in pairwise(seen.episodes)
-    ):
+    elif joined:
         why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
     elif clock.is_coarse and _begins_as_one_ends(seen, clock.doubt_ns):
         why = "what was sent again as a recovery ended may have begun the next: where cycles begin is not told of each"
@@ -147,8 +145,22 @@ def _without_counts(
     else:
         return starts
     is_blind = by_rhythm and tells_regime(seen, starts) is None
+    # Each of these may be the cycle before, gone on: of those behind the first none may be left.
+    later = len(starts.per_cycle) - (starts.initial is not None)
+    is_blind |= 0 < later <= joined or (has_none and not later)
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
+
+
+def _joined(seen: Reconstruction, blur_ns: float) -> int:
+    """How many loss events begin within what a clock tells of the end of the one before."""
+    if blur_ns <= COARSE_NS:
+        return 0
+    # One segment behind a silence is a timer's, whatever the clock.
+    return sum(
+        after.detected_by != "rto" and after.time_ns - before.end_ns <= blur_ns
+        for before, after in pairwise(seen.episodes)
+    )
 
 
 def _begins_as_one_ends(seen: Reconstruction, blur_ns: float) -> bool:

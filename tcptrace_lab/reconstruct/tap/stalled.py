@@ -12,7 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import (
+    DELAYED_ACK_SEGMENTS,
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    MAJORITY,
+    MINORITY,
+)
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -28,28 +34,14 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     NaN: not captured) nor others have, by more than the clock leaves open (`resolution_ns`). A sender that answers
     after pauses has such silences all along, and its round trips are short again and again.
     """
-    rows, samples = timeline.rtt
+    samples = timeline.rtt[1]
     nothing: tuple[tuple[int, ...], int] = ((), 0)
     # A handshake's packets are small, and some hosts slow to answer it.
-    if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * handshake_ns <= int(samples.min()):
+    full_ns = handshake_ns + _longer_ns(timeline)
+    if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * full_ns <= int(samples.min()) + resolution_ns:
         return nothing
-    stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
-    is_sent = np.zeros(len(stamps), dtype=bool)
-    is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
-    stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
-    silence = np.diff(stamps, prepend=stamps[:1])
-    if samples[0] < SHORTER_SHARE * handshake_ns:
-        # The first flight's round trip is less: both may have been read late.
-        silence[0] = int(handshake_ns)
-    # A handshake that most round trips agree with tells what no path answers within.
-    is_told = np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples)
-    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
-    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
-    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
-    read, answered = (
-        np.searchsorted(begins, places, side="right") - 1
-        for places in (sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows])
-    )
+    stamps, silence, begins, read, answered = _read(timeline, handshake_ns, resolution_ns)
+    is_told = _is_told(samples, handshake_ns)
     # Without a handshake's the first flights' may be the only ones without a queue.
     share = MAJORITY if np.isnan(handshake_ns) else SHORTER_SHARE
     is_short = samples + resolution_ns < share * int((samples + silence[begins[read]]).min())
@@ -75,6 +67,51 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     ends = np.append(begins[1:], len(stamps))
     marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
+
+
+def _longer_ns(timeline: Timeline) -> int:
+    """By how much a full segment's round trip is longer than a handshake's: its time on the line, by the ACKs that come
+    soonest but for the odd one in ten. A sender that never had two on the line errs to more."""
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
+    # One that jumps tells of what had come before.
+    each = apart[segments <= DELAYED_ACK_SEGMENTS] / np.maximum(segments[segments <= DELAYED_ACK_SEGMENTS], 1.0)
+    return int(np.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
+
+
+def _is_told(samples: Ints, handshake_ns: float) -> bool:
+    """A handshake that most round trips agree with tells what no path answers within."""
+    return bool(np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples))
+
+
+def _read(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """All stamps in order, the silence before each, where what was read in a row begins, and of each round trip in
+    which of these its segment was read, and its ACK."""
+    rows, samples = timeline.rtt
+    stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
+    is_sent = np.zeros(len(stamps), dtype=bool)
+    is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
+    stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
+    silence = np.diff(stamps, prepend=stamps[:1])
+    if samples[0] < SHORTER_SHARE * handshake_ns:
+        # The first flight's round trip is less: both may have been read late.
+        silence[0] = int(handshake_ns)
+    is_told = _is_told(samples, handshake_ns)
+    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
+    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
+    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
+    read, answered = (
+        np.searchsorted(begins, places, side="right") - 1
+        for places in (sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows])
+    )
+    return stamps, silence, begins, read, answered
+
+
+def read_late_ns(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> int:
+    """By how much more than the least the path's round trip may be at a tap that was late now and then."""
+    samples = timeline.rtt[1]
+    _, silence, begins, read, _ = _read(timeline, handshake_ns, resolution_ns)
+    return int((samples + silence[begins[read]]).min() - samples.min())
 
 
 def _begins_run(stamps: Ints, silence: Ints, at_once_ns: int, late_ns: int) -> Bools:
