@@ -42,6 +42,13 @@ CASES = (
     (6100014, "SACK blocks of other numbers + only the SYN-ACK", "losses", "blocks of what nobody sent"),
     (6300003, "SACK blocks stripped + window scale stripped", "regime", "two recoveries are one without a block"),
     (6300002, "no options of ACKs", "bottleneck_bps", "holes that no block tells of are filled behind a recovery"),
+    (6211002, "GSO at the sender + split from the middle on", "initial_window", "cut pieces have sizes of their own"),
+    (6211007, "GSO at the sender + tap stalls", "base_rtt_s", "on a slow line each segment comes behind a silence"),
+    (6211014, "GSO at the sender + clock of 1 ms", "regime", "a repair as its last ACK passes begins no other"),
+    (6211023, "GSO at the sender", "buffer_packets", "ahead of the lost packet was a part of its super-segment"),
+    (6220017, "NAT + clock of 4 ms", "per_cycle", "by coarse stamps a first slow start ends before its loss"),
+    (6223005, "tap lost half of the ACKs", "regime", "counts that differ for want of ACKs"),
+    (6200011, "receiver", "bottleneck_bps", "an application's pace, where few that had it met a queue"),
 )
 
 

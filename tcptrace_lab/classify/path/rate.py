@@ -293,10 +293,13 @@ def _mode(
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
-    is_paced = runs.is_inferred and np.mean(near) < MAJORITY
+    are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
+    # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do.
+    is_paced = runs.is_inferred and (
+        np.mean(near) < MAJORITY or np.mean(pressed[_beside(runs.rates, peak, blur)]) < MAJORITY
+    )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.
-    are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
     if is_paced or (are_few and not is_together and _in_bursts(uneven[near])):
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     return Estimate(value=value, low=low, high=high, method=method)

@@ -11,8 +11,9 @@ import numpy as np
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns, obstacles_of_run
 from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
-from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, VARIED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
+from tcptrace_lab.classify.sender.limits import is_stretched
 from tcptrace_lab.classify.sender.recovering import has_no_block
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
@@ -111,6 +112,7 @@ def _without_counts(
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
     joined = _joined(seen, blur_ns)
+    first_opened = (who.tap.is_coarse or is_stretched(seen)) and _ends_before_loss(seen)
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
@@ -123,6 +125,8 @@ def _without_counts(
         why = MIXED
     elif joined:
         why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
+    elif first_opened:
+        why = "whether the first slow start had ended before its loss is not told: nor whether that begins a cycle"
     elif clock.is_coarse and _begins_as_one_ends(seen, clock.doubt_ns):
         why = "what was sent again as a recovery ended may have begun the next: where cycles begin is not told of each"
     elif who.tap.is_coarse and any(each.restarts and not each.sure for each in seen.episodes):
@@ -147,9 +151,21 @@ def _without_counts(
     is_blind = by_rhythm and tells_regime(seen, starts) is None
     # Each of these may be the cycle before, gone on: of those behind the first none may be left.
     later = len(starts.per_cycle) - (starts.initial is not None)
-    is_blind |= 0 < later <= joined or (has_none and not later)
+    is_blind |= 0 < later <= joined + first_opened or (has_none and not later)
+    # That counts differ is told by each of them.
+    is_blind |= starts.regime == VARIED and who.tap.blurs_flight
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
+
+
+def _ends_before_loss(seen: Reconstruction) -> bool:
+    """Whether the slow start that the connection begins with seems to have ended before its loss.
+
+    RFC 5681 section 3.1: its threshold is arbitrarily high. What ends it sooner (a delay that rises) is told by how
+    much each ACK adds to the flight, as long as each is seen by itself.
+    """
+    first = seen.stretches[0]
+    return first.begin == "connection" and first.has_threshold and first.episode is not None
 
 
 def _joined(seen: Reconstruction, blur_ns: float) -> int:

@@ -43,8 +43,11 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     stamps, silence, begins, read, answered = _read(timeline, handshake_ns, resolution_ns)
     is_told = _is_told(samples, handshake_ns)
     # Without a handshake's the first flights' may be the only ones without a queue.
-    share = MAJORITY if np.isnan(handshake_ns) else SHORTER_SHARE
-    is_short = samples + resolution_ns < share * int((samples + silence[begins[read]]).min())
+    least, share = int((samples + silence[begins[read]]).min()), MAJORITY
+    if not np.isnan(handshake_ns):
+        # On a slow line each segment comes behind a silence.
+        least, share = min(least, int(full_ns)), SHORTER_SHARE
+    is_short = samples + resolution_ns < share * least
     # Shorter silences are a host's.
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
