@@ -39,6 +39,7 @@ from tests.degrade.merged import (
     padded,
     reused,
     reversed_within_ms,
+    shuffled_within_ticks,
     tap_stalls,
     two_resolutions,
 )
@@ -54,7 +55,7 @@ from tests.degrade.middlebox import (
     split_from_the_middle,
     thinned,
 )
-from tests.degrade.offload import acks_merged, gso_at_sender
+from tests.degrade.offload import acks_merged, gro_stamped_last, gso_at_sender, super_segments_cut
 from tests.degrade.options import mss_rewritten, no_syn, only_syn, only_syn_ack, snaplen, stripped, wscale_hidden
 from tests.degrade.records import (
     ETHERNET,
@@ -188,6 +189,9 @@ ONES: dict[str, Degradation] = {
     "2 % of data split": Degradation(change=some_split, keeps="resized"),
     "reset forged": Degradation(change=reset_forged),
     "ECN bits set": Degradation(change=marked, tells=True),
+    "GSO, cut again": Degradation(change=super_segments_cut),
+    "merged, stamped as the last": Degradation(change=gro_stamped_last, stage=1),
+    "shuffled within 1 ms": Degradation(change=shuffled_within_ticks, stage=3),
 }
 
 PAIRS = (

@@ -121,11 +121,13 @@ impl Finder<'_> {
     }
 
     /// Whether a retransmission repairs what the event before began with, as the ACK of all that passes: its sender had not
-    /// heard of that, and no timer expires in the middle of a repair.
+    /// heard of that, and no timer expires in the middle of a repair. Where times were inferred it shows that they err.
     fn comes_late(&self, send: usize, recover: i64) -> bool {
         let trace = self.trace;
         let over_ns = self.ack_time(self.seen.acked_at(0, recover));
-        trace.send_end[send] <= recover && trace.send_ns[send] - over_ns <= HOST_NS.get()
+        trace.fate.is_empty()
+            && trace.send_end[send] <= recover
+            && trace.send_ns[send] - over_ns <= HOST_NS.get()
     }
 
     /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.
