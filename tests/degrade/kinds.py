@@ -87,7 +87,8 @@ class Degradation:
 
     `tells`: what regime and control need is still there. `stage`: of two kinds the earlier's comes first, in whatever
     order they are named: what passes a tap (0), when and in which order it is read there (1), what its clock then shows
-    (2), to which tick (3). Where a capture begins and ends (-1) is told before another connection follows.
+    (2), to which tick (3), and what is put behind each frame (4). Where a capture begins and ends (-1) is told before
+    another connection follows.
     """
 
     change: Kind
@@ -176,7 +177,7 @@ ONES: dict[str, Degradation] = {
     "reversed within 1 ms": Degradation(change=reversed_within_ms, stage=1),
     "tap stalls": Degradation(change=tap_stalls, stage=1),
     "both cards of a router": Degradation(change=both_cards, link=ETHERNET),
-    "frames padded": Degradation(change=padded, tells=True, link=ETHERNET),
+    "frames padded": Degradation(change=padded, tells=True, stage=4, link=ETHERNET),
     "tap lost bursts": Degradation(change=bursts_lost),
     "ports used again": Degradation(change=reused),
     "no options of ACKs": Degradation(change=ack_options_lost),
