@@ -128,8 +128,14 @@ class Verdict:
             return None
         # Of whom no law is left, or asked, BBR may have grown its window by words that filled none.
         is_bbr = not self.identified.left
-        is_unseen = self.who.order is not None
-        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=is_bbr, is_unseen=is_unseen)
+        ask = partial(
+            initial_window,
+            self.seen,
+            self.who.handshake_rtt_s,
+            is_bbr=is_bbr,
+            is_unseen=self.who.order is not None,
+            is_behind_line=self.who.view is None and self.who.before_tap_ns != 0,
+        )
         found = ask()
         if tap.is_holed:
             early = ask(is_holed=True)

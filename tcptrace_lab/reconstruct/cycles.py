@@ -13,6 +13,7 @@ from itertools import groupby, zip_longest
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -77,7 +78,7 @@ def _cycle(
     peak = reached.first if reached.peak is None else reached.peak
     is_over = _at_work(work_ns, peak, reached.last) > rtt_ns
     if following is None:
-        is_over &= not _ends_in_recovery(timeline)
+        is_over &= not _ends_in_recovery(timeline, first.started_by)
     if reached.peak is None and reached.begin == "restart":
         # An answer or two after a restart show no growth yet: the capture ended before it could.
         moved = timeline.newly_acked[reached.first + 1 : reached.last + 1] > 0
@@ -118,10 +119,12 @@ def acked_between(timeline: Timeline, starts_ns: Ints, ends_ns: Ints) -> Ints:
     return found
 
 
-def _ends_in_recovery(timeline: Timeline) -> bool:
-    """Whether the last retransmission was never answered: what the loss led to is not in the capture."""
-    again = np.flatnonzero(timeline.is_retransmission)
-    return bool(len(again) and timeline.send_end[again[-1]] > timeline.snd_una[-1])
+def _ends_in_recovery(timeline: Timeline, begun_by: Episode | None) -> bool:
+    """Whether the last retransmission was never answered, or what was outstanding at the loss that began the cycle
+    still is, its sender not restarted: what the loss led to is not in the capture."""
+    again, una = np.flatnonzero(timeline.is_retransmission), int(timeline.snd_una[-1])
+    is_within = begun_by is not None and not begun_by.restarts and una < begun_by.recover
+    return is_within or bool(len(again) and timeline.send_end[again[-1]] > una)
 
 
 def _ended_at(timeline: Timeline, part: Stretch, rtt_ns: int) -> int | None:

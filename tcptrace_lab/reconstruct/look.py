@@ -16,6 +16,7 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES,
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
 from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns
+from tcptrace_lab.reconstruct.tap.foreign import take_out_foreign
 from tcptrace_lab.reconstruct.tap.set_forward import OUT_OF_ORDER, set_forward
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS, Fact, Tap
 
@@ -54,10 +55,12 @@ MOST_FLIGHTS = 2
 def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     """The tap of one direction, and the times of its segments and ACKs as far as the clock can be trusted.
 
-    `rows`: columns of the segments sent and of the ACKs received; `row`: the row of the table of connections.
+    `rows`: columns of the segments sent and of the ACKs received, whose SACK blocks are taken out where they are of
+    numbers that nobody sent; `row`: the row of the table of connections.
     """
     segments, acks = rows
     side, other = SIDES[direction], SIDES[1 - direction]
+    foreign = take_out_foreign(segments, acks)
     # How many ACKs had passed before each segment.
     passed = _core.places(acks["packet"], segments["packet"])
     sent_ns, heard_ns, clock = _times(segments, acks, passed, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
@@ -76,7 +79,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     most = max([*(option for option in options if not math.isnan(option)), 0.0])
     if largest > 2 * most and not is_cut_to(lengths, int(most) - (TIMESTAMP_BYTES if row["timestamps"] else 0)):
         most = 0.0
-    cut = _cut_acks(row, other, acks)
+    cut = max(_cut_acks(row, other, acks), foreign)
     from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
     first_new = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
     before_bytes, lost_bytes = _never_captured(segments, acks, first_new, from_start=from_start)

@@ -437,12 +437,16 @@ def _smss(lengths: Ints, row: Any) -> int:
     # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).
     small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
     values, counts = _core.counts(small)
-    return _part_of(lengths) or (int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp)
-
-
-def _part_of(lengths: Ints) -> int | None:
-    """The largest size that Ethernet carries of which most super-segments are multiples; None: there is none."""
     large = lengths[lengths > ETHERNET_MSS]
+    usual = int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp
+    likely = _part_of(large) or usual
+    # What a box cut has sizes of its own: nobody makes whole multiples of the options' size by chance.
+    is_allowed = known and np.mean(large % allowed == 0) > MAJORITY * np.mean(large % likely == 0)
+    return allowed if is_allowed else likely
+
+
+def _part_of(large: Ints) -> int | None:
+    """The largest size that Ethernet carries of which most super-segments are multiples; None: there is none."""
     values, counts = _core.counts(large)
     usual = int(values[np.argmax(counts)])
     parts = range(-(-usual // ETHERNET_MSS), usual // LEAST_MSS + 1)

@@ -39,6 +39,28 @@ CASES = (
     (5110017, "receiver", "limits", "a pause is as long as since the last segment, whenever its ACK came"),
     (5510013, "node0.out", "losses", "a flight lost to its end leaves no hole behind the bottleneck"),
     (5320029, "node0.out", "buffer_packets", "of a lossy link's four losses three met the longest queue"),
+    (6100024, "node0.out", "initial_window", "on a line slower for segments than for SYNs no pause, so no probe"),
+    (6100033, "node0.out", "initial_window", "behind a line a first flight still comes when its first ACK passes"),
+    (6110024, "GSO at the sender", "bottleneck_bps", "of a super-segment the last packet waits behind the others"),
+    (6110009, "GSO at the sender + tap stalls", "base_rtt_s", "not every segment that was read late shows it"),
+    (6130003, "tap lost 0.1 % of data + tap stalls", "base_rtt_s", "a full segment takes longer than a SYN"),
+    (6203024, "tap lost 1 % + tap stalls", "bottleneck_bps", "a second may have been longer by what was read late"),
+    (6110000, "receiver", "per_cycle", "the capture ends in the recovery that begins the last cycle"),
+    (6140015, "clock of 15.6 ms", "regime", "within a tick of a recovery's end another may be the same"),
+    (6130019, "tap lost half of the ACKs + no SYN", "limits", "windows scaled to a flight that missing ACKs make"),
+    (6110023, "GSO at the sender + noisy stamps", "limits", "no timer's, once all is answered"),
+    (6130021, "tap lost bursts + clock set forward", "limits", "a recovery goes on, and no timer began it"),
+    (6140001, "node0.out", "limits", "what waits before the tap is outstanding too"),
+    (6100014, "SACK blocks of other numbers + only the SYN-ACK", "losses", "blocks of what nobody sent"),
+    (6300003, "SACK blocks stripped + window scale stripped", "regime", "two recoveries are one without a block"),
+    (6300002, "no options of ACKs", "bottleneck_bps", "holes that no block tells of are filled behind a recovery"),
+    (6211002, "GSO at the sender + split from the middle on", "initial_window", "cut pieces have sizes of their own"),
+    (6211007, "GSO at the sender + tap stalls", "base_rtt_s", "on a slow line each segment comes behind a silence"),
+    (6211014, "GSO at the sender + clock of 1 ms", "regime", "a repair as its last ACK passes begins no other"),
+    (6211023, "GSO at the sender", "buffer_packets", "ahead of the lost packet was a part of its super-segment"),
+    (6220017, "NAT + clock of 4 ms", "per_cycle", "by coarse stamps a first slow start ends before its loss"),
+    (6223005, "tap lost half of the ACKs", "regime", "counts that differ for want of ACKs"),
+    (6200011, "receiver", "bottleneck_bps", "an application's pace, where few that had it met a queue"),
 )
 
 
@@ -52,6 +74,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
     [
         pytest.param(5010056, "sender's limits", id="until the first duplicate the receiver's window held it"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
+        pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
     ],
 )
 def test_what_an_untouched_capture_carries_is_right(seed: int, claim: str, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from tests.degrade.merged import (
     padded,
     reused,
     reversed_within_ms,
+    shuffled_within_ticks,
     tap_stalls,
     two_resolutions,
 )
@@ -54,7 +55,7 @@ from tests.degrade.middlebox import (
     split_from_the_middle,
     thinned,
 )
-from tests.degrade.offload import acks_merged, gso_at_sender
+from tests.degrade.offload import acks_merged, gro_stamped_last, gso_at_sender, super_segments_cut
 from tests.degrade.options import mss_rewritten, no_syn, only_syn, only_syn_ack, snaplen, stripped, wscale_hidden
 from tests.degrade.records import (
     ETHERNET,
@@ -86,7 +87,8 @@ class Degradation:
 
     `tells`: what regime and control need is still there. `stage`: of two kinds the earlier's comes first, in whatever
     order they are named: what passes a tap (0), when and in which order it is read there (1), what its clock then shows
-    (2), to which tick (3). Where a capture begins and ends (-1) is told before another connection follows.
+    (2), to which tick (3), and what is put behind each frame (4). Where a capture begins and ends (-1) is told before
+    another connection follows.
     """
 
     change: Kind
@@ -175,7 +177,7 @@ ONES: dict[str, Degradation] = {
     "reversed within 1 ms": Degradation(change=reversed_within_ms, stage=1),
     "tap stalls": Degradation(change=tap_stalls, stage=1),
     "both cards of a router": Degradation(change=both_cards, link=ETHERNET),
-    "frames padded": Degradation(change=padded, tells=True, link=ETHERNET),
+    "frames padded": Degradation(change=padded, tells=True, stage=4, link=ETHERNET),
     "tap lost bursts": Degradation(change=bursts_lost),
     "ports used again": Degradation(change=reused),
     "no options of ACKs": Degradation(change=ack_options_lost),
@@ -188,6 +190,9 @@ ONES: dict[str, Degradation] = {
     "2 % of data split": Degradation(change=some_split, keeps="resized"),
     "reset forged": Degradation(change=reset_forged),
     "ECN bits set": Degradation(change=marked, tells=True),
+    "GSO, cut again": Degradation(change=super_segments_cut),
+    "merged, stamped as the last": Degradation(change=gro_stamped_last, stage=1),
+    "shuffled within 1 ms": Degradation(change=shuffled_within_ticks, stage=3),
 }
 
 PAIRS = (

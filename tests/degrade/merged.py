@@ -45,6 +45,12 @@ def merged_by_tick(packets: Packets, rng: random.Random) -> Packets:
     return sorted(coarse, key=lambda packet: (packet.time_ns, packet.source != own))
 
 
+def shuffled_within_ticks(packets: Packets, rng: random.Random) -> Packets:
+    """Stamps of whole milliseconds, and what has the same in any order: several readers, and a sort by stamps alone."""
+    coarse = [replace(packet, time_ns=packet.time_ns // MS * MS) for packet in packets]
+    return sorted(coarse, key=lambda packet: (packet.time_ns, rng.random()))
+
+
 def drifting_clocks(packets: Packets, rng: random.Random) -> Packets:
     """Two machines' captures merged: what arrives is on a clock 50 millionths faster, right in the middle."""
     own, middle = sender_of(packets), packets[len(packets) // 2].time_ns

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tests.degrade.offload import with_length
+from tests.degrade.offload import halves, with_length
 from tests.degrade.records import (
     ACK,
-    FIN,
     MS,
     RST,
     SACK,
@@ -94,24 +93,12 @@ def acks_doubled(packets: Packets, rng: random.Random) -> Packets:
     return sorted([*packets, *again], key=lambda packet: packet.time_ns)
 
 
-def _halves(packet: RawPacket, first: int) -> list[RawPacket]:
-    """A segment as two: of so many bytes, and the rest."""
-    rest = packet.payload - first
-    if first <= 0 or rest <= 0 or packet.flags & (SYN | FIN | RST):
-        return [packet]
-    head = packet.tcp + packet.header
-    one = with_length(replace(packet, data=packet.data[: head + first], length=head + first))
-    two = packet.with_bytes(packet.tcp + 4, ((packet.seq + first) % (1 << 32)).to_bytes(4))
-    two = replace(two, data=two.data[:head] + packet.data[head + first :], length=head + rest)
-    return [one, with_length(replace(two, time_ns=packet.time_ns + 1_000))]
-
-
 def split_from_the_middle(packets: Packets, rng: random.Random) -> Packets:
     """From the middle on a tunnel lowers the path's MTU, and a box splits each segment in two."""
     own, middle, found = sender_of(packets), len(packets) // 2, list[RawPacket]()
     for at, packet in enumerate(packets):
         is_large = at >= middle and packet.source == own and packet.payload > 1000
-        found += _halves(packet, 1000) if is_large else [packet]
+        found += halves(packet, 1000) if is_large else [packet]
     return sorted(found, key=lambda packet: packet.time_ns)
 
 
@@ -120,7 +107,7 @@ def some_split(packets: Packets, rng: random.Random) -> Packets:
     own, found = sender_of(packets), list[RawPacket]()
     for packet in packets:
         is_cut = packet.source == own and packet.payload > 100 and rng.random() < 0.02
-        found += _halves(packet, rng.randrange(1, packet.payload)) if is_cut else [packet]
+        found += halves(packet, rng.randrange(1, packet.payload)) if is_cut else [packet]
     return sorted(found, key=lambda packet: packet.time_ns)
 
 

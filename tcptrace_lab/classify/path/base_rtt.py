@@ -56,9 +56,10 @@ def least_rtt(
     # A segment that was stamped late has a round trip that is short by that.
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
-    if handshake_rtt_s is None:
-        # Nothing else says what the path takes at least: a tap that did not read for a while shows less.
-        above = max(above, int((samples + unread_ns(seen.timeline)).min() - samples.min()))
+    if handshake_rtt_s is None or clock.stalled_ns:
+        # Nothing else says what the path takes at least, or not every segment that was read late shows it.
+        handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
+        above = max(above, int((samples + unread_ns(seen.timeline, handshake_ns)).min() - samples.min()))
     above /= 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.

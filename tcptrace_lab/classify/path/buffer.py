@@ -71,15 +71,32 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     knowns = np.searchsorted(seen.timeline.ack_ns, lost_ns, side="right")
     free = (knowns == 0) | (limited_at(seen.timeline, np.maximum(knowns - 1, 0)) != RWND)
     found = list[float]()
-    for upto, since in zip(uptos.tolist(), sinces.tolist(), strict=True):
+    ahead = _ahead_within(seen)
+    for number, (upto, since) in enumerate(zip(uptos.tolist(), sinces.tolist(), strict=True)):
         near = slice(max(since, upto - 3), upto)
         met = queue[near][is_queue[near]]
+        if ahead[number]:
+            # Of what they met some had left again.
+            gone = (lost_ns[number] - sent[near][is_queue[near]]) * pps / 1e9
+            met = np.maximum(met - gone, 0.0) + ahead[number]
         found.append(float(met.max()) if len(met) else float("nan"))
     held, others = np.array(found)[~free], np.array(found)[free]
     middle = float(np.median(others)) if len(others) else float("nan")
     if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= _spread(middle))):
         return (float("nan"),) * len(found), np.zeros(len(found), dtype=bool), queue
     return tuple(found), free, queue
+
+
+def _ahead_within(seen: Reconstruction) -> list[int]:
+    """Of each loss event: how many packets of the first lost one's own super-segment (offload) were ahead of it."""
+    timeline, found = seen.timeline, []
+    for each in seen.episodes:
+        first, behind = np.searchsorted(timeline.send_ns, [each.lost_sent_ns, each.lost_sent_ns + 1])
+        within = each.una - timeline.send_offset[first:behind]
+        sizes = timeline.send_end[first:behind] - timeline.send_offset[first:behind]
+        inside = within[(within >= 0) & (within < sizes)]
+        found.append(int(inside[0]) // timeline.smss if len(inside) else 0)
+    return found
 
 
 def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:

@@ -197,7 +197,8 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
 def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     """The most that was delivered in any second without a loss event in it; None: no such second.
 
-    A second by stamps may have lasted as much longer as two of them can tell apart, and as ACKs were held back before.
+    A second by stamps may have lasted as much longer as two of them can tell apart, as the tap was late to read, and as
+    ACKs were held back before.
 
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
     """
@@ -211,7 +212,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     if not most:
         # A second of which the largest ACK was all bounds nothing.
         return None
-    lasted_s = 1.0 + (clock.resolution_ns + held_back_ns(timeline)) / SECOND_NS
+    lasted_s = 1.0 + max(clock.resolution_ns + held_back_ns(timeline), clock.stalled_ns) / SECOND_NS
     return float(most) / timeline.smss / lasted_s
 
 
@@ -294,10 +295,13 @@ def _mode(
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
-    is_paced = runs.is_inferred and np.mean(near) < MAJORITY
+    are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
+    # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do.
+    is_paced = runs.is_inferred and (
+        np.mean(near) < MAJORITY or np.mean(pressed[_beside(runs.rates, peak, blur)]) < MAJORITY
+    )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.
-    are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
     if is_paced or (are_few and not is_together and _in_bursts(uneven[near])):
         return Estimate(value=value, low=low, high=None, method=f"{method}; or the pace at which the sender sent")
     if np.mean(near) < MAJORITY:

@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
 # 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
@@ -74,10 +74,10 @@ def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Ba
 def run_rates(batches: Batches, seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
     """Every run of `segments` of all these flows' `batches`; what it met is what this flow's own segments met."""
     timeline = seen.timeline
-    rows, samples = timeline.rtt
+    known_ns, samples = _first_answered(timeline)
     (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) = _core.runs(
         (batches.times, batches.acked, batches.jumps),
-        (timeline.ack_ns[rows], samples),
+        (known_ns, samples),
         [_uncertain(flow) for flow in (seen, *others)],
         segments=float(segments),
         fewest_batches=FEWEST_ALIKE,
@@ -97,6 +97,19 @@ def run_rates(batches: Batches, seen: Reconstruction, others: Sequence[Reconstru
     )
 
 
+def _first_answered(timeline: Timeline) -> tuple[Ints, Ints]:
+    """When each round trip was known, and what it took: of a super-segment (offload) its first packet's, for the last
+    one waits behind the others, in no queue that stood."""
+    rows, samples = timeline.rtt
+    sizes, _ = timeline.sizes
+    if not len(rows) or int(sizes[-1]) <= timeline.smss:
+        return timeline.ack_ns[rows], samples
+    send = np.searchsorted(timeline.snd_max, timeline.snd_una[rows], side="right") - 1
+    first = np.searchsorted(timeline.snd_una, timeline.send_offset[send] + timeline.smss)
+    first = np.minimum(first, rows)
+    return timeline.ack_ns[first], timeline.ack_ns[first] - timeline.ack_ns[rows] + samples
+
+
 def most_in(times: Ints, acked: Ints, span_ns: int, flow: Reconstruction) -> int | None:
     """The most bytes acknowledged within such a time without a loss event, or a step of the clock, in it, the
     largest ACK of each apart; None: there is no such time."""
@@ -106,10 +119,21 @@ def most_in(times: Ints, acked: Ints, span_ns: int, flow: Reconstruction) -> int
 def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
     """From when to when a loss event lasts, or the clock is set: how much time passed then is not known."""
     starts, ends = _spans(flow.episodes)
+    if flow.timeline.hides_blocks and not len(flow.timeline.sack_edges):
+        ends = _all_answered(flow.timeline, ends)
     set_ns = np.array(flow.timeline.set_ns, dtype=np.int64)
     starts, ends = np.concatenate((starts, set_ns)), np.concatenate((ends, set_ns))
     order = np.argsort(starts, kind="stable")
     return starts[order], ends[order]
+
+
+def _all_answered(timeline: Timeline, times: Ints) -> Ints:
+    """When all that had left by then was acknowledged: up to there ACKs may tell of what had come behind a hole that no
+    block tells of."""
+    sent = np.maximum(np.searchsorted(timeline.send_ns, times, side="right") - 1, 0)
+    answers = np.searchsorted(timeline.snd_una, timeline.snd_max[sent])
+    found: Ints = np.maximum(timeline.ack_ns[np.minimum(answers, len(timeline.ack_ns) - 1)], times)
+    return found
 
 
 def _spans(episodes: Sequence[Episode]) -> tuple[Ints, Ints]:

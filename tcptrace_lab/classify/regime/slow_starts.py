@@ -12,7 +12,7 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 REGIMES = {1: "single", 2: "double", 3: "triple"}
 NONE = "none"
-MIXED_COUNTS = "mixed"
+VARIED = "mixed"
 UNDECIDED = "undecided"
 # The steady state has one count, but for the odd cycle in which a retransmission was lost as well.
 STEADY_SHARE = 0.8
@@ -114,7 +114,7 @@ def _regime(initial: int | None, later: tuple[int, ...], steady: int | None, eve
         why = [] if events else ["no loss in the capture: one slow start, and no cycle that a loss would begin"]
         return (_name(initial), why) if initial else (UNDECIDED, ["no slow start was seen to grow"])
     if steady is None:
-        return MIXED_COUNTS, [f"slow starts per cycle differ: {', '.join(map(str, later))}"]
+        return VARIED, [f"slow starts per cycle differ: {', '.join(map(str, later))}"]
     if steady == 0:
         begun = "" if initial is None else f" after the first, which has {initial}"
         return NONE, [
@@ -122,11 +122,11 @@ def _regime(initial: int | None, later: tuple[int, ...], steady: int | None, eve
         ]
     if initial is not None and initial != steady and len(later) == 1:
         # One cycle is no steady state.
-        return MIXED_COUNTS, [f"slow starts per cycle differ: {initial}, {steady}"]
+        return VARIED, [f"slow starts per cycle differ: {initial}, {steady}"]
     if initial is not None and initial != steady:
         return _name(steady), [f"the first cycle, without a threshold, has {initial}; the later ones {steady}"]
     return _name(steady), []
 
 
 def _name(count: int) -> str:
-    return REGIMES.get(count, MIXED_COUNTS)
+    return REGIMES.get(count, VARIED)

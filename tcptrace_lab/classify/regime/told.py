@@ -11,8 +11,10 @@ import numpy as np
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns, obstacles_of_run
 from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
-from tcptrace_lab.classify.regime.slow_starts import MIXED_COUNTS, UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, VARIED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
+from tcptrace_lab.classify.sender.limits import is_stretched
+from tcptrace_lab.classify.sender.recovering import has_no_block
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -109,10 +111,12 @@ def _without_counts(
         is_inferred |= view.unsure > MOST_OPEN or seen.lost_again > MINORITY * (who.put_back or 0)
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
+    joined = _joined(seen, blur_ns)
+    first_opened = (who.tap.is_coarse or is_stretched(seen)) and _ends_before_loss(seen)
     is_missing = who.tap.is_holed
-    # Without the blocks two events are one where the second's losses were the first's.
-    has_blocks = len(seen.timeline.sack_edges) and who.tap.cut_acks <= MINORITY * who.tap.acks
-    has_none = who.tap.hides_blocks and not has_blocks and goes_on
+    # Without the blocks two events are one where the second's losses were the first's, or filled in that.
+    are_cut = has_no_block(seen, who.tap) or (who.tap.hides_blocks and who.tap.cut_acks > MINORITY * who.tap.acks)
+    has_none = are_cut and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table.
     is_missing |= who.tap.repairs[1] > 0
@@ -120,12 +124,10 @@ def _without_counts(
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif _mixes_restarts(seen, who):
         why = MIXED
-    elif blur_ns > COARSE_NS and any(
-        # One segment behind a silence is a timer's, whatever the clock.
-        after.detected_by != "rto" and after.time_ns - before.end_ns <= blur_ns
-        for before, after in pairwise(seen.episodes)
-    ):
+    elif joined:
         why = "a loss event begins within a tick of the last one's end: which loss is whose is not told"
+    elif first_opened:
+        why = "whether the first slow start had ended before its loss is not told: nor whether that begins a cycle"
     elif clock.is_coarse and _begins_as_one_ends(seen, clock.doubt_ns):
         why = "what was sent again as a recovery ended may have begun the next: where cycles begin is not told of each"
     elif who.tap.is_coarse and any(each.restarts and not each.sure for each in seen.episodes):
@@ -147,12 +149,36 @@ def _without_counts(
         why = "the tap did not read for longer than a round trip: what happened then is not told"
     else:
         return starts
+    # Each of these may be the cycle before, gone on: of those behind the first none may be left.
+    later = len(starts.per_cycle) - (starts.initial is not None)
+    is_blind = 0 < later <= joined + first_opened or (by_rhythm and tells_regime(seen, starts) is None)
     # The first cycle tells the regime where no loss begins another.
-    is_lone = len(starts.per_cycle) == 1 and starts.initial is not None and (has_none or len(seen.episodes) > 1)
+    is_blind |= not later and (has_none or len(seen.episodes) > 1)
     # That counts differ is no more told than they are.
-    is_blind = is_lone or starts.regime == MIXED_COUNTS or (by_rhythm and tells_regime(seen, starts) is None)
+    is_blind |= starts.regime == VARIED
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
+
+
+def _ends_before_loss(seen: Reconstruction) -> bool:
+    """Whether the slow start that the connection begins with seems to have ended before its loss.
+
+    RFC 5681 section 3.1: its threshold is arbitrarily high. What ends it sooner (a delay that rises) is told by how
+    much each ACK adds to the flight, as long as each is seen by itself.
+    """
+    first = seen.stretches[0]
+    return first.begin == "connection" and first.has_threshold and first.episode is not None
+
+
+def _joined(seen: Reconstruction, blur_ns: float) -> int:
+    """How many loss events begin within what a clock tells of the end of the one before."""
+    if blur_ns <= COARSE_NS:
+        return 0
+    # One segment behind a silence is a timer's, whatever the clock.
+    return sum(
+        after.detected_by != "rto" and after.time_ns - before.end_ns <= blur_ns
+        for before, after in pairwise(seen.episodes)
+    )
 
 
 def _begins_as_one_ends(seen: Reconstruction, blur_ns: float) -> bool:

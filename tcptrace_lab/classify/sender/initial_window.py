@@ -25,6 +25,7 @@ def initial_window(
     is_holed: bool = False,
     is_bbr: bool = False,
     is_unseen: bool = False,
+    is_behind_line: bool = False,
 ) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
@@ -33,7 +34,9 @@ def initial_window(
     flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice the round trip of the handshake) is
     none of them. `is_holed`: the tap lost packets, the first ACK perhaps; `is_bbr`: a window that grows by what is
     acknowledged whether or not it was filled, in packets of any size; `is_unseen`: only the order of what was sent is
-    known, so that one segment more may be the second flight's, and not one that a receiver left waiting.
+    known, so that one segment more may be the second flight's, and not one that a receiver left waiting;
+    `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight may still come when its
+    first ACK passes.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -54,7 +57,10 @@ def initial_window(
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
         until = min(until, begin_ns + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
     if handshake_rtt_s is not None:
-        until = min(until, begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9))
+        probe = begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9)
+        # A probe follows a pause: what comes at the flight's pace is the rest of it, on a line that is slow for these.
+        probed = int(np.searchsorted(timeline.send_ns, probe, side="left"))
+        until = until if _goes_on(timeline.send_ns[begin : probed + 1]) else min(until, probe)
         if len(answers):
             soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
             is_unheard = _tells_of_later(timeline, int(timeline.snd_una[answers[0]]), soon)
@@ -66,7 +72,8 @@ def initial_window(
     if is_unseen and behind == len(timeline.send_ns):
         # It was all that there was to send.
         return None
-    if is_unheard and behind < len(timeline.send_ns) and _goes_on(timeline.send_ns[begin : behind + 1]):
+    may_go_on = (is_unheard or is_behind_line) and behind < len(timeline.send_ns)
+    if may_go_on and _goes_on(timeline.send_ns[begin : behind + 1]):
         return None
     if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.

@@ -79,7 +79,8 @@ def limits_told(
         or tap.exceeds_scale
         or is_spaced
         or is_stretched(seen)
-        or not (_stays_below(seen) or (not is_rebuilt and _catches_up(seen)))
+        # Behind a line what waits before the tap is outstanding too.
+        or not ((_stays_below(seen) and not before_ns) or (not is_rebuilt and _catches_up(seen)))
     ):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
         # ACKs are missing, as where more is in flight than they allow.
@@ -97,7 +98,9 @@ def limits_told(
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed.
         _move(shares, "cwnd")
     if is_blurred:
-        _move(shares, "cwnd", most=_near_rwnd(seen) if is_law else 1.0)
+        # The least windows that fit were taken for what was in flight, which the missing ACKs make more than it was.
+        is_near_known = is_law and not (tap.shift.value is None and tap.blurs_flight)
+        _move(shares, "cwnd", most=_near_rwnd(seen) if is_near_known else 1.0)
         _move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
     # Nor, of a recovery, when the window was at work again.
     opened = {"recovery": recovering_longer(seen)} if is_blurred else _unsure(seen, is_rhythm=is_rhythm)

@@ -41,9 +41,10 @@ def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):
         going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
     elif not has_none:
-        # What a timer ended was held back by its losses, whether or not a window was at work.
-        timers = {each.time_ns for each in seen.episodes if each.detected_by == "rto"}
-        going_on = [each for each in going_on if not (each in sure or each.end_ns in timers)]
+        # What a timer ended, not its answer, was held back by its losses, whether or not a window was at work.
+        timers = {each.time_ns: each.una for each in seen.episodes if each.detected_by == "rto"}
+        ended = {each for each in going_on if timers.get(each.end_ns, each.recover) < each.recover}
+        going_on = [each for each in going_on if not (each in sure or each in ended)]
     return spent(seen, going_on)
 
 

@@ -79,15 +79,16 @@ def set_forward(
 
 
 def _is_calm(segments: Any, acks: Any, sent: int, heard: int, *, is_sent: bool) -> bool:
-    """Whether data was outstanding after so many segments and ACKs, and what comes next is no segment sent again.
+    """Whether data was outstanding after so many segments and ACKs, and what comes next is none that a timer sends: the
+    earliest that is not acknowledged (RFC 6298 section 5.4). A recovery goes on behind that.
 
     `is_sent`: it is a segment, and nothing else tells.
     """
     if not (0 < sent < len(segments["offset"]) and 0 < heard < len(acks["ack_offset"])):
         return False
-    top = _top(segments, sent)
-    is_again = is_sent and int(segments["offset"][sent]) < top and int(segments["cause"][sent]) != OUT_OF_ORDER
-    return top > int(acks["ack_offset"][:heard].max()) and not is_again
+    top, una = _top(segments, sent), int(acks["ack_offset"][:heard].max())
+    is_timers = is_sent and int(segments["offset"][sent]) <= una and int(segments["cause"][sent]) != OUT_OF_ORDER
+    return top > una and not is_timers
 
 
 def _goes_on(segments: Any, acks: Any, sent: int, heard: int) -> bool:

@@ -12,7 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import (
+    DELAYED_ACK_SEGMENTS,
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    MAJORITY,
+    MINORITY,
+)
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -28,27 +34,20 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     NaN: not captured) nor others have, by more than the clock leaves open (`resolution_ns`). A sender that answers
     after pauses has such silences all along, and its round trips are short again and again.
     """
-    rows, samples = timeline.rtt
+    samples = timeline.rtt[1]
     nothing: tuple[tuple[int, ...], int] = ((), 0)
     # A handshake's packets are small, and some hosts slow to answer it.
-    if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * handshake_ns <= int(samples.min()):
+    full_ns = handshake_ns + _longer_ns(timeline)
+    if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * full_ns <= int(samples.min()) + resolution_ns:
         return nothing
-    stamps, is_sent, silence = _silences(timeline)
-    if samples[0] < SHORTER_SHARE * handshake_ns:
-        # The first flight's round trip is less: both may have been read late.
-        silence[0] = int(handshake_ns)
-    # A handshake that most round trips agree with tells what no path answers within.
-    is_told = np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples)
-    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
-    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
-    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
-    read, answered = (
-        np.searchsorted(begins, places, side="right") - 1
-        for places in (sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows])
-    )
+    stamps, silence, begins, read, answered = _read(timeline, handshake_ns, resolution_ns)
+    is_told = _is_told(samples, handshake_ns)
     # Without a handshake's the first flights' may be the only ones without a queue.
-    share = MAJORITY if np.isnan(handshake_ns) else SHORTER_SHARE
-    is_short = samples + resolution_ns < share * int((samples + silence[begins[read]]).min())
+    least, share = int((samples + silence[begins[read]]).min()), MAJORITY
+    if not np.isnan(handshake_ns):
+        # On a slow line each segment comes behind a silence.
+        least, share = min(least, int(full_ns)), SHORTER_SHARE
+    is_short = samples + resolution_ns < share * least
     # Shorter silences are a host's.
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
@@ -73,21 +72,52 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     return tuple(marks.tolist()), int(silence[begins[late]].max())
 
 
-def unread_ns(timeline: Timeline) -> Ints:
+def _longer_ns(timeline: Timeline) -> int:
+    """By how much a full segment's round trip is longer than a handshake's: its time on the line, by the ACKs that come
+    soonest but for the odd one in ten. A sender that never had two on the line errs to more."""
+    moving = np.flatnonzero(timeline.newly_acked > 0)
+    apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
+    # One that jumps tells of what had come before.
+    each = apart[segments <= DELAYED_ACK_SEGMENTS] / np.maximum(segments[segments <= DELAYED_ACK_SEGMENTS], 1.0)
+    return int(np.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
+
+
+def _is_told(samples: Ints, handshake_ns: float) -> bool:
+    """A handshake that most round trips agree with tells what no path answers within."""
+    return bool(np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples))
+
+
+def _read(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """All stamps in order, the silence before each, where what was read in a row begins, and of each round trip in
+    which of these its segment was read, and its ACK."""
+    rows, samples = timeline.rtt
+    stamps, is_sent, silence = _silences(timeline, handshake_ns)
+    is_told = _is_told(samples, handshake_ns)
+    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
+    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
+    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
+    read, answered = (
+        np.searchsorted(begins, places, side="right") - 1
+        for places in (sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows])
+    )
+    return stamps, silence, begins, read, answered
+
+
+def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
     """For each round trip how long its segment may have waited to be read, in ns: since before a silence, if it came
     within a small part of that behind it, and an ACK before it. What a sender sends of itself came when it did, and of
     the first that was captured nothing tells."""
     rows, samples = timeline.rtt
     if len(samples) < FEWEST_SAMPLES:
         return np.zeros(len(samples), dtype=np.int64)
-    stamps, is_sent, silence = _silences(timeline)
+    stamps, is_sent, silence = _silences(timeline, handshake_ns)
     until = stamps + (MINORITY * silence).astype(np.int64)
     # The silence that reaches furthest, its own or one before.
     behind = np.maximum.accumulate(np.where(until >= np.maximum.accumulate(until), np.arange(len(until)), 0))
     sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
     read = sent + timeline.acks_before_send[sent]
     heard = np.cumsum(~is_sent)
-    is_answer = heard[read] > (heard - ~is_sent)[behind[read]]
+    is_answer = (heard[read] > (heard - ~is_sent)[behind[read]]) | (behind[read] == 0)
     found: Ints = np.where(is_answer, stamps[read] - (stamps - silence)[behind[read]], 0)
     return found
 
@@ -108,13 +138,17 @@ def held_back_ns(timeline: Timeline) -> int:
     return int(before[is_held].max(initial=0))
 
 
-def _silences(timeline: Timeline) -> tuple[Ints, Bools, Ints]:
+def _silences(timeline: Timeline, handshake_ns: float) -> tuple[Ints, Bools, Ints]:
     """Of segments and ACKs in the order captured: stamps, which are segments, and the time since the one before."""
     stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
     is_sent = np.zeros(len(stamps), dtype=bool)
     is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
     stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
-    return stamps, is_sent, np.diff(stamps, prepend=stamps[:1])
+    silence = np.diff(stamps, prepend=stamps[:1])
+    if timeline.rtt[1][0] < SHORTER_SHARE * handshake_ns:
+        # The first flight's round trip is less: both may have been read late.
+        silence[0] = int(handshake_ns)
+    return stamps, is_sent, silence
 
 
 def _begins_run(stamps: Ints, silence: Ints, at_once_ns: int, late_ns: int) -> Bools:

@@ -124,7 +124,7 @@ class Tap:
         if self.sack.value == "unknown":
             found.append(f"whether SACK was used is unknown: {self.sack.why}")
         elif self.cut_acks:
-            found.append(f"options cut in {self.cut_acks} of {self.acks} ACKs: not every SACK block is known")
+            found.append(f"options cut in {self.cut_acks} of {self.acks} ACKs, or changed: blocks are missing")
         if self.ahead_ns:
             words = f"segments pass up to {duration(self.ahead_ns)} before what they answer"
             found.append(f"{words} (two clocks, or not in the order in which they came): nothing finer is told by them")

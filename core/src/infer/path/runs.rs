@@ -29,6 +29,18 @@ pub struct RoundTrips<'a> {
     pub rtt_ns: &'a [i64],
 }
 
+impl RoundTrips<'_> {
+    /// Whether a run has one within, or no further from it than it took: a queue has come and gone by then. `first`, at
+    /// or behind its begin, and `behind` its end: places.
+    fn is_near(&self, first: usize, behind: usize, (begin, end): (i64, i64)) -> bool {
+        let last = first.checked_sub(1);
+        let is_before = last.is_some_and(|last| begin - self.times[last] <= self.rtt_ns[last]);
+        let next = self.times.get(behind);
+        let is_after = next.is_some_and(|next| next - end <= self.rtt_ns[behind]);
+        first < behind || is_before || is_after
+    }
+}
+
 /// Which runs are taken, and by how much slower, or how little as long, as sent they are pressed.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
@@ -223,10 +235,13 @@ impl Batches<'_> {
                     |place| known.rtt_ns[place],
                     |own, last| own <= last,
                 );
-                delay = more;
-                least = delay.min(within.map_or(f64::INFINITY, |rtt_ns| (rtt_ns - base) as f64));
-                // Sent when acknowledged, less the round trip then.
-                sent = span - (rtt - before);
+                if known.is_near(first, behind, (begin, end)) {
+                    delay = more;
+                    least =
+                        delay.min(within.map_or(f64::INFINITY, |rtt_ns| (rtt_ns - base) as f64));
+                    // Sent when acknowledged, less the round trip then.
+                    sent = span - (rtt - before);
+                }
             }
             found.delay_ns.push(delay);
             found.least_ns.push(least);
@@ -302,6 +317,28 @@ mod tests {
         assert_eq!(runs.spans_ns[2], 7e6);
         assert!((runs.uneven[2] - 4.0 * 4.0 / 7.0).abs() < 1e-9);
         assert_eq!(runs.delay_ns, [0.0; 8]);
+    }
+
+    #[test]
+    fn a_round_trip_away_from_a_run_tells_no_queue_of_it() {
+        let times: Vec<i64> = (0..40).map(|at| at * 1_000_000).collect();
+        let acked: Vec<f64> = (1..41).map(f64::from).collect();
+        let batches = Batches {
+            times: &times,
+            acked: &acked,
+            jumps: &[0; 40],
+        };
+        // Known after 2 ms, and 37 ms later.
+        let known = RoundTrips {
+            times: &[2_000_000, 39_000_000],
+            rtt_ns: &[5_000_000, 9_000_000],
+        };
+        let delays = batches.runs(ASKED, &[], known).delay_ns;
+        assert_eq!(delays.len(), 36);
+        // From 7 ms on, and to 30 ms from the start, none lies within a round trip.
+        assert!(delays[3..8].iter().all(|&delay| delay > 0.0));
+        assert!(delays[8..26].iter().all(|&delay| delay == 0.0));
+        assert!(delays[26..].iter().all(|&delay| delay > 0.0));
     }
 
     #[test]

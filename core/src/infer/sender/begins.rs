@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::finder::Finder;
 use super::trace::LossEvent;
+use crate::infer::given::HOST_NS;
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
@@ -45,6 +46,9 @@ impl Finder<'_> {
                     && trace.send_offset[send] <= una
                     && trace.send_ns[send] > last_ns
             };
+            if una >= recover && self.comes_late(send, recover) {
+                continue;
+            }
             if una >= recover && self.ends_late(send, recover) {
                 recover = trace.send_end[send];
             } else if una >= recover || forced.contains(&send) || expires() {
@@ -114,6 +118,16 @@ impl Finder<'_> {
             // Cut or overwritten options hide which of the ACKs behind it are duplicates.
             && known == moved + 1
             && !self.is_silent(send)
+    }
+
+    /// Whether a retransmission repairs what the event before began with, as the ACK of all that passes: its sender had not
+    /// heard of that, and no timer expires in the middle of a repair. Where times were inferred it shows that they err.
+    fn comes_late(&self, send: usize, recover: i64) -> bool {
+        let trace = self.trace;
+        let over_ns = self.ack_time(self.seen.acked_at(0, recover));
+        trace.fate.is_empty()
+            && trace.send_end[send] <= recover
+            && trace.send_ns[send] - over_ns <= HOST_NS.get()
     }
 
     /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.

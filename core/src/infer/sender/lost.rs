@@ -290,10 +290,11 @@ impl Judge<'_> {
         copy != send && since_ns < self.base_rtt_ns / 2 && self.may_answer(answer, copy)
     }
 
-    /// Whether an ACK came as soon after a copy as the answers to others.
+    /// Whether an ACK came as soon after a copy as the answers to others, or the capture ended as soon.
     fn may_answer(&self, answer: usize, copy: usize) -> bool {
         let trace = self.trace;
-        let heard_ns = trace.ack_ns.get(answer);
+        let last = || trace.ack_ns.last().max(trace.send_ns.last());
+        let heard_ns = trace.ack_ns.get(answer).or_else(last);
         heard_ns.is_some_and(|ns| ns - trace.send_ns[copy] <= self.longest_rtt_ns)
     }
 
