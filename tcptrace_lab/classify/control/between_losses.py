@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 
 from tcptrace_lab.classify.control.ack_columns import AckColumns
+from tcptrace_lab.classify.control.at_drops import Drops, followed_alone
 from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks
 from tcptrace_lab.classify.control.compared import Compared, Piece
 from tcptrace_lab.classify.control.epoch import Epoch
@@ -38,7 +39,7 @@ from tcptrace_lab.classify.control.likelihood import (
     log_likelihood,
     open_of,
 )
-from tcptrace_lab.classify.control.marks import LOSS, SET, Mark
+from tcptrace_lab.classify.control.marks import LOSS, RESTART, SET, Mark
 from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
 from tcptrace_lab.classify.sender.by_losses import is_untold_behind
@@ -78,6 +79,7 @@ class HeardAtLosses(Heard):
         transmitted: int | None,
         columns: AckColumns | None = None,
         *,
+        handshake_rtt_ns: int | None = None,
         is_early: bool = False,
     ) -> None:
         self.is_early = is_early
@@ -86,8 +88,13 @@ class HeardAtLosses(Heard):
         most = DUP_THRESH - 1
         self.transmitted = (most if transmitted is None else transmitted) * seen.timeline.smss
         self.open = most * seen.timeline.smss if transmitted is None else 0
-        super().__init__(seen, None, columns=columns)
+        super().__init__(seen, handshake_rtt_ns, columns=columns)
         self.limited = np.ones_like(self.limited)
+
+    @property
+    def always_restarts(self) -> bool:
+        """Whether its every loss made the sender go back to one segment (Tahoe)."""
+        return all(episode.restarts for episode in self.seen.episodes if episode.is_loss)
 
     def _begin(self, number: int, part: Stretch) -> None:
         return
@@ -115,7 +122,7 @@ class HeardAtLosses(Heard):
     def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
         self.before_mark[id(episode)] = self._add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
         super()._mark_loss(episode, known, event, is_within=is_within)
-        if event == LOSS and not episode.follows and id(episode) not in self.unsettled:
+        if event in (LOSS, RESTART) and not episode.follows and id(episode) not in self.unsettled:
             mark = self.marks[self.loss_mark[id(episode)]]
             # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
             mark.cwnd = mark.flight_size = self.window_before(episode)
@@ -138,13 +145,13 @@ class Cycles(Compared):
         events = [episode for episode in seen.episodes if episode.is_loss]
         told = [_is_told(self.heard, before, loss) for before, loss in zip([None, *events], events, strict=False)]
         # Of losses at which what was outstanding is known to the segment, and was the window.
-        self._cycles = {
+        self.cycles = {
             number: (before, loss)
             for number, (before, loss) in enumerate(pairwise(events))
-            if told[number] and told[number + 1] and not (before.restarts or loss.follows)
+            if told[number] and told[number + 1] and not loss.follows
         }
         self._within = {
-            number: [] if at_losses_alone else self.heard.within(*ends) for number, ends in self._cycles.items()
+            number: [] if at_losses_alone else self.heard.within(*ends) for number, ends in self.cycles.items()
         }
 
     @property
@@ -155,7 +162,7 @@ class Cycles(Compared):
     def evidence(self) -> Iterator[Piece]:
         """Of each cycle, in order of time."""
         heard, timeline = self.heard, self.heard.timeline
-        for number, (_, loss) in self._cycles.items():
+        for number, (_, loss) in self.cycles.items():
             known = [(ack, mark, float(heard.flight[ack])) for ack, mark in self._within[number]]
             asked = int(timeline.acks_before_send[loss.first_send]) - 1
             for ack, mark, flight in (*known, (asked, heard.before_mark[id(loss)], heard.window_before(loss))):
@@ -171,7 +178,7 @@ class Cycles(Compared):
     def kinds(self) -> Ints:
         """Which pieces are alike: at the same place of cycles that begin alike, and with as much."""
         pieces = self.pieces
-        begin = np.array([self._cycles[number][0].flight for number in pieces.stretch.tolist()]) / self.smss
+        begin = np.array([self.cycles[number][0].flight for number in pieces.stretch.tolist()]) / self.smss
         # How many of the cycle are still to come.
         last = np.flatnonzero(self.is_end)
         place = last[np.searchsorted(last, np.arange(len(pieces)))] - np.arange(len(pieces))
@@ -197,7 +204,9 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
     timeline = heard.timeline
     asked = int(timeline.acks_before_send[loss.first_send]) - 1
     # ACKs of other numbers than the data's leave less than nothing outstanding.
-    if asked < 1 or loss.flight <= 0 or loss.restarts or id(loss) in heard.unsettled:
+    # Nor is it known what a timer's window was.
+    is_by_timer = loss.restarts and loss.detected_by == "rto"
+    if asked < 1 or loss.flight <= 0 or is_by_timer or id(loss) in heard.unsettled:
         return False
     if timeline.slack[asked - 1] >= timeline.smss:
         return False
@@ -212,53 +221,64 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
     return bool(is_third and loss.flight + timeline.smss <= timeline.rwnd[asked])
 
 
-def identify_between_losses(seen: Reconstruction, *, chosen: Sequence[Candidate] = ()) -> Identified:
+def identify_between_losses(
+    seen: Reconstruction, *, handshake_rtt_ns: int | None = None, chosen: Sequence[Candidate] = ()
+) -> Identified:
     """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does.
 
     Where no law passes through what is taken for known between them, other flows' segments may have spaced its own: by
     the losses alone. Where those that a whole window came before are too few, also by those that came sooner: after a
     mild cut the next overflow is of what left within the recovery.
     """
-    found, is_within = _identify(seen, chosen, at_losses_alone=False)
+    ask = partial(_identify, seen, chosen, handshake_rtt_ns)
+    found, is_within = ask(at_losses_alone=False)
     if found is HIDDEN and is_within:
-        found, _ = _identify(seen, chosen, at_losses_alone=True)
-    return _identify(seen, chosen, at_losses_alone=True, is_early=True)[0] if found is HIDDEN else found
+        found, _ = ask(at_losses_alone=True)
+    return ask(at_losses_alone=True, is_early=True)[0] if found is HIDDEN else found
 
 
 def _identify(
-    seen: Reconstruction, chosen: Sequence[Candidate], *, at_losses_alone: bool, is_early: bool = False
+    seen: Reconstruction,
+    chosen: Sequence[Candidate],
+    handshake_rtt_ns: int | None,
+    *,
+    at_losses_alone: bool,
+    is_early: bool = False,
 ) -> tuple[Identified, bool]:
     """Who is left, and whether more than losses told it."""
     readings: list[Cycles] = []
     for transmitted in TRANSMITTED:
         columns = readings[0].heard.columns if readings else None
-        heard = HeardAtLosses(seen, transmitted, columns, is_early=is_early)
+        heard = HeardAtLosses(seen, transmitted, columns, handshake_rtt_ns=handshake_rtt_ns, is_early=is_early)
         readings.append(Cycles(heard, at_losses_alone=at_losses_alone))
     # Whole windows, as all that was outstanding.
     compared = readings[1]
     is_within = not compared.is_end.all()
     if len(compared.pieces) < FEWEST_MORE[False]:
         return HIDDEN, is_within
-    asked = tuple(chosen) or candidates()
+    asked = tuple(chosen) or candidates("tahoe" if compared.heard.always_restarts else None)
     asked = (*asked, *(other for each in asked for other in other_clocks(each)))
     # What goes by the longest round trip hears that of a slow start that overshoots.
     begins_with = initial_window(seen) or INITIAL_WINDOW
     best: dict[str, Replay] = {}
-    for reading, tape in ((one, tape) for one in readings for tape in Tapes(one).read()):
-        for each in asked:
-            for phase_ms in each.phases_ms:
-                played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
-                if each.name not in best or _rank(played) < _rank(best[each.name]):
-                    best[each.name] = played
+    for reading in readings:
+        for tape, each, phase_ms in _hearings(reading, asked, handshake_rtt_ns):
+            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+            if each.name not in best or _rank(played) < _rank(best[each.name]):
+                best[each.name] = played
     families = sorted(best.values(), key=_rank)
     if families[0].unfit > max(MINORITY * len(compared.pieces), 1):
         return HIDDEN, is_within
     kinds = compared.kinds
     left = tuple(each for each in families if not _is_refuted(each, families[0], kinds))
+    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
+    by_drops = None if is_told else _by_drops(readings[1:], asked, left, handshake_rtt_ns, begins_with)
+    if by_drops is not None:
+        left, is_told = tuple(each for each in left if each.candidate.name == by_drops), True
     out = tuple(each for each in families if each not in left)
     names = ", ".join(each.candidate.name for each in left)
     where = f"{np.count_nonzero(compared.is_end)} losses " + ("and between them" if is_within else "alone")
-    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
+    where += ", and at which ACKs what was lost had left" if by_drops is not None else ""
     found = Identified(
         control=left[0].candidate.name if is_told else None,
         confidence=1.0 / len(left),
@@ -270,11 +290,48 @@ def _identify(
     return found if is_told else found.or_bbr(), is_within
 
 
-def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
-    pieces, timeline = reading.pieces, reading.heard.timeline
+def _by_drops(
+    readings: Sequence[Cycles],
+    asked: Sequence[Candidate],
+    left: Sequence[Replay],
+    handshake_rtt_ns: int | None,
+    begins_with: int,
+) -> str | None:
+    """Who of those left was followed to the ACKs that released what was dropped, and no other."""
+    played: dict[str, list[tuple[Drops, Bools]]] = {each.candidate.name: [] for each in left}
+    asked = [each for each in asked if each.name in played]
+    for reading in readings:
+        heard, cycles = reading.heard, [*reading.cycles.values()]
+        drops = Drops.of(heard.seen, cycles, heard.before_mark, heard.transmitted // heard.timeline.smss)
+        if not drops.can_tell:
+            continue
+        for tape, each, phase_ms in _hearings(reading, asked, handshake_rtt_ns):
+            cwnd = _play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+            played[each.name].append((drops, drops.follows(tape, cwnd)))
+    return followed_alone(played)
+
+
+def _hearings(
+    reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None
+) -> Iterator[tuple[Tape, Candidate, int]]:
+    """Every tape of a reading with everyone who hears it as no other, and where its clock's tick may begin."""
+    for tape in Tapes(reading, handshake_rtt_ns).read():
+        for each in asked:
+            if each.is_by_delay or not tape.has_handshake:
+                yield from ((tape, each, phase_ms) for phase_ms in each.phases_ms)
+
+
+def _play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
+    timeline = reading.heard.timeline
     sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
     begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
-    cwnd = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
+    found: Floats = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
+    return found
+
+
+def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
+    pieces = reading.pieces
+    cwnd = _play(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
     expected: Floats = cwnd[tape.row_of_mark[pieces.reductions.mark]] / tape.smss
     # Of the window whole segments are seen.
     most = pieces.observed + reading.is_end * (reading.heard.open / tape.smss) + 1.0

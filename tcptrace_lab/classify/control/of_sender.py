@@ -36,7 +36,7 @@ class Unheld(Reconstruction):
 
 def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEstimate | None) -> Identified:
     """The controls left standing, with what the tap tells of the beginning; `path`: where that is not captured."""
-    refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
+    refused, view = who.tap.refuses("control"), who.view
     is_open = view is not None and view.unsure > MOST_OPEN
     if refused:
         return replace(HIDDEN, reasons=(refused,))
@@ -45,7 +45,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         # What was sent first, whether or not that was the connection's beginning.
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=tcp.recovery,
-        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
+        handshake_rtt_ns=_handshake_rtt_ns(who),
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=who.tap.blurs_times or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
@@ -63,6 +63,10 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     found = ask(seen)
     reason = _no_evidence(tcp, found)
     return found if reason is None else found.opened(reason).or_bbr()
+
+
+def _handshake_rtt_ns(who: Sender) -> int | None:
+    return None if who.handshake_rtt_s is None else round(who.handshake_rtt_s * 1e9)
 
 
 def _unread_ns(clock: Clock) -> int:
@@ -122,4 +126,4 @@ def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
     view, tap = who.order or who.view, who.tap
     if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
         return HIDDEN
-    return identify_between_losses(seen)
+    return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who))
