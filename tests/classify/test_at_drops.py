@@ -47,8 +47,8 @@ def test_tahoe_begins_each_cycle_at_one_segment_and_tells_its_window_at_the_next
     assert found.identified.control == "reno", found.identified.reasons
 
 
-def drops(kinds: list[int], *, is_full: list[bool] | None = None) -> Drops:
-    """Cycles of these kinds, each with one ACK and a window of ten segments."""
+def drops(kinds: list[int], *, is_full: list[bool] | None = None, among: float = 10.0) -> Drops:
+    """Cycles of these kinds, each with one ACK (of so many in a round trip) and a window of ten segments."""
     count = len(kinds)
     return Drops(
         at_loss=np.full(count, 10),
@@ -58,6 +58,7 @@ def drops(kinds: list[int], *, is_full: list[bool] | None = None) -> Drops:
         cycle=np.arange(count),
         ack=2 * np.arange(count) + 1,
         window=np.full(count, 10),
+        among=among,
     )
 
 
@@ -95,6 +96,13 @@ def test_drops_tell_where_a_full_queue_ended_most_cycles_and_not_one_kind_alone(
     assert not drops(KINDS, is_full=[True, False, True, False, False]).can_tell
     assert not drops([0, 0, 0]).can_tell
     assert not drops([0, 0, 0, 1], is_full=[True, True, True, False]).can_tell
+
+
+@pytest.mark.parametrize(
+    ("among", "kinds", "is_no_chance"), [(5, 2, False), (5, 3, True), (99, 1, False), (101, 1, True)]
+)
+def test_the_fewer_acks_in_a_round_trip_the_more_kinds_it_takes(among: float, kinds: int, is_no_chance: bool) -> None:
+    assert drops(KINDS, among=among).is_no_chance(kinds) is is_no_chance
 
 
 def test_a_window_that_has_grown_at_an_earlier_ack_is_not_followed() -> None:

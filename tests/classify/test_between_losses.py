@@ -11,6 +11,7 @@ import pytest
 from tcptrace_lab.capture import Connection
 from tcptrace_lab.classify.control.between_losses import _is_told, identify_between_losses, is_exact
 from tcptrace_lab.classify.control.candidates import candidates
+from tcptrace_lab.classify.control.of_sender import opened_where_held
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, judge
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
@@ -22,6 +23,10 @@ from tcptrace_lab.simulate import simulate
 
 # Twice its pipe of buffer: a cut leaves the queue standing.
 DEEP = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=80, delay_s=0.06),), return_delay_s=0.06)
+
+
+# A quarter of it: a cut empties the queue.
+SHALLOW = PathSpec(nodes=(NodeSpec(rate_bps=11.3e6, buffer=18, delay_s=0.03),), return_delay_s=0.03)
 
 
 def captured(
@@ -121,6 +126,24 @@ def test_a_rate_has_no_window_to_come_back_to() -> None:
 def test_an_application_that_pauses_hides_the_window_at_its_losses_too() -> None:
     paused = ApplicationSpec(kind="on_off", bytes=400_000, off_s=1.0)
     assert not verdict("cubic-linux", application=paused).identified.refuted
+
+
+def test_an_applications_pace_is_no_law_that_delay_holds() -> None:
+    """Below the path's rate it has as much outstanding at every loss, as Vegas would; what a loss takes never grows
+    again."""
+    paced = ApplicationSpec(kind="schedule", writes=tuple((number * 0.004, 1030) for number in range(3000)))
+    lossy = PathSpec(nodes=(NodeSpec(rate_bps=4.16e6, buffer=20, delay_s=0.0075, loss=0.006),), return_delay_s=0.0075)
+    found = verdict("cubic", path=lossy, seconds=12.0, application=paced)
+    assert found.who.view is not None
+    assert found.identified.control is None, found.identified.reasons
+    assert not found.identified.refuted
+
+
+def test_a_window_that_the_receivers_hides_most_of_the_time_names_nobody() -> None:
+    found = verdict("reno", path=SHALLOW)
+    seen: Any = SimpleNamespace(limits={"rwnd": 0.9})
+    assert found.identified.refuted
+    assert not opened_where_held(found.identified, seen).refuted
 
 
 def test_each_refuted_control_is_explained_by_the_packet_of_a_loss() -> None:

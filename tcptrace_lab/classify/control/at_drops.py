@@ -3,35 +3,36 @@
 Where a sender's own data fills one queue, a segment is dropped when the window first comes to more than path and queue
 hold: the last that this ACK released. Which segment that was is in the capture, whatever stood in the queue. A window
 counted in segments may be off by a whole one at a loss; the ACK at which it has grown by that one is one among all of a
-round trip or more.
+round trip or more. One kind of cycle over and over is one piece of evidence: an ACK that a law comes to by chance it
+comes to each time.
 
 Errs where a segment was lost by chance, or another's filled the queue: only chance follows such a cycle.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab.classify.control.likelihood import REFUTED
 from tcptrace_lab.classify.control.tape import Tape
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 # Where within a delayed ACK's pair the queue was full: the window at a drop is the largest, or one less.
 PAIR_SEGMENTS = 1
-# One kind of cycle over and over is one piece of evidence: an ACK that a law comes to by chance it comes to each time.
-FEWEST_KINDS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drops:
     """Of each cycle the window at its loss, in whole segments, and its mark; whether the queue overflowed (`is_full`),
     and which are alike (`kind`). Of what may have been the first to find no room: the cycle, the ACK that released it
-    and the window that let it leave."""
+    and the window that let it leave. `among`: ACKs in a round trip at the losses."""
 
     at_loss: Ints
     mark: Ints
@@ -40,6 +41,7 @@ class Drops:
     cycle: Ints
     ack: Ints
     window: Ints
+    among: float
 
     @classmethod
     def of(
@@ -66,6 +68,7 @@ class Drops:
             pairs = zip(acks[is_one].tolist(), windows[is_one].tolist(), strict=True)
             released += [(place, *pair) for pair in pairs]
         cycle, ack, window = np.array(released, dtype=np.int64).reshape(-1, 3).T
+        turns = [np.searchsorted(una, [loss.una - loss.flight, loss.una], side="left") for _, loss in cycles]
         like = [(loss.una - before.recover, before.flight, loss.flight) for before, loss in cycles]
         return cls(
             at_loss=at_loss,
@@ -75,6 +78,7 @@ class Drops:
             cycle=cycle,
             ack=ack,
             window=window,
+            among=float(np.median(np.diff(turns))) if turns else 0.0,
         )
 
     def follows(self, tape: Tape, cwnd: Floats) -> Bools:
@@ -92,16 +96,18 @@ class Drops:
 
     @property
     def can_tell(self) -> bool:
-        """Whether a full queue ended most cycles, and those of more than one kind."""
+        """Whether a full queue ended most cycles, and enough kinds of them."""
         is_rule = np.count_nonzero(self.is_full) >= MAJORITY * len(self.kind)
-        return bool(is_rule and len(np.unique(self.kind[self.is_full])) >= FEWEST_KINDS)
+        return bool(is_rule) and self.is_no_chance(len(np.unique(self.kind[self.is_full])))
 
-    def fewest_kinds(self, follows: Bools) -> int | None:
-        """How many kinds nobody else may follow: fewer, if all cycles are but for an odd one; None: most are not."""
-        full, own = int(np.count_nonzero(self.is_full)), int(np.count_nonzero(follows))
-        if own < MAJORITY * full:
-            return None
-        return FEWEST_KINDS if full - own <= max(MINORITY * full, 1) else FEWEST_ALIKE
+    def is_no_chance(self, kinds: int) -> bool:
+        """Whether chance would hardly come to the ACKs of so many kinds, each one among those of a round trip."""
+        return kinds * math.log(max(self.among, 1.0)) >= REFUTED
+
+    def is_followed(self, follows: Bools) -> bool:
+        """Whether all cycles that a full queue ended are, but for an odd one."""
+        full = int(np.count_nonzero(self.is_full))
+        return full - int(np.count_nonzero(follows)) <= max(MINORITY * full, 1)
 
 
 def followed_alone(played: Mapping[str, Sequence[tuple[Drops, Bools]]]) -> str | None:
@@ -110,8 +116,8 @@ def followed_alone(played: Mapping[str, Sequence[tuple[Drops, Bools]]]) -> str |
     for name, every in played.items():
         others = {each for other, theirs in kinds.items() if other != name for each in theirs}
         for (drops, follows), own in zip(every, kinds[name], strict=True):
-            fewest = drops.fewest_kinds(follows)
-            if fewest is not None and all(len(own - each) >= fewest for each in (frozenset[int](), *others)):
+            fewest = min(len(own - each) for each in (frozenset[int](), *others))
+            if drops.is_followed(follows) and drops.is_no_chance(fewest):
                 return name
     return None
 

@@ -13,19 +13,18 @@ every one that is like it: such a cycle over and over is one piece of evidence, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 
-from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.at_drops import Drops, followed_alone
 from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks
 from tcptrace_lab.classify.control.compared import Compared, Piece
 from tcptrace_lab.classify.control.epoch import Epoch
 from tcptrace_lab.classify.control.evidence import Misfits
-from tcptrace_lab.classify.control.heard import Heard
+from tcptrace_lab.classify.control.heard_at_losses import HeardAtLosses
 from tcptrace_lab.classify.control.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.identify import INITIAL_WINDOW
 from tcptrace_lab.classify.control.likelihood import (
@@ -39,14 +38,12 @@ from tcptrace_lab.classify.control.likelihood import (
     log_likelihood,
     open_of,
 )
-from tcptrace_lab.classify.control.marks import LOSS, RESTART, SET, Mark
 from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
 from tcptrace_lab.classify.sender.by_losses import is_untold_behind
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
-from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
@@ -66,74 +63,6 @@ EXACT_SEGMENTS = 1.0
 MOST_KINDS = 64
 
 
-class HeardAtLosses(Heard):
-    """What a control heard of a sender that nothing but its window held back, of which losses alone show the window.
-
-    `transmitted`: of what was outstanding at a loss, so many segments were beyond it; None: up to as many as can be.
-    `is_early`: also losses of what left within a recovery.
-    """
-
-    def __init__(
-        self,
-        seen: Reconstruction,
-        transmitted: int | None,
-        columns: AckColumns | None = None,
-        *,
-        handshake_rtt_ns: int | None = None,
-        is_early: bool = False,
-    ) -> None:
-        self.is_early = is_early
-        # Where a candidate's own window is read before it hears of a loss.
-        self.before_mark: dict[int, int] = {}
-        most = DUP_THRESH - 1
-        self.transmitted = (most if transmitted is None else transmitted) * seen.timeline.smss
-        self.open = most * seen.timeline.smss if transmitted is None else 0
-        super().__init__(seen, handshake_rtt_ns, columns=columns)
-        self.limited = np.ones_like(self.limited)
-
-    @property
-    def always_restarts(self) -> bool:
-        """Whether its every loss made the sender go back to one segment (Tahoe)."""
-        return all(episode.restarts for episode in self.seen.episodes if episode.is_loss)
-
-    def _begin(self, number: int, part: Stretch) -> None:
-        return
-
-    def within(self, before: Episode, loss: Episode) -> list[tuple[int, int]]:
-        """ACKs between two losses behind which the flight is known and is the window, each with a mark of its own.
-
-        The first, the last and the one in the middle: of a law they tell from where it goes on, how far and how bent.
-        """
-        timeline = self.timeline
-        if not len(timeline.slack):
-            return []
-        over = int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
-        # Not what left before the first loss of the next cycle was noticed: from there on one lost may be missing.
-        until = int(np.searchsorted(timeline.snd_una, loss.una - loss.flight, side="left"))
-        if until <= over:
-            return []
-        acks = np.arange(over, until)
-        # All that had left when the recovery was over is acknowledged: more than the window may have been outstanding.
-        is_new = timeline.snd_una[acks] >= self.top[over] + timeline.slack[over]
-        known = acks[is_new & (timeline.slack[acks] == 0) & (timeline.newly_acked[acks] > 0)]
-        chosen = sorted({int(known[place]) for place in (0, len(known) // 2, -1)}) if len(known) else []
-        return [(ack, self._add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
-
-    def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
-        self.before_mark[id(episode)] = self._add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
-        super()._mark_loss(episode, known, event, is_within=is_within)
-        if event in (LOSS, RESTART) and not episode.follows and id(episode) not in self.unsettled:
-            mark = self.marks[self.loss_mark[id(episode)]]
-            # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
-            mark.cwnd = mark.flight_size = self.window_before(episode)
-            mark.more = mark.more_flight = self.open
-            mark.less = 0.0
-
-    def window_before(self, episode: Episode) -> float:
-        """The window at a loss, the least, in bytes."""
-        return float(max(episode.flight - self.transmitted, self.timeline.smss))
-
-
 class Cycles(Compared):
     """From loss to loss: what stands for each cycle is the window at its end, and where else it is known."""
 
@@ -148,11 +77,24 @@ class Cycles(Compared):
         self.cycles = {
             number: (before, loss)
             for number, (before, loss) in enumerate(pairwise(events))
-            if told[number] and told[number + 1] and not loss.follows
+            if told[number] and told[number + 1] and not loss.follows and not self.heard.may_wait(before, loss)
         }
-        self._within = {
-            number: [] if at_losses_alone else self.heard.within(*ends) for number, ends in self.cycles.items()
-        }
+        known = {number: self.heard.within(*ends) for number, ends in self.cycles.items()}
+        self.stands = self._stands(known)
+        self._within = {number: [] for number in known} if at_losses_alone else known
+
+    def _stands(self, known: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
+        """Whether from the middle of most cycles to their ends no more is outstanding, as far as that is known.
+
+        A window that loses nothing grows; what an application or a receiver lets be sent does not. One that delay holds
+        does not either, and is not told from those.
+        """
+        heard, grown = self.heard, list[float]()
+        for number, (_, loss) in self.cycles.items():
+            flights = [float(heard.flight[ack]) for ack, _ in known[number]]
+            if len(flights) > 1:
+                grown.append(max(flights[-1], heard.window_before(loss)) - flights[len(flights) // 2])
+        return bool(grown) and bool(np.median(grown) < self.smss)
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
@@ -222,7 +164,11 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
 
 
 def identify_between_losses(
-    seen: Reconstruction, *, handshake_rtt_ns: int | None = None, chosen: Sequence[Candidate] = ()
+    seen: Reconstruction,
+    *,
+    handshake_rtt_ns: int | None = None,
+    turn_ns: int = 0,
+    chosen: Sequence[Candidate] = (),
 ) -> Identified:
     """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does.
 
@@ -230,7 +176,7 @@ def identify_between_losses(
     the losses alone. Where those that a whole window came before are too few, also by those that came sooner: after a
     mild cut the next overflow is of what left within the recovery.
     """
-    ask = partial(_identify, seen, chosen, handshake_rtt_ns)
+    ask = partial(_identify, seen, chosen, handshake_rtt_ns, turn_ns)
     found, is_within = ask(at_losses_alone=False)
     if found is HIDDEN and is_within:
         found, _ = ask(at_losses_alone=True)
@@ -241,6 +187,7 @@ def _identify(
     seen: Reconstruction,
     chosen: Sequence[Candidate],
     handshake_rtt_ns: int | None,
+    turn_ns: int,
     *,
     at_losses_alone: bool,
     is_early: bool = False,
@@ -249,12 +196,14 @@ def _identify(
     readings: list[Cycles] = []
     for transmitted in TRANSMITTED:
         columns = readings[0].heard.columns if readings else None
-        heard = HeardAtLosses(seen, transmitted, columns, handshake_rtt_ns=handshake_rtt_ns, is_early=is_early)
+        heard = HeardAtLosses(
+            seen, transmitted, columns, handshake_rtt_ns=handshake_rtt_ns, turn_ns=turn_ns, is_early=is_early
+        )
         readings.append(Cycles(heard, at_losses_alone=at_losses_alone))
     # Whole windows, as all that was outstanding.
     compared = readings[1]
     is_within = not compared.is_end.all()
-    if len(compared.pieces) < FEWEST_MORE[False]:
+    if len(compared.pieces) < FEWEST_MORE[False] or readings[0].stands:
         return HIDDEN, is_within
     asked = tuple(chosen) or candidates("tahoe" if compared.heard.always_restarts else None)
     asked = (*asked, *(other for each in asked for other in other_clocks(each)))

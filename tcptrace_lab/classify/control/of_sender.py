@@ -16,7 +16,7 @@ from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.clock import ROUNDING_NS, Clock
@@ -88,6 +88,28 @@ def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
     return None
 
 
+def opened_where_held(found: Identified, seen: Reconstruction) -> Identified:
+    """Of a sender whose times are not known: the same, but for one that something else than its window held back."""
+    if seen.limits.get("rwnd", 0.0) >= MAJORITY:
+        return found.opened("the receiver's window held it back most of the time: its own is seen in parts only")
+    if found.left and found.left[0].candidate.is_by_delay and not _grows_between_losses(seen):
+        # A law that delay holds would stand so too.
+        reason = "what was outstanding did not grow between its losses: an application's pace does the same"
+        return found.opened(reason).or_bbr()
+    return found
+
+
+def _grows_between_losses(seen: Reconstruction) -> bool:
+    """Whether more is outstanding in the second half of a stretch between losses than in the first, on average: what
+    losses take of a window has to grow again."""
+    stretches = [part for part in seen.stretches if part.begin == "recovery" and part.episode is not None]
+    halves = [
+        np.array_split(seen.flight[part.first : part.last + 1], 2) for part in stretches if part.last > part.first
+    ]
+    grown = [np.median(second) - np.median(first) for first, second in halves]
+    return not grown or bool(np.mean(grown) >= seen.timeline.smss)
+
+
 def identify_by_rhythm(by_flights: Identified, by_losses: Identified, *, hides_most: bool) -> Identified:
     """Of a sender whose flights were put by a rule between the few that are known: by those, and by its losses alone.
 
@@ -126,4 +148,4 @@ def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
     view, tap = who.order or who.view, who.tap
     if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
         return HIDDEN
-    return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who))
+    return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who), turn_ns=view.turn_ns)
