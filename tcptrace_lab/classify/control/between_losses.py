@@ -77,7 +77,7 @@ class Cycles(Compared):
         self.cycles = {
             number: (before, loss)
             for number, (before, loss) in enumerate(pairwise(events))
-            if told[number] and told[number + 1] and not loss.follows and not self.heard.may_wait(before, loss)
+            if told[number] and told[number + 1] and not loss.follows
         }
         known = {number: self.heard.within(*ends) for number, ends in self.cycles.items()}
         self.stands = self._stands(known)
@@ -164,11 +164,7 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
 
 
 def identify_between_losses(
-    seen: Reconstruction,
-    *,
-    handshake_rtt_ns: int | None = None,
-    turn_ns: int = 0,
-    chosen: Sequence[Candidate] = (),
+    seen: Reconstruction, *, handshake_rtt_ns: int | None = None, chosen: Sequence[Candidate] = ()
 ) -> Identified:
     """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does.
 
@@ -176,7 +172,7 @@ def identify_between_losses(
     the losses alone. Where those that a whole window came before are too few, also by those that came sooner: after a
     mild cut the next overflow is of what left within the recovery.
     """
-    ask = partial(_identify, seen, chosen, handshake_rtt_ns, turn_ns)
+    ask = partial(_identify, seen, chosen, handshake_rtt_ns)
     found, is_within = ask(at_losses_alone=False)
     if found is HIDDEN and is_within:
         found, _ = ask(at_losses_alone=True)
@@ -187,7 +183,6 @@ def _identify(
     seen: Reconstruction,
     chosen: Sequence[Candidate],
     handshake_rtt_ns: int | None,
-    turn_ns: int,
     *,
     at_losses_alone: bool,
     is_early: bool = False,
@@ -196,9 +191,7 @@ def _identify(
     readings: list[Cycles] = []
     for transmitted in TRANSMITTED:
         columns = readings[0].heard.columns if readings else None
-        heard = HeardAtLosses(
-            seen, transmitted, columns, handshake_rtt_ns=handshake_rtt_ns, turn_ns=turn_ns, is_early=is_early
-        )
+        heard = HeardAtLosses(seen, transmitted, columns, handshake_rtt_ns=handshake_rtt_ns, is_early=is_early)
         readings.append(Cycles(heard, at_losses_alone=at_losses_alone))
     # Whole windows, as all that was outstanding.
     compared = readings[1]

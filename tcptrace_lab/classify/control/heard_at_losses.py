@@ -7,7 +7,6 @@ import numpy as np
 from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.heard import Heard
 from tcptrace_lab.classify.control.marks import LOSS, RESTART, SET, Mark
-from tcptrace_lab.classify.sender.by_losses import may_wait
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -17,7 +16,7 @@ class HeardAtLosses(Heard):
     """What a control heard of a sender that nothing but its window held back, of which losses alone show the window.
 
     `transmitted`: of what was outstanding at a loss, so many segments were beyond it; None: up to as many as can be.
-    `is_early`: also losses of what left within a recovery; `turn_ns`: from the tap to the sender and back.
+    `is_early`: also losses of what left within a recovery.
     """
 
     def __init__(
@@ -27,10 +26,8 @@ class HeardAtLosses(Heard):
         columns: AckColumns | None = None,
         *,
         handshake_rtt_ns: int | None = None,
-        turn_ns: int = 0,
         is_early: bool = False,
     ) -> None:
-        self.turn_ns = turn_ns
         self.is_early = is_early
         # Where a candidate's own window is read before it hears of a loss.
         self.before_mark: dict[int, int] = {}
@@ -77,12 +74,6 @@ class HeardAtLosses(Heard):
             mark.cwnd = mark.flight_size = self.window_before(episode)
             mark.more = mark.more_flight = self.open
             mark.less = 0.0
-
-    def may_wait(self, before: Episode, loss: Episode) -> bool:
-        """Whether between two losses the window may have been another's: such a flight does not grow."""
-        timeline = self.timeline
-        over = int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
-        return may_wait(timeline, over, int(timeline.acks_before_send[loss.first_send]) - 1, self.turn_ns)
 
     def window_before(self, episode: Episode) -> float:
         """The window at a loss, the least, in bytes."""

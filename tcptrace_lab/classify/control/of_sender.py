@@ -148,4 +148,4 @@ def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
     view, tap = who.order or who.view, who.tap
     if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
         return HIDDEN
-    return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who), turn_ns=view.turn_ns)
+    return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who))

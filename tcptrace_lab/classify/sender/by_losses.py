@@ -104,18 +104,12 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int) -> _Recovery:
 
 
 def _is_held(timeline: Timeline, over: int, until: int, most: int, turn_ns: int) -> bool:
-    """Whether between two ACKs something else may have held back a window of up to `most`: its application, or the
-    receiver's window, where that was hardly larger."""
-    is_near = most + timeline.smss > WITHIN_RWND * int(timeline.rwnd[over : until + 1].min())
-    return is_near or may_wait(timeline, over, until, turn_ns)
-
-
-def may_wait(timeline: Timeline, over: int, until: int, turn_ns: int) -> bool:
-    """Whether between two ACKs a sender may have waited for its application: all was answered and nothing followed, or
-    a segment that was not full ended what there was to send."""
+    """Whether between two ACKs something else may have held back a window of up to `most`: all was answered and nothing
+    followed, a segment that was not full ended what there was to send, or the receiver's window was hardly larger."""
     acks, sends = timeline.answered_to_the_end
     within = (acks >= over) & (acks < until)
     waits = timeline.send_ns[sends[within]] - timeline.ack_ns[acks[within]]
     sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
     sizes = (timeline.send_end[sent] - timeline.send_offset[sent])[~timeline.is_retransmission[sent]]
-    return bool((waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any())
+    is_near = most + timeline.smss > WITHIN_RWND * int(timeline.rwnd[over : until + 1].min())
+    return is_near or bool((waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any())
