@@ -7,7 +7,8 @@ the ACKs seen, at the round trips that its own window makes (core/src/infer/cand
 the next loss what was outstanding then, and between the two wherever the queue ran empty what was then.
 
 A law that was followed comes to the segment, cycle after cycle. Another may come near in one cycle, and then again in
-every one that is like it: such a cycle over and over is one piece of evidence, however often it is seen.
+every one that is like it: such a cycle over and over is one piece of evidence, however often it is seen. Where several
+are left, the ACKs that released what a full queue dropped may tell them apart (at_drops.py).
 """
 
 from __future__ import annotations
