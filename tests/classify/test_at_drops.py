@@ -90,6 +90,12 @@ def test_followed_alone_is_who_comes_to_two_kinds_of_cycles_that_nobody_else_com
     assert followed_alone(played) == ("own" if is_named else None)
 
 
+def test_two_cycles_name_nobody() -> None:
+    """YeAH grows as Scalable does: one that was disturbed, and its echo, leave the other to fit alone."""
+    two = drops([0, 1], among=100.0)
+    assert followed_alone({"own": [(two, np.array([True, True]))], "other": [(two, np.array([False, False]))]}) is None
+
+
 def test_drops_tell_where_a_full_queue_ended_most_cycles_and_not_one_kind_alone() -> None:
     assert drops(KINDS).can_tell
     # Chance lost most, or all are alike.

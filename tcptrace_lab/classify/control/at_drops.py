@@ -19,7 +19,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.likelihood import REFUTED
 from tcptrace_lab.classify.control.tape import Tape
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
@@ -105,9 +105,10 @@ class Drops:
         return kinds * math.log(max(self.among, 1.0)) >= REFUTED
 
     def is_followed(self, follows: Bools) -> bool:
-        """Whether all cycles that a full queue ended are, but for an odd one."""
-        full = int(np.count_nonzero(self.is_full))
-        return full - int(np.count_nonzero(follows)) <= max(MINORITY * full, 1)
+        """Whether all cycles that a full queue ended are, but for an odd one, and not only one or two: a recovery that
+        was disturbed has its echo in the next cycle of who goes by delay."""
+        full, own = int(np.count_nonzero(self.is_full)), int(np.count_nonzero(follows))
+        return own >= FEWEST_ALIKE and full - own <= max(MINORITY * full, 1)
 
 
 def followed_alone(played: Mapping[str, Sequence[tuple[Drops, Bools]]]) -> str | None:
