@@ -11,7 +11,12 @@ from tcptrace_lab.classify.control.by_rate import probes_of
 from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.control.limited import held, limits_of
-from tcptrace_lab.classify.control.of_sender import identify_by_rhythm, identify_sender, identify_unseen
+from tcptrace_lab.classify.control.of_sender import (
+    identify_by_rhythm,
+    identify_sender,
+    identify_unseen,
+    opened_where_held,
+)
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import (
     FEW_TICKS,
@@ -248,6 +253,9 @@ def _identified(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEst
         return NOT_IDENTIFIED
     found = identify_sender(seen, who, tcp, path)
     if who.view is None or not who.view.is_inferred or found.control == "bbr" or not found.refuted:
+        return found
+    found = opened_where_held(found, seen)
+    if not found.refuted:
         return found
     hides_most = _hides_most(who)
     if found.control not in (None, UNKNOWN) and not hides_most:

@@ -11,6 +11,7 @@ import pytest
 from tcptrace_lab.capture import Connection
 from tcptrace_lab.classify.control.between_losses import _is_told, identify_between_losses, is_exact
 from tcptrace_lab.classify.control.candidates import candidates
+from tcptrace_lab.classify.control.of_sender import opened_where_held
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, judge
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
@@ -22,6 +23,10 @@ from tcptrace_lab.simulate import simulate
 
 # Twice its pipe of buffer: a cut leaves the queue standing.
 DEEP = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=80, delay_s=0.06),), return_delay_s=0.06)
+
+
+# A quarter of it: a cut empties the queue.
+SHALLOW = PathSpec(nodes=(NodeSpec(rate_bps=11.3e6, buffer=18, delay_s=0.03),), return_delay_s=0.03)
 
 
 def captured(
@@ -67,7 +72,8 @@ def test_a_law_that_no_other_comes_near_is_named() -> None:
 @pytest.mark.parametrize("window", ["westwood", "hybla", "htcp", "cubic"])
 def test_a_law_that_comes_to_the_segment_is_named_over_one_cycle_again_and_again(window: str) -> None:
     """What limited transmit adds to what is outstanding is the same at every loss: within a segment or two another law
-    would have come to the same. Of a few segments it may: there the only one that is left has no name yet."""
+    would have come to the same. Of a few segments it may: there the only one that is left has a name only if it came to
+    the drops at their ACKs as well."""
     for rate_bps, buffer, rtt_s, is_named in ((6e6, 60, 0.08, True), (3e6, 25, 0.06, False)):
         path = PathSpec(
             nodes=(NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=rtt_s / 2),), return_delay_s=rtt_s / 2
@@ -75,7 +81,8 @@ def test_a_law_that_comes_to_the_segment_is_named_over_one_cycle_again_and_again
         found = verdict(window, path=path)
         assert found.obstacles.hides_window
         assert window in left(found)
-        assert (found.identified.control == window) is is_named, found.identified.reasons
+        is_by_drops = "at which ACKs" in found.identified.reasons[0]
+        assert (found.identified.control == window) is (is_named or is_by_drops), found.identified.reasons
         assert is_exact(found.identified.left[0])
 
 
@@ -135,6 +142,24 @@ def test_over_a_short_queue_a_rate_loses_every_eight_round_trips_and_is_no_mild_
 def test_an_application_that_pauses_hides_the_window_at_its_losses_too() -> None:
     paused = ApplicationSpec(kind="on_off", bytes=400_000, off_s=1.0)
     assert not verdict("cubic-linux", application=paused).identified.refuted
+
+
+def test_an_applications_pace_is_no_law_that_delay_holds() -> None:
+    """Below the path's rate it has as much outstanding at every loss, as Vegas would; what a loss takes never grows
+    again."""
+    paced = ApplicationSpec(kind="schedule", writes=tuple((number * 0.004, 1030) for number in range(3000)))
+    lossy = PathSpec(nodes=(NodeSpec(rate_bps=4.16e6, buffer=20, delay_s=0.0075, loss=0.006),), return_delay_s=0.0075)
+    found = verdict("cubic", path=lossy, seconds=12.0, application=paced)
+    assert found.who.view is not None
+    assert found.identified.control is None, found.identified.reasons
+    assert not found.identified.refuted
+
+
+def test_a_window_that_the_receivers_hides_most_of_the_time_names_nobody() -> None:
+    found = verdict("reno", path=SHALLOW)
+    seen: Any = SimpleNamespace(limits={"rwnd": 0.9})
+    assert found.identified.refuted
+    assert not opened_where_held(found.identified, seen).refuted
 
 
 def test_each_refuted_control_is_explained_by_the_packet_of_a_loss() -> None:

@@ -7,26 +7,27 @@ the ACKs seen, at the round trips that its own window makes (core/src/infer/cand
 the next loss what was outstanding then, and between the two wherever the queue ran empty what was then.
 
 A law that was followed comes to the segment, cycle after cycle. Another may come near in one cycle, and then again in
-every one that is like it: such a cycle over and over is one piece of evidence, however often it is seen.
+every one that is like it: such a cycle over and over is one piece of evidence, however often it is seen. Where several
+are left, the ACKs that released what a full queue dropped may tell them apart (at_drops.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 
-from tcptrace_lab.classify.control.ack_columns import AckColumns
+from tcptrace_lab.classify.control.at_drops import Drops, followed_alone
 from tcptrace_lab.classify.control.by_rate import CYCLE_HALVES, PER_ROUND
 from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks
 from tcptrace_lab.classify.control.compared import Compared, Piece
 from tcptrace_lab.classify.control.epoch import Epoch
 from tcptrace_lab.classify.control.evidence import Misfits
-from tcptrace_lab.classify.control.heard import Heard
+from tcptrace_lab.classify.control.heard_at_losses import HeardAtLosses
 from tcptrace_lab.classify.control.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.identify import INITIAL_WINDOW
 from tcptrace_lab.classify.control.likelihood import (
@@ -40,14 +41,12 @@ from tcptrace_lab.classify.control.likelihood import (
     log_likelihood,
     open_of,
 )
-from tcptrace_lab.classify.control.marks import LOSS, SET, Mark
 from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
 from tcptrace_lab.classify.sender.by_losses import is_untold_behind
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
-from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
@@ -71,68 +70,6 @@ MILD_SHARE = 1 / 1.25
 MOST_KINDS = 64
 
 
-class HeardAtLosses(Heard):
-    """What a control heard of a sender that nothing but its window held back, of which losses alone show the window.
-
-    `transmitted`: of what was outstanding at a loss, so many segments were beyond it; None: up to as many as can be.
-    `is_early`: also losses of what left within a recovery.
-    """
-
-    def __init__(
-        self,
-        seen: Reconstruction,
-        transmitted: int | None,
-        columns: AckColumns | None = None,
-        *,
-        is_early: bool = False,
-    ) -> None:
-        self.is_early = is_early
-        # Where a candidate's own window is read before it hears of a loss.
-        self.before_mark: dict[int, int] = {}
-        most = DUP_THRESH - 1
-        self.transmitted = (most if transmitted is None else transmitted) * seen.timeline.smss
-        self.open = most * seen.timeline.smss if transmitted is None else 0
-        super().__init__(seen, None, columns=columns)
-        self.limited = np.ones_like(self.limited)
-
-    def _begin(self, number: int, part: Stretch) -> None:
-        return
-
-    def within(self, before: Episode, loss: Episode) -> list[tuple[int, int]]:
-        """ACKs between two losses behind which the flight is known and is the window, each with a mark of its own.
-
-        The first, the last and the one in the middle: of a law they tell from where it goes on, how far and how bent.
-        """
-        timeline = self.timeline
-        if not len(timeline.slack):
-            return []
-        over = int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
-        # Not what left before the first loss of the next cycle was noticed: from there on one lost may be missing.
-        until = int(np.searchsorted(timeline.snd_una, loss.una - loss.flight, side="left"))
-        if until <= over:
-            return []
-        acks = np.arange(over, until)
-        # All that had left when the recovery was over is acknowledged: more than the window may have been outstanding.
-        is_new = timeline.snd_una[acks] >= self.top[over] + timeline.slack[over]
-        known = acks[is_new & (timeline.slack[acks] == 0) & (timeline.newly_acked[acks] > 0)]
-        chosen = sorted({int(known[place]) for place in (0, len(known) // 2, -1)}) if len(known) else []
-        return [(ack, self._add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
-
-    def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
-        self.before_mark[id(episode)] = self._add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
-        super()._mark_loss(episode, known, event, is_within=is_within)
-        if event == LOSS and not episode.follows and id(episode) not in self.unsettled:
-            mark = self.marks[self.loss_mark[id(episode)]]
-            # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
-            mark.cwnd = mark.flight_size = self.window_before(episode)
-            mark.more = mark.more_flight = self.open
-            mark.less = 0.0
-
-    def window_before(self, episode: Episode) -> float:
-        """The window at a loss, the least, in bytes."""
-        return float(max(episode.flight - self.transmitted, self.timeline.smss))
-
-
 class Cycles(Compared):
     """From loss to loss: what stands for each cycle is the window at its end, and where else it is known."""
 
@@ -144,14 +81,27 @@ class Cycles(Compared):
         events = [episode for episode in seen.episodes if episode.is_loss]
         told = [_is_told(self.heard, before, loss) for before, loss in zip([None, *events], events, strict=False)]
         # Of losses at which what was outstanding is known to the segment, and was the window.
-        self._cycles = {
+        self.cycles = {
             number: (before, loss)
             for number, (before, loss) in enumerate(pairwise(events))
-            if told[number] and told[number + 1] and not (before.restarts or loss.follows)
+            if told[number] and told[number + 1] and not loss.follows
         }
-        self._within = {
-            number: [] if at_losses_alone else self.heard.within(*ends) for number, ends in self._cycles.items()
-        }
+        known = {number: self.heard.within(*ends) for number, ends in self.cycles.items()}
+        self.stands = self._stands(known)
+        self._within = {number: [] for number in known} if at_losses_alone else known
+
+    def _stands(self, known: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
+        """Whether from the middle of most cycles to their ends no more is outstanding, as far as that is known.
+
+        A window that loses nothing grows; what an application or a receiver lets be sent does not. One that delay holds
+        does not either, and is not told from those.
+        """
+        heard, grown = self.heard, list[float]()
+        for number, (_, loss) in self.cycles.items():
+            flights = [float(heard.flight[ack]) for ack, _ in known[number]]
+            if len(flights) > 1:
+                grown.append(max(flights[-1], heard.window_before(loss)) - flights[len(flights) // 2])
+        return bool(grown) and bool(np.median(grown) < self.smss)
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
@@ -161,7 +111,7 @@ class Cycles(Compared):
     def evidence(self) -> Iterator[Piece]:
         """Of each cycle, in order of time."""
         heard, timeline = self.heard, self.heard.timeline
-        for number, (_, loss) in self._cycles.items():
+        for number, (_, loss) in self.cycles.items():
             known = [(ack, mark, float(heard.flight[ack])) for ack, mark in self._within[number]]
             asked = int(timeline.acks_before_send[loss.first_send]) - 1
             for ack, mark, flight in (*known, (asked, heard.before_mark[id(loss)], heard.window_before(loss))):
@@ -173,15 +123,10 @@ class Cycles(Compared):
         """Which of the pieces is the last of its cycle: at its loss."""
         return np.append(np.diff(self.pieces.stretch) > 0, True)
 
-    @property
-    def cycles(self) -> list[tuple[Episode, Episode]]:
-        """The losses at both ends of each."""
-        return list(self._cycles.values())
-
     @cached_property
     def begins(self) -> Floats:
         """The window at the loss that each piece's cycle begins with, in segments."""
-        at_loss = {number: self.heard.window_before(before) for number, (before, _) in self._cycles.items()}
+        at_loss = {number: self.heard.window_before(before) for number, (before, _) in self.cycles.items()}
         return np.array([at_loss[number] for number in self.pieces.stretch.tolist()]) / self.smss
 
     def off(self, expected: Floats) -> Floats:
@@ -219,7 +164,9 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
     timeline = heard.timeline
     asked = int(timeline.acks_before_send[loss.first_send]) - 1
     # ACKs of other numbers than the data's leave less than nothing outstanding.
-    if asked < 1 or loss.flight <= 0 or loss.restarts or id(loss) in heard.unsettled:
+    # Nor is it known what a timer's window was.
+    is_by_timer = loss.restarts and loss.detected_by == "rto"
+    if asked < 1 or loss.flight <= 0 or is_by_timer or id(loss) in heard.unsettled:
         return False
     if timeline.slack[asked - 1] >= timeline.smss:
         return False
@@ -234,58 +181,70 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
     return bool(is_third and loss.flight + timeline.smss <= timeline.rwnd[asked])
 
 
-def identify_between_losses(seen: Reconstruction, *, chosen: Sequence[Candidate] = ()) -> Identified:
+def identify_between_losses(
+    seen: Reconstruction, *, handshake_rtt_ns: int | None = None, chosen: Sequence[Candidate] = ()
+) -> Identified:
     """The controls that go from loss to loss as the sender did; nobody, where too few losses tell, or none does.
 
     Where no law passes through what is taken for known between them, other flows' segments may have spaced its own: by
     the losses alone. Where those that a whole window came before are too few, also by those that came sooner: after a
     mild cut the next overflow is of what left within the recovery.
     """
-    found, is_within = _identify(seen, chosen, at_losses_alone=False)
+    ask = partial(_identify, seen, chosen, handshake_rtt_ns)
+    found, is_within = ask(at_losses_alone=False)
     if found is HIDDEN and is_within:
-        found, _ = _identify(seen, chosen, at_losses_alone=True)
-    return _identify(seen, chosen, at_losses_alone=True, is_early=True)[0] if found is HIDDEN else found
+        found, _ = ask(at_losses_alone=True)
+    return ask(at_losses_alone=True, is_early=True)[0] if found is HIDDEN else found
 
 
 def _identify(
-    seen: Reconstruction, chosen: Sequence[Candidate], *, at_losses_alone: bool, is_early: bool = False
+    seen: Reconstruction,
+    chosen: Sequence[Candidate],
+    handshake_rtt_ns: int | None,
+    *,
+    at_losses_alone: bool,
+    is_early: bool = False,
 ) -> tuple[Identified, bool]:
     """Who is left, and whether more than losses told it."""
     readings: list[Cycles] = []
     for transmitted in TRANSMITTED:
         columns = readings[0].heard.columns if readings else None
-        heard = HeardAtLosses(seen, transmitted, columns, is_early=is_early)
+        heard = HeardAtLosses(seen, transmitted, columns, handshake_rtt_ns=handshake_rtt_ns, is_early=is_early)
         readings.append(Cycles(heard, at_losses_alone=at_losses_alone))
     # Whole windows, as all that was outstanding.
     compared = readings[1]
     is_within = not compared.is_end.all()
-    if len(compared.pieces) < FEWEST_MORE[False]:
+    if len(compared.pieces) < FEWEST_MORE[False] or readings[0].stands:
         return HIDDEN, is_within
-    asked = tuple(chosen) or candidates()
+    asked = tuple(chosen) or candidates("tahoe" if compared.heard.always_restarts else None)
     asked = (*asked, *(other for each in asked for other in other_clocks(each)))
     # What goes by the longest round trip hears that of a slow start that overshoots.
     begins_with = initial_window(seen) or INITIAL_WINDOW
     best: dict[str, Replay] = {}
-    for reading, tape in ((one, tape) for one in readings for tape in Tapes(one).read()):
-        for each in asked:
-            for phase_ms in each.phases_ms:
-                played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
-                if each.name not in best or _rank(played) < _rank(best[each.name]):
-                    best[each.name] = played
+    for reading in readings:
+        for tape, each, phase_ms in _hearings(reading, asked, handshake_rtt_ns):
+            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+            if each.name not in best or _rank(played) < _rank(best[each.name]):
+                best[each.name] = played
     families = sorted(best.values(), key=_rank)
     if families[0].unfit > max(MINORITY * len(compared.pieces), 1):
         return HIDDEN, is_within
     kinds = compared.kinds
     left = tuple(each for each in families if not _is_refuted(each, families[0], kinds))
+    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
+    keeps = is_told and _may_keep(left[0], readings, kinds)
+    is_told &= not keeps
+    why = (
+        "and who keeps what it has outstanding would have had as much" if keeps else "but nothing grew again and again"
+    )
+    is_open = not (is_told or keeps)
+    by_drops = _by_drops(readings[1:], asked, left, handshake_rtt_ns, begins_with) if is_open else None
+    if by_drops is not None:
+        left, is_told = tuple(each for each in left if each.candidate.name == by_drops), True
     out = tuple(each for each in families if each not in left)
     names = ", ".join(each.candidate.name for each in left)
     where = f"{np.count_nonzero(compared.is_end)} losses " + ("and between them" if is_within else "alone")
-    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
-    why = "but nothing grew again and again"
-    if is_told:
-        (reading,) = (each for each in readings if each is left[0].tape.compared)
-        is_told = not _may_be_probes(left[0], reading) or _is_refuted(_keeping(left[0], reading), left[0], kinds)
-        why = "and who keeps what it has outstanding would have had as much at each loss"
+    where += ", and at which ACKs what was lost had left" if by_drops is not None else ""
     found = Identified(
         control=left[0].candidate.name if is_told else None,
         confidence=1.0 / len(left),
@@ -297,8 +256,47 @@ def _identify(
     return found if is_told else found.or_bbr(why), is_within
 
 
+def _by_drops(
+    readings: Sequence[Cycles],
+    asked: Sequence[Candidate],
+    left: Sequence[Replay],
+    handshake_rtt_ns: int | None,
+    begins_with: int,
+) -> str | None:
+    """Who of those left was followed to the ACKs that released what was dropped, and no other."""
+    played: dict[str, list[tuple[Drops, Bools]]] = {each.candidate.name: [] for each in left}
+    asked = [each for each in asked if each.name in played]
+    for reading in readings:
+        heard, cycles = reading.heard, [*reading.cycles.values()]
+        drops = Drops.of(heard.seen, cycles, heard.before_mark, heard.transmitted // heard.timeline.smss)
+        if not drops.can_tell:
+            continue
+        for tape, each, phase_ms in _hearings(reading, asked, handshake_rtt_ns):
+            cwnd = _play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+            played[each.name].append((drops, drops.follows(tape, cwnd)))
+    return followed_alone(played)
+
+
+def _hearings(
+    reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None
+) -> Iterator[tuple[Tape, Candidate, int]]:
+    """Every tape of a reading with everyone who hears it as no other, and where its clock's tick may begin."""
+    for tape in Tapes(reading, handshake_rtt_ns).read():
+        for each in asked:
+            if each.is_by_delay or not tape.has_handshake:
+                yield from ((tape, each, phase_ms) for phase_ms in each.phases_ms)
+
+
+def _play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
+    timeline = reading.heard.timeline
+    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
+    begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
+    found: Floats = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
+    return found
+
+
 def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
-    cwnd = _played(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
+    cwnd = _play(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
     expected: Floats = cwnd[tape.row_of_mark[reading.pieces.reductions.mark]] / tape.smss
     error = reading.off(expected)
     return Replay(
@@ -311,33 +309,22 @@ def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window
     )
 
 
-def _played(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
-    """Its window in bytes after each row of the tape."""
-    timeline = reading.heard.timeline
-    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
-    begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
-    return tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
-
-
-def _may_be_probes(each: Replay, reading: Cycles) -> bool:
-    """Whether losses come as often as BBR probes for bandwidth, and the candidate cuts as little as hardly shows."""
-    spans = [loss.time_ns - before.time_ns for before, loss in reading.cycles]
+def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
+    """Whether a rate of its own, which keeps what it has outstanding whatever is lost (BBR), is not told from it: losses
+    come as often as BBR probes for bandwidth, and the candidate cuts as little as hardly shows over a short queue."""
+    (reading,) = (one for one in readings if one is each.tape.compared)
+    spans = [loss.time_ns - before.time_ns for before, loss in reading.cycles.values()]
     if np.median(spans) > MOST_ROUNDS * reading.heard.seen.typical_rtt_ns:
         return False
     tape, ends = each.tape, reading.pieces.reductions.mark[reading.is_end]
-    cwnd = _played(each.candidate, reading, tape, initial_window=each.initial_window, later_ns=each.later_ns)
+    cwnd = _play(each.candidate, reading, tape, initial_window=each.initial_window, later_ns=each.later_ns)
     rows = np.unique(tape.row_of_mark[ends])
-    least = np.minimum.reduceat(cwnd, rows)[:-1] / cwnd[rows[:-1]]
-    return not len(least) or bool(np.median(least) >= MILD_SHARE)
-
-
-def _keeping(like: Replay, reading: Cycles) -> Replay:
-    """Who has at each loss what it had at the last one, and all the time between: a rate of its own keeps that much
-    outstanding (BBR), whatever is lost. After a mild cut over a short queue a law does nearly the same."""
+    left = np.minimum.reduceat(cwnd, rows)[:-1] / cwnd[rows[:-1]]
+    if len(left) and np.median(left) < MILD_SHARE:
+        return False
     error = reading.off(reading.begins)
-    return replace(
-        like, misfits=Misfits(error=error, expected=reading.begins), sizes=np.abs(error) / open_of(like.tape)
-    )
+    kept = Misfits(error=error, expected=reading.begins)
+    return not _is_refuted(replace(each, misfits=kept, sizes=np.abs(error) / open_of(tape)), each, kinds)
 
 
 def _rank(each: Replay) -> tuple[int, float]:

@@ -16,7 +16,7 @@ from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.clock import ROUNDING_NS, Clock
@@ -36,7 +36,7 @@ class Unheld(Reconstruction):
 
 def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEstimate | None) -> Identified:
     """The controls left standing, with what the tap tells of the beginning; `path`: where that is not captured."""
-    refused, rtt_s, view = who.tap.refuses("control"), who.handshake_rtt_s, who.view
+    refused, view = who.tap.refuses("control"), who.view
     is_open = view is not None and view.unsure > MOST_OPEN
     if refused:
         return replace(HIDDEN, reasons=(refused,))
@@ -45,7 +45,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         # What was sent first, whether or not that was the connection's beginning.
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=tcp.recovery,
-        handshake_rtt_ns=None if rtt_s is None else round(rtt_s * 1e9),
+        handshake_rtt_ns=_handshake_rtt_ns(who),
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=who.tap.blurs_times or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
@@ -65,6 +65,10 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     return found if reason is None else found.opened(reason).or_bbr()
 
 
+def _handshake_rtt_ns(who: Sender) -> int | None:
+    return None if who.handshake_rtt_s is None else round(who.handshake_rtt_s * 1e9)
+
+
 def _unread_ns(clock: Clock) -> int:
     """By how much a round trip may have been shorter than its stamps say, beyond what a format rounds."""
     ticks = clock.resolution_ns if clock.resolution_ns > ROUNDING_NS else 0
@@ -82,6 +86,28 @@ def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
     if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
         return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
     return None
+
+
+def opened_where_held(found: Identified, seen: Reconstruction) -> Identified:
+    """Of a sender whose times are not known: the same, but for one that something else than its window held back."""
+    if seen.limits.get("rwnd", 0.0) >= MAJORITY:
+        return found.opened("the receiver's window held it back most of the time: its own is seen in parts only")
+    if found.left and found.left[0].candidate.is_by_delay and not _grows_between_losses(seen):
+        # A law that delay holds would stand so too.
+        reason = "what was outstanding did not grow between its losses: an application's pace does the same"
+        return found.opened(reason).or_bbr()
+    return found
+
+
+def _grows_between_losses(seen: Reconstruction) -> bool:
+    """Whether more is outstanding in the second half of a stretch between losses than in the first, on average: what
+    losses take of a window has to grow again."""
+    stretches = [part for part in seen.stretches if part.begin == "recovery" and part.episode is not None]
+    halves = [
+        np.array_split(seen.flight[part.first : part.last + 1], 2) for part in stretches if part.last > part.first
+    ]
+    grown = [np.median(second) - np.median(first) for first, second in halves]
+    return not grown or bool(np.mean(grown) >= seen.timeline.smss)
 
 
 def identify_by_rhythm(by_flights: Identified, by_losses: Identified, *, hides_most: bool) -> Identified:
@@ -122,4 +148,4 @@ def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
     view, tap = who.order or who.view, who.tap
     if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
         return HIDDEN
-    return identify_between_losses(seen)
+    return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who))

@@ -1,12 +1,13 @@
 //! When a candidate's own window would have let each byte leave: round trips where the capture does not show them.
 //!
 //! Of what stands in a queue before the tap the order is seen, not when it left. A sender that its window holds back
-//! sends as soon as that allows, so a candidate's window says when each byte left, and what its round trip was.
-//! Assumes that nothing but the window held it back. What left within a recovery is taken from the capture.
+//! sends as soon as that allows, so a candidate's window says when each byte left, and what its round trip was; within a
+//! recovery too, where what has arrived behind the hole makes room. Assumes that nothing but the window held it back.
 
 use std::collections::VecDeque;
 
 use super::heard::{TapeEvent, TapeRow};
+use crate::recovery::DUP_THRESH;
 
 /// What has left and is not acknowledged yet, and when.
 #[derive(Debug)]
@@ -14,25 +15,44 @@ pub struct OwnTimes {
     /// The byte behind the last one that left, and the time.
     left: VecDeque<(u64, i64)>,
     una: u64,
-    is_recovering: bool,
+    recovery: Option<InRecovery>,
+    /// When the first window left.
+    begins_ns: i64,
+    smss: f64,
     /// The first round trip: none is shorter, whatever was taken for the time of a segment.
     least_ns: Option<i64>,
 }
 
+/// What was sent at a loss, how much of it was outstanding, and what has arrived of that; `has_more_holes`: behind a
+/// partial ACK every stack has its own rule, so what left is taken from the capture.
+#[derive(Debug)]
+struct InRecovery {
+    top: u64,
+    flight_size: f64,
+    arrived: f64,
+    has_more_holes: bool,
+}
+
 impl OwnTimes {
     /// `begins_ns`: when a first window of `cwnd` bytes left.
-    pub fn new(begins_ns: i64, cwnd: f64) -> Self {
+    pub fn new(begins_ns: i64, cwnd: f64, smss: f64) -> Self {
         let una = 1;
         Self {
             left: VecDeque::from([((cwnd as u64).saturating_add(una), begins_ns)]),
             una,
-            is_recovering: false,
+            recovery: None,
+            begins_ns,
+            smss,
             least_ns: None,
         }
     }
 
     /// The row with what it told this sender; a loss is heard of where the capture shows what was outstanding.
     pub fn heard(&mut self, row: TapeRow) -> TapeRow {
+        if row.now_ns <= self.begins_ns {
+            // Of a handshake.
+            return row;
+        }
         let before = self.una;
         self.una = row.snd_una.max(before);
         while self.left.front().is_some_and(|&(top, _)| top < self.una) {
@@ -41,14 +61,25 @@ impl OwnTimes {
         match row.event {
             TapeEvent::Loss => {
                 self.left.retain(|&(top, _)| top <= row.snd_nxt);
-                self.is_recovering = true;
+                self.recovery = Some(InRecovery {
+                    top: row.snd_nxt,
+                    flight_size: row.snd_nxt.saturating_sub(row.snd_una) as f64,
+                    arrived: f64::from(DUP_THRESH) * self.smss,
+                    has_more_holes: false,
+                });
             }
             TapeEvent::Recovered | TapeEvent::Restart | TapeEvent::Timeout => {
-                self.is_recovering = false;
+                self.recovery = None;
+            }
+            TapeEvent::Arrival => {
+                if let Some(recovery) = &mut self.recovery {
+                    recovery.arrived += row.newly_sacked.max(self.smss);
+                    recovery.has_more_holes |= self.una > before;
+                }
             }
             _ => {}
         }
-        if self.is_recovering {
+        if self.recovery.is_some() {
             self.leaves(row.snd_nxt, row.now_ns);
         }
         if !row.event.is_arrival() {
@@ -71,9 +102,15 @@ impl OwnTimes {
 
     /// Behind it, what the window lets leave.
     pub fn sends(&mut self, cwnd: f64, now_ns: i64) {
-        if !self.is_recovering {
-            self.leaves(self.una.saturating_add(cwnd as u64), now_ns);
-        }
+        let top = match &self.recovery {
+            None => self.una.saturating_add(cwnd as u64),
+            Some(loss) if loss.has_more_holes => return,
+            // RFC 6675 section 5 (C), RFC 6582: what has arrived, and what is sent again, is not in the pipe.
+            Some(loss) => loss
+                .top
+                .saturating_add((cwnd + loss.arrived - loss.flight_size).max(0.0) as u64),
+        };
+        self.leaves(top, now_ns);
     }
 
     fn top(&self) -> u64 {
@@ -119,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_round_trip_begins_when_the_window_let_the_segment_leave() {
-        let mut own = OwnTimes::new(0, 2.0 * SMSS as f64);
+        let mut own = OwnTimes::new(0, 2.0 * SMSS as f64, SMSS as f64);
         assert_eq!(told(&mut own, TapeEvent::Ack, 100, 1), (Some(100), 2000.0));
         // Two more leave: a window of three behind one.
         own.sends(3.0 * SMSS as f64, 100);
@@ -130,23 +167,41 @@ mod tests {
 
     #[test]
     fn no_round_trip_is_shorter_than_the_first() {
-        let mut own = OwnTimes::new(0, 1.0 * SMSS as f64);
+        let mut own = OwnTimes::new(0, 1.0 * SMSS as f64, SMSS as f64);
         told(&mut own, TapeEvent::Ack, 100, 1);
         own.sends(1.0 * SMSS as f64, 100);
         assert_eq!(told(&mut own, TapeEvent::Ack, 120, 2).0, Some(100));
     }
 
     #[test]
-    fn what_left_within_a_recovery_is_the_captures_and_is_no_round_trip_until_it_is_over() {
-        let mut own = OwnTimes::new(0, 4.0 * SMSS as f64);
+    fn within_a_recovery_arrivals_make_room_and_tell_no_round_trip_until_it_is_over() {
+        let mut own = OwnTimes::new(0, 4.0 * SMSS as f64, SMSS as f64);
         told(&mut own, TapeEvent::Ack, 100, 1);
         // The candidate's own 20 segments were never sent.
         own.sends(20.0 * SMSS as f64, 100);
-        own.heard(row(TapeEvent::Loss, 200, 1, 5));
-        assert_eq!(told(&mut own, TapeEvent::Arrival, 210, 1), (None, 4000.0));
-        own.heard(row(TapeEvent::Arrival, 220, 1, 6));
-        own.sends(20.0 * SMSS as f64, 220);
-        assert_eq!(told(&mut own, TapeEvent::Recovered, 300, 5), (None, 5000.0));
-        assert_eq!(told(&mut own, TapeEvent::Ack, 330, 6).0, Some(110));
+        own.heard(row(TapeEvent::Loss, 200, 1, 9));
+        let half = 4.0 * SMSS as f64;
+        own.sends(half, 200);
+        // Of eight outstanding four have arrived, then five: of four that may be, one leaves.
+        assert_eq!(
+            told(&mut own, TapeEvent::Arrival, 210, 1),
+            (None, 8.0 * SMSS as f64)
+        );
+        own.sends(half, 210);
+        told(&mut own, TapeEvent::Arrival, 220, 1);
+        own.sends(half, 220);
+        assert_eq!(
+            told(&mut own, TapeEvent::Recovered, 300, 9),
+            (None, 9.0 * SMSS as f64)
+        );
+        own.sends(half, 300);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 330, 10).0, Some(110));
+    }
+
+    #[test]
+    fn a_handshakes_round_trip_is_told_as_it_is() {
+        let mut own = OwnTimes::new(50, 4.0 * SMSS as f64, SMSS as f64);
+        assert_eq!(told(&mut own, TapeEvent::Arrival, 50, 0).0, Some(7));
+        assert_eq!(told(&mut own, TapeEvent::Ack, 150, 1).0, Some(100));
     }
 }

@@ -35,7 +35,7 @@ pub fn play_by_itself(
     begins_ns: i64,
 ) -> Vec<f64> {
     let (mut player, mut rto) = (Player::new(start), smoothed());
-    let mut own = OwnTimes::new(begins_ns, start.cwnd);
+    let mut own = OwnTimes::new(begins_ns, start.cwnd, start.smss);
     rows.map(|row| {
         let row = own.heard(row);
         if let Some(rtt_ns) = row.rtt_ns {
