@@ -36,8 +36,6 @@ EVEN = (0.08, 0.12)
 CYCLE_HALVES = (15, 20)
 # A sender that has not shown it by then will not.
 MOST_HALVES = 100_000
-# Halves looked at in one go: what is held of each meanwhile stays small.
-HALVES_AT_ONCE = 1 << 12
 # One probe of the round trip may be chance (an application's pause, a stall); two ten seconds apart are not.
 CONFIDENCE = {0: 0.0, 1: 0.9}
 SURE = 0.99
@@ -114,17 +112,14 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     begin_ns = int(timeline.send_ns[0])
     half_ns = max(base_rtt_ns // PER_ROUND, 1)
     halves = min(int(timeline.send_ns[-1] - begin_ns) // half_ns, MOST_HALVES)
-    usual_halves = 2 * USUAL_HALVES + 1
-    if not base_rtt_ns or halves < usual_halves:
+    if not base_rtt_ns or halves <= 2 * USUAL_HALVES:
         return ()
     pace = np.zeros(halves)
     upto = int(np.searchsorted(timeline.send_ns, begin_ns + halves * half_ns, side="left"))
     for part in parts(upto):
         sizes = timeline.send_end[part] - timeline.send_offset[part]
         pace += np.bincount((timeline.send_ns[part] - begin_ns) // half_ns, weights=sizes, minlength=halves)
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES, mode="edge"), usual_halves)
-    # A median copies what it is of.
-    usual = np.concatenate([np.median(part, axis=1) for part in np.array_split(around, 1 + halves // HALVES_AT_ONCE)])
+    usual = _core.rolling_median(pace, USUAL_HALVES)
     is_fine = usual >= FEWEST_SEGMENTS * timeline.smss
     at = _gains(np.where(is_fine, pace / np.maximum(usual, 1.0), 0.0))
     at = [place for place in at if is_fine[place]]
