@@ -70,16 +70,14 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     sinces = np.searchsorted(sent, lost_ns - samples.min() // 4, side="left")
     knowns = np.searchsorted(seen.timeline.ack_ns, lost_ns, side="right")
     free = (knowns == 0) | (limited_at(seen.timeline, np.maximum(knowns - 1, 0)) != RWND)
-    found = list[float]()
-    for upto, since in zip(uptos.tolist(), sinces.tolist(), strict=True):
-        near = slice(max(since, upto - 3), upto)
-        met = queue[near][is_queue[near]]
-        found.append(float(met.max()) if len(met) else float("nan"))
-    held, others = np.array(found)[~free], np.array(found)[free]
+    near = uptos[:, None] - np.arange(1, 4)
+    met = np.where((near >= sinces[:, None]) & is_queue[near], queue[near], -np.inf).max(axis=1)
+    found = np.where(np.isfinite(met), met, np.nan)
+    held, others = found[~free], found[free]
     middle = float(np.median(others)) if len(others) else float("nan")
     if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= _spread(middle))):
         return (float("nan"),) * len(found), np.zeros(len(found), dtype=bool), queue
-    return tuple(found), free, queue
+    return tuple(found.tolist()), free, queue
 
 
 def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
