@@ -222,7 +222,7 @@ mod tests {
             },
         );
         assert_eq!(is_lost.iter().position(|&lost| lost), Some(3));
-        // Packets 1 to 3 let six more go, four of which find a place: each is answered by a duplicate.
+        // Packets 1 to 3 let six more go, three of which find a place: each is answered by a duplicate.
         assert!((ended.retransmitted - 5.389).abs() < 7e-4, "{ended:?}");
         assert_eq!(
             ended.duplicates,
