@@ -197,6 +197,23 @@ def stay_alone() -> None: ...
 def upper_line(at: Any, above: Any) -> tuple[float, float]: ...
 def percentile(values: Any, percent: float) -> float: ...
 def median(values: Any) -> float: ...
+def rolling_median(values: Any, around: int) -> Any: ...
+def starts(
+    *,
+    initial_window: Any,
+    places: Any,
+    last_rate: Any,
+    feed_rate: Any,
+    feed_time: Any,
+    return_time: Any,
+    ack_timer: Any,
+    block_time: Any,
+    forward: Any,
+    most_blocks: float,
+    count: int,
+) -> dict[str, Any]:
+    """Starts of k packets into b buffers (core/src/models/start.rs)."""
+
 def slow_starts_per_cycle(
     is_loss: Any, snd_una: Any, snd_nxt: Any, is_slow_start: Any, has_restarted: Any
 ) -> list[int]: ...

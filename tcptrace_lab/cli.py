@@ -6,6 +6,7 @@ Exit status: 0 done; 1 the capture answers "no"; 2 cannot be read, or bad usage 
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import importlib
 import os
@@ -50,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     # Hardly anything here goes in circles: to look for what does took a twentieth.
     gc.set_threshold(OBJECTS_PER_COLLECTION)
+    # Nor need the interpreter look once more when it ends.
+    atexit.register(gc.freeze)
     try:
         parser = _parser(words)
         if not words:

@@ -13,6 +13,7 @@ from itertools import groupby, zip_longest
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -52,26 +53,27 @@ def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: i
     ends = [first.started_by.time_ns if first.started_by else timeline.end_ns for first in firsts[1:]]
     ends.append(timeline.end_ns)
     acked = acked_between(timeline, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)).tolist()
-    rows = zip_longest(groups, zip(starts, ends, acked, strict=True), firsts[1:])
+    begins = np.array([first.first for first in firsts], dtype=np.int32)
+    behind = np.array([group[-1].last + 1 for group in groups], dtype=np.int32)
+    w_max = (-_core.least_within(-flight, begins, behind)).tolist()
+    rows = zip_longest(groups, zip(starts, ends, acked, w_max, strict=True), firsts[1:])
     return tuple(
-        _cycle(timeline, group, flight, work_ns, rtt_ns, lasted=lasted, following=following)
-        for group, lasted, following in rows
+        _cycle(timeline, group, work_ns, rtt_ns, seen=seen, following=following) for group, seen, following in rows
     )
 
 
 def _cycle(
     timeline: Timeline,
     group: list[Stretch],
-    flight: Ints,
     work_ns: Ints,
     rtt_ns: int,
     *,
-    lasted: tuple[int, int, int],
+    seen: tuple[int, int, int, int],
     following: Stretch | None,
 ) -> Cycle:
-    """`lasted`: from when to when, and the bytes acknowledged between."""
+    """`seen`: from when to when, the bytes acknowledged between, and the most outstanding."""
     first, last = group[0], group[-1]
-    start_ns, end_ns, acked = lasted
+    start_ns, end_ns, acked, w_max = seen
     begun = [part for part in group if part.is_counted]
     # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
     reached = next((part for part in reversed(group) if part.begin != "idle"), last)
@@ -90,7 +92,7 @@ def _cycle(
         slow_starts=len(begun),
         restarts_after_idle=sum(part.begin == "idle" and part.is_slow_start for part in group),
         ssthresh=tuple(_ended_at(timeline, part, rtt_ns) for part in begun),
-        w_max=int(flight[first.first : last.last + 1].max()),
+        w_max=w_max,
         throughput=8e9 * acked / (end_ns - start_ns) if end_ns > start_ns else math.nan,
         is_whole=is_whole,
         begins_unseen=first.begin == "capture",

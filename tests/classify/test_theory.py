@@ -7,10 +7,13 @@ import math
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.theory.measured import sent_between
 from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.reconstruct.timeline import build
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
@@ -90,3 +93,16 @@ def test_a_simulated_compound_has_the_models_case_and_cycle() -> None:
     assert variant.endswith(f"gamma >= {gamma['low']:.3g}")
     for name in ("throughput", "period"):
         assert row["quantities"][name]["observed"] == pytest.approx(row["quantities"][name]["value"], rel=0.1)
+
+
+def test_what_was_sent_between_two_places_is_counted_also_where_nothing_was() -> None:
+    sends = {
+        "send_ns": range(6),
+        "send_offset": range(0, 60, 10),
+        "send_end": range(5, 65, 10),
+        "ack_ns": [],
+        "ack_offset": [],
+    }
+    timeline = build({name: list(column) for name, column in sends.items()}, smss=10)
+    assert sent_between(timeline, np.array([0, 2, 2, 5, 6, 6])).tolist() == [10, 0, 15, 5, 0]
+    assert sent_between(timeline, np.array([6, 6])).tolist() == [0]

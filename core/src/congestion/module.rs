@@ -111,9 +111,11 @@ impl KernelWindow {
         (whole + u64::from(packets - whole as f64 >= 0.5)).min(u32::MAX.into())
     }
 
-    /// Every ACK, in any state.
+    /// Every ACK, in any state. Linux 6 counts none of them.
     pub fn hear(&mut self, state: &State, ack: &Ack) {
-        self.acked += Self::acked(state, ack);
+        if self.kernel == Kernel::V2_6 {
+            self.acked += Self::acked(state, ack);
+        }
     }
 
     /// Slow start has used what was acknowledged.

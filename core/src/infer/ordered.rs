@@ -28,7 +28,14 @@ fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) ->
 /// How many of `values` are before something, of which `place` were before what was looked for last.
 pub fn from(values: &[i64], mut place: usize, is_before: impl Fn(i64) -> bool) -> usize {
     if place > 0 && !is_before(values[place - 1]) {
-        return values[..place].partition_point(|&value| is_before(value));
+        // Twice as far back each time, then on within the last step.
+        let (mut behind, mut step) = (place - 1, 1);
+        while step <= behind && !is_before(values[behind - step]) {
+            behind -= step;
+            step *= 2;
+        }
+        let begin = behind.saturating_sub(step);
+        return begin + values[begin..behind].partition_point(|&value| is_before(value));
     }
     let near = values[place..].iter().take(NEAR);
     let passed = near.take_while(|&&value| is_before(value)).count();

@@ -76,6 +76,27 @@ pub fn median<T: Number>(values: &mut [T]) -> Option<f64> {
     })
 }
 
+/// Of each value the middle one of itself and of so many on either side; beyond the ends the last ones stand.
+pub fn rolling_median(values: &[f64], around: usize) -> Vec<f64> {
+    let Some(last) = values.len().checked_sub(1) else {
+        return Vec::new();
+    };
+    let known = |place: usize| values[place.saturating_sub(around).min(last)];
+    // Of 0: what stands before the first, and what comes behind it.
+    let mut near: Vec<f64> = (0..=2 * around).map(known).collect();
+    near.sort_unstable_by(f64::total_cmp);
+    let middles = (0..values.len()).map(|place| {
+        let middle = near[around];
+        let place_of =
+            |near: &[f64], value: f64| near.partition_point(|each| each.total_cmp(&value).is_lt());
+        near.remove(place_of(&near, known(place)));
+        let next = known(place + 2 * around + 1);
+        near.insert(place_of(&near, next), next);
+        middle
+    });
+    middles.collect()
+}
+
 /// The value at this place in order, and the one behind it.
 fn neighbours<T: Number>(values: &mut [T], place: usize) -> (T, Option<T>) {
     let (_, own, above) = values.select_nth_unstable_by(place, T::order);
@@ -92,6 +113,14 @@ mod tests {
         assert_eq!(percentile(&mut [40.0, 10.0, 20.0, 30.0], 95.0), Some(38.5));
         assert_eq!(percentile(&mut [7_i64], 99.0), Some(7.0));
         assert_eq!(percentile::<i64>(&mut [], 50.0), None);
+    }
+
+    #[test]
+    fn the_middle_of_each_and_its_neighbours() {
+        let values = [5.0, 1.0, 4.0, 4.0, 9.0];
+        assert_eq!(rolling_median(&values, 1), [5.0, 4.0, 4.0, 4.0, 9.0]);
+        assert_eq!(rolling_median(&values, 9), [5.0, 5.0, 5.0, 5.0, 9.0]);
+        assert_eq!(rolling_median(&[], 3), [0.0; 0]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod run_tables;
 mod scenario;
 mod simulate;
 mod simulation;
+mod start;
 mod sweep;
 mod tape;
 mod tapped;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     json_text::register(module)?;
     quantile::register(module)?;
     simulate::register(module)?;
+    start::register(module)?;
     controls::register(module)?;
     scenario::register(module)?;
     own_sender::register(module)?;

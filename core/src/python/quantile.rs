@@ -1,15 +1,17 @@
 //! A column's median and percentiles (core/src/infer/quantile.rs), and the line above points.
 
-use numpy::PyReadonlyArray1;
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::columns::{Array, Column};
 use crate::infer::quantile;
 use crate::infer::tap::upper_line;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(percentile, module)?)?;
     module.add_function(wrap_pyfunction!(median, module)?)?;
+    module.add_function(wrap_pyfunction!(rolling_median, module)?)?;
     module.add_function(wrap_pyfunction!(line_above, module)?)
 }
 
@@ -43,6 +45,13 @@ fn median(values: Numbers<'_>) -> PyResult<f64> {
         Numbers::Real(values) => quantile::median(&mut values.as_array().to_vec()),
     };
     found.ok_or_else(empty)
+}
+
+/// Of each value the middle one of itself and of so many on either side (core/src/infer/quantile.rs).
+#[pyfunction]
+fn rolling_median<'py>(values: Column<'py, f64>, around: usize) -> PyResult<Array<'py, f64>> {
+    let found = quantile::rolling_median(values.as_slice()?, around);
+    Ok(found.into_pyarray(values.py()))
 }
 
 /// The line above all points that lies nearest to them: slope, and height at 0 (core/src/infer/tap/upper_line.rs).

@@ -310,8 +310,10 @@ def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window
 
 
 def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
-    """Whether a rate of its own, which keeps what it has outstanding whatever is lost (BBR), is not told from it: losses
-    come as often as BBR probes for bandwidth, and the candidate cuts as little as hardly shows over a short queue."""
+    """Whether a rate of its own, which keeps what it has outstanding whatever is lost (BBR), is not told from it.
+
+    Losses come as often as BBR probes for bandwidth, and the candidate cuts as little as hardly shows over a queue.
+    """
     (reading,) = (one for one in readings if one is each.tape.compared)
     spans = [loss.time_ns - before.time_ns for before, loss in reading.cycles.values()]
     if np.median(spans) > MOST_ROUNDS * reading.heard.seen.typical_rtt_ns:

@@ -41,8 +41,6 @@ EVEN_HALVES = 8
 CYCLE_HALVES = (14, 24)
 # A sender that has not shown it by then will not.
 MOST_HALVES = 100_000
-# Halves looked at in one go: what is held of each meanwhile stays small.
-HALVES_AT_ONCE = 1 << 12
 # One probe of the round trip may be chance (an application's pause, a stall); two ten seconds apart are not.
 CONFIDENCE = {0: 0.0, 1: 0.9}
 SURE = 0.99
@@ -128,8 +126,7 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     begin_ns = int(timeline.send_ns[0])
     half_ns = max(base_rtt_ns // PER_ROUND, 1)
     halves = min(int(timeline.send_ns[-1] - begin_ns) // half_ns, MOST_HALVES)
-    usual_halves = 2 * USUAL_HALVES + 1
-    if not base_rtt_ns or halves < usual_halves:
+    if not base_rtt_ns or halves <= 2 * USUAL_HALVES:
         return ()
     # A segment is spread over the time since the one before it: of a rate a half shows parts of segments.
     edges = begin_ns + half_ns * np.arange(halves + 1)
@@ -138,9 +135,7 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     since, gap = edges - timeline.send_ns[behind - 1], timeline.send_ns[behind] - timeline.send_ns[behind - 1]
     pace = np.diff(sent[behind - 1] + np.minimum(since / np.maximum(gap, 1), 1.0) * (sent[behind] - sent[behind - 1]))
     del sent
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(pace, USUAL_HALVES, mode="edge"), usual_halves)
-    # A median copies what it is of.
-    usual = np.concatenate([np.median(part, axis=1) for part in np.array_split(around, 1 + halves // HALVES_AT_ONCE)])
+    usual = _core.rolling_median(pace, USUAL_HALVES)
     pace = np.where(usual > 0, pace / np.maximum(usual, 1.0), 0.0)
     at = _probed(pace)
     found = _chained(at[usual[at] >= FEWEST_THROUGHOUT * timeline.smss], pace)

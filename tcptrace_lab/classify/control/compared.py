@@ -82,7 +82,9 @@ class Compared:
                 part: Part = "slow_start" if epoch.is_slow_start else "growth"
                 # Where as much is open as was seen, nothing was, nor what held it back; a slow start doubles.
                 most = MAJORITY if epoch.is_slow_start else 1.0
-                if (is_open := self._open(rows)) * self.smss < most * self.heard.flight[rows].max():
+                least = (is_open := self._open(rows)) * self.smss / most
+                # The last mostly tells what the largest would.
+                if least < self.heard.flight[rows[-1]] or least < self.heard.flight[rows].max():
                     yield Piece(part=part, ack=int(rows[-1]), stretch=epoch.number, open=is_open, acks=rows)
 
     def _reduction(self, epoch: Epoch) -> Iterator[Piece]:

@@ -127,7 +127,7 @@ def _released(heard: Heard, spans: Sequence[tuple[int, int]]) -> list[Ints32]:
         slack=DELAYED_ACK_SEGMENTS * heard.timeline.smss,
         patience=(UNLIMITED_ACKS, MINORITY),
     )
-    return np.split(acks, ends[:-1])
+    return [acks[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def epochs(heard: Heard) -> Iterator[Epoch]:

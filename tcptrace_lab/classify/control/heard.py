@@ -121,19 +121,21 @@ class Heard:
         for episode in self.seen.episodes:
             if episode.detected_by == "undone":
                 self._mark_undone(episode)
-        for before, episode, following in zip([None, *events], events, [*events[1:], None], strict=False):
-            self._loss(before, episode, following)
+        timeline = self.timeline
+        known = timeline.acks_before_send[np.array([episode.first_send for episode in events], dtype=np.int64)]
+        recover = np.array([episode.recover for episode in events], dtype=np.int64)
+        over = np.maximum(np.searchsorted(timeline.snd_una, recover, side="left"), known)
+        bounds = np.append(known, len(timeline.ack_ns))[1:]
+        places = zip(known.tolist(), over.tolist(), bounds.tolist(), strict=True)
+        for before, episode, acks in zip([None, *events[:-1]], events, places, strict=False):
+            self._loss(before, episode, *acks)
         for number, part in enumerate(self.seen.stretches):
             self._begin(number, part)
 
-    def _loss(self, before: Episode | None, episode: Episode, following: Episode | None) -> None:
-        """The loss noticed, and the ACK that ends its recovery."""
-        timeline = self.timeline
-        known = int(timeline.acks_before_send[episode.first_send])
+    def _loss(self, before: Episode | None, episode: Episode, known: int, over: int, bound: int) -> None:
+        """The loss noticed, when so many ACKs were known, and the ACK that ends its recovery, if before the next."""
         event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
         self._mark_loss(episode, known, event, is_within=_restarts_within(before, episode))
-        over = max(int(timeline.snd_una.searchsorted(episode.recover, side="left")), known)
-        bound = len(timeline.ack_ns) if following is None else int(timeline.acks_before_send[following.first_send])
         if event == LOSS:
             kinds = self.kind[known : min(over, bound)]
             kinds[kinds == ACK] = ARRIVAL
@@ -143,7 +145,7 @@ class Heard:
                 self._leaves(over)
                 self._opens(self._ends_in_linux(over, episode.recover, bound))
             else:
-                self._add(Mark(ack=over, event=RECOVERED, now_ns=int(timeline.ack_ns[over])))
+                self._add(Mark(ack=over, event=RECOVERED, now_ns=int(self.timeline.ack_ns[over])))
 
     def _mark_undone(self, episode: Episode) -> None:
         """A timer that expired, and what it took from the window given back with the answer."""

@@ -330,7 +330,8 @@ def _likely(table: Floats) -> list[tuple[float, float]]:
 
 def _judged_of_all(sizes: Sequence[Floats]) -> Floats:
     """A row for each, of the pieces that all are judged by."""
-    table = np.stack([each[: min(map(len, sizes))] for each in sizes])
+    count = min(map(len, sizes))
+    table = np.stack([each[:count] for each in sizes])
     return np.ascontiguousarray(table[:, ~np.isnan(table).any(axis=0)])
 
 

@@ -70,32 +70,32 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     sinces = np.searchsorted(sent, lost_ns - samples.min() // 4, side="left")
     knowns = np.searchsorted(seen.timeline.ack_ns, lost_ns, side="right")
     free = (knowns == 0) | (limited_at(seen.timeline, np.maximum(knowns - 1, 0)) != RWND)
-    found = list[float]()
-    ahead = _ahead_within(seen)
-    for number, (upto, since) in enumerate(zip(uptos.tolist(), sinces.tolist(), strict=True)):
-        near = slice(max(since, upto - 3), upto)
-        met = queue[near][is_queue[near]]
-        if ahead[number]:
-            # Of what they met some had left again.
-            gone = (lost_ns[number] - sent[near][is_queue[near]]) * pps / 1e9
-            met = np.maximum(met - gone, 0.0) + ahead[number]
-        found.append(float(met.max()) if len(met) else float("nan"))
-    held, others = np.array(found)[~free], np.array(found)[free]
+    ahead = _ahead_within(seen)[:, None]
+    near = uptos[:, None] - np.arange(1, 4)
+    # Ahead of a packet of a super-segment is the rest of that, and of what was met before it some had left again.
+    gone = (lost_ns[:, None] - sent[near]) * pps / 1e9
+    waited = np.where(ahead, np.maximum(queue[near] - gone, 0.0) + ahead, queue[near])
+    met = np.where((near >= sinces[:, None]) & is_queue[near], waited, -np.inf).max(axis=1)
+    found = np.where(np.isfinite(met), met, np.nan)
+    held, others = found[~free], found[free]
     middle = float(np.median(others)) if len(others) else float("nan")
     if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= _spread(middle))):
         return (float("nan"),) * len(found), np.zeros(len(found), dtype=bool), queue
-    return tuple(found), free, queue
+    return tuple(found.tolist()), free, queue
 
 
-def _ahead_within(seen: Reconstruction) -> list[int]:
+def _ahead_within(seen: Reconstruction) -> Ints:
     """Of each loss event: how many packets of the first lost one's own super-segment (offload) were ahead of it."""
-    timeline, found = seen.timeline, []
-    for each in seen.episodes:
+    timeline = seen.timeline
+    found = np.zeros(len(seen.episodes), dtype=np.int64)
+    if not len(found) or (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
+        return found
+    for number, each in enumerate(seen.episodes):
         first, behind = np.searchsorted(timeline.send_ns, [each.lost_sent_ns, each.lost_sent_ns + 1])
         within = each.una - timeline.send_offset[first:behind]
         sizes = timeline.send_end[first:behind] - timeline.send_offset[first:behind]
         inside = within[(within >= 0) & (within < sizes)]
-        found.append(int(inside[0]) // timeline.smss if len(inside) else 0)
+        found[number] = int(inside[0]) // timeline.smss if len(inside) else 0
     return found
 
 

@@ -131,11 +131,12 @@ def _counted_twice(rows: Ints, smss: int) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     rows = np.unique(rows, axis=0)
-    for event in np.unique(rows[:, 0]).tolist():
-        ranges = rows[rows[:, 0] == event, 1:]
+    # In order, so that those of one event stand together.
+    for own in np.split(rows, np.flatnonzero(np.diff(rows[:, 0])) + 1) if len(rows) else ():
+        ranges = own[:, 1:]
         reached = np.maximum.accumulate(np.concatenate((ranges[:1, 0], ranges[:-1, 1])))
         twice = np.clip(np.minimum(reached, ranges[:, 1]) - ranges[:, 0], 0, None)
-        found[event] = round(float(twice.sum()) / smss)
+        found[int(own[0, 0])] = round(float(twice.sum()) / smss)
     return found
 
 

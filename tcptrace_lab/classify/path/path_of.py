@@ -31,5 +31,6 @@ def path_of(
         by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
     )
     seen.let_go("under_way")
-    seen.timeline.let_go("delivered")
+    # What had arrived is asked for again, what tells it is not.
+    seen.timeline.let_go("scoreboard")
     return found

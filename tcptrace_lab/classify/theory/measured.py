@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from tcptrace_lab.classify.regime.compound import CompoundRegime
 from tcptrace_lab.reconstruct.cycles import acked_between
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,7 @@ def steady(seen: Reconstruction) -> Steady | None:
         return None
     start, end = whole[0].start_ns, whole[-1].end_ns
     edges = np.asarray([whole[0].start_ns, *(cycle.end_ns for cycle in whole)])
-    # A cycle at a time: what is as long as the capture is not made anew.
-    sent = [
-        int((timeline.send_end[first:last] - timeline.send_offset[first:last]).sum())
-        for first, last in pairwise(np.searchsorted(timeline.send_ns, edges).tolist())
-    ]
-    per_cycle = np.array(sent) / timeline.smss
+    per_cycle = sent_between(timeline, np.searchsorted(timeline.send_ns, edges)) / timeline.smss
     # Nor is a reordering a loss that a window was cut for.
     events = [
         each
@@ -73,6 +68,20 @@ def steady(seen: Reconstruction) -> Steady | None:
         round_trip_s=float(np.interp(at, timeline.ack_ns[rows], samples).mean()) / 1e9,
         timeouts=sum(each.detected_by == "rto" for each in events) / len(events),
     )
+
+
+def sent_between(timeline: Timeline, places: Ints) -> Ints:
+    """Bytes sent from each of these places on, up to the next."""
+    found = np.zeros(len(places) - 1, dtype=np.int64)
+    begins, last = places[:-1], places[-1]
+    is_any = begins < places[1:]
+    if is_any.any():
+        # What is as long as the capture is not made anew.
+        ends, offsets = (
+            np.add.reduceat(column[:last], begins[is_any]) for column in (timeline.send_end, timeline.send_offset)
+        )
+        found[is_any] = ends - offsets
+    return found
 
 
 def observed(means: Steady | None, slow_starts: int | None, compound: CompoundRegime | None) -> dict[str, float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
 from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
@@ -121,7 +122,7 @@ def _answers(seen: Arrivals, row: int, turn_ns: int) -> bool:
 
 def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
     """How many numbers are missing between each arrival and the next; below zero: there are more packets than those."""
-    bare = np.searchsorted(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]]).astype(np.int32)
+    bare = _core.places(seen.beside.bare_ns, seen.time_ns[whole.row[arrived]])
     found = np.diff(seen.ip_id[whole.row[arrived]]) % IP_ID_SPACE
     found -= np.diff(arrived)
     found -= np.maximum(np.diff(bare), 0)

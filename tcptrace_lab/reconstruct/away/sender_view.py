@@ -166,6 +166,7 @@ def _by_timestamps(
     release, slack = released_by(timeline, left, bounds, by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)
     times, clock = own_times(timeline, seen.stamp, left, bounds, pace)
+    del bounds, pace
     kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
     return _view(timeline, left, release, times, kind)
 
@@ -278,7 +279,8 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
 
 def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -> Floats:
     """By what share the flight after each ACK may differ; a segment is nothing."""
-    sent = np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")
+    # Of one type: else all are copied.
+    sent = np.searchsorted(release, np.arange(len(timeline.ack_ns), dtype=release.dtype), side="right")
     top = np.maximum.accumulate(left.end)
     flight = np.where(sent > 0, top[np.maximum(sent - 1, 0)], timeline.first_offset) - timeline.snd_una
     share: Floats = np.where(slack > timeline.smss, slack / np.maximum(flight, timeline.smss), 0.0)

@@ -17,8 +17,10 @@ use crate::recovery::Rto;
 
 /// Rows read at once: they stay in the nearest cache while one candidate after the other hears them.
 const ROWS: usize = 64;
-/// Candidates that hear the same rows at once.
+/// Candidates whose windows after those rows stay there too.
 const TOGETHER: usize = 16;
+/// Parts of the candidates for each thread.
+const PARTS: usize = 2;
 
 /// Of a process that is one of several: its contests are heard on the one thread that it has.
 static ALONE: OnceLock<ThreadPool> = OnceLock::new();
@@ -161,16 +163,21 @@ impl Contest {
                     reductions,
                     contestants,
                 } = reading;
-                let groups = contestants.len().div_ceil(TOGETHER).max(1);
+                // Who replays more of them reads the rows for all of those once; more parts than threads even out.
+                let most = PARTS * rayon::current_num_threads();
+                let groups = contestants.len().div_ceil(TOGETHER).clamp(1, most);
                 let size = contestants.len().div_ceil(groups).max(1);
-                let ends = contestants.par_chunks_mut(size).map(|together| {
+                let ends = contestants.par_chunks_mut(size).map(|own| {
                     let mut place = place.clone();
                     let mut heard = Heard::default();
-                    let mut windows = vec![[(0.0, 0.0); ROWS]; together.len()];
+                    let mut windows = vec![[(0.0, 0.0); ROWS]; own.len().min(TOGETHER)];
+                    let mut differences = Vec::new();
                     while heard.read(tape, evidence, &mut place, reductions, upto) {
-                        hear_together(together, &heard, &mut windows);
-                        for (each, own) in together.iter_mut().zip(&windows) {
-                            each.judge(&heard, own, evidence);
+                        for together in own.chunks_mut(TOGETHER) {
+                            hear_together(together, &heard, &mut windows);
+                            for (each, own) in together.iter_mut().zip(&windows) {
+                                each.judge(&heard, own, evidence, &mut differences);
+                            }
                         }
                     }
                     place
@@ -293,12 +300,23 @@ fn hear_together(together: &mut [Contestant], heard: &Heard, windows: &mut Windo
 }
 
 impl Contestant {
-    fn judge(&mut self, heard: &Heard, own: &[(f64, f64); ROWS], evidence: &Evidence) {
-        let windows = heard.acks.iter().map(|&(row, _, flight)| {
-            let window = own.get(row).map_or(0.0, |(cwnd, _)| cwnd / self.smss);
-            (window, flight - window)
-        });
-        let (windows, differences): (Vec<_>, Vec<_>) = windows.unzip();
+    /// `differences`: room for the flight less the window at each ACK, used again and again.
+    fn judge(
+        &mut self,
+        heard: &Heard,
+        own: &[(f64, f64); ROWS],
+        evidence: &Evidence,
+        differences: &mut Vec<f64>,
+    ) {
+        let smss = self.smss;
+        let window = |row: usize| own.get(row).map_or(0.0, |(cwnd, _)| cwnd / smss);
+        differences.clear();
+        differences.extend(
+            heard
+                .acks
+                .iter()
+                .map(|&(row, _, flight)| flight - window(row)),
+        );
         let (mut done, first) = (0, heard.acks.first().map_or(0, |&(_, at, _)| at));
         while done < differences.len() {
             // To the end of the piece, or as far as was heard of it.
@@ -308,10 +326,8 @@ impl Contestant {
             self.so_far.add(&differences[done..upto], shares);
             if upto == end {
                 let piece = std::mem::take(&mut self.so_far);
-                self.put(
-                    evidence.followed[self.piece],
-                    (piece.error(), windows[end - 1]),
-                );
+                let (row, ..) = heard.acks[end - 1];
+                self.put(evidence.followed[self.piece], (piece.error(), window(row)));
                 self.piece += 1;
             }
             done = upto;

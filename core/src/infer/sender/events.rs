@@ -14,6 +14,7 @@ use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::HOST_NS;
+use crate::infer::ordered::from;
 use crate::recovery::{DUP_THRESH, DetectedBy};
 use crate::threshold::threshold;
 
@@ -246,8 +247,7 @@ impl Finder<'_> {
     /// The first send behind an event's answer, or the one with which the next event begins.
     fn sent_until(&self, answered: usize, start: usize, bound: usize) -> usize {
         let until_ns = self.ack_time(answered).min(self.send_time(bound));
-        let until = self.trace.send_ns.partition_point(|&time| time < until_ns);
-        until.max(start)
+        from(self.trace.send_ns, start, |time| time < until_ns).max(start)
     }
 
     /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.

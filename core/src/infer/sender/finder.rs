@@ -3,6 +3,7 @@
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::AT_LEAST;
+use crate::infer::ordered::from;
 use crate::recovery::LEAST_RTO_NS;
 
 pub(super) struct Finder<'a> {
@@ -49,7 +50,7 @@ impl Finder<'_> {
         let known = self.seen.acks_before_send[send] as usize;
         let moved = self.seen.acked_at(known, self.seen.una_at(send) + 1);
         let soonest_ns = self.trace.send_ns[send] + self.base / 2;
-        moved.max(self.trace.ack_ns.partition_point(|&time| time < soonest_ns))
+        moved.max(from(self.trace.ack_ns, known, |time| time < soonest_ns))
     }
 
     pub fn ack_time(&self, ack: usize) -> i64 {

@@ -6,6 +6,7 @@ use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::{DELAYED_ACK_SEGMENTS, HOST_NS};
+use crate::infer::ordered::from;
 use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.
@@ -211,10 +212,11 @@ impl Starving {
 /// acknowledges: what comes next, and what it lets go, may have been stamped in another order.
 fn is_followed_late(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
     let heard_ns = trace.ack_ns[ack];
-    let answers = seen.snd_max.partition_point(|&top| top < seen.snd_una[ack]);
+    let sent = seen.sends_before_next_ack[ack] as usize;
+    let answers = from(&seen.snd_max, sent, |top| top < seen.snd_una[ack]);
     let left_ns = trace.send_ns.get(answers).copied().unwrap_or(i64::MIN);
     let wait = heard_ns.saturating_sub(left_ns).min(BURST_NS.get());
-    let following = trace.send_ns.get(seen.sends_before_next_ack[ack] as usize);
+    let following = trace.send_ns.get(sent);
     following.is_none_or(|&left| left - heard_ns > wait)
 }
 

@@ -13,6 +13,7 @@ use super::sent_again::{Covered, Twice, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::infer::given::AT_LEAST;
+use crate::infer::ordered::from;
 use crate::threshold::threshold;
 
 // Two queues of a card hand over packets of one burst in either order.
@@ -331,7 +332,7 @@ fn answered_before(
         return false;
     }
     // `snd_max` passes it at its first transmission.
-    let holder = seen.snd_max.partition_point(|&top| top <= missing);
+    let holder = from(&seen.snd_max, send, |top| top <= missing);
     // A tap with several queues may write what left together in another order.
     holder < send
         && trace.send_offset[holder] <= missing

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::sequence::Sequence;
 use super::trace::Trace;
+use crate::infer::ordered::from;
 
 /// By retransmission, in order: the latest send before it that carried its first byte, if the capture has one.
 pub fn repeats(trace: &Trace, seen: &Sequence) -> Vec<Option<u32>> {
@@ -32,7 +33,7 @@ fn first_sent(
     offset: i64,
 ) -> Option<u32> {
     debug_assert!(rank < seen.again.len());
-    let at = seen.snd_max[..index].partition_point(|&top| top <= offset);
+    let at = from(&seen.snd_max[..index], index, |top| top <= offset);
     (at < index && trace.send_offset[at] <= offset).then_some(at as u32)
 }
 

@@ -5,6 +5,7 @@ use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
 use crate::infer::given::HOST_NS;
+use crate::infer::ordered::from;
 use crate::recovery::DetectedBy;
 
 /// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
@@ -24,6 +25,7 @@ pub fn shares(
     let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
     let until = last_ns.min(last_send_ns);
     let asked_ns = before_first_duplicates(trace, seen, events);
+    let mut asked = 0;
     let mut spans = [0_i64; 4];
     let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
     for (row, &time) in table.time_ns.iter().enumerate() {
@@ -46,7 +48,8 @@ pub fn shares(
         // What leaves within a host's own time the ACK may have released.
         let is_apart = pause > HOST_NS.get() && row + 1 < table.time_ns.len();
         let after = row + usize::from(is_apart);
-        let is_before = row > 0 && !is_apart && asked_ns.binary_search(&time).is_ok();
+        asked = from(&asked_ns, asked, |asked| asked < time);
+        let is_before = row > 0 && !is_apart && asked_ns.get(asked) == Some(&time);
         let limit = table.limited_by[if is_before { row - 1 } else { after }];
         spans[limit as usize] += span - pause;
         spans[Limit::Application as usize] += pause;
@@ -70,5 +73,7 @@ fn before_first_duplicates(trace: &Trace, seen: &Sequence, events: &[LossEvent])
         let known = seen.acks_before_send[event.first_send] as usize;
         trace.ack_ns.get(known.checked_sub(event.dupacks + 1)?)
     });
-    before.copied().collect()
+    let mut found: Vec<_> = before.copied().collect();
+    found.sort_unstable();
+    found
 }

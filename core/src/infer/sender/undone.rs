@@ -3,6 +3,7 @@
 use super::finder::Finder;
 use super::restarts::AFTER_RESTART;
 use super::trace::LossEvent;
+use crate::infer::ordered::from;
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
@@ -46,7 +47,7 @@ impl Finder<'_> {
                 .map(|&sent| sent as usize)
         };
         let (from, until) = (
-            trace.send_ns.partition_point(|&left| left < heard_ns),
+            from(trace.send_ns, event.first_send, |left| left < heard_ns),
             sent_by(over)?,
         );
         let is_whole = until <= bound

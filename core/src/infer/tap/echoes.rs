@@ -162,7 +162,7 @@ impl Clock {
 
     /// The first ACK with the stamp of another.
     fn first_like(&self, ack: usize) -> usize {
-        self.stamps[..ack].partition_point(|&stamp| stamp < self.stamps[ack])
+        from(&self.stamps, ack, |stamp| stamp < self.stamps[ack])
     }
 }
 
