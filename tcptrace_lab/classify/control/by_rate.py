@@ -8,6 +8,7 @@ control does either; between them its segments leave by a rate, not by ACKs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.runs import touches
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, PAUSE_SHARE, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Floats, Places, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
 # A delayed ACK, and a round trip, more until a probe ends.
 SLACK_NS = 45_000_000
@@ -32,7 +34,9 @@ FEWEST_SEGMENTS, FEWEST_THROUGHOUT = 6, 1
 # Of the usual pace: a probe's is a quarter more, the others', but for one that drains, are even. What a boundary of
 # halves cuts in two lies between.
 PROBE, EVEN = (1.15, 1.35), (0.95, 1.05)
-LEAST_MORE = 1.1
+LEAST_MORE_SHARE = 1.1
+# A quarter more for two halves is half of one, some of which a drain behind it takes back before its half is over.
+LEAST_SURPLUS_HALVES = 0.3
 # A probe lasts a round trip, and until a quarter more is outstanding or something is lost: so many halves at most.
 LONGEST_HALVES = 8
 # Of six even round trips between two probes so many halves, but for what a boundary cuts and a loss makes uneven.
@@ -76,7 +80,7 @@ def probes_of(seen: Reconstruction) -> ByRate:
     clocked = windows >= limits.get("application", 0.0)
     if not len(timeline.send_ns) or len(timeline.ack_ns) < 2:
         return ByRate(probes=(), cycled=(), is_clocked=clocked)
-    cycled = _of_bandwidth(timeline, seen.base_rtt_ns)
+    cycled = _of_bandwidth(timeline, seen.base_rtt_ns, seen.episodes)
     lasted_ns = len(cycled) * _core.BBR_CYCLE_ROUNDS * seen.base_rtt_ns
     return ByRate(
         probes=_of_round_trip(seen),
@@ -121,7 +125,7 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
+def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episode]) -> tuple[int, ...]:
     """Probes that follow one another every eight round trips."""
     begin_ns = int(timeline.send_ns[0])
     half_ns = max(base_rtt_ns // PER_ROUND, 1)
@@ -137,31 +141,40 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int) -> tuple[int, ...]:
     del sent
     usual = _core.rolling_median(pace, USUAL_HALVES)
     pace = np.where(usual > 0, pace / np.maximum(usual, 1.0), 0.0)
-    at = _probed(pace)
-    found = _chained(at[usual[at] >= FEWEST_THROUGHOUT * timeline.smss], pace)
+    lost_ns = np.array([episode.lost_sent_ns for episode in episodes if episode.is_loss], dtype=np.int64)
+    begins, is_probe = _faster(pace, np.sort((lost_ns - begin_ns) // half_ns))
+    found = _chained(begins, is_probe & (usual[begins] >= FEWEST_THROUGHOUT * timeline.smss), pace)
     if len(found) * _core.BBR_CYCLE_ROUNDS * PER_ROUND <= MAJORITY * halves:
-        found = _chained(at[usual[at] >= FEWEST_SEGMENTS * timeline.smss], pace)
+        found = _chained(begins, is_probe & (usual[begins] >= FEWEST_SEGMENTS * timeline.smss), pace)
     return tuple(begin_ns + place * half_ns for place in found)
 
 
-def _probed(pace: Floats) -> Places:
-    """Halves of a round trip at which a quarter more begins to be sent, and no longer than a probe lasts."""
-    edges = np.flatnonzero(np.diff((pace > LEAST_MORE).astype(np.int8), prepend=0, append=0))
+def _faster(pace: Floats, lost: Ints) -> tuple[Places, Bools]:
+    """Halves of a round trip at which more begins to be sent than usual, and which are a probe's: a quarter more, for a
+    round trip and no longer than probes last, until it is drained or something is lost (`lost`: halves in which what
+    was lost had left)."""
+    edges = np.flatnonzero(np.diff((pace > LEAST_MORE_SHARE).astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2], edges[1::2]
-    sums = np.concatenate(([0.0], np.cumsum(pace)))
-    means = (sums[ends] - sums[begins]) / (ends - begins)
-    is_probe = (means >= PROBE[0]) & (means <= PROBE[1]) & (ends - begins <= LONGEST_HALVES)
-    found: Places = begins[is_probe]
-    return found
+    sums, lasts = np.concatenate(([0.0], np.cumsum(pace))), ends - begins
+    # With what is cut off at either end: a burst that others make up for is none.
+    since, until = np.maximum(begins - 1, 0), np.minimum(ends + 1, len(pace))
+    is_more = sums[until] - sums[since] - (until - since) >= LEAST_SURPLUS_HALVES
+    means = (sums[ends] - sums[begins]) / lasts
+    is_probe = (means >= PROBE[0]) & (means <= PROBE[1]) & (lasts >= PER_ROUND) & (lasts <= LONGEST_HALVES)
+    slower = np.concatenate(([0], np.cumsum(pace < EVEN[0])))
+    behind = np.minimum(ends + PER_ROUND, len(pace))
+    is_drained = slower[behind] > slower[ends]
+    is_lost = np.searchsorted(lost, behind) > np.searchsorted(lost, begins)
+    return begins[is_more], (is_probe & (is_drained | is_lost))[is_more]
 
 
-def _chained(at: Places, pace: Floats) -> list[int]:
-    """Those that follow one another as a cycle does, most of it even, three or more."""
-    if len(at) < FEWEST_ALIKE:
+def _chained(begins: Places, is_probe: Bools, pace: Floats) -> list[int]:
+    """Probes that follow one another as a cycle does, most of it even, three or more."""
+    if len(begins) < FEWEST_ALIKE:
         return []
-    gaps = np.diff(at)
+    gaps = np.diff(begins)
     even = np.concatenate(([0], np.cumsum((pace >= EVEN[0]) & (pace <= EVEN[1]))))
-    is_next = (gaps >= CYCLE_HALVES[0]) & (gaps <= CYCLE_HALVES[1])
-    is_next &= even[at[1:]] - even[at[:-1]] >= EVEN_HALVES
-    runs = np.split(at, np.flatnonzero(~is_next) + 1)
+    is_next = is_probe[1:] & is_probe[:-1] & (gaps >= CYCLE_HALVES[0]) & (gaps <= CYCLE_HALVES[1])
+    is_next &= np.diff(even[begins]) >= EVEN_HALVES
+    runs = np.split(begins, np.flatnonzero(~is_next) + 1)
     return [place for run in runs if len(run) >= FEWEST_ALIKE for place in run.tolist()]

@@ -152,8 +152,8 @@ def _without_counts(
     # Each of these may be the cycle before, gone on: of those behind the first none may be left.
     later = len(starts.per_cycle) - (starts.initial is not None)
     is_blind = 0 < later <= joined + first_opened or (by_rhythm and tells_regime(seen, starts) is None)
-    # The first cycle tells the regime where no loss begins another.
-    is_blind |= not later and (has_none or len(seen.episodes) > 1)
+    # The first cycle tells the regime where no loss begins another, as one that restarts its sender does not.
+    is_blind |= not later and goes_on and (has_none or len(seen.episodes) > 1)
     # That counts differ is no more told than they are.
     is_blind |= starts.regime == VARIED
     regime = UNDECIDED if is_blind else starts.regime
