@@ -114,9 +114,8 @@ def _without_counts(
     joined = _joined(seen, blur_ns)
     first_opened = (who.tap.is_coarse or is_stretched(seen)) and _ends_before_loss(seen)
     is_missing = who.tap.is_holed
-    # Without the blocks two events are one where the second's losses were the first's, or filled in that.
-    are_cut = has_no_block(seen, who.tap) or (who.tap.hides_blocks and who.tap.cut_acks > MINORITY * who.tap.acks)
-    has_none = are_cut and goes_on and len(seen.episodes) > 0
+    # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
+    has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table.
     is_missing |= who.tap.repairs[1] > 0
