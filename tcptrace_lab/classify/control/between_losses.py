@@ -62,8 +62,8 @@ TRANSMITTED = (None, *range(DUP_THRESH))
 EXACT_SHARE = 0.5
 # Another is off by more than what windows, counted in whole segments by the sender and at the tap, are read off by.
 EXACT_SEGMENTS = 1.0
-# BBR's cycle has eight round trips, and up to two more until what it sent more has been drained. It sends a quarter
-# more: where that overflows a queue, a cut that leaves no more than the rest lets the queue run empty.
+# BBR's cycle has eight round trips, and up to four more while a probe lasts. It sends a quarter more: where that
+# overflows a queue, a cut that leaves no more than the rest lets the queue run empty.
 MOST_ROUNDS = CYCLE_HALVES[1] / PER_ROUND
 MILD_SHARE = 1 / 1.25
 # Cycles of so many kinds are told apart; each one beyond them is one of its own.

@@ -81,12 +81,11 @@ def probes_of(seen: Reconstruction) -> ByRate:
     if not len(timeline.send_ns) or len(timeline.ack_ns) < 2:
         return ByRate(probes=(), cycled=(), is_clocked=clocked)
     cycled = _of_bandwidth(timeline, seen.base_rtt_ns, seen.episodes)
-    lasted_ns = len(cycled) * _core.BBR_CYCLE_ROUNDS * seen.base_rtt_ns
     return ByRate(
         probes=_of_round_trip(seen),
         cycled=cycled,
         is_clocked=clocked,
-        is_throughout=lasted_ns > MAJORITY * int(timeline.send_ns[-1] - timeline.send_ns[0]),
+        is_throughout=_is_most(len(cycled), seen.base_rtt_ns, int(timeline.send_ns[-1] - timeline.send_ns[0])),
     )
 
 
@@ -144,9 +143,14 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episo
     lost_ns = np.array([episode.lost_sent_ns for episode in episodes if episode.is_loss], dtype=np.int64)
     begins, is_probe = _faster(pace, np.sort((lost_ns - begin_ns) // half_ns))
     found = _chained(begins, is_probe & (usual[begins] >= FEWEST_THROUGHOUT * timeline.smss), pace)
-    if len(found) * _core.BBR_CYCLE_ROUNDS * PER_ROUND <= MAJORITY * halves:
+    if not _is_most(len(found), PER_ROUND * half_ns, halves * half_ns):
         found = _chained(begins, is_probe & (usual[begins] >= FEWEST_SEGMENTS * timeline.smss), pace)
     return tuple(begin_ns + place * half_ns for place in found)
+
+
+def _is_most(cycles: int, round_trip_ns: int, lasts_ns: int) -> bool:
+    """Whether so many cycles take most of that time."""
+    return cycles * _core.BBR_CYCLE_ROUNDS * round_trip_ns > MAJORITY * lasts_ns
 
 
 def _faster(pace: Floats, lost: Ints) -> tuple[Places, Bools]:

@@ -326,7 +326,7 @@ def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> 
     if rate.cycled:
         first = seen.timeline.seconds(rate.cycled[0])
         told.append(
-            f"went a quarter faster for a round trip and a quarter slower for the next, every eight round trips "
+            f"went a quarter faster for a round trip, and then drained that or lost it, every eight round trips "
             f"({len(rate.cycled)} times from {first:.2f} s on)"
         )
     if rate.probes:
