@@ -20,7 +20,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.by_rate import probes_of
 from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.identified import Identified, open_names
 from tcptrace_lab.classify.control.identify import INITIAL_WINDOW, decide, replays_of_others
 from tcptrace_lab.classify.control.likelihood import Replay, replays
 from tcptrace_lab.classify.control.tape import Tapes
@@ -33,6 +33,7 @@ from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpe
 from tcptrace_lab.simulate import simulate
 
 HERE = Path(__file__).parent
+REPLAYED = [row.name for row in WINDOWS.values() if "rfc" in row.profiles and row.family != "bbr"] + ["m-start"]
 WRITES_EVERY = 50
 # Without a loss or two a capture cannot tell the controls apart; the marks count runs with at least these.
 ENOUGH_EVENTS = 3
@@ -41,6 +42,8 @@ MOST_PACKETS = 600
 # mean square in segments (at one ACK of 400 a segment more or less).
 ALIKE_SEGMENTS = 0.05
 ALIKE_BUT = 1
+# One run of BBR's to so many of the others.
+ONE_OF_BBR_TO = 10
 
 
 @dataclass
@@ -50,6 +53,7 @@ class Score:
     counts: Counter[str] = field(default_factory=Counter)
     matrix: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     promised: dict[int, list[bool]] = field(default_factory=lambda: defaultdict(list))
+    of_bbr: Counter[str] = field(default_factory=Counter)
 
     def add(self, truth: str, found: Identified, without: Identified, families: dict[str, Replay], events: int) -> None:
         """One run: the answer, the answer if its control were not in the table, and each family's best replay."""
@@ -71,12 +75,11 @@ class Score:
             counts["alike without it"] += any(is_alike(families[truth], each) for each in without.left)
 
 
-def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
-    """A run on a random path, and the family of its first sender."""
+def draw(rng: np.random.Generator, names: list[str]) -> tuple[Scenario, str]:
+    """A run on a random path under one of these controls, and the family of its first sender."""
     rate, rtt = (float(np.exp(rng.uniform(*np.log(ends)))) for ends in ((1e6, 40e6), (0.01, 0.2)))
     share = float(np.exp(rng.uniform(*np.log((0.1, 3.0)))))
     rate = min(rate, MOST_PACKETS * 12_000 / ((1 + share) * rtt))
-    names = [row.name for row in WINDOWS.values() if "rfc" in row.profiles and row.family != "bbr"] + ["m-start"]
     name = str(rng.choice(names))
     own: dict[str, Any] = (
         {"window": "reno", "slow_start": "m-start"}
@@ -86,9 +89,10 @@ def draw(rng: np.random.Generator) -> tuple[Scenario, str]:
     if name in WINDOWS and WINDOWS[name].keeps_to_its_slow_start:
         # No stack has another over such a module.
         own["slow_start"] = "standard"
+    recovery = str(rng.choice(["sack", "sack", "newreno"]))
     control = ControlSpec(
         **own,
-        recovery=str(rng.choice(["sack", "sack", "newreno"])),
+        recovery="sack" if name == "bbr" else recovery,
         initial_window=int(rng.choice([2, 3, 10])),
         delayed_ack_segments=int(rng.choice([1, 2])),
         byte_counting=bool(rng.integers(2)),
@@ -127,6 +131,14 @@ def best_of(replays: list[Replay]) -> dict[str, Replay]:
     return {each.candidate.name: each for each in sorted(replays, key=lambda each: -float(each.sizes.sum()))}
 
 
+def answer_to_bbr(scenario: Scenario) -> str:
+    """A run of BBR's, its capture at the sender, and what is said of it."""
+    told = simulate(scenario).capture(tap="sender")[0].verdict().as_dict()["sender_tcp"]
+    if told["congestion_control"] is not None:
+        return str(told["congestion_control"])
+    return "a set with it" if "bbr" in open_names(told["candidates"]) else "a set without it"
+
+
 def one(scenario: Scenario, truth: str, score: Score) -> None:
     """A run, its capture at the sender, and what is said of it."""
     who = sender(simulate(scenario).capture(tap="sender")[0])
@@ -158,11 +170,13 @@ def main() -> None:
     score = Score()
     for number in range(runs):
         try:
-            scenario, truth = draw(np.random.default_rng([seed, number]))
+            scenario, truth = draw(np.random.default_rng([seed, number]), REPLAYED)
         except ScenarioError:
             score.counts["refused"] += 1
             continue
         one(scenario, truth, score)
+        if number % ONE_OF_BBR_TO == 0:
+            score.of_bbr[answer_to_bbr(draw(np.random.default_rng([seed, number]), ["bbr"])[0])] += 1
         if number + 1 == runs or (number + 1) % WRITES_EVERY == 0:
             text = report(score, seed)
             (HERE / "identification.md").write_text(text, encoding="utf-8")
@@ -207,6 +221,13 @@ def report(score: Score, seed: int) -> str:
             f"| {truth} | {' | '.join(str(matrix[truth][answer] or '') for answer in answers)} |"
             for truth in sorted(matrix)
         ),
+        "",
+        f"BBR is told by its pace, not replayed. One of its senders to every {ONE_OF_BBR_TO} of the others,",
+        "on such paths:",
+        "",
+        "| the answer | runs |",
+        "|---|---:|",
+        *(f"| {answer} | {count} |" for answer, count in sorted(score.of_bbr.items())),
         "",
         "## Confidence promised to a candidate of a set, and how often it was the one",
         "",
