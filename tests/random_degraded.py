@@ -88,8 +88,9 @@ def _short(shares: dict[str, float]) -> str:
     return ", ".join(f"{name} {share:.2f}" for name, share in shares.items() if share > 0.005)
 
 
-def judged(found: Tapped, kinds: list[str], folder: Path) -> Iterator[tuple[str, Judged]]:
-    """(the kind or the place, what became of each claim) for every variant of one run."""
+def judged(found: Tapped, kinds: list[str], folder: Path, worse_at: str = "sender") -> Iterator[tuple[str, Judged]]:
+    """(the kind or the place, what became of each claim) for every variant of one run; `worse_at`: whose capture is made
+    worse."""
     whole = main_verdict(found.run.path, without=found.others)
     if whole is None or (len(found.scenario.connections) > 1 and sender_is_other(found)):
         # The degrader's sender is the one that sends most: not the one whose truth is known.
@@ -100,12 +101,13 @@ def judged(found: Tapped, kinds: list[str], folder: Path) -> Iterator[tuple[str,
         verdict = main_verdict(found.places[place], without=found.others)
         here = judge_claims(at_place(found, place), whole, verdict, keeps="whole")
         yield place, _known_better(found, verdict, here)
-    link, packets = read_packets(found.run.path)
+    run = at_place(found, worse_at)
+    link, packets = read_packets(run.path)
     for kind in kinds:
         path = folder / "degraded.pcap"
         write_packets(path, *degrade(link, packets, kind=kind, seed=found.scenario.seed))
         verdict = main_verdict(path, without=found.others)
-        worse = judge_claims(found.run, whole, verdict, keeps=keeps_of(kind))
+        worse = judge_claims(run, whole, verdict, keeps=keeps_of(kind))
         yield kind, _known_better(found, verdict, worse)
 
 
@@ -144,6 +146,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--kinds", type=int, default=4, help="kinds drawn for each run (default 4)")
     parser.add_argument("--only", default="", help="only kinds whose name holds this")
+    parser.add_argument("--at", choices=("sender", "receiver"), default="sender", help="whose capture is made worse")
     parser.add_argument("--pairs", action="store_true", help="two kinds at once, every two in turn")
     arguments = parser.parse_args()
     pairs = pairs_from(arguments.first)
@@ -156,7 +159,7 @@ def main() -> None:
                 if arguments.pairs
                 else kinds_for(seed, arguments.kinds, arguments.only)
             )
-            for kind, one in judged(found, kinds, folder):
+            for kind, one in judged(found, kinds, folder, arguments.at):
                 variants["untouched" if kind == "untouched" else "tap" if kind in found.places else "degraded"] += 1
                 silent.update(one.silent)
                 told += len(one.told)

@@ -32,6 +32,8 @@ STEADY, DOUBLED = 0.9, 1.8
 FEWEST_KNOWN = 2
 # Flights of fewer segments have no size to grow by a share of; and show no round trip, for delayed ACKs.
 FEW_SEGMENTS = 3
+# The bottleneck's spacing, by the gaps between segments; between two flights nothing passes for so many times as long.
+SPACING_PERCENTILE, WIDER = 25, 4
 # Round trips that agree: their flights' beginnings are as far apart, within this share.
 ALIKE_SHARE = 0.25
 
@@ -45,6 +47,7 @@ class Passed:
     """
 
     time_ns: Ints
+    offset: Ints
     length: Ints
     asked_ns: Ints
     smss: int
@@ -54,9 +57,21 @@ class Passed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Start:
+    """`turn_ns`: from the tap to the sender and back, its host included: the first ACK of a flight released the next.
+
+    `is_whole`: the first flight of all is of the row: nothing was outstanding before it.
+    """
+
+    turn_ns: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Flight:
     """`last`: its last segment is short of full; `is_joined`: it runs on where the next should begin."""
 
+    offset: int
     begin_ns: int
     end_ns: int
     segments: float
@@ -89,10 +104,39 @@ def shares_by_flights(passed: Passed) -> dict[str, float]:
     return {**told, "unknown": round(max(1.0 - sum(told.values()), 0.0), 4)}
 
 
+def start_by_flights(passed: Passed, ack_ns: Ints, snd_una: Ints) -> Start | None:
+    """The row of flights in which a slow start grows first; None: there is none.
+
+    `ack_ns`, `snd_una`: when each ACK passed, and up to where all was acknowledged by then.
+    """
+    rtt_ns = _period(passed)
+    if rtt_ns is None or rtt_ns < _core.HOST_NS:
+        return None
+    found = _flights(passed, rtt_ns)
+    grows = _growing(found, rtt_ns, is_known=False)
+    turns: list[int] = []
+    for flight, after, is_row in zip(found, found[1:], grows[1:], strict=False):
+        answer = int(np.searchsorted(snd_una, flight.offset, side="right"))
+        is_alone = flight.end_ns - flight.begin_ns < rtt_ns / 2
+        if is_row and is_alone and answer < len(ack_ns) and ack_ns[answer] <= after.begin_ns:
+            turns.append(after.begin_ns - int(ack_ns[answer]))
+    if not turns:
+        return None
+    # Those before the row have too few segments for a size to grow by a share of.
+    before = pairwise(found[: grows.index(True) + 1])
+    is_whole = all(
+        each.segments <= after.segments and after.begin_ns - each.begin_ns <= LATEST * rtt_ns for each, after in before
+    )
+    return Start(turn_ns=min(turns), is_whole=is_whole)
+
+
 def _period(passed: Passed) -> int | None:
     """The time between flights that follow each other evenly; None: there are none."""
     gaps = np.diff(passed.time_ns)
-    starts = np.append(0, np.flatnonzero(gaps > _core.HOST_NS) + 1)
+    if not len(gaps):
+        return None
+    least = max(_core.HOST_NS, WIDER * _core.percentile(gaps, SPACING_PERCENTILE))
+    starts = np.append(0, np.flatnonzero(gaps > least) + 1)
     sizes = np.diff(np.append(starts, len(passed.time_ns)))
     begins, is_large = passed.time_ns[starts], sizes >= FEW_SEGMENTS
     apart = np.diff(begins)[is_large[1:] & is_large[:-1]]
@@ -117,6 +161,7 @@ def _flights(passed: Passed, rtt_ns: int) -> list[_Flight]:
         last = upto - 1
         found.append(
             _Flight(
+                offset=int(passed.offset[first]),
                 begin_ns=int(times[first]),
                 end_ns=int(times[last]),
                 segments=float(passed.length[first:upto].sum()) / passed.smss,

@@ -15,7 +15,7 @@ from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY,
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once, without_gaps
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
-from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
+from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
     ETHERNET_MSS,
@@ -168,12 +168,16 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     rows = (segments, acks)
     timeline = _timeline(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
+    start = None
+    if tap.begins_whole and passed.echoes is None and np.isnan(rtt):
+        at_tap = _passed(connection, direction, _kept(rows), sent_ns, smss=timeline.smss, rtt_ns=rtt)
+        start = start_by_flights(at_tap, timeline.ack_ns, timeline.snd_una)
     # What they take is needed for what is observed; beside the sender, and most often where that is not known, nobody
     # asks again.
     kept = None if row["vantage"] in (side, "unknown") else _kept(rows)
     del rows, segments, acks
     put_back = None
-    where = vantage(timeline, passed, row, side=side, other=other)
+    where = vantage(timeline, passed, row, side=side, other=other, start=start)
     if tap.ahead_ns and where.place == "middle":
         # What follows an ACK by a whole round may have been released by the one before.
         where = replace(where, place="unknown", why=f"{where.why}, but segments are stamped before what they answer")
@@ -186,7 +190,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         timeline, clock = without_stalls(timeline, tap.clock, rtt)
         if clock.stalled_ns:
             # By a round trip of what was read late a receiver seems as near.
-            tap, where = replace(tap, clock=clock), vantage(timeline, passed, row, side=side, other=other)
+            tap = replace(tap, clock=clock)
+            where = vantage(timeline, passed, row, side=side, other=other, start=start)
     if where.place == "sender" and where.is_at_sender:
         unheard = 0 if tap.timestamps.value else unheard_by_window(timeline)
         lost_acks = max(tap.tap_lost_acks, unheard, unheard_by_release(timeline), unheard_by_timers(timeline))
@@ -210,7 +215,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             del kept[0][name]
         if len(seen.offset) and len(stamps):
             if not has_start and tap.begins_whole:
-                has_start = leaves_at_once(seen, stamps, timeline.ack_offset)
+                has_start = (start is not None and start.is_whole) or leaves_at_once(seen, stamps, timeline.ack_offset)
             # Not held any longer: what arrived is asked instead.
             timeline = acks_of(timeline, has_start=has_start)
             rebuilt = away_from_sender(
@@ -282,6 +287,7 @@ def _passed(
     again = ~fresh & (IS_SENT[segments["cause"][kept]] | (times - passed > BURST_NS))
     return Passed(
         time_ns=times[fresh],
+        offset=offsets[fresh],
         length=lengths[fresh],
         asked_ns=_beside(connection, direction, rows).asked_ns,
         smss=smss,

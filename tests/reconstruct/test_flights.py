@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights
+from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
 
 SMSS, MS = 1000, 1_000_000
 RTT = 50
@@ -17,15 +17,17 @@ def passed(
     rtt_ms: int | None = RTT,
     asked_ms: tuple[float, ...] = (),
     again: bool = False,
+    apart_ms: float = 0.1,
 ) -> Passed:
-    """`flights`: (when in ms, segments), a tenth of a millisecond apart; a part of a segment comes last."""
+    """`flights`: (when in ms, segments), `apart_ms` apart; a part of a segment comes last."""
     times, lengths = [], []
     for begin, segments in flights:
         sizes = [SMSS] * int(segments) + [round(segments % 1 * SMSS)] * (segments % 1 > 0)
-        times += [round((begin + 0.1 * place) * MS) for place in range(len(sizes))]
+        times += [round((begin + apart_ms * place) * MS) for place in range(len(sizes))]
         lengths += sizes
     return Passed(
         time_ns=np.array(times, dtype=np.int64),
+        offset=np.cumsum([0, *lengths[:-1]]),
         length=np.array(lengths, dtype=np.int64),
         asked_ns=np.array([round(time * MS) for time in asked_ms], dtype=np.int64),
         smss=SMSS,
@@ -81,3 +83,45 @@ def test_a_pause_that_nothing_explains_is_not_told() -> None:
 
 def test_what_follows_a_retransmission_is_not_read() -> None:
     assert shares_by_flights(passed([(RTT * turn, 10 * 2**turn) for turn in range(4)], again=True)) == {}
+
+
+def answered(data: Passed, behind_ms: float) -> tuple[np.ndarray, np.ndarray]:
+    """An ACK for each segment, so long after it passed: when, and up to where."""
+    return data.time_ns + round(behind_ms * MS), data.offset + data.length
+
+
+SLOW = [(RTT * turn, float(2**turn)) for turn in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("flights", "apart_ms", "behind_ms", "turn_ms", "is_whole"),
+    [
+        pytest.param([(RTT * turn, 10.0 * 2**turn) for turn in range(4)], 0.1, 0, RTT, True, id="at the receiver"),
+        pytest.param([(RTT * turn, 10.0 * 1.5**turn // 1) for turn in range(4)], 0.1, 0, RTT, True, id="delayed ACKs"),
+        pytest.param([(RTT * turn, 10.0 * 2**turn) for turn in range(4)], 0.1, RTT, 0, True, id="at the sender"),
+        pytest.param([(RTT * turn, 10.0 * 2**turn) for turn in range(4)], 0.1, 20, RTT - 20, True, id="midway"),
+        pytest.param(SLOW, 1.4, 0, RTT, True, id="a slow line, from one segment on"),
+        pytest.param([(0, 30.0), *((RTT + at, size) for at, size in SLOW)], 0.1, 0, RTT, False, id="more came before"),
+    ],
+)
+def test_the_flights_of_a_slow_start_show_the_turn_to_the_sender(
+    flights: list[tuple[float, float]], apart_ms: float, behind_ms: float, turn_ms: float, is_whole: bool
+) -> None:
+    data = passed(flights, rtt_ms=None, apart_ms=apart_ms)
+    found = start_by_flights(data, *answered(data, behind_ms))
+    assert found is not None
+    assert found.turn_ns == turn_ms * MS
+    assert found.is_whole == is_whole
+
+
+@pytest.mark.parametrize(
+    "flights",
+    [
+        pytest.param([(RTT * turn, 20.0) for turn in range(8)], id="equal: an application's, for all we know"),
+        pytest.param([(RTT * turn**2, 10.0 * 2**turn) for turn in range(5)], id="not evenly apart"),
+        pytest.param([(0, 200.0)], id="one"),
+    ],
+)
+def test_other_flights_show_no_turn(flights: list[tuple[float, float]]) -> None:
+    data = passed(flights, rtt_ms=None)
+    assert start_by_flights(data, *answered(data, 0)) is None

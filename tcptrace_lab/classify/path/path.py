@@ -73,6 +73,7 @@ def infer_path(
     seen: Reconstruction,
     *,
     handshake_rtt_s: float | None = None,
+    around_s: float | None = None,
     vantage: str = "sender",
     clock: Clock = FINE,
     beside: Callable[[], Sequence[Reconstruction]] = tuple,
@@ -86,6 +87,7 @@ def infer_path(
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
+    `around_s`: from the tap to the sender and back, and to the receiver and back, the least of each (None: not seen).
     `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
     from there to the sender and back takes, its host included, at the most; `is_ahead`: segments are stamped before
     what they answer, so that none of these times bounds the path's. `has_flight`: what was sent when is known;
@@ -102,7 +104,7 @@ def infer_path(
     if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
         pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
     if vantage in ("receiver", "middle"):
-        return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s)
+        return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s, around_s)
     # Across a step back of the clock what another flow met at the same time is not told.
     is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
     flows = [(other, _shares_queue(seen, other)) for other in (beside() if is_told else ())]
@@ -217,7 +219,9 @@ def with_short(buffer: Estimate, seen: Reconstruction) -> Estimate:
     return replace(buffer, high=float(np.ceil(buffer.high * more)), method=method)
 
 
-def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake_rtt_s: float | None) -> PathEstimate:
+def _elsewhere(
+    seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake_rtt_s: float | None, around_s: float | None
+) -> PathEstimate:
     """Away from the sender a data segment's round trip at the tap is a part of the path's, and so is its queue."""
     base = unknown("not captured at the sender, and no handshake")
     if handshake_rtt_s is not None:
@@ -232,6 +236,9 @@ def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, handshake
             high=None,
             method="the handshake's whole round trip, both sides of the tap (its packets are small)",
         )
+    elif around_s is not None:
+        # A host may take its time, and a queue have stood on either side.
+        base = Estimate(value=around_s, method="the least from the tap to the sender and back, and to the receiver")
     return PathEstimate(
         base_rtt_s=base,
         bottleneck_bps=_scaled(pps, 8 * packet_bytes),

@@ -18,6 +18,7 @@ def path_of(
     found = infer_path(
         seen,
         handshake_rtt_s=who.handshake_rtt_s,
+        around_s=None if who.where is None else who.where.around_s,
         vantage="receiver" if who.is_blurred else who.place,
         clock=tap.clock,
         beside=beside,

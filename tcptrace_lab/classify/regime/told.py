@@ -32,7 +32,7 @@ def told_slow_starts(
     """The count, unless what tells a restart from a recovery is not in the capture and there was a loss."""
     refused = who.tap.refuses("cycles") or _too_coarse(seen, who) or _hides_restarts(seen, who)
     has_lost = seen.episodes or who.tap.repairs[1]
-    if who.order is not None and not (refused or who.tap.refuses("window")):
+    if who.order is not None and not ((refused and has_lost) or who.tap.refuses("window")):
         is_grown = who.by_flights.get("cwnd", 0.0) > 0
         run = obstacles_of_run(seen, who)
         return regime_by_order(seen, who.order, run, obstacles.hides_window, is_grown=is_grown)

@@ -16,6 +16,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import duration
+from tcptrace_lab.reconstruct.flights import Start
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY, NEAR_SHARE, ODD_SHARE
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
@@ -46,6 +47,13 @@ class Vantage:
     why: str
     queued_before: bool = False
     segment_turn_ns: int | None = None
+
+    @property
+    def around_s(self) -> float | None:
+        """The whole round trip, by its two parts; None: one is not known."""
+        if self.to_sender_ns is None or self.to_receiver_ns is None:
+            return None
+        return (self.to_sender_ns + self.to_receiver_ns) / 1e9
 
     @property
     def is_at_sender(self) -> bool:
@@ -111,10 +119,14 @@ def passing(timeline: Timeline, rows: Any, *, from_start: bool, resolution_ns: i
     )
 
 
-def vantage(timeline: Timeline, passed: Passing, row: Any, *, side: str, other: str) -> Vantage:
-    """`row`: the connection's; `side`: who sends, `other`: who answers (client, server)."""
+def vantage(
+    timeline: Timeline, passed: Passing, row: Any, *, side: str, other: str, start: Start | None = None
+) -> Vantage:
+    """`row`: the connection's; `side`: who sends, `other`: who answers (client, server). `start`: the flights of a
+    slow start, where neither a handshake nor timestamps tell."""
     echoes = passed.echoes
-    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), None if echoes is None else echoes.turn_ns)
+    turn_ns = None if start is None else start.turn_ns
+    to_sender = _least(_number(row[f"handshake_rtt_ns_{other}"]), turn_ns if echoes is None else echoes.turn_ns)
     _, samples = timeline.rtt
     to_receiver = _least(_number(row[f"handshake_rtt_ns_{side}"]), int(samples.min()) if len(samples) else None)
     holes = _holes(timeline, passed)
