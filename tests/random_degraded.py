@@ -89,8 +89,7 @@ def _short(shares: dict[str, float]) -> str:
 
 
 def judged(found: Tapped, kinds: list[str], folder: Path, worse_at: str = "sender") -> Iterator[tuple[str, Judged]]:
-    """(the kind or the place, what became of each claim) for every variant of one run; `worse_at`: whose capture is made
-    worse."""
+    """(kind or place, what became of each claim) for every variant of one run; `worse_at`: whose is made worse."""
     whole = main_verdict(found.run.path, without=found.others)
     if whole is None or (len(found.scenario.connections) > 1 and sender_is_other(found)):
         # The degrader's sender is the one that sends most: not the one whose truth is known.

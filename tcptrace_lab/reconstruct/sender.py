@@ -14,7 +14,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once, without_gaps
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
-from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, SenderView, acks_of, away_from_sender
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import (
@@ -218,10 +218,19 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
                 has_start = (start is not None and start.is_whole) or leaves_at_once(seen, stamps, timeline.ack_offset)
             # Not held any longer: what arrived is asked instead.
             timeline = acks_of(timeline, has_start=has_start)
+            known = Known(
+                hint_ns=where.to_sender_ns,
+                handshake_ns=float(row[f"handshake_rtt_ns_{other}"]),
+                resolution_ns=tap.clock.resolution_ns,
+            )
+            shares_path = _shares_path(connection)
             rebuilt = away_from_sender(
-                timeline, seen, where, stamps, is_alone=is_alone, shares_path=_shares_path(connection)
+                timeline, seen, where.place, stamps, known=known, is_alone=is_alone, shares_path=shares_path
             )
             timeline = rebuilt.timeline
+            if rebuilt.stalled_ns:
+                tap = replace(tap, clock=replace(tap.clock, stalled_ns=rebuilt.stalled_ns))
+                where = replace(where, to_sender_ns=rebuilt.turn_ns)
             view, order = (rebuilt, None) if rebuilt.shows_window else (None, rebuilt)
         put_back = int(np.count_nonzero(timeline.fate == LOST))
         del seen

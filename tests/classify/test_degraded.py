@@ -48,7 +48,7 @@ def test_a_worse_capture_still_tells_what_it_holds(kind: str, tmp_path: Path) ->
         (5200009, "sender", "seen twice"),
         (5200007, "sender", "tap lost 0.1 % of data"),
         (5200007, "receiver", "no SYN"),
-        # No timestamps either: a slow start's flights show the turn to the sender, on a slow line and from one segment on.
+        # No timestamps either: flights show the turn to the sender, on a slow line and from one segment on.
         (7200005, "receiver", "no SYN"),
         (7200041, "receiver", "no SYN"),
         (7200001, "receiver", "no SYN"),

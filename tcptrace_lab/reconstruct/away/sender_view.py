@@ -25,7 +25,8 @@ from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, release
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
-from tcptrace_lab.reconstruct.tap.vantage import Place, Vantage
+from tcptrace_lab.reconstruct.tap.stalled import stalls_elsewhere
+from tcptrace_lab.reconstruct.tap.vantage import Place
 from tcptrace_lab.reconstruct.timeline import (
     ARRIVED,
     LOST,
@@ -69,11 +70,23 @@ class SenderView:
     shows_window: bool
     is_paused: bool
     unplaced: int = 0
+    # The longest silence behind which the tap stamped late what had come meanwhile.
+    stalled_ns: int = 0
 
     @property
     def is_inferred(self) -> bool:
         """No timestamps name the ACK that released a segment."""
         return self.how != "timestamps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """The way to the sender and back: `hint_ns` as the handshake shows it, or whatever else (None: nothing does),
+    `handshake_ns` by the handshake alone (NaN: not captured). `resolution_ns`: the tap's clock's."""
+
+    hint_ns: int | None = None
+    handshake_ns: float = float("nan")
+    resolution_ns: int = 1
 
 
 def acks_of(timeline: Timeline, *, has_start: bool) -> Timeline:
@@ -90,9 +103,10 @@ def acks_of(timeline: Timeline, *, has_start: bool) -> Timeline:
 def away_from_sender(
     timeline: Timeline,
     seen: Arrivals,
-    where: Vantage,
+    place: Place,
     stamps: Ints,
     *,
+    known: Known,
     is_alone: bool = True,
     shares_path: bool = False,
 ) -> SenderView:
@@ -106,22 +120,22 @@ def away_from_sender(
     if not is_alone:
         seen = replace(seen, ip_id=np.zeros_like(seen.ip_id))
     # In a handshake the turn is that of small packets; without one it has to be found.
-    view = sender_view(timeline, seen, stamps, place=where.place, hint_ns=where.to_sender_ns)
+    view = sender_view(timeline, seen, stamps, place=place, known=known)
     return replace(view, shows_window=False) if shares_path and view.is_inferred else view
 
 
 def sender_view(
-    timeline: Timeline, seen: Arrivals, stamps: Ints, *, place: Place, hint_ns: int | None = None
+    timeline: Timeline, seen: Arrivals, stamps: Ints, *, place: Place, known: Known | None = None
 ) -> SenderView:
     """The sender's timeline from what passed elsewhere, of which there is some in both directions.
 
-    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are not looked at. `hint_ns`: the
-    way to the sender and back as the handshake shows it.
+    `timeline` is the flow's as if the tap were the sender's: its ACKs stay, its sends are not looked at.
     """
+    known = known or Known()
     view = None
     if len(seen.offset) >= FEWEST_SAMPLES:
-        view = _by_timestamps(timeline, seen, stamps, place, hint_ns)
-    return view or _by_order(timeline, seen, place, hint_ns)
+        view = _by_timestamps(timeline, seen, stamps, place, known)
+    return view or _by_order(timeline, seen, place, known.hint_ns)
 
 
 def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
@@ -144,16 +158,22 @@ def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | N
     return _view(timeline, left, release, times, kind)
 
 
-def _by_timestamps(
-    timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place, hint_ns: int | None
-) -> SenderView | None:
+def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place, known: Known) -> SenderView | None:
     """By what its segments name, or, where that tells nothing, by their rhythm."""
     echoed = _echoed(timeline, seen, stamps)
     if echoed is None or seen.stamp is None:
-        return _by_rhythm(timeline, seen, place, hint_ns)
+        return _by_rhythm(timeline, seen, place, known.hint_ns)
     # A short segment is on its way for less time than a full one.
     is_full = seen.end - seen.offset >= timeline.smss
-    turn = _least_turns(turns(seen.time_ns, timeline.ack_ns, echoed), is_full)
+    taken = turns(seen.time_ns, timeline.ack_ns, echoed)
+    marks, stalled_ns = stalls_elsewhere(taken, seen.time_ns, timeline.ack_ns, known.handshake_ns, known.resolution_ns)
+    if marks:
+        timeline = replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks})))
+        taken[
+            _core.places(np.array(marks), seen.time_ns - taken)
+            < _core.places(np.array(marks), seen.time_ns, or_equal=True)
+        ] = -1
+    turn = _least_turns(taken, is_full)
     if turn is None:
         return None
     turn_ns, full_turn_ns = turn
@@ -168,7 +188,7 @@ def _by_timestamps(
     times, clock = own_times(timeline, seen.stamp, left, bounds, pace)
     del bounds, pace
     kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
-    return _view(timeline, left, release, times, kind)
+    return replace(_view(timeline, left, release, times, kind), stalled_ns=stalled_ns)
 
 
 def _least_turns(taken: Ints, is_full: Bools) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ as long as the silence lasted; so each round trip bounds the path's by what it t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,18 @@ from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 SHORTER_SHARE = 0.97
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Turns:
+    """All stamps in order and the silence before each; of each turn how long it took, and which of the stamps are those
+    of what asked and of what answered."""
+
+    stamps: Ints
+    silence: Ints
+    taken: Ints
+    asked: Ints
+    answered: Ints
+
+
 def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple[tuple[int, ...], int]:
     """The stamps of what a tap read late, in order, and the longest silence before any; nothing: none is seen.
 
@@ -34,20 +46,65 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     NaN: not captured) nor others have, by more than the clock leaves open (`resolution_ns`). A sender that answers
     after pauses has such silences all along, and its round trips are short again and again.
     """
-    samples = timeline.rtt[1]
-    nothing: tuple[tuple[int, ...], int] = ((), 0)
+    rows, samples = timeline.rtt
     # A handshake's packets are small, and some hosts slow to answer it.
     full_ns = handshake_ns + _longer_ns(timeline)
     if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * full_ns <= int(samples.min()) + resolution_ns:
-        return nothing
-    stamps, silence, begins, read, answered = _read(timeline, handshake_ns, resolution_ns)
-    is_told = _is_told(samples, handshake_ns)
+        return (), 0
+    stamps, is_sent, silence = _silences(timeline, handshake_ns)
+    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
+    asked, answered = sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows]
+    turns = _Turns(stamps=stamps, silence=silence, taken=samples, asked=asked, answered=answered)
+    # The first flight waits for the other host, and may be the only one to meet no queue: a handshake tells.
+    is_first = timeline.has_start and bool(np.isnan(handshake_ns))
+    return _read_late(turns, handshake_ns, full_ns, resolution_ns, is_first=is_first)
+
+
+def stalls_elsewhere(
+    turns_ns: Ints, passed_ns: Ints, ack_ns: Ints, handshake_ns: float, resolution_ns: int
+) -> tuple[tuple[int, ...], int]:
+    """The same away from the sender: it is the ACK that was read late, and the segment that it released comes soon.
+
+    `turns_ns`: from the ACK that each segment names to the segment, which passed at `passed_ns` (-1: none is named);
+    `handshake_ns`: the same way, there and back, in the handshake (NaN: not captured).
+    """
+    told = np.flatnonzero(turns_ns >= 0)
+    taken = turns_ns[told]
+    if len(taken) < FEWEST_SAMPLES or SHORTER_SHARE * handshake_ns <= int(taken.min()) + resolution_ns:
+        return (), 0
+    # In one instant a segment comes before its ACK.
+    stamps = np.concatenate((passed_ns, ack_ns))
+    order = np.argsort(stamps, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    stamps = stamps[order]
+    named = np.searchsorted(ack_ns, passed_ns[told] - taken)
+    turns = _Turns(
+        stamps=stamps,
+        silence=np.diff(stamps, prepend=stamps[:1]),
+        taken=taken,
+        asked=place[len(passed_ns) + named],
+        answered=place[told],
+    )
+    return _read_late(turns, handshake_ns, handshake_ns, resolution_ns, is_first=bool(np.isnan(handshake_ns)))
+
+
+def _read_late(
+    turns: _Turns, handshake_ns: float, full_ns: float, resolution_ns: int, *, is_first: bool
+) -> tuple[tuple[int, ...], int]:
+    """`full_ns`: what a full segment's turn takes at least, by the handshake's; `is_first`: what is read first tells
+    nothing."""
+    silence, taken, stamps = turns.silence, turns.taken, turns.stamps
+    is_told = _is_told(taken, handshake_ns)
+    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
+    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
+    read, answered = (np.searchsorted(begins, at, side="right") - 1 for at in (turns.asked, turns.answered))
     # Without a handshake's the first flights' may be the only ones without a queue.
-    least, share = int((samples + silence[begins[read]]).min()), MAJORITY
+    least, share = int((taken + silence[begins[read]]).min()), MAJORITY
     if not np.isnan(handshake_ns):
         # On a slow line each segment comes behind a silence.
         least, share = min(least, int(full_ns)), SHORTER_SHARE
-    is_short = samples + resolution_ns < share * least
+    is_short = taken + resolution_ns < share * least
     # Shorter silences are a host's.
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
@@ -55,18 +112,16 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
         alone = alone[:0]
-    # The first flight waits for the other host, and may be the only one to meet no queue: a handshake tells.
-    is_first = timeline.has_start and bool(np.isnan(handshake_ns))
     late = np.setdiff1d(np.union1d(at_once, alone), read[: int(is_first)])
     if not len(late) or len(late) > MAJORITY * every:
-        return nothing
+        return (), 0
     # Others as long made round trips longer, or lie where none was timed.
     others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
     if len(others) <= MINORITY * len(begins):
         late = np.union1d(late, others)
     # A tap that was late once was whenever round trips are shorter than the handshake's.
     if is_told:
-        late = np.union1d(late, read[samples + resolution_ns < SHORTER_SHARE * handshake_ns])
+        late = np.union1d(late, read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
     ends = np.append(begins[1:], len(stamps))
     marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
@@ -85,22 +140,6 @@ def _longer_ns(timeline: Timeline) -> int:
 def _is_told(samples: Ints, handshake_ns: float) -> bool:
     """A handshake that most round trips agree with tells what no path answers within."""
     return bool(np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples))
-
-
-def _read(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """All stamps in order, the silence before each, where what was read in a row begins, and of each round trip in
-    which of these its segment was read, and its ACK."""
-    rows, samples = timeline.rtt
-    stamps, is_sent, silence = _silences(timeline, handshake_ns)
-    is_told = _is_told(samples, handshake_ns)
-    late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
-    begins = np.flatnonzero(_begins_run(stamps, silence, max(AT_ONCE_NS, resolution_ns), late_ns))
-    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
-    read, answered = (
-        np.searchsorted(begins, places, side="right") - 1
-        for places in (sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows])
-    )
-    return stamps, silence, begins, read, answered
 
 
 def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
