@@ -92,12 +92,12 @@ def bottleneck_rate(
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     runs = run_rates(batches, seen, (), segments)
     found = _mode(runs, RUN_WORDS.format(segments), clock, own=own)
-    while found is None and segments * LONGER_FACTOR <= longest:
+    while (found is None or _is_hosts(found, segments)) and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
         is_last = segments * LONGER_FACTOR > longest
         runs = run_rates(batches, seen, (), segments)
         found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_last)
-    if found is None:
+    if found is None or _is_hosts(found, segments):
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
         if _paced_back(seen):
@@ -109,6 +109,12 @@ def bottleneck_rate(
             del runs
             found = _over_longer(batches, seen, stood, segments, int(longest)) or found
     return _not_below_goodput(found, goodput)
+
+
+def _is_hosts(found: Estimate, segments: int) -> bool:
+    """Whether so short a run at such a rate is what a host reads at once: it cannot pace its packets one by one."""
+    fastest = SECOND_NS / BATCH_NS
+    return found.value is not None and found.value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
 
 
 def _paced_back(seen: Reconstruction) -> bool:

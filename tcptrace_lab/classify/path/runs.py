@@ -16,6 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.stalled import held_back
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
@@ -117,12 +118,14 @@ def most_in(times: Ints, acked: Ints, span_ns: int, flow: Reconstruction) -> int
 
 
 def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
-    """From when to when a loss event lasts, or the clock is set: how much time passed then is not known."""
+    """From when to when a loss event lasts, the clock is set, or ACKs were read that the tap had held back: how much
+    time passed then is not known."""
     starts, ends = _spans(flow.episodes)
     if flow.timeline.hides_blocks and not len(flow.timeline.sack_edges):
         ends = _all_answered(flow.timeline, ends)
     set_ns = np.array(flow.timeline.set_ns, dtype=np.int64)
-    starts, ends = np.concatenate((starts, set_ns)), np.concatenate((ends, set_ns))
+    held = held_back(flow.timeline)
+    starts, ends = np.concatenate((starts, set_ns, held[0])), np.concatenate((ends, set_ns, held[1]))
     order = np.argsort(starts, kind="stable")
     return starts[order], ends[order]
 

@@ -162,19 +162,27 @@ def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
 
 
 def held_back_ns(timeline: Timeline) -> int:
-    """The longest silence behind which ACKs were read at once that would have come in it, at the pace of the others: by
-    so much more than its stamps say may a time have lasted that begins with them. 0: none."""
+    """The longest silence behind which ACKs were read at once that would have come in it: by so much more than its
+    stamps say may a time have lasted that begins with them. 0: none."""
+    begins, ends = held_back(timeline)
+    times = timeline.ack_ns[timeline.newly_acked > 0]
+    first = np.searchsorted(times, begins)
+    return int((times[first] - times[first - 1]).max(initial=0)) if len(ends) else 0
+
+
+def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
+    """From when to when ACKs were read at once, behind a silence in which they would have come at the others' pace."""
     times = timeline.ack_ns[timeline.newly_acked > 0]
     gaps = np.diff(times)
     if len(gaps) < FEWEST_SAMPLES:
-        return 0
+        return times[:0], times[:0]
     usual = _core.median(gaps)
     edges = np.flatnonzero(np.diff((gaps <= min(AT_ONCE_NS, MINORITY * usual)).astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2], edges[1::2]
     begins, ends = begins[begins > 0], ends[begins > 0]
     before, due = gaps[begins - 1], (ends - begins + 1) * usual
     is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & (before <= due / MAJORITY)
-    return int(before[is_held].max(initial=0))
+    return times[begins[is_held]], times[ends[is_held]]
 
 
 def _silences(timeline: Timeline, handshake_ns: float) -> tuple[Ints, Bools, Ints]:
