@@ -116,11 +116,11 @@ def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
 
 def later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:
     """With the way from the sender to the tap, which no round trip seen at the tap has in it."""
-    if base.value is None:
-        return base
-    if before_ns is None:
-        method = f"{base.method}; and what a full segment takes to a tap that is behind a line of the sender's"
+    if before_ns is None and (base.value is not None or base.high is not None):
+        method = f"{base.method}; and what a full segment takes from the sender to the tap"
         return replace(base, high=None, method=method)
+    if base.value is None or before_ns is None:
+        return base
     before = before_ns / 1e9
     high = None if base.high is None else base.high + (before or near_ns / 1e9)
     if not before:

@@ -15,6 +15,12 @@ def path_of(
 ) -> PathEstimate:
     """`seen`: what was reconstructed of `who`; `beside` gives the other flows of its capture."""
     tap, rebuilt = who.tap, who.view
+    before_ns: int | None = 0
+    if who.place == "sender" and rebuilt is None:
+        before_ns = who.before_tap_ns
+    elif who.where is not None and who.place == "unknown" and who.where.to_sender_ns is None:
+        # At the receiver, for all that is seen.
+        before_ns = None
     found = infer_path(
         seen,
         handshake_rtt_s=who.handshake_rtt_s,
@@ -23,7 +29,7 @@ def path_of(
         clock=tap.clock,
         beside=beside,
         by_rhythm=rebuilt is not None and rebuilt.is_inferred,
-        before_ns=who.before_tap_ns if who.place == "sender" and rebuilt is None else 0,
+        before_ns=before_ns,
         near_ns=who.near_ns,
         is_ahead=tap.ahead_ns > 0,
         has_flight=not tap.hides_flight,
