@@ -214,10 +214,13 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
             # As long as the capture, and not asked for again.
             del kept[0][name]
         if len(seen.offset) and len(stamps):
-            if not has_start and tap.begins_whole:
-                has_start = (start is not None and start.is_whole) or leaves_at_once(seen, stamps, timeline.ack_offset)
+            left_ns = None
+            if start is not None and start.is_whole:
+                has_start, left_ns = True, int(seen.time_ns[0]) - start.turn_ns
+            elif not has_start and tap.begins_whole:
+                has_start = leaves_at_once(seen, stamps, timeline.ack_offset)
             # Not held any longer: what arrived is asked instead.
-            timeline = acks_of(timeline, has_start=has_start)
+            timeline = acks_of(timeline, has_start=has_start, left_ns=left_ns)
             known = Known(
                 hint_ns=where.to_sender_ns,
                 handshake_ns=float(row[f"handshake_rtt_ns_{other}"]),

@@ -89,11 +89,14 @@ class Known:
     resolution_ns: int = 1
 
 
-def acks_of(timeline: Timeline, *, has_start: bool) -> Timeline:
-    """What a view is made of beside the arrivals; `has_start`: whether the capture has a SYN, for elsewhere than at the
-    sender nothing else shows a beginning."""
+def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
+    """What a view is made of beside the arrivals; `has_start`: whether the capture has the connection's beginning, which
+    elsewhere than at the sender a SYN shows, or little else. `left_ns`: when the first flight left, where no SYN is
+    older."""
     whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
     found = whole.acks_alone(*ASKED)
+    if left_ns is not None:
+        vars(found)["start_ns"] = min(found.start_ns, left_ns)
     if not timeline.has_sack:
         # Beside a receiver what an ACK answers has passed before it, if in one instant: the first duplicate counts too.
         vars(found)["delivered"] = replace(timeline, send_ns=timeline.send_ns - 1).delivered
