@@ -389,6 +389,10 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
 
 
 def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
+    is_shown = stamps >= 0
+    if not is_shown.all():
+        # Cut, or stripped.
+        stamps, times = stamps[is_shown], times[is_shown]
     every = -(-len(stamps) // CLOCK_STAMPS) or 1
     stamps, times = unwrapped(stamps[::every]), times[::every]
     clock = sender_clock(stamps, times)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.timeline import Ints
 
 SECOND_CAPTURE = _core.CAUSES.index("duplicate_capture")
@@ -24,3 +25,9 @@ def copies_apart_ns(segments: Any, times: Ints) -> int | None:
     # Of a part of a longer one that was captured elsewhere in pieces nothing is told.
     is_same = (segments["offset"][before] == segments["offset"][copies]) & (before != copies)
     return int((times[copies] - times[before])[is_same].max()) if is_same.any() else None
+
+
+def has_lost_copies(counts: list[tuple[int, int]]) -> bool:
+    """Whether a tap takes packets twice, and has lost one of the two of many. `counts`: packets and copies each way."""
+    shares = [copies / max(packets - copies, 1) for packets, copies in counts]
+    return max(shares) > MAJORITY and ODD_SHARE < min(shares) < FULL_SHARE
