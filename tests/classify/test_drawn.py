@@ -81,6 +81,8 @@ CASES = (
     (6100020, "snaplen varies", "per_cycle", "a block, which was cut, or a timer"),
     (6600053, "receiver", "limits", "between pauses a burst may fill a window that those leave as it is"),
     (6201005, "receiver", "losses", "a timer's restart over a flight's end leaves no hole"),
+    (7102005, "one way meanwhile", "limits", "a recovery begins and ends between two captured ACKs"),
+    (7102019, "one way meanwhile", "per_cycle", "so does an event, which is in no table"),
     (7100113, "no segment twice + noisy stamps, sorted", "per_cycle", "one hole's repair was not captured: no cycle"),
     (7101010, "no segment twice + begins in a recovery", "limits", "holes beside the recoveries seen"),
     (7101021, "GSO at the sender + tap lost 0.1 % of data", "losses", "repairs among what the tap lost"),

@@ -21,6 +21,7 @@ from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
+from tcptrace_lab.reconstruct.tap.unheard import unheard_behind
 
 MIXED = "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
 
@@ -117,8 +118,8 @@ def _without_counts(
     # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
-    # A hole that nothing captured has filled is an event that is not in the table.
-    is_missing |= who.tap.repairs[1] > 0
+    # A hole that nothing captured has filled is an event that is not in the table; nor is one between captured ACKs.
+    is_missing |= who.tap.repairs[1] > 0 or (who.tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif _mixes_restarts(seen, who):

@@ -21,6 +21,7 @@ from tcptrace_lab.reconstruct.look import LEAST_FULL_BYTES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
+from tcptrace_lab.reconstruct.tap.unheard import unheard_behind
 from tcptrace_lab.reconstruct.timeline import AT_ONCE, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
 
@@ -126,6 +127,11 @@ def limits_told(
     if tap.tap_lost_bytes:
         for name, most in _silent(seen).items():
             _move(shares, name, most=most)
+    if tap.tap_lost_acks:
+        # A recovery that was over, or began, before the next ACK that was captured.
+        rows = unheard_behind(seen.timeline)
+        spans, limited = _spans(seen.timeline)[rows], limited_at(seen.timeline)[rows]
+        _move(shares, "recovery", most=_by_limit(seen.timeline, spans, limited, "recovery")["recovery"])
     if tap.repairs[1]:
         holed = holed_beside(seen)
         spans, limited = _spans(seen.timeline)[holed], limited_at(seen.timeline)[holed]

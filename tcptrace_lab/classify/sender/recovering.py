@@ -40,7 +40,9 @@ def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     few |= {each for each in going_on if each.is_unasked}
     sure = {each for each in going_on if each.sure} - few
     if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):
-        going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
+        going_on = [
+            each for each in going_on if each.is_unasked or (tap.is_coarse and each.detected_by == "reordering")
+        ]
     elif not has_none:
         going_on = [each for each in going_on if each not in sure]
         return spent(seen, going_on) - _waited(seen, going_on)
