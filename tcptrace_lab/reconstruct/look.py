@@ -72,11 +72,9 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         numbers = segments["packet"], acks["packet"]
         ahead = max(ahead, named.ahead_ns(numbers, (sent_ns, heard_ns), is_whole=not lost_acks))
     apart_ns = copies_apart_ns(segments, sent_ns)
-    counts = [(int(row[f"packets_{each}"]), int(row[f"duplicate_packets_{each}"])) for each in SIDES]
     # Of what passed twice and was captured once either capture may be the one that is left.
-    blur_ns = max(ahead, (apart_ns or 0) * has_lost_copies(counts))
-    if blur_ns > clock.resolution_ns:
-        clock = replace(clock, resolution_ns=blur_ns)
+    blur_ns = max(clock.resolution_ns, ahead, (apart_ns or 0) * has_lost_copies(row))
+    clock = replace(clock, resolution_ns=blur_ns)
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
     options = [float(row[f"mss_{each}"]) for each in SIDES]
