@@ -83,6 +83,16 @@ CASES = (
     (6201005, "receiver", "losses", "a timer's restart over a flight's end leaves no hole"),
     (7102005, "one way meanwhile", "limits", "a recovery begins and ends between two captured ACKs"),
     (7102019, "one way meanwhile", "per_cycle", "so does an event, which is in no table"),
+    (7101054, "both cards of a router + all options stripped", "recovery", "duplicates counted twice, and no answer"),
+    (7101089, "node0.out", "initial_window", "of one segment behind a line no pace is known"),
+    (7101089, "node0.out", "limits", "what had left takes to the tap as long as it seems to pause"),
+    (7151028, "bare ACKs stripped + GSO, cut again", "losses", "of few ACKs' round trips what was answered too soon"),
+    (7151028, "bare ACKs stripped + GSO, cut again", "regime", "a restart that few ACKs leave open"),
+    (7151002, "GSO at the sender + snaplen varies", "per_cycle", "blocks missing where one recovery follows another"),
+    (7151032, "tap stalls + noisy stamps", "bottleneck_bps", "a queue by a least round trip that was read late"),
+    (7150032, "bare ACKs stripped + shuffled within 1 ms", "losses", "needless, by few ACKs, may have been lost"),
+    (7150055, "receiver", "initial_window", "one more, in order only, fills the receiver's window"),
+    (7151052, "merged, stamped as the last + both cards of a router", "limits", "a copy merged with what follows it"),
     (7100113, "no segment twice + noisy stamps, sorted", "per_cycle", "one hole's repair was not captured: no cycle"),
     (7101010, "no segment twice + begins in a recovery", "limits", "holes beside the recoveries seen"),
     (7101021, "GSO at the sender + tap lost 0.1 % of data", "losses", "repairs among what the tap lost"),
@@ -131,3 +141,11 @@ def test_a_clock_set_forward_is_told_by_the_stamps_that_were_not_cut(tmp_path: P
     wrong, verdict = judged(7101004, "clock set forward + snaplen varies", tmp_path)
     assert not wrong
     assert verdict.who.tap.clock.set_forward_ns > 4 * SECOND
+
+
+def test_a_copy_that_a_card_merged_with_what_follows_it_is_none_sent_again(tmp_path: Path) -> None:
+    """Each packet twice, and a card that merges (GRO): the second copy of one and the next are a super-segment."""
+    wrong, verdict = judged(7151026, "merged, stamped as the last + seen twice", tmp_path)
+    assert not wrong
+    assert verdict.losses["total"] == 0
+    assert verdict.limits["cwnd"] + verdict.limits["rwnd"] > 0.9

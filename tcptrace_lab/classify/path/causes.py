@@ -74,6 +74,10 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     if who.tap.clock.steps_back:
         # So does one that was sent again across a step: or it is stamped as soon as a second capture of the first.
         merged += min(who.tap.copies, who.tap.clock.steps_back * _largest(seen)) + int(np.count_nonzero(~is_lost))
+    merged += seen.timeline.observed.possible_losses
+    if seen.is_stretched:
+        # What the others show to have been sent again needlessly may have been lost all the same.
+        merged = max(merged, _sent_again(seen) - total)
     is_told = not losses_refused(seen, who)
     return {
         "total": total if is_told else None,
@@ -81,8 +85,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         "possible_unseen": merged
         + who.tap.repairs[1] * _largest(seen)
         + who.lost_before_tap
-        + -(-who.missing_bytes // seen.timeline.smss)
-        + seen.timeline.observed.possible_losses,
+        + -(-who.missing_bytes // seen.timeline.smss),
     }
 
 
@@ -104,9 +107,14 @@ def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
 
 def _surplus(causes: Counter[str], seen: Reconstruction) -> int:
     """How many more than was sent again: of what was put back, the tap alone missed some."""
+    return max(causes.total() - _sent_again(seen), 0)
+
+
+def _sent_again(seen: Reconstruction) -> int:
+    """So many packets were."""
     timeline = seen.timeline
     again = (timeline.send_end - timeline.send_offset)[timeline.is_retransmission]
-    return max(causes.total() - int(np.ceil(again / timeline.smss).sum()), 0)
+    return int(np.ceil(again / timeline.smss).sum())
 
 
 def _repairs_unseen(seen: Reconstruction, lost_bytes: int) -> int:

@@ -17,7 +17,7 @@ from tcptrace_lab.classify.sender.recovering import has_no_block
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
@@ -134,10 +134,8 @@ def _without_counts(
         not each.sure and (each.restarts or each.detected_by == "rto") for each in seen.episodes
     ):
         why = f"{how}, and whether a timer made each restart is not told"
-    elif who.tap.hides_blocks and any(
-        each.restarts and each.detected_by == "rto" and each.dupacks for each in seen.episodes
-    ):
-        why = "options are cut, and whether a timer, or a block, made each restart is not told"
+    elif who.tap.hides_blocks and any(map(_may_hide_block, seen.episodes)):
+        why = "options are cut: what a missing block told of a loss, or whether a timer did, is not told of each"
     elif who.tap.shift.value is None and _ends_at_window(seen):
         why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
@@ -162,6 +160,7 @@ def _without_counts(
     is_blind |= not later and goes_on and (has_none or len(seen.episodes) != 1)
     # Nor what followed a loss, where something was sent again with nothing outstanding.
     is_blind |= any(each.is_unasked and each.una == each.recover for each in seen.episodes)
+    is_blind |= seen.is_stretched and any(each.restarts and not each.sure for each in seen.episodes)
     # That counts differ is no more told than they are.
     is_blind |= starts.regime == VARIED
     regime = UNDECIDED if is_blind else starts.regime
@@ -173,6 +172,13 @@ def _hides_timers(who: Sender) -> str | None:
     if who.tap.is_coarse:
         return "the clock is coarse"
     return "packets are out of order" if who.tap.disordered else None
+
+
+def _may_hide_block(each: Episode) -> bool:
+    """Whether a block would have told of its loss sooner: of what fewer duplicates than three, or the end of another
+    recovery, or a timer behind some, seems to have asked for."""
+    is_timers = each.restarts and each.detected_by == "rto" and each.dupacks > 0
+    return is_timers or each.follows or each.detected_by == "reordering"
 
 
 def _ends_before_loss(seen: Reconstruction) -> bool:

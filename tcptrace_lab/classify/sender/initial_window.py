@@ -73,7 +73,8 @@ def initial_window(
         # It was all that there was to send.
         return None
     may_go_on = (is_unheard or is_behind_line) and behind < len(timeline.send_ns)
-    if may_go_on and _goes_on(timeline.send_ns[begin : behind + 1]):
+    # Of one alone no pace is known.
+    if may_go_on and (behind == begin + 1 or _goes_on(timeline.send_ns[begin : behind + 1])):
         return None
     if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.
@@ -99,7 +100,9 @@ def initial_window(
     if behind < len(timeline.send_ns) and int(timeline.send_offset[behind]) > top:
         return None
     offered = timeline.rwnd[timeline.ack_ns < until]
-    if len(offered) and sent + timeline.smss > int(offered.max()):
+    # Rebuilt, a flight may have been one segment more.
+    unsure = timeline.smss if len(timeline.slack) else 0
+    if len(offered) and sent + unsure + timeline.smss > int(offered.max()):
         return None
     return -(-sent // timeline.smss)
 

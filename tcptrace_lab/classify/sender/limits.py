@@ -92,6 +92,9 @@ def limits_told(
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
         # ACKs are missing, as where more is in flight than they allow.
         _move(shares, "application", most=unclocked)
+    if before_ns:
+        # Nor is it a pause that what had left takes to the tap.
+        _move(shares, "application", most=shares["application"] - _paused(seen, before_ns))
     if missing > ODD_SHARE and not is_paced:
         # How much was outstanding before a pause, and so when its window was full again, is not known either.
         _move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))

@@ -52,6 +52,9 @@ def identify_recovery(
     expired = [episode.detected_by for episode in restarted].count("rto")
     if expired == 1 or (tap.is_holed and 2 * expired > len(restarted)):
         restarted = [episode for episode in restarted if episode.detected_by != "rto"]
+    if tap.copies:
+        # Duplicates are alike, so that each may be another's copy: what their number tells its answer has to.
+        restarted = [episode for episode in restarted if episode.una < seen.timeline.snd_una[-1]]
     reasons: list[str] = []
     if tap.exceeds_scale and restarted and all(episode.round_trip_sends <= 1 for episode in restarted):
         reasons.append(
