@@ -6,6 +6,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -55,8 +56,11 @@ def _waited(seen: Reconstruction, episodes: list[Episode]) -> float:
     timeline = seen.timeline
     timers = {each.time_ns: each.una for each in seen.episodes if each.detected_by == "rto"}
     ends = np.array([each.end_ns for each in episodes if timers.get(each.end_ns, each.recover) < each.recover])
-    last = np.searchsorted(timeline.send_ns, ends, side="left") - 1
-    return share_of(timeline, float((ends - timeline.send_ns[last]).sum())) if len(ends) else 0.0
+    if not len(ends):
+        return 0.0
+    waits = ends - timeline.send_ns[np.searchsorted(timeline.send_ns, ends, side="left") - 1]
+    # What comes sooner is a restarted sender's, whose answer came.
+    return share_of(timeline, float(waits[waits >= _core.LEAST_RTO_NS].sum()))
 
 
 def _may_restart(seen: Reconstruction, episode: Episode, resolution_ns: int) -> bool:
