@@ -113,6 +113,8 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None, ways: tuple[Ints, ...] 
     tick = _tick(stamps, ways)
     if len(ways) > 1:
         tick = max(tick, *map(_own_tick, ways))
+        if tick <= ROUNDING_NS and not _are_of_one_clock(*ways):
+            tick = max(tick, *map(_slewed_tick, ways))
     alike = _core.stamped_alike(stamps, is_sent, AROUND_TICKS * tick)
     back, most_back = alike[0]
     steps, jitter, stepped = 0, 0, 0
@@ -139,14 +141,18 @@ def _own_tick(way: Ints) -> int:
         return 1
     most = ODD_SHARE * len(some)
     ticks = (tick for tick in reversed(TICKS_NS) if np.count_nonzero(first % tick) <= most)
-    found = next((tick for tick in ticks if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
-    return found if found > ROUNDING_NS else max(found, _slewed_tick(way[:TICK_SAMPLE]))
+    return next((tick for tick in ticks if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
+
+
+def _are_of_one_clock(way: Ints, other: Ints) -> bool:
+    """Whether some of each have the other's stamp: what answers at once leaves with it."""
+    return bool(np.mean(np.isin(way[:TICK_SAMPLE], other)) > ODD_SHARE)
 
 
 def _slewed_tick(way: Ints) -> int:
-    """A tick of a clock that is slewed: so many share a stamp, as what comes one behind the other on a path does not,
-    and the others come whole ticks later, but for what the clock ran faster or slower meanwhile. 1: none is told."""
-    gaps = np.diff(way)
+    """A tick of one way's own clock, which is slewed: so many share a stamp, as what comes one behind the other on a
+    path does not, and the others come whole ticks later, but for what it ran faster or slower. 1: none is told."""
+    gaps = np.diff(way[:TICK_SAMPLE])
     moves = gaps[gaps > 0]
     shared = np.count_nonzero(gaps == 0)
     if shared < max(ENOUGH_STAMPS, ODD_SHARE * len(gaps)) or len(moves) < ENOUGH_STAMPS:
