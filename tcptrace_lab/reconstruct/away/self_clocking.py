@@ -111,7 +111,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
         last = np.searchsorted(timeline.ack_ns, times, side="left") - 1
         late = (last >= 0) & (times - timeline.ack_ns[np.maximum(last, 0)] > (1 + MAJORITY) * hint_ns)
         late &= timeline.snd_una[np.maximum(last, 0)] == seen.offset[sampled]
-        is_busy &= np.count_nonzero(late) < FEWEST_ALIKE
+        is_busy = is_busy and int(np.count_nonzero(late)) < FEWEST_ALIKE
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy, near_ns=near)
     turn = int(np.median(chosen))
     return Rhythm(
