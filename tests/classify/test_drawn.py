@@ -92,7 +92,6 @@ CASES = (
     (7151032, "tap stalls + noisy stamps", "bottleneck_bps", "a queue by a least round trip that was read late"),
     (7150032, "bare ACKs stripped + shuffled within 1 ms", "losses", "needless, by few ACKs, may have been lost"),
     (7151024, "receiver", "limits", "a restarted sender waits for its answer, no timer"),
-    (7150055, "receiver", "initial_window", "one more, in order only, fills the receiver's window"),
     (7151052, "merged, stamped as the last + both cards of a router", "limits", "a copy merged with what follows it"),
     (7100113, "no segment twice + noisy stamps, sorted", "per_cycle", "one hole's repair was not captured: no cycle"),
     (7101010, "no segment twice + begins in a recovery", "limits", "holes beside the recoveries seen"),

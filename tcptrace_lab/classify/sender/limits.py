@@ -94,7 +94,7 @@ def limits_told(
         _move(shares, "application", most=unclocked)
     if before_ns:
         # Nor is it a pause that what had left takes to the tap.
-        _move(shares, "application", most=shares["application"] - _paused(seen, before_ns))
+        _move(shares, "application", most=_paused(seen, 0) - _paused(seen, before_ns))
     if missing > ODD_SHARE and not is_paced:
         # How much was outstanding before a pause, and so when its window was full again, is not known either.
         _move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))
