@@ -26,8 +26,8 @@ from tests.claims import POINTS, Judged, judge_claims, main_verdict
 from tests.degrade import ONES, degrade, keeps_of, read_packets, sender_of, write_packets
 from tests.random_runs import Tapped, at_place, one_by_one
 
-# Kinds that leave one direction, so nothing to combine.
-ALONE = ("data only", "ACKs only")
+# Kinds that leave one direction, or two connections, so nothing to combine.
+ALONE = ("data only", "ACKs only", "NAT binds anew")
 
 
 def kinds_for(seed: int, count: int, only: str = "") -> list[str]:

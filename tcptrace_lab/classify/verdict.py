@@ -33,7 +33,6 @@ from tcptrace_lab.classify.regime.slow_starts import SlowStarts
 from tcptrace_lab.classify.regime.told import told_slow_starts
 from tcptrace_lab.classify.sender.growth import Growth, initial_growth
 from tcptrace_lab.classify.sender.initial_window import initial_window
-from tcptrace_lab.classify.sender.limits import is_stretched
 from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
@@ -112,7 +111,7 @@ class Verdict:
         is_hidden = self.limits.get("rwnd", 0.0) > MINORITY
         # Nor where ACKs tell of more than a receiver leaves waiting: a law counts them by its own rule, and others may
         # be missing between them.
-        is_whole = is_whole and not is_stretched(self.seen)
+        is_whole = is_whole and not self.seen.is_stretched
         if self.identified.control == "unknown" and (is_undone or is_hidden or not is_whole):
             return None
         return self.identified.control
@@ -140,6 +139,7 @@ class Verdict:
             is_bbr=is_bbr,
             is_unseen=self.who.order is not None,
             is_behind_line=self.who.view is None and self.who.before_tap_ns != 0,
+            line_ns=0 if self.who.view is not None else self.who.before_tap_ns or 0,
         )
         found = ask()
         if tap.is_holed:

@@ -15,7 +15,7 @@ from tcptrace_lab.reconstruct.away.echoes import named_by
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
-from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns
+from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns, has_lost_copies
 from tcptrace_lab.reconstruct.tap.foreign import take_out_foreign
 from tcptrace_lab.reconstruct.tap.set_forward import OUT_OF_ORDER, set_forward
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS, Fact, Tap
@@ -71,8 +71,10 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     if named is not None:
         numbers = segments["packet"], acks["packet"]
         ahead = max(ahead, named.ahead_ns(numbers, (sent_ns, heard_ns), is_whole=not lost_acks))
-    if ahead > clock.resolution_ns:
-        clock = replace(clock, resolution_ns=ahead)
+    apart_ns = copies_apart_ns(segments, sent_ns)
+    # Of what passed twice and was captured once either capture may be the one that is left.
+    blur_ns = max(clock.resolution_ns, ahead, (apart_ns or 0) * has_lost_copies(row))
+    clock = replace(clock, resolution_ns=blur_ns)
     lengths = segments["length"]
     largest = int(lengths.max(initial=0))
     options = [float(row[f"mss_{each}"]) for each in SIDES]
@@ -94,7 +96,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         clock=clock,
         offload_bytes=largest if largest > (2 * most or _one_packet(lengths)) else 0,
         copies=int(row["duplicate_packets_client"] + row["duplicate_packets_server"]),
-        copies_apart_ns=copies_apart_ns(segments, sent_ns),
+        copies_apart_ns=apart_ns,
         damaged=int(row["damaged_packets_client"] + row["damaged_packets_server"]),
         tap_lost_bytes=lost_bytes,
         sent_before_bytes=before_bytes,

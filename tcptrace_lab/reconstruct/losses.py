@@ -51,6 +51,11 @@ class Episode(NamedTuple):
         """Whether the window fell for it."""
         return self.detected_by not in NO_LOSS
 
+    @property
+    def is_unasked(self) -> bool:
+        """Begun by no timer, for its sender has not restarted, and by no duplicate: what asked was not captured."""
+        return self.detected_by == "rto" and not self.restarts and not self.dupacks
+
     def expires_within(self, before: Episode | None) -> bool:
         """Whether the timer expired before the event `before` was over."""
         return self.detected_by == "rto" and before is not None and self.una < before.recover

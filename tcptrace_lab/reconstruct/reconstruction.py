@@ -11,6 +11,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses, lost_again
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
@@ -52,6 +53,12 @@ class Reconstruction(WorkedOutOnce):
         una = self.una_at(self.timeline.ack_ns[rows] - samples)
         found: Floats = (self.timeline.snd_una[rows] - una) / self.timeline.smss
         return found
+
+    @cached_property
+    def is_stretched(self) -> bool:
+        """Whether ACKs tell of more than a receiver leaves waiting (RFC 9293 section 3.8.6.3): some may be missing."""
+        newly = self.timeline.newly_acked
+        return bool(np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.timeline.smss) > MINORITY * len(newly))
 
     def una_at(self, times: Ints) -> Floats:
         """What was acknowledged at these times; minus infinity where a capture's beginning hides it."""

@@ -28,6 +28,7 @@ from tcptrace_lab.reconstruct.look import (
     look,
     windows,
 )
+from tcptrace_lab.reconstruct.tap.copies import without_merged
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
@@ -268,6 +269,8 @@ def _rows(connection: Connection, direction: int) -> Columns:
     segments, acks = (dict(columns) for columns in connection.rows(direction))
     if len(segments["ts_ecr"]):
         acks["ts_val"] = without_gaps(acks["ts_val"], acks["flags"], int(segments["ts_ecr"][0]))
+    if connection.row[f"duplicate_packets_{SIDES[1 - direction]}"]:
+        without_merged(segments)
     return segments, acks
 
 
@@ -407,6 +410,10 @@ def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
 
 
 def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
+    is_shown = stamps >= 0
+    if not is_shown.all():
+        # Cut, or stripped.
+        stamps, times = stamps[is_shown], times[is_shown]
     every = -(-len(stamps) // CLOCK_STAMPS) or 1
     stamps, times = unwrapped(stamps[::every]), times[::every]
     clock = sender_clock(stamps, times)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.claims import main_verdict
 from tests.classify.test_odd_taps import judged
+from tests.degrade import SECOND
 from tests.random_degraded import against_truth
 from tests.random_runs import tapped
 
@@ -61,6 +62,42 @@ CASES = (
     (6220017, "NAT + clock of 4 ms", "per_cycle", "by coarse stamps a first slow start ends before its loss"),
     (6223005, "tap lost half of the ACKs", "regime", "counts that differ for want of ACKs"),
     (6200011, "receiver", "bottleneck_bps", "an application's pace, where few that had it met a queue"),
+    (7100018, "no options of ACKs + merged by tick", "recovery", "no room seen, in a window scaled by guess"),
+    (7100017, "only the SYN + tap lost 5 %", "limits", "a timer ended what a window at work may have repaired"),
+    (7100080, "clock of 10 ms", "per_cycle", "by coarse stamps a timer's segment follows its answer"),
+    (7100074, "clock steps back", "losses", "sent again across a step, as soon as a second capture"),
+    (7101012, "both cards of a router + one ACK of four", "bottleneck_bps", "either of two captures is left"),
+    (
+        7101028,
+        "slewed clock + two resolutions",
+        "bottleneck_bps",
+        "a tick of one way, faster and slower",
+    ),
+    (7101044, "tap stalls + clock of 10 ms", "base_rtt_s", "read late within a tick, and a handshake of one"),
+    (7101063, "bare ACKs stripped + no options of ACKs", "losses", "of few ACKs left none tells what had arrived"),
+    (7101071, "bare ACKs stripped + merged, stamped as the last", "limits", "no timer and no duplicate began it"),
+    (7101063, "receiver", "regime", "sent again with nothing outstanding, as the rhythm has it"),
+    (7101061, "tap reorders + interrupt batches", "per_cycle", "the third duplicate behind what it asked for"),
+    (6100020, "snaplen varies", "per_cycle", "a block, which was cut, or a timer"),
+    (6600053, "receiver", "limits", "between pauses a burst may fill a window that those leave as it is"),
+    (6201005, "receiver", "losses", "a timer's restart over a flight's end leaves no hole"),
+    (7102005, "one way meanwhile", "limits", "a recovery begins and ends between two captured ACKs"),
+    (7102019, "one way meanwhile", "per_cycle", "so does an event, which is in no table"),
+    (7101054, "both cards of a router + all options stripped", "recovery", "duplicates counted twice, and no answer"),
+    (7101089, "node0.out", "initial_window", "of one segment behind a line no pace is known"),
+    (7101089, "node0.out", "limits", "what had left takes to the tap as long as it seems to pause"),
+    (7151028, "bare ACKs stripped + GSO, cut again", "losses", "of few ACKs' round trips what was answered too soon"),
+    (7151028, "bare ACKs stripped + GSO, cut again", "regime", "a restart that few ACKs leave open"),
+    (7151002, "GSO at the sender + snaplen varies", "per_cycle", "blocks missing where one recovery follows another"),
+    (7151032, "tap stalls + noisy stamps", "bottleneck_bps", "a queue by a least round trip that was read late"),
+    (7150032, "bare ACKs stripped + shuffled within 1 ms", "losses", "needless, by few ACKs, may have been lost"),
+    (7151024, "receiver", "limits", "a restarted sender waits for its answer, no timer"),
+    (7151052, "merged, stamped as the last + both cards of a router", "limits", "a copy merged with what follows it"),
+    (7100113, "no segment twice + noisy stamps, sorted", "per_cycle", "one hole's repair was not captured: no cycle"),
+    (7101010, "no segment twice + begins in a recovery", "limits", "holes beside the recoveries seen"),
+    (7101021, "GSO at the sender + tap lost 0.1 % of data", "losses", "repairs among what the tap lost"),
+    (7100087, "begins in a recovery + clocks that drift apart", "limits", "a window half as wide as its scale seems"),
+    (7100113, "two clocks + only the SYN-ACK", "limits", "a SYN-ACK behind what answers it begins no connection"),
 )
 
 
@@ -83,3 +120,32 @@ def test_what_an_untouched_capture_carries_is_right(seed: int, claim: str, tmp_p
     verdict = main_verdict(found.run.path, without=found.others)
     assert verdict is not None
     assert claim not in against_truth(found, verdict)
+
+
+def test_the_end_of_a_flight_that_was_lost_is_counted_once(tmp_path: Path) -> None:
+    """In order when it comes again, and missing by its host's numbers before: what left behind it was lost with it."""
+    wrong, verdict = judged(7100008, "receiver", tmp_path)
+    assert not wrong
+    assert verdict.losses["total"] == 71
+
+
+def test_an_application_that_pauses_is_told_at_its_receiver(tmp_path: Path) -> None:
+    """Without timestamps, its bursts longer than what leads them: its pauses take 42 % of the time."""
+    wrong, verdict = judged(7100055, "receiver", tmp_path)
+    assert not wrong
+    assert verdict.limits["application"] > 0.4
+
+
+def test_a_clock_set_forward_is_told_by_the_stamps_that_were_not_cut(tmp_path: Path) -> None:
+    """Five seconds, which a flight's own timers would have waited for: of two thirds of the ACKs the TSvals tell."""
+    wrong, verdict = judged(7101004, "clock set forward + snaplen varies", tmp_path)
+    assert not wrong
+    assert verdict.who.tap.clock.set_forward_ns > 4 * SECOND
+
+
+def test_a_copy_that_a_card_merged_with_what_follows_it_is_none_sent_again(tmp_path: Path) -> None:
+    """Each packet twice, and a card that merges (GRO): the second copy of one and the next are a super-segment."""
+    wrong, verdict = judged(7151026, "merged, stamped as the last + seen twice", tmp_path)
+    assert not wrong
+    assert verdict.losses["total"] == 0
+    assert verdict.limits["cwnd"] + verdict.limits["rwnd"] > 0.9

@@ -25,6 +25,19 @@ def nat(packets: Packets, rng: random.Random) -> Packets:
     return [translated(packet) for packet in packets]
 
 
+def bound_anew(packets: Packets, rng: random.Random) -> Packets:
+    """A translator forgets its binding in the middle of the run: one end has another port from then on."""
+    middle, port = len(packets) // 2, rng.randrange(20_000, 60_000).to_bytes(2)
+    own = sender_of(packets)
+
+    def bound(packet: RawPacket) -> RawPacket:
+        if own not in (packet.source, packet.target):
+            return packet
+        return packet.with_bytes(packet.tcp + (0 if packet.source == own else 2), port)
+
+    return [*packets[:middle], *map(bound, packets[middle:])]
+
+
 def _tagged(packet: RawPacket, vlan: int) -> RawPacket:
     kind = b"\x86\xdd" if packet.data[packet.ip] >> 4 == 6 else b"\x08\x00"
     head = bytes(12) + b"\x81\x00" + vlan.to_bytes(2) + kind

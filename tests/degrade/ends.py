@@ -24,6 +24,13 @@ def one_way_at_first(packets: Packets, rng: random.Random) -> Packets:
     return [packet for at, packet in enumerate(packets) if at >= middle or packet.source != own or packet.flags & SYN]
 
 
+def one_way_meanwhile(packets: Packets, rng: random.Random) -> Packets:
+    """The route of the ACKs changes, and changes back: for a fifth of the run they pass elsewhere."""
+    own, begin = sender_of(packets), int(len(packets) * rng.uniform(0.3, 0.5))
+    there = range(begin, begin + len(packets) // 5)
+    return [packet for at, packet in enumerate(packets) if at not in there or packet.source == own]
+
+
 def first_again(packets: Packets, *, after: float) -> int:
     """The place of a retransmission in the later part of the run, or the part's begin."""
     own, top, begin = sender_of(packets), None, int(len(packets) * after)

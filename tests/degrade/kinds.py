@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from tests.degrade.around import ip_id_zero, nat, sequence_wraps, two_vlans, vlan
+from tests.degrade.around import bound_anew, ip_id_zero, nat, sequence_wraps, two_vlans, vlan
 from tests.degrade.clocks import (
     clock_set_forward,
     clock_steps_back,
@@ -26,6 +26,7 @@ from tests.degrade.ends import (
     idle_tail,
     one_way_at_first,
     one_way_at_last,
+    one_way_meanwhile,
     zero_window_stall,
 )
 from tests.degrade.merged import (
@@ -71,6 +72,7 @@ from tests.degrade.records import (
 )
 from tests.degrade.tap import (
     bare_acks_stripped,
+    file_missing,
     one_of_each,
     one_way,
     seen_twice,
@@ -193,6 +195,9 @@ ONES: dict[str, Degradation] = {
     "GSO, cut again": Degradation(change=super_segments_cut),
     "merged, stamped as the last": Degradation(change=gro_stamped_last, stage=1),
     "shuffled within 1 ms": Degradation(change=shuffled_within_ticks, stage=3),
+    "one way meanwhile": Degradation(change=one_way_meanwhile),
+    "NAT binds anew": Degradation(change=bound_anew, keeps="piece"),
+    "a file of the ring missing": Degradation(change=file_missing),
 }
 
 PAIRS = (

@@ -26,6 +26,13 @@ def tap_gap(packets: Packets, rng: random.Random) -> Packets:
     return [packet for packet in packets if not begin <= packet.time_ns < begin + 300 * MS]
 
 
+def file_missing(packets: Packets, rng: random.Random) -> Packets:
+    """Of a ring of files one in the middle was not kept: a tenth of the run."""
+    lasts = packets[-1].time_ns - packets[0].time_ns
+    begin = packets[0].time_ns + int(lasts * rng.uniform(0.3, 0.6))
+    return [packet for packet in packets if not begin <= packet.time_ns < begin + lasts // 10]
+
+
 def one_of_each(packets: Packets, rng: random.Random) -> Packets:
     """A broker that leaves out what it takes for copies: segments with numbers that it has seen."""
     own, seen, found = sender_of(packets), set[int](), list[RawPacket]()

@@ -104,7 +104,9 @@ impl Connection {
         // No SYN of this side yet: simultaneous open, the SYN-ACK, a SYN captured late, or, in a capture that began
         // in the middle, a new connection.
         if syn.is_ack() || !has_begun {
-            return has_begun && !other.expects_ack(syn.ack);
+            // Stamped by another clock, a SYN-ACK may come behind what answers it, its SYN not captured.
+            let is_late = || mine.starts_at(syn.seq.wrapping_add(1)) && other.starts_at(syn.ack);
+            return has_begun && !other.expects_ack(syn.ack) && !(syn.is_ack() && is_late());
         }
         !mine.starts_at(syn.seq.wrapping_add(1))
     }

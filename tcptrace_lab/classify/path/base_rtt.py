@@ -49,8 +49,9 @@ def least_rtt(
         # Nor its own tick, where too few stamps differ to show one; nor is it a tick by which they do not differ, where
         # SYNs took longer: what came in order was read late.
         high = clock.doubt_ns / 1e9 if clock.resolution_ns > FINE.resolution_ns else None
-        if high is not None and handshake_rtt_s is not None and handshake_rtt_s > high:
-            high = None
+        if high is not None and handshake_rtt_s is not None:
+            # A tick that a handshake took may have been nearly two.
+            high = None if handshake_rtt_s > high else high + handshake_rtt_s
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
     # A segment that was stamped late has a round trip that is short by that.

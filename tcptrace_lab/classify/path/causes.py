@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # A loss in a queue below this share of one that was carried without a loss was no overflow.
 SHORT_SHARE = 0.7
+# What is counted by chance lies within so many of its deviations.
+DEVIATION_FACTOR = 2.0
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
@@ -46,6 +48,12 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     for event, count in twice.items():
         found[by_event[event]] -= count
     merged += sum(twice.values())
+    if seen.is_stretched and not seen.timeline.has_sack:
+        # Where ACKs are missing that said what had arrived, lost for sure is what one of the others asks for.
+        unsure = ~np.isin(lost["offset"][is_lost], seen.timeline.snd_una)
+        for event, count in zip(events[unsure].tolist(), packets[unsure].tolist(), strict=True):
+            merged += min(count, found[by_event[event]])
+            found[by_event[event]] -= min(count, found[by_event[event]])
     merged += _without(found, _surplus(found, seen))
     merged += _without(found, _needless_unseen(int(np.count_nonzero(~is_lost)), who.tap.lost_acks_share))
     total = found.total()
@@ -57,10 +65,19 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         merged += _limited_unseen(seen, events, lost["offset"][is_lost] + lengths)
         # A flight lost to its end leaves no hole.
         merged += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
+    if who.tap.tap_lost_bytes:
+        merged += _repairs_unseen(seen, who.tap.tap_lost_bytes)
     if who.tap.clock.stalled_ns:
         # Stamped so soon behind what followed it, a segment that was sent again seems to have come out of order, and
         # one whose answer was read with it to have been sent needlessly.
         merged += who.tap.disordered + int(np.count_nonzero(~is_lost))
+    if who.tap.clock.steps_back:
+        # So does one that was sent again across a step: or it is stamped as soon as a second capture of the first.
+        merged += min(who.tap.copies, who.tap.clock.steps_back * _largest(seen)) + int(np.count_nonzero(~is_lost))
+    merged += seen.timeline.observed.possible_losses
+    if seen.is_stretched:
+        # What the others show to have been sent again needlessly may have been lost all the same.
+        merged = max(merged, _sent_again(seen) - total)
     is_told = not losses_refused(seen, who)
     return {
         "total": total if is_told else None,
@@ -68,8 +85,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         "possible_unseen": merged
         + who.tap.repairs[1] * _largest(seen)
         + who.lost_before_tap
-        + -(-who.missing_bytes // seen.timeline.smss)
-        + seen.timeline.observed.possible_losses,
+        + -(-who.missing_bytes // seen.timeline.smss),
     }
 
 
@@ -91,9 +107,28 @@ def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
 
 def _surplus(causes: Counter[str], seen: Reconstruction) -> int:
     """How many more than was sent again: of what was put back, the tap alone missed some."""
+    return max(causes.total() - _sent_again(seen), 0)
+
+
+def _sent_again(seen: Reconstruction) -> int:
+    """So many packets were."""
     timeline = seen.timeline
     again = (timeline.send_end - timeline.send_offset)[timeline.is_retransmission]
-    return max(causes.total() - int(np.ceil(again / timeline.smss).sum()), 0)
+    return int(np.ceil(again / timeline.smss).sum())
+
+
+def _repairs_unseen(seen: Reconstruction, lost_bytes: int) -> int:
+    """Of what was sent again, how much more the tap may have lost, where it lost so much of what was sent once: in the
+    same share, but for chance, and each a whole super-segment (offload)."""
+    timeline = seen.timeline
+    lengths = timeline.send_end - timeline.send_offset
+    again = timeline.is_retransmission
+    first, repeated = int(lengths[~again].sum()), int(lengths[again].sum())
+    if not first:
+        return 0
+    usual = float(lengths.mean())
+    found = lost_bytes / usual * repeated / first
+    return int(np.ceil((found + DEVIATION_FACTOR * np.sqrt(found)) * usual / timeline.smss)) if found else 0
 
 
 def _needless_unseen(needless: int, missing: float) -> int:
@@ -206,7 +241,7 @@ def _tails_unseen(seen: Reconstruction) -> int:
     """Segments that may have been lost behind all that came in a recovery: sent again they leave no hole at a receiver.
 
     Each duplicate ACK lets one go (RFC 3042, RFC 6675); of a sender that had enough to send some of them follow what
-    ends the recovery.
+    ends the recovery. A timer's restart may have gone back over all of a flight's end.
     """
     timeline = seen.timeline
     ends = np.searchsorted(timeline.ack_ns, [episode.end_ns for episode in seen.episodes])
@@ -214,7 +249,7 @@ def _tails_unseen(seen: Reconstruction) -> int:
     before = np.searchsorted(timeline.acks_before_send, ends, side="right")
     is_done = timeline.snd_max[np.maximum(before - 1, 0)] <= timeline.snd_una[ends]
     return sum(
-        max(each.dupacks, 1)
+        _largest(seen) if each.restarts else max(each.dupacks, 1)
         for each, done in zip(seen.episodes, is_done.tolist(), strict=True)
         if done and each.is_loss
     )

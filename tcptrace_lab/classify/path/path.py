@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR, later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
     buffer_of,
@@ -103,6 +104,11 @@ def infer_path(
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
     if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
         pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
+    if clock.stalled_ns and pps.value is not None and pps.high is not None:
+        # By a least round trip that was read late every other met a queue.
+        longest_ns = _core.percentile(timeline.rtt[1], 100 * FULL_SHARE) - least_alike_ns(seen, handshake_rtt_s)
+        if longest_ns <= BUSY_PACKETS / pps.value * 1e9 + clock.doubt_ns:
+            pps = replace(pps, high=None, method=f"{pps.method}; a queue that late stamps may make")
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s, around_s)
     # Across a step back of the clock what another flow met at the same time is not told.

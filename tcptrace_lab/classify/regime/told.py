@@ -13,15 +13,15 @@ from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, VARIED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
-from tcptrace_lab.classify.sender.limits import is_stretched
 from tcptrace_lab.classify.sender.recovering import has_no_block
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
+from tcptrace_lab.reconstruct.tap.unheard import unheard_behind
 
 MIXED = "super-segments (offload) of a sender that restarts at some of its losses: at which is not seen"
 
@@ -95,7 +95,8 @@ def _without_counts(
 
     `is_paced`: by a rate of the sender's own; `is_open`: what limited it is not told most of the time.
     """
-    if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0]):
+    # Without a loss there is one; whether there was none is told where each hole's repair was captured.
+    if not starts.per_cycle or (not seen.episodes and starts.per_cycle[0] and not who.tap.repairs[1]):
         return starts
     # Where times were inferred from ACKs, a segment that left a little sooner or later makes two recoveries of one, a
     # restart of a recovery, or a loss in avoidance of one in slow start.
@@ -112,13 +113,13 @@ def _without_counts(
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
     joined = _joined(seen, blur_ns)
-    first_opened = (who.tap.is_coarse or is_stretched(seen)) and _ends_before_loss(seen)
+    first_opened = (who.tap.is_coarse or seen.is_stretched) and _ends_before_loss(seen)
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
-    # A hole that nothing captured has filled is an event that is not in the table.
-    is_missing |= who.tap.repairs[1] > 0
+    # A hole that nothing captured has filled is an event that is not in the table; nor is one between captured ACKs.
+    is_missing |= who.tap.repairs[1] > 0 or (who.tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif _mixes_restarts(seen, who):
@@ -129,8 +130,12 @@ def _without_counts(
         why = "whether the first slow start had ended before its loss is not told: nor whether that begins a cycle"
     elif clock.is_coarse and _begins_as_one_ends(seen, clock.doubt_ns):
         why = "what was sent again as a recovery ended may have begun the next: where cycles begin is not told of each"
-    elif who.tap.is_coarse and any(each.restarts and not each.sure for each in seen.episodes):
-        why = "the clock is coarse, and whether a timer made each restart is not told"
+    elif (how := _hides_timers(who)) and any(
+        not each.sure and (each.restarts or each.detected_by == "rto") for each in seen.episodes
+    ):
+        why = f"{how}, and whether a timer made each restart is not told"
+    elif who.tap.hides_blocks and any(map(_may_hide_block, seen.episodes)):
+        why = "options are cut: what a missing block told of a loss, or whether a timer did, is not told of each"
     elif who.tap.shift.value is None and _ends_at_window(seen):
         why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
     elif clock.stepped_ns > seen.base_rtt_ns:
@@ -152,11 +157,28 @@ def _without_counts(
     later = len(starts.per_cycle) - (starts.initial is not None)
     is_blind = 0 < later <= joined + first_opened or (by_rhythm and tells_regime(seen, starts) is None)
     # The first cycle tells the regime where no loss begins another, as one that restarts its sender does not.
-    is_blind |= not later and goes_on and (has_none or len(seen.episodes) > 1)
+    is_blind |= not later and goes_on and (has_none or len(seen.episodes) != 1)
+    # Nor what followed a loss, where something was sent again with nothing outstanding.
+    is_blind |= any(each.is_unasked and each.una == each.recover for each in seen.episodes)
+    is_blind |= seen.is_stretched and any(each.restarts and not each.sure for each in seen.episodes)
     # That counts differ is no more told than they are.
     is_blind |= starts.regime == VARIED
     regime = UNDECIDED if is_blind else starts.regime
     return replace(starts, per_cycle=(), initial=None, cycles=(), regime=regime, reasons=(*starts.reasons, why))
+
+
+def _hides_timers(who: Sender) -> str | None:
+    """Why what came just before a segment that was sent again may have come behind it; None: it has not."""
+    if who.tap.is_coarse:
+        return "the clock is coarse"
+    return "packets are out of order" if who.tap.disordered else None
+
+
+def _may_hide_block(each: Episode) -> bool:
+    """Whether a block would have told of its loss sooner: of what fewer duplicates than three, or the end of another
+    recovery, or a timer behind some, seems to have asked for."""
+    is_timers = each.restarts and each.detected_by == "rto" and each.dupacks > 0
+    return is_timers or each.follows or each.detected_by == "reordering"
 
 
 def _ends_before_loss(seen: Reconstruction) -> bool:

@@ -26,6 +26,7 @@ def initial_window(
     is_bbr: bool = False,
     is_unseen: bool = False,
     is_behind_line: bool = False,
+    line_ns: int = 0,
 ) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
@@ -36,7 +37,7 @@ def initial_window(
     acknowledged whether or not it was filled, in packets of any size; `is_unseen`: only the order of what was sent is
     known, so that one segment more may be the second flight's, and not one that a receiver left waiting;
     `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight may still come when its
-    first ACK passes.
+    first ACK passes; `line_ns`: so long, as far as that is known.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -73,7 +74,11 @@ def initial_window(
         # It was all that there was to send.
         return None
     may_go_on = (is_unheard or is_behind_line) and behind < len(timeline.send_ns)
-    if may_go_on and _goes_on(timeline.send_ns[begin : behind + 1]):
+    if may_go_on and (
+        _goes_on(timeline.send_ns[begin : behind + 1])
+        # Of one alone no pace is known, but that nothing which an ACK released comes as soon.
+        or (behind == begin + 1 and timeline.send_ns[behind] - answer_ns < line_ns)
+    ):
         return None
     if until < answer_ns and _is_short(timeline, behind - 1):
         # What follows may have been written later, and the window have had room for it all along.

@@ -8,6 +8,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.path.causes import pauses_unseen
 from tcptrace_lab.classify.sender.recovering import (
     has_no_block,
+    holed_beside,
     recovering_beyond,
     recovering_longer,
     recovering_on,
@@ -20,6 +21,7 @@ from tcptrace_lab.reconstruct.look import LEAST_FULL_BYTES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
+from tcptrace_lab.reconstruct.tap.unheard import unheard_behind
 from tcptrace_lab.reconstruct.timeline import AT_ONCE, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
 
@@ -78,13 +80,21 @@ def limits_told(
         tap.blurs_flight
         or tap.exceeds_scale
         or is_spaced
-        or is_stretched(seen)
-        # Behind a line what waits before the tap is outstanding too.
-        or not ((_stays_below(seen) and not before_ns) or (not is_rebuilt and _catches_up(seen)))
+        or _may_fill_half(seen, tap)
+        or seen.is_stretched
+        # Behind a line what waits before the tap is outstanding too; between pauses, elsewhere, bursts may fill a
+        # window that those leave as it is.
+        or not (
+            (_stays_below(seen) and not before_ns and not (is_rebuilt and seen.timeline.observed.starved > MINORITY))
+            or (not is_rebuilt and _catches_up(seen))
+        )
     ):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
         # ACKs are missing, as where more is in flight than they allow.
         _move(shares, "application", most=unclocked)
+    if before_ns:
+        # Nor is it a pause that what had left takes to the tap.
+        _move(shares, "application", most=_paused(seen, 0) - _paused(seen, before_ns))
     if missing > ODD_SHARE and not is_paced:
         # How much was outstanding before a pause, and so when its window was full again, is not known either.
         _move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))
@@ -119,6 +129,16 @@ def limits_told(
         _move(shares, name, most=most)
     if tap.tap_lost_bytes:
         for name, most in _silent(seen).items():
+            _move(shares, name, most=most)
+    if tap.tap_lost_acks:
+        # A recovery that was over, or began, before the next ACK that was captured.
+        rows = unheard_behind(seen.timeline)
+        spans, limited = _spans(seen.timeline)[rows], limited_at(seen.timeline)[rows]
+        _move(shares, "recovery", most=_by_limit(seen.timeline, spans, limited, "recovery")["recovery"])
+    if tap.repairs[1]:
+        holed = holed_beside(seen)
+        spans, limited = _spans(seen.timeline)[holed], limited_at(seen.timeline)[holed]
+        for name, most in _by_limit(seen.timeline, spans, limited, "cwnd", "rwnd", "application").items():
             _move(shares, name, most=most)
     if is_rebuilt:
         # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
@@ -367,6 +387,14 @@ def _stays_level(seen: Reconstruction) -> bool:
     return _core.percentile(flight, UNQUEUED_PERCENTILE) <= WITHIN_RWND * _core.median(timeline.rwnd)
 
 
+def _may_fill_half(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether what was in flight fills the receiver's window if that is half as wide: where no SYN tells its scale,
+    what the tap put out of order makes a flight beyond it, and the least scale that fits one too many."""
+    if tap.shift.value is not None or not tap.least_shift or seen.timeline.has_start:
+        return False
+    return _core.percentile(seen.flight, UNQUEUED_PERCENTILE) > WITHIN_RWND / 2 * _core.median(seen.timeline.rwnd)
+
+
 def _does_not_grow(seen: Reconstruction) -> bool:
     """Whether the flight did not grow for long, though nothing was lost: no window that grows held it."""
     timeline = seen.timeline
@@ -382,12 +410,6 @@ def _stays_below(seen: Reconstruction) -> bool:
     """Whether it met no queue either: less was written than any window allowed."""
     _, samples = seen.timeline.rtt
     return _stays_level(seen) and bool(_core.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
-
-
-def is_stretched(seen: Reconstruction) -> bool:
-    """Whether ACKs tell of more than a receiver leaves waiting (RFC 9293 section 3.8.6.3): others may be missing."""
-    newly = seen.timeline.newly_acked
-    return bool(np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * seen.timeline.smss) > MINORITY * len(newly))
 
 
 def stood(seen: Reconstruction) -> float:

@@ -6,10 +6,11 @@ from itertools import zip_longest
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
-from tcptrace_lab.reconstruct.timeline import LOST, Timeline
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Timeline
 
 
 def share_of(timeline: Timeline, spent_ns: float) -> float:
@@ -37,15 +38,29 @@ def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     going_on = [each for each in seen.episodes if not each.restarts]
     has_none = has_no_block(seen, tap)
     few = {each for each in going_on if tap.is_coarse and _may_restart(seen, each, tap.clock.resolution_ns)}
+    few |= {each for each in going_on if each.is_unasked}
     sure = {each for each in going_on if each.sure} - few
     if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):
-        going_on = [each for each in going_on if tap.is_coarse and each.detected_by == "reordering"]
+        going_on = [
+            each for each in going_on if each.is_unasked or (tap.is_coarse and each.detected_by == "reordering")
+        ]
     elif not has_none:
-        # What a timer ended, not its answer, was held back by its losses, whether or not a window was at work.
-        timers = {each.time_ns: each.una for each in seen.episodes if each.detected_by == "rto"}
-        ended = {each for each in going_on if timers.get(each.end_ns, each.recover) < each.recover}
-        going_on = [each for each in going_on if not (each in sure or each in ended)]
+        going_on = [each for each in going_on if each not in sure]
+        return spent(seen, going_on) - _waited(seen, going_on)
     return spent(seen, going_on)
+
+
+def _waited(seen: Reconstruction, episodes: list[Episode]) -> float:
+    """Share of the time in which some of these, which a timer ended, not their answer, sent nothing more: losses held
+    the sender back then, whether or not a window had been at work before."""
+    timeline = seen.timeline
+    timers = {each.time_ns: each.una for each in seen.episodes if each.detected_by == "rto"}
+    ends = np.array([each.end_ns for each in episodes if timers.get(each.end_ns, each.recover) < each.recover])
+    if not len(ends):
+        return 0.0
+    waits = ends - timeline.send_ns[np.searchsorted(timeline.send_ns, ends, side="left") - 1]
+    # What comes sooner is a restarted sender's, whose answer came.
+    return share_of(timeline, float(waits[waits >= _core.LEAST_RTO_NS].sum()))
 
 
 def _may_restart(seen: Reconstruction, episode: Episode, resolution_ns: int) -> bool:
@@ -90,3 +105,13 @@ def recovering_longer(seen: Reconstruction) -> float:
     """Share of the time in recoveries beyond the round trip that each takes at the least."""
     spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
     return share_of(seen.timeline, sum(max(span, 0) for span in spans))
+
+
+def holed_beside(seen: Reconstruction) -> Bools:
+    """Of each ACK, whether its blocks tell of holes beside the recoveries seen: another's, of which the repairs were
+    not captured."""
+    timeline = seen.timeline
+    starts, ends = (np.array([getattr(each, name) for each in seen.episodes]) for name in ("time_ns", "end_ns"))
+    behind = np.searchsorted(starts, timeline.ack_ns, side="right") - 1
+    found: Bools = (timeline.sacked > 0) & ~((behind >= 0) & (timeline.ack_ns < np.append(ends, 0)[behind]))
+    return found

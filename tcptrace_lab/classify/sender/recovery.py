@@ -52,7 +52,15 @@ def identify_recovery(
     expired = [episode.detected_by for episode in restarted].count("rto")
     if expired == 1 or (tap.is_holed and 2 * expired > len(restarted)):
         restarted = [episode for episode in restarted if episode.detected_by != "rto"]
+    if tap.copies:
+        # Duplicates are alike, so that each may be another's copy: what their number tells its answer has to.
+        restarted = [episode for episode in restarted if episode.una < seen.timeline.snd_una[-1]]
     reasons: list[str] = []
+    if tap.exceeds_scale and restarted and all(episode.round_trip_sends <= 1 for episode in restarted):
+        reasons.append(
+            "the recovery is not named: more was in flight than the window allows, so whether it left room is not told"
+        )
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
     if by_rhythm and len(restarted) == 1:

@@ -39,7 +39,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     if not len(missing) or np.mean(missing == 0) < EVERY_NUMBER_SHARE:
         return None
     if (missing < 0).any():
-        _place_by_number(whole, arrived, missing)
+        _place_by_number(whole, seen, arrived, missing, turn_ns)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     lost, filled = holes(whole)
     if not len(gaps):
@@ -69,6 +69,11 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         begun = int(np.searchsorted(lost, place, side="left"))
         first = max(begun - MOST_HOLES, 0)
         is_open = (filled[first:begun] > place) & (filled[first:begun] < NEVER)
+        if begun and lost[begun - 1] >= behind and _fills_none(whole, filled, place, below):
+            # What left next, by its number, was lost with it: it left before them, and is what comes now.
+            places.append(behind)
+            found.append((int(whole.offset[place]), int(whole.end[place])))
+            wanted -= 1
         unfilled = (np.flatnonzero(is_open) + first).tolist()
         # A copy of what was sent again leaves no sooner than a turn after it.
         filled_ns = seen.time_ns[whole.row[filled[unfilled]]]
@@ -155,14 +160,22 @@ def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns
     return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
 
 
-def _place_by_number(whole: Sends, arrived: Places, missing: Places) -> None:
+def _fills_none(whole: Sends, filled: Ints, place: int, below: Ints) -> bool:
+    """Whether what was sent again there is neither a copy of what had arrived nor of what was put back."""
+    return bool(whole.offset[place] < below[place]) and place not in filled
+
+
+def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Places, turn_ns: int) -> None:
     """Segments put back where no number is missing had left before, where one is: both are corrected in place.
 
-    New data leaves in order: only what was sent again may have left between them and the segment below.
+    New data leaves in order: only what was sent again may have left between them and the segment below. What comes in
+    order, but a turn later and behind missing numbers, may have been sent again itself: the end of a flight was lost.
     """
     # Of each twice its place: between two others there is one more.
     order = 2 * np.arange(len(whole.row), dtype=np.int32)
     is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
+    is_late = np.diff(seen.time_ns[whole.row[arrived]]) >= turn_ns
+    is_new[1:] &= ~(is_late & (missing > 1))
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     del is_new

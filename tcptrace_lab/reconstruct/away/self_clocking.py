@@ -80,7 +80,8 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
         if hint_ns is None:
             return None
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True, near_ns=near)
-    times = seen.time_ns[leads[:: -(-len(leads) // MOST_LOOKED_AT)]]
+    sampled = leads[:: -(-len(leads) // MOST_LOOKED_AT)]
+    times = seen.time_ns[sampled]
     low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * spacing + near)
     first = np.searchsorted(timeline.ack_ns, times - high, side="left")
     behind_each = np.searchsorted(timeline.ack_ns, times - low, side="right") - first
@@ -106,6 +107,11 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
         is_busy = len(leads) < MINORITY * len(full)
         if hint_ns is None:
             return None
+        # More than that, each in order and later than an ACK of all before would have released it, were written late.
+        last = np.searchsorted(timeline.ack_ns, times, side="left") - 1
+        late = (last >= 0) & (times - timeline.ack_ns[np.maximum(last, 0)] > (1 + MAJORITY) * hint_ns)
+        late &= timeline.snd_una[np.maximum(last, 0)] == seen.offset[sampled]
+        is_busy = is_busy and int(np.count_nonzero(late)) < FEWEST_ALIKE
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy, near_ns=near)
     turn = int(np.median(chosen))
     return Rhythm(

@@ -41,6 +41,8 @@ AT_ONCE_NS = 20_000
 # do; NTP slews by five times as much at the most.
 PAUSE_TICKS = 16
 SLEWED_SHARE = 1e-4
+# NTP's fastest (RFC 5905: 500 millionths), one way and then the other.
+FASTEST_SLEW_SHARE = 5e-4
 # Interrupts and polls come at least so far apart as is seen of them, and some later: a round trip's segment may have
 # been stamped late by that much more than its ACK.
 LATEST_FACTOR = 2.0
@@ -111,6 +113,8 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None, ways: tuple[Ints, ...] 
     tick = _tick(stamps, ways)
     if len(ways) > 1:
         tick = max(tick, *map(_own_tick, ways))
+        if tick <= ROUNDING_NS and not _are_of_one_clock(*ways):
+            tick = max(tick, *map(_slewed_tick, ways))
     alike = _core.stamped_alike(stamps, is_sent, AROUND_TICKS * tick)
     back, most_back = alike[0]
     steps, jitter, stepped = 0, 0, 0
@@ -138,6 +142,27 @@ def _own_tick(way: Ints) -> int:
     most = ODD_SHARE * len(some)
     ticks = (tick for tick in reversed(TICKS_NS) if np.count_nonzero(first % tick) <= most)
     return next((tick for tick in ticks if np.mean(some % tick == 0) >= 1 - ODD_SHARE), 1)
+
+
+def _are_of_one_clock(way: Ints, other: Ints) -> bool:
+    """Whether some of each have the other's stamp: what answers at once leaves with it."""
+    return bool(np.mean(np.isin(way[:TICK_SAMPLE], other)) > ODD_SHARE)
+
+
+def _slewed_tick(way: Ints) -> int:
+    """A tick of one way's own clock, which is slewed: so many share a stamp, as what comes one behind the other on a
+    path does not, and the others come whole ticks later, but for what it ran faster or slower. 1: none is told."""
+    gaps = np.diff(way[:TICK_SAMPLE])
+    moves = gaps[gaps > 0]
+    shared = np.count_nonzero(gaps == 0)
+    if shared < max(ENOUGH_STAMPS, ODD_SHARE * len(gaps)) or len(moves) < ENOUGH_STAMPS:
+        return 1
+    tick = _core.percentile(moves, 100 * ODD_SHARE)
+    if tick < 2 * ROUNDING_NS * ENOUGH_STAMPS:
+        return 1
+    off = np.abs(moves - np.round(moves / tick) * tick)
+    is_on = off <= ROUNDING_NS + 2 * FASTEST_SLEW_SHARE * moves
+    return round(tick) if np.mean(is_on) >= 1 - ODD_SHARE else 1
 
 
 def _are_steps(stamps: Ints) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import BURST_NS, FULL_SHARE, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.timeline import Ints
 
 SECOND_CAPTURE = _core.CAUSES.index("duplicate_capture")
@@ -24,3 +25,35 @@ def copies_apart_ns(segments: Any, times: Ints) -> int | None:
     # Of a part of a longer one that was captured elsewhere in pieces nothing is told.
     is_same = (segments["offset"][before] == segments["offset"][copies]) & (before != copies)
     return int((times[copies] - times[before])[is_same].max()) if is_same.any() else None
+
+
+def has_lost_copies(row: Any) -> bool:
+    """Whether a tap takes packets twice, and has lost one of the two of many."""
+    sides = ("client", "server")
+    counts = [(int(row[f"packets_{side}"]), int(row[f"duplicate_packets_{side}"])) for side in sides]
+    shares = [copies / max(packets - copies, 1) for packets, copies in counts]
+    return max(shares) > MAJORITY and ODD_SHARE < min(shares) < FULL_SHARE
+
+
+def without_merged(segments: Any) -> None:
+    """Takes what passed twice out of longer segments, in place: a card that merges what follows on one another (GRO)
+    takes the second capture of a packet for the begin of the next. Nobody sends again what has just left.
+
+    `segments`: not changed where few are such.
+    """
+    offsets, times = segments["offset"], segments["time_ns"]
+    ends = offsets + segments["length"]
+    tops = np.maximum.accumulate(ends)
+    before = np.append(offsets[:1], tops[:-1])
+    again = np.flatnonzero((offsets < before) & (segments["length"] > 0) & (segments["cause"] != SECOND_CAPTURE))
+    passed = np.searchsorted(tops, offsets[again], side="right")
+    again = again[times[again] - times[passed] <= BURST_NS]
+    goes_on = again[ends[again] > before[again]]
+    if len(goes_on) <= MINORITY * len(offsets):
+        return
+    changed = {name: segments[name].copy() for name in ("offset", "length", "cause", "is_retransmission")}
+    changed["offset"][goes_on] = before[goes_on]
+    changed["length"][goes_on] = ends[goes_on] - before[goes_on]
+    changed["cause"][again[ends[again] <= before[again]]] = SECOND_CAPTURE
+    changed["is_retransmission"][again] = False
+    segments.update(changed)

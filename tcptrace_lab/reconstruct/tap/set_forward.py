@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.tap.clock import TICK_SAMPLE
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, RATE_TOLERANCE, RATES_HZ, Floats, Ints, unwrapped
 
@@ -50,7 +51,9 @@ def set_forward(
     if not len(long) or len(acks["ts_val"]) < FEW:
         return times, 0, ()
     gaps = dict(zip(long.tolist(), lasts.tolist(), strict=True))
-    has_stamps = not (acks["ts_val"] < 0).any()
+    # Of ACKs that were cut, or lost their options, the others tell as well.
+    stamped = acks["ts_val"] >= 0
+    has_stamps = bool(stamped.all()) or np.count_nonzero(stamped) > max(MAJORITY * len(stamped), FEW)
     calm = []
     for at in np.sort(long[np.argsort(-lasts)][:MOST_GAPS]):
         sent = int(np.count_nonzero(is_sent[: at + 1]))
@@ -60,10 +63,11 @@ def set_forward(
             calm.append((int(at), sent, heard))
     if not calm:
         return times, 0, ()
-    heard_ns, clock, found = times[~is_sent], unwrapped(acks["ts_val"]) if has_stamps else times[:0], []
+    found = []
+    heard_ns, clock = times[~is_sent][stamped], unwrapped(acks["ts_val"][stamped]) if has_stamps else times[:0]
     for at, sent, heard in calm:
         if has_stamps:
-            step = _step(heard_ns, clock, heard)
+            step = _step(heard_ns, clock, int(np.count_nonzero(stamped[:heard])))
         else:
             is_late = gaps[at] > LEAST_NS + TIMER_ROUNDS * rtt_ns and _goes_on(segments, acks, sent, heard)
             step = int(gaps[at] - np.median(np.diff(times))) if is_late else 0

@@ -115,6 +115,22 @@ def unheard_by_timers(timeline: Timeline) -> int:
     return found if found >= FEWEST_ALIKE and found > MINORITY * len(is_timer) else 0
 
 
+def unheard_behind(timeline: Timeline) -> Ints:
+    """The ACKs behind which new data left later than any round trip, with some outstanding, and before the next
+    captured one: what the sender heard meanwhile, and what it made of it, is not in the capture."""
+    _, samples = timeline.rtt
+    if not len(samples) or len(timeline.ack_ns) < 2:
+        return np.zeros(0, dtype=np.int64)
+    known = timeline.acks_before_send.astype(np.int64) - 1
+    late = np.flatnonzero((known >= 0) & ~timeline.is_retransmission)
+    late = late[timeline.send_ns[late] - timeline.ack_ns[known[late]] > samples.max()]
+    # Behind an ACK of all that had been sent a sender waits for its application.
+    begins = np.searchsorted(timeline.acks_before_send, known[late], side="right")
+    is_open = timeline.snd_max[np.maximum(begins - 1, 0)] > timeline.snd_una[known[late]]
+    found: Ints = np.unique(known[late][is_open & (begins > 0)])
+    return found[found < len(timeline.ack_ns) - 1]
+
+
 def unheard_by_count(timeline: Timeline) -> int:
     """ACKs that a receiver owes (RFC 9293 section 3.8.6.3: one for every second full segment) and none captured is.
 
