@@ -19,6 +19,14 @@ def test_envelope_keeps_every_extreme() -> None:
     assert (np.diff(few_x) > 0).all()
 
 
+def test_a_span_of_nanoseconds_since_1970_is_cut_between_its_ends() -> None:
+    """A float of such a time is off by more than all that a capture of one instant lasts."""
+    x = 1_700_000_000_000_000_129 + np.arange(1000) // 100
+    kept = envelope(x, np.arange(1000), bins=20)
+    assert (kept[0], kept[-1]) == (0, 999)
+    assert band(x, x, x, bins=20)[0].tolist() == list(range(0, 900, 100))
+
+
 def test_few_points_are_left_alone() -> None:
     """Nothing to gain: all of them."""
     x = np.arange(10, dtype=np.float64)

@@ -35,8 +35,9 @@ def band(x: Ints, low: Ints, high: Ints, *, bins: int) -> tuple[Ints, Ints, Ints
 
 def _starts(x: Floats | Ints, *, bins: int) -> Ints:
     """The first point of each of `bins` equal spans of x that has one."""
-    edges = x[0] + (x[-1] - x[0]) * (np.arange(1, bins) / bins)
-    return np.unique(np.concatenate(([0], np.searchsorted(x, edges.astype(x.dtype), side="left"))))
+    # From the first on: nanoseconds since 1970 as floats lie 256 apart, and an edge may come out beyond the last.
+    edges = x[0] + ((x[-1] - x[0]) * (np.arange(1, bins) / bins)).astype(x.dtype)
+    return np.unique(np.concatenate(([0], np.searchsorted(x, edges, side="left"))))
 
 
 def corners(y: Ints) -> Ints:

@@ -18,6 +18,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rounds, module)?)?;
     module.add_function(wrap_pyfunction!(in_order, module)?)?;
     module.add_function(wrap_pyfunction!(released, module)?)?;
+    module.add_function(wrap_pyfunction!(unsteady, module)?)?;
     module.add_function(wrap_pyfunction!(stamped_alike, module)?)
 }
 
@@ -206,7 +207,18 @@ fn released<'py>(
         found.len() as i64
     });
     let ends: Vec<_> = ends.collect();
+    found.shrink_to_fit();
     Ok((found.into_pyarray(py), ends.into_pyarray(py)))
+}
+
+/// By how many bytes the flight jumps to and fro at runs of ACKs (infer/candidates/at_work.rs).
+#[pyfunction]
+fn unsteady(
+    flight: Column<'_, i64>,
+    acks: Column<'_, i32>,
+    ends: Column<'_, i64>,
+) -> PyResult<f64> {
+    at_work::unsteady(flight.as_slice()?, acks.as_slice()?, ends.as_slice()?).ok_or_else(unequal)
 }
 
 type Echoed = (Option<i64>, Option<i64>, usize, usize);

@@ -155,17 +155,19 @@ impl Marks {
     #[new]
     fn new(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
         let columns = MarkColumns::read(columns)?;
-        let all = (0..columns.ack.len()).map(|at| columns.mark(at));
-        Ok(Self {
-            all: all.collect::<PyResult<_>>()?,
-        })
+        let mut all = Vec::with_capacity(columns.ack.len());
+        for at in 0..columns.ack.len() {
+            all.push(columns.mark(at)?);
+        }
+        Ok(Self { all })
     }
 }
 
-/// The events of one sender as one reading has them: the columns, and which of the marks.
+/// The events of one sender as one reading has them: the columns, and which of the marks, behind those of `before`.
 #[pyclass(frozen)]
 pub(super) struct Tape {
     pub(super) heard: Py<Heard>,
+    before: Option<Py<Marks>>,
     marks: Py<Marks>,
     chosen: Vec<u32>,
     opens: bool,
@@ -234,20 +236,27 @@ impl Evidence {
     }
 }
 
+fn all_of(marks: Option<&Py<Marks>>) -> &[Mark] {
+    marks.map_or(&[], |marks| &marks.get().all)
+}
+
 #[pymethods]
 impl Tape {
-    /// `chosen`: places of marks, in the order of their ACKs; `opens`: core/src/infer/candidates/tape.rs.
+    /// `chosen`: places of marks, in the order of their ACKs; `before`: all of these come first; `opens`:
+    /// core/src/infer/candidates/tape.rs.
     #[new]
-    #[pyo3(signature = (heard, marks, chosen, *, opens = false))]
+    #[pyo3(signature = (heard, marks, chosen, *, before = None, opens = false))]
     fn new(
         heard: &Bound<'_, Heard>,
         marks: &Bound<'_, Marks>,
         chosen: Vec<u32>,
+        before: Option<Py<Marks>>,
         opens: bool,
     ) -> PyResult<Self> {
         let acks = heard.get().now_ns.bind(heard.py()).len()? as i64;
         let ack = |&at: &u32| marks.get().all.get(at as usize).map(|mark| mark.ack);
-        let places: Option<Vec<i64>> = chosen.iter().map(ack).collect();
+        let first = all_of(before.as_ref()).iter().map(|mark| Some(mark.ack));
+        let places: Option<Vec<i64>> = first.chain(chosen.iter().map(ack)).collect();
         let fits = |places: Vec<i64>| {
             places.is_sorted() && places.iter().all(|ack| (-1..acks).contains(ack))
         };
@@ -258,6 +267,7 @@ impl Tape {
         }
         Ok(Self {
             heard: heard.clone().unbind(),
+            before,
             marks: marks.clone().unbind(),
             chosen,
             opens,
@@ -358,6 +368,7 @@ impl Tape {
     pub(super) fn tape<'a>(&'a self, heard: tape::Heard<'a>) -> tape::Tape<'a> {
         tape::Tape {
             heard,
+            before: all_of(self.before.as_ref()),
             marks: &self.marks.get().all,
             chosen: &self.chosen,
             opens: self.opens,

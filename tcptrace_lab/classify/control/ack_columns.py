@@ -31,11 +31,13 @@ class AckColumns:
             # How much of what left before the capture one ACK told of is not seen: it may have filled a hole.
             most = np.where(una <= sent_unseen(seen), DELAYED_ACK_SEGMENTS * timeline.smss, np.inf)
             self.newly_acked = np.minimum(timeline.newly_acked, most).astype(np.int64)
-        # By how much more is SACKed than before. It is for the first time where the ACK number stands still, or nothing
-        # was before.
-        self.sacked_more: Ints = np.diff(timeline.sacked, prepend=0)
-        is_first = (timeline.newly_acked <= 0) | (self.sacked_more == timeline.sacked)
-        self.newly_sacked = np.where(is_first, np.maximum(self.sacked_more, 0), 0)
+        self._sacked = timeline.sacked
+        more = self.sacked_more()
+        # Something is told to have arrived.
+        self.has_news: Bools = self.newly_acked + more > 0
+        # More is SACKed for the first time where the ACK number stands still, or nothing was before.
+        more[((timeline.newly_acked > 0) & (more != timeline.sacked)) | (more < 0)] = 0
+        self.newly_sacked = more
         # With SACK blocks about, what is outstanding is not what is on the path.
         limited_by, is_bound = _limited(timeline)
         self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~seen.stands
@@ -53,6 +55,13 @@ class AckColumns:
         self.round: npt.NDArray[np.int32] = _core.rounds(self.una, np.maximum(top, self.una))
 
         self.round_trips = _round_trips(timeline, handshake_rtt_ns)
+        # Few ask what had arrived again, and those of a few ACKs; all that is held from here on is held together.
+        timeline.let_go("delivered")
+
+    def sacked_more(self) -> Ints:
+        """By how much more is SACKed than before: worked out sooner than it is worth keeping."""
+        found: Ints = np.diff(self._sacked, prepend=0)
+        return found
 
 
 def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:

@@ -180,5 +180,6 @@ def _chained(begins: Places, is_probe: Bools, pace: Floats) -> list[int]:
     even = np.concatenate(([0], np.cumsum((pace >= EVEN[0]) & (pace <= EVEN[1]))))
     is_next = is_probe[1:] & is_probe[:-1] & (gaps >= CYCLE_HALVES[0]) & (gaps <= CYCLE_HALVES[1])
     is_next &= np.diff(even[begins]) >= EVEN_HALVES
-    runs = np.split(begins, np.flatnonzero(~is_next) + 1)
-    return [place for run in runs if len(run) >= FEWEST_ALIKE for place in run.tolist()]
+    lasts = np.diff(np.concatenate(([0], np.flatnonzero(~is_next) + 1, [len(begins)])))
+    found: list[int] = begins[np.repeat(lasts >= FEWEST_ALIKE, lasts)].tolist()
+    return found

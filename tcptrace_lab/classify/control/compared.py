@@ -18,7 +18,7 @@ from tcptrace_lab.classify.control.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.control.heard import Heard
 from tcptrace_lab.classify.control.marks import ACK
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, parts
+from tcptrace_lab.reconstruct.timeline import Bools, Ints
 
 Part = Literal["slow_start", "growth", "reduction", "cycle"]
 # A slow start doubles its window several times over: each quarter of its ACKs is evidence of its own.
@@ -90,13 +90,13 @@ class Compared:
     def _reduction(self, epoch: Epoch) -> Iterator[Piece]:
         """By the loss before an epoch, or, where none is seen by itself, by the two before it."""
         losses = self._losses(epoch)
-        mark, before = _seen_at(epoch), self.heard.marks[losses[-1]].cwnd if losses else np.nan
+        mark, before = _seen_at(epoch), self.heard.marks.cwnd[losses[-1]] if losses else np.nan
         if mark is None or not isfinite(before):
             return
-        acks = [self.heard.marks[each].ack for each in (losses[-1], mark)]
+        acks = [self.heard.marks.ack[each] for each in (losses[-1], mark)]
         yield Piece(
             part="reduction",
-            ack=self.heard.marks[epoch.loss].ack,
+            ack=self.heard.marks.ack[epoch.loss],
             stretch=epoch.number,
             # Each of two cuts is rounded by itself.
             open=sum(map(self._open, acks)) + len(losses) - 1,
@@ -168,17 +168,8 @@ class Compared:
         chosen = [acks for acks in avoidance if len(acks) >= FEWEST_SAMPLES]
         if not chosen:
             return 0.0
-        flight = self.heard.flight[np.concatenate(chosen)] / self.smss
-        before, own, after = flight[:-2], flight[1:-1], flight[2:]
-        # Less the middle one of three.
-        off = np.empty(len(own))
-        for part in parts(len(own)):
-            lower, upper = np.minimum(before[part], own[part]), np.maximum(before[part], own[part])
-            off[part] = own[part] - np.maximum(lower, np.minimum(upper, after[part]))
-        # Three of one epoch: not those around where another begins.
-        begins = np.cumsum([len(acks) for acks in chosen[:-1]], dtype=np.int64)
-        off = np.delete(off, np.concatenate((begins - 2, begins - 1)))
-        return float(np.sqrt(np.mean(np.square(off, out=off))))
+        ends = np.cumsum([len(acks) for acks in chosen], dtype=np.int64)
+        return _core.unsteady(self.heard.flight, np.concatenate(chosen), ends) / self.smss
 
 
 class Pieces:

@@ -148,7 +148,7 @@ def epochs(heard: Heard) -> Iterator[Epoch]:
                 begin=part.begin,
                 loss=loss if place == 0 else -1,
                 settled=heard.settled_mark.get(id(part), -1),
-                before=heard.marks[loss].cwnd if loss >= 0 else np.nan,
+                before=heard.marks.cwnd[loss] if loss >= 0 else np.nan,
                 after=heard.left(part),
                 ends_in_loss=part.episode is not None,
             )

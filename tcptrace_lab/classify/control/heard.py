@@ -8,7 +8,7 @@ the next loss) depends on that epoch and on what the control remembers. Assumes 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,13 @@ from tcptrace_lab.classify.control.marks import (
     TIMEOUT,
     UNDONE,
     Mark,
+    Marks,
     When,
-    mark_columns,
 )
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
 # The first ACKs behind a recovery by which its window is told: an ACK or two may release a burst, or nothing.
 SETTLES_ACKS = 6
@@ -74,7 +74,7 @@ class Heard:
         self._settles: dict[int, int | None] = {}
         self._after: dict[int, float] = {}
         self.cuts = [cuts_of(self, part) for part in seen.stretches]
-        self.marks: list[Mark] = []
+        self.marks = Marks()
         self.loss_mark: dict[int, int] = {}
         # Where a timer has expired within a recovery: the mark of those who reduce again.
         self.again_mark: dict[int, int] = {}
@@ -82,24 +82,19 @@ class Heard:
         self._mark()
 
     @cached_property
-    def mark_columns(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The marks in columns, one list for every reading."""
-        return mark_columns(self.marks)
+    def core_marks(self) -> _core.Marks:
+        """The marks as the core reads them, one list for every reading."""
+        return _core.Marks(self.marks.columns())
 
     @cached_property
-    def core_marks(self) -> _core.Marks:
-        """The same as the core reads them."""
-        return _core.Marks(self.mark_columns)
-
-    @property
     def mark_acks(self) -> Ints:
         """The ACK of each mark."""
-        return self.mark_columns["ack"]
+        return np.array(self.marks.ack, dtype=np.int64)
 
     @cached_property
     def marks_of(self) -> dict[When, Ints]:
         """Which marks each kind of reading has."""
-        each = np.array([mark.when for mark in self.marks], dtype=str)
+        each = np.array(self.marks.when, dtype=str)
         return {when: np.flatnonzero(each == when) for when in get_args(When)}
 
     def _outstanding(self, ack: int) -> float:
@@ -109,11 +104,6 @@ class Heard:
     def _before(self, ack: int) -> float:
         """The same before it."""
         return float(max(self.top[ack] - (self.una[ack - 1] if ack else 0), 0))
-
-    def _add(self, mark: Mark) -> int:
-        """Its number."""
-        self.marks.append(mark)
-        return len(self.marks) - 1
 
     def _mark(self) -> None:
         # A tail loss probe is no loss that a control hears of.
@@ -145,14 +135,14 @@ class Heard:
                 self._leaves(over)
                 self._opens(self._ends_in_linux(over, episode.recover, bound))
             else:
-                self._add(Mark(ack=over, event=RECOVERED, now_ns=int(self.timeline.ack_ns[over])))
+                self.marks.add(Mark(ack=over, event=RECOVERED, now_ns=int(self.timeline.ack_ns[over])))
 
     def _mark_undone(self, episode: Episode) -> None:
         """A timer that expired, and what it took from the window given back with the answer."""
         known = int(self.timeline.acks_before_send[episode.first_send])
         flight = float(episode.flight)
-        self._add(Mark(ack=known - 1, event=TIMEOUT, now_ns=episode.time_ns, flight_size=flight))
-        self._add(Mark(ack=known - 1, event=UNDONE, now_ns=episode.end_ns))
+        self.marks.add(Mark(ack=known - 1, event=TIMEOUT, now_ns=episode.time_ns, flight_size=flight))
+        self.marks.add(Mark(ack=known - 1, event=UNDONE, now_ns=episode.end_ns))
 
     def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
         """What a control is told of a loss; `is_within`: a timer has expired before the recovery was over."""
@@ -176,7 +166,7 @@ class Heard:
         if episode.follows:
             # FlightSize is all that is outstanding; the window is what the recovery before has left.
             window, flight, more = np.nan, self._outstanding(known - 1), 0.0
-        self.loss_mark[id(episode)] = self._add(
+        self.loss_mark[id(episode)] = self.marks.add(
             Mark(
                 ack=known - 1,
                 event=event,
@@ -192,7 +182,7 @@ class Heard:
         if is_within:
             # The window is what the recovery has made of it.
             flight = float(episode.flight)
-            self.again_mark[id(episode)] = self._add(
+            self.again_mark[id(episode)] = self.marks.add(
                 Mark(
                     ack=known - 1,
                     event=event,
@@ -221,16 +211,25 @@ class Heard:
     def delivered(self) -> Ints:
         """What the window grows by at each ACK of a sender that counts what has arrived (Linux; RFC 9937's
         DeliveredData): with what the ACK SACKs, and without what was SACKed before."""
-        newly, more = self.columns.newly_acked, self.columns.sacked_more
-        grows = (self.kind == ACK) & (newly + more > 0)
-        return newly + np.where(grows, more, 0) if more[grows].any() else newly
+        newly, more = self.columns.newly_acked, self.columns.sacked_more()
+        more[(self.kind != ACK) | ~self.columns.has_news] = 0
+        if not more.any():
+            return newly
+        more += newly
+        return more
+
+    @cached_property
+    def is_taken_over(self) -> Bools:
+        """Where the flight is taken for the window, beside the marks."""
+        found: Bools = self.shown & (self.kind == ACK) & self.follows
+        return found
 
     def events(self, *, to_linux: bool) -> npt.NDArray[np.uint8]:
         """What each ACK is to a sender; one that tells of nothing new lets no window grow that counts what arrives."""
         if not to_linux and not self.to_linux:
             return self.kind
-        told = self.columns.newly_acked + self.columns.sacked_more > 0
-        found = np.where((self.kind == ACK) & ~told & to_linux, np.uint8(ARRIVAL), self.kind)
+        is_empty = (self.kind == ACK) & ~self.columns.has_news & to_linux
+        found = np.where(is_empty, np.uint8(ARRIVAL), self.kind)
         for ack, kinds in self.to_linux.items():
             found[ack] = kinds[0 if to_linux else 1]
         return found
@@ -241,9 +240,9 @@ class Heard:
         newly, flight, time_ns = int(timeline.newly_acked[over]), self._before(over), int(timeline.ack_ns[over])
         told = timeline.smss if not timeline.has_sack else newly - int(timeline.sacked[max(over - 1, 0)])
         acked = float(max(told, timeline.smss))
-        self._add(Mark(ack=over, event=OPENING, now_ns=time_ns, when="new", flight_size=flight, newly_acked=acked))
+        self.marks.add(Mark(ack=over, event=OPENING, now_ns=time_ns, when="new", flight_size=flight, newly_acked=acked))
         if not timeline.has_sack:
-            self._add(
+            self.marks.add(
                 Mark(ack=over, event=OPENING, now_ns=time_ns, when="all", flight_size=flight, newly_acked=float(newly))
             )
 
@@ -268,7 +267,7 @@ class Heard:
         if part.begin in ("restart", "lost") and part.started_by is not None:
             for marks in (self.loss_mark, self.again_mark):
                 if id(part.started_by) in marks:
-                    self.marks[marks[id(part.started_by)]].ssthresh = threshold
+                    self.marks.ssthresh[marks[id(part.started_by)]] = threshold
         elif part.begin == "recovery":
             at, after = self.settles(part), self.after(part)
             is_told = at is not None and (self.shown[at] or not self.follows)
@@ -277,13 +276,13 @@ class Heard:
                 kept = np.nan if self._is_left_below(part, at) else after
                 at_ns = int(self.timeline.ack_ns[at])
                 self._doubt_window_before(part, after)
-                self.settled_mark[id(part)] = self._add(
+                self.settled_mark[id(part)] = self.marks.add(
                     Mark(ack=at, event=SET, now_ns=at_ns, cwnd=after, ssthresh=kept)
                 )
         elif part.begin in ("idle", "capture"):
             flight = float(self.flight[part.first])
             begun = np.nan if self.follows else flight
-            self._add(
+            self.marks.add(
                 Mark(
                     ack=part.first,
                     event=SET,
@@ -297,14 +296,14 @@ class Heard:
         for at in ([begins] if begins is not None and is_late else []) + self.cuts[number]:
             cwnd, at_ns = float(self.flight[at]), int(self.timeline.ack_ns[at])
             if part.begin == "connection" and at == begins:
-                self._add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends itself", cwnd=cwnd, ssthresh=cwnd))
-                self._add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends as seen", cwnd=cwnd))
+                self.marks.add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends itself", cwnd=cwnd, ssthresh=cwnd))
+                self.marks.add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends as seen", cwnd=cwnd))
             else:
-                self._add(Mark(ack=at, event=SET, now_ns=at_ns, cwnd=cwnd))
+                self.marks.add(Mark(ack=at, event=SET, now_ns=at_ns, cwnd=cwnd))
         if part.peak is not None and part.has_threshold:
             when: When = "ends as seen" if part.begin == "connection" else "always"
             peak_ns = int(self.timeline.ack_ns[part.peak])
-            mark = self._add(
+            mark = self.marks.add(
                 Mark(ack=part.peak, event=SET, now_ns=peak_ns, when=when, cwnd=threshold, ssthresh=threshold)
             )
             if part.begin == "recovery":
@@ -313,8 +312,8 @@ class Heard:
     def _doubt_window_before(self, part: Stretch, after: float) -> None:
         """Nobody reduces to more than there was: then less was outstanding at the loss than the window allowed."""
         loss = self.loss_mark.get(id(part.started_by), -1)
-        if loss >= 0 and after >= self.marks[loss].cwnd + self.timeline.smss:
-            self.marks[loss].cwnd = np.nan
+        if loss >= 0 and after >= self.marks.cwnd[loss] + self.timeline.smss:
+            self.marks.cwnd[loss] = np.nan
 
     def _is_unsettled(self, part: Stretch) -> bool:
         """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""

@@ -63,17 +63,17 @@ class HeardAtLosses(Heard):
         is_new = timeline.snd_una[acks] >= self.top[over] + timeline.slack[over]
         known = acks[is_new & (timeline.slack[acks] == 0) & (timeline.newly_acked[acks] > 0)]
         chosen = sorted({int(known[place]) for place in (0, len(known) // 2, -1)}) if len(known) else []
-        return [(ack, self._add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
+        return [(ack, self.marks.add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
 
     def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
-        self.before_mark[id(episode)] = self._add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
+        self.before_mark[id(episode)] = self.marks.add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
         super()._mark_loss(episode, known, event, is_within=is_within)
         if event in (LOSS, RESTART) and not episode.follows and id(episode) not in self.unsettled:
-            mark = self.marks[self.loss_mark[id(episode)]]
+            marks, mark = self.marks, self.loss_mark[id(episode)]
             # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
-            mark.cwnd = mark.flight_size = self.window_before(episode)
-            mark.more = mark.more_flight = self.open
-            mark.less = 0.0
+            marks.cwnd[mark] = marks.flight_size[mark] = self.window_before(episode)
+            marks.more[mark] = marks.more_flight[mark] = self.open
+            marks.less[mark] = 0.0
 
     def window_before(self, episode: Episode) -> float:
         """The window at a loss, the least, in bytes."""

@@ -224,6 +224,8 @@ class Hearing:
         ]
         # Of who is heard no further, by number: the errors, and what was expected.
         self._ended: dict[int, tuple[Floats, Floats]] = {}
+        # Of who goes on.
+        self._numbers = list(range(len(self._entries)))
         self._pieces, self.opened = tapes[0].compared.pieces, open_of(tapes[0])
         self._contest = _core.Contest(
             self._pieces.core,
@@ -242,11 +244,13 @@ class Hearing:
 
     def keep(self, is_left: Sequence[bool]) -> None:
         """Only these of them go on."""
-        told = self._contest.judged()
-        self._contest.keep([number for (number, *_), is_kept in zip(told, is_left, strict=True) if is_kept])
+        self._numbers = [number for number, is_kept in zip(self._numbers, is_left, strict=True) if is_kept]
+        self._contest.keep(self._numbers)
 
     def end(self, is_ended: Sequence[bool]) -> None:
         """These of them are heard no further, but told of by what they were heard in."""
+        if not any(is_ended):
+            return
         for (number, error, expected), is_one in zip(self._contest.judged(), is_ended, strict=True):
             if is_one:
                 behind = np.full(len(self.opened) - len(error), np.nan)
@@ -375,7 +379,11 @@ def log_likelihoods(
 ) -> list[float]:
     """The same of each row of a table."""
     bounds = np.where(table > 1.0, most_beyond, most) if most_beyond > most else most
-    told = np.minimum(TAIL * np.log1p((table / noise) ** 2), bounds)
+    # In place: a table has a row for each candidate.
+    told = table / noise
+    told = np.log1p(np.square(told, out=told), out=told)
+    told *= TAIL
+    np.minimum(told, bounds, out=told)
     found: list[float] = (-told.sum(axis=1)).tolist()
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Literal
@@ -49,7 +50,25 @@ class Mark:
 TYPES = {field.name: np.int64 if field.type == "int" else np.float64 for field in fields(Mark) if field.name != "when"}
 
 
-def mark_columns(marks: Sequence[Mark]) -> dict[str, np.ndarray[Any, Any]]:
-    """A column for each of the core's names."""
-    columns = zip(*map(attrgetter(*TYPES), marks), strict=True) if marks else [()] * len(TYPES)
-    return {name: np.array(column, dtype=TYPES[name]) for name, column in zip(TYPES, columns, strict=True)}
+class Marks:
+    """Marks as they come, in columns by the same names: an object of each would take more than a capture's column."""
+
+    def __init__(self, marks: Iterable[Mark] = ()) -> None:
+        self.when: list[When] = []
+        self.ack, self.event, self.now_ns, self.rtt_ns = array("q"), array("q"), array("q"), array("q")
+        self.newly_acked, self.flight_size = array("d"), array("d")
+        self.cwnd, self.ssthresh = array("d"), array("d")
+        self.more, self.more_flight, self.less = array("d"), array("d"), array("d")
+        self._columns = [(attrgetter(name), getattr(self, name)) for name in (*TYPES, "when")]
+        for mark in marks:
+            self.add(mark)
+
+    def add(self, mark: Mark) -> int:
+        """Its number."""
+        for value, column in self._columns:
+            column.append(value(mark))
+        return len(self.when) - 1
+
+    def columns(self) -> dict[str, np.ndarray[Any, Any]]:
+        """A column for each of the core's names."""
+        return {name: np.array(getattr(self, name), dtype=kind) for name, kind in TYPES.items()}

@@ -33,7 +33,7 @@ from tcptrace_lab.classify.sender.recovery import identify_recovery
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, parts
 from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN, in_64_bits
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
@@ -122,22 +122,30 @@ def with_replay(
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
     del written, columns
-    most = np.minimum(np.maximum(had.most, _opened(seen, shown, acks, open_rows)), np.maximum(reached, had.most))
-    del acks, reached
+    largest = np.maximum(reached, had.most)
+    most = np.maximum(had.most, _opened(seen, shown, acks, open_rows), out=had.most)
+    np.minimum(most, largest, out=most)
+    del acks, reached, largest
     wanted = hidden & _is_anchored(seen, shown)
     kept, wanted = _kept(shown, wanted, open_rows), wanted[open_rows]
-    part = {name: shown[name][open_rows].astype(np.int64) for name in ("cwnd", "cwnd_low", "cwnd_high", "ssthresh")}
-    high = _high(part, most, wanted, seen.timeline.smss)
-    low = _low(part, had.least, kept, seen.timeline.smss)
+
+    def as_shown(name: str) -> Ints:
+        found: Ints = shown[name][open_rows].astype(np.int64)
+        return found
+
+    # One after the other: together they take more than what is replayed.
+    high = _high(as_shown("cwnd_high"), as_shown("cwnd"), most, wanted, smss=seen.timeline.smss)
+    low = _low(as_shown("cwnd_low"), had.least, kept, seen.timeline.smss)
+    del most, kept
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
     met = (unmet & settled)[open_rows]
     told = {
-        "cwnd": np.where(wanted, value, part["cwnd"]),
+        "cwnd": np.where(wanted, value, as_shown("cwnd")),
         "cwnd_low": low,
         "cwnd_high": high,
-        "ssthresh": _filled(part["ssthresh"], had.ssthresh, met),
+        "ssthresh": _filled(as_shown("ssthresh"), had.ssthresh, met),
     }
-    del had, most, part, value
+    del had, value
     table = in_64_bits(shown)
     for name, column in told.items():
         table[name][open_rows] = column
@@ -183,16 +191,20 @@ def _had(
         np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
-            had = Had(value=cwnd, least=cwnd.copy(), most=most, least_ssthresh=least_ssthresh, ssthresh=ssthresh)
+            had = Had(value=cwnd, least=cwnd, most=most, least_ssthresh=least_ssthresh, ssthresh=ssthresh)
             continue
+        if had.least is had.value:
+            had = replace(had, least=had.value.copy())
         np.minimum(had.least, cwnd, out=had.least)
         np.maximum(had.most, most, out=had.most)
         np.minimum(had.least_ssthresh, least_ssthresh, out=had.least_ssthresh)
         np.maximum(had.ssthresh, ssthresh, out=had.ssthresh)
     assert had is not None
-    known = np.isfinite(had.ssthresh)
-    agreed = known & (np.where(known, had.ssthresh, 0.0) - had.least_ssthresh <= WITHIN_SEGMENTS * seen.timeline.smss)
-    return replace(had, ssthresh=np.where(agreed, had.least_ssthresh, np.nan))
+    for part in parts(len(rows)):
+        least, known = had.least_ssthresh[part], np.isfinite(had.ssthresh[part])
+        apart = np.where(known, had.ssthresh[part], 0.0) - least
+        had.ssthresh[part] = np.where(known & (apart <= WITHIN_SEGMENTS * seen.timeline.smss), least, np.nan)
+    return had
 
 
 def _played(
@@ -298,10 +310,9 @@ def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
     return found
 
 
-def _high(table: dict[str, Ints], most: Floats, wanted: Bools, smss: int) -> Ints:
-    before = table["cwnd_high"]
+def _high(before: Ints, cwnd: Ints, most: Floats, wanted: Bools, *, smss: int) -> Ints:
     # A sender leaves less than a segment of its window unused.
-    least = table["cwnd"] + smss
+    least = cwnd + smss
     is_known = wanted & (before == UNKNOWN) & (most < LARGEST)
     found: Ints = np.where(is_known, np.maximum(np.ceil(np.minimum(most, LARGEST)).astype(np.int64), least), before)
     return found
@@ -318,12 +329,11 @@ def _kept(table: dict[str, Ints], wanted: Bools, rows: Places) -> Ints:
     return np.where(is_kept, table["cwnd_low"][last], -1)
 
 
-def _low(table: dict[str, Ints], least: Floats, kept: Ints, smss: int) -> Ints:
+def _low(before: Ints, least: Floats, kept: Ints, smss: int) -> Ints:
     """Until it may have been taken back an unused window is not smaller than when it was last seen at work.
 
     Delay may have closed it since; that it grew on nobody can know: a threshold may have been met unseen.
     """
-    before = table["cwnd_low"]
     least_kept = np.minimum(np.floor(np.minimum(least, LARGEST)).astype(np.int64) - smss, kept)
     found: Ints = np.where(kept >= 0, np.maximum(before, least_kept), before)
     return found

@@ -19,7 +19,7 @@ from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.compared import Compared
 from tcptrace_lab.classify.control.epoch import Epoch, Ints32
 from tcptrace_lab.classify.control.heard import Heard
-from tcptrace_lab.classify.control.marks import ACK, ARRIVAL, Mark, When, mark_columns
+from tcptrace_lab.classify.control.marks import ARRIVAL, Mark, Marks, When
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -85,7 +85,7 @@ class Tape:
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """A tape's marks behind those of what its sender may have heard before the first ACK, and how many those are."""
+    """The marks of what a sender may have heard before the first ACK, and how many those are."""
 
     core: _core.Marks
     count: int
@@ -156,11 +156,7 @@ class Tapes:
         heard = self._compared.heard
         if told is not None:
             before = [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=told)]
-        ahead = None
-        if before:
-            own, behind = mark_columns(before), heard.mark_columns
-            both = {name: np.concatenate((own[name], column)) for name, column in behind.items()}
-            ahead = Before(core=_core.Marks(both), count=len(before))
+        ahead = Before(core=_core.Marks(Marks(before).columns()), count=len(before)) if before else None
         opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
         if not len(heard.marks_of["all"]):
             # With SACK it is known what was new; where every loss was a restart, no recovery has ended by an ACK.
@@ -211,7 +207,7 @@ def _core_columns(
             "most_after": np.zeros(0) if opens else heard.most_after,
             "flight": heard.flight,
             # Where the flight is taken for the window.
-            "is_shown": heard.shown & (heard.kind == ACK) if heard.follows else np.zeros(len(heard.shown), dtype=bool),
+            "is_shown": heard.is_taken_over,
         },
         first=heard.first,
         zero_ns=clock_zero_ns(heard.timeline),
@@ -229,14 +225,14 @@ def _tape(
 ) -> Tape:
     """The tape of one reading; `before`: marks before its first ACK, `has_handshake`: which are of a handshake."""
     heard, opens = compared.heard, bool({"new", "all"} & set(when))
-    marks, ahead = (heard.core_marks, 0) if before is None else (before.core, before.count)
+    first, ahead = (None, 0) if before is None else (before.core, before.count)
     ack = heard.mark_acks
     chosen = np.sort(np.concatenate([heard.marks_of[each] for each in when]))
     order = chosen[np.argsort(ack[chosen], kind="stable")]
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
     row_of_mark[order] = np.maximum(ack[order] + 1 - heard.first, 0) + np.arange(len(order)) + ahead
     return Tape(
-        core=_core.Tape(columns, marks, [*range(ahead), *(order + ahead).tolist()], opens=opens),
+        core=_core.Tape(columns, heard.core_marks, order.tolist(), before=first, opens=opens),
         compared=compared,
         mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
         row_of_mark=row_of_mark,

@@ -226,13 +226,17 @@ def _limited_unseen(seen: Reconstruction, events: Ints, ends: Ints) -> int:
     begun = [each.time_ns for each in seen.episodes]
     grown = [int(timeline.ack_ns[part.last]) for part in seen.stretches if part.peak is not None]
     again = np.flatnonzero(timeline.is_retransmission)
+    # The least that is sent again from each on: the last of them below a number is the last where this lies below it.
+    least = np.minimum.accumulate(timeline.send_offset[again][::-1])[::-1]
+    lost, highest = np.bincount(events, minlength=len(begun)), np.zeros(len(begun), dtype=np.int64)
+    np.maximum.at(highest, events, ends)
     found = 0
-    for number in {int(np.searchsorted(begun, time)) for time in grown} - {len(begun)}:
-        lost, each = ends[events == number], seen.episodes[number]
-        is_near = len(lost) > 1 and int(lost.max()) >= each.recover - DELAYED_ACK_SEGMENTS * timeline.smss
+    for number in {int(place) for place in np.searchsorted(begun, grown)} - {len(begun)}:
+        each = seen.episodes[number]
+        is_near = lost[number] > 1 and highest[number] >= each.recover - DELAYED_ACK_SEGMENTS * timeline.smss
         beyond = int(np.searchsorted(timeline.snd_max, each.recover, side="right"))
-        fills = again[(again >= each.first_send) & (timeline.send_offset[again] < each.recover)]
-        is_behind = len(fills) > 0 and beyond > int(fills[-1])
+        last = int(np.searchsorted(least, each.recover)) - 1
+        is_behind = last >= 0 and each.first_send <= again[last] < beyond
         found += DUP_THRESH - 1 if is_near and is_behind and not each.restarts else 0
     return found
 

@@ -100,13 +100,13 @@ def bottleneck_rate(
     if found is None or _is_hosts(found, segments):
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
+        stood = _stood(runs)
+        # As long as the capture: not held beside what is asked next.
+        del runs
         if _paced_back(seen):
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
             found = unknown(words, low=found.low)
         else:
-            stood = _stood(runs)
-            # As long as the capture: not held beside longer ones.
-            del runs
             found = _over_longer(batches, seen, stood, segments, int(longest)) or found
     return _not_below_goodput(found, goodput)
 

@@ -46,17 +46,16 @@ def own_times(
     `release`: the ACK that released it, and the last that it may have known of.
     """
     ack_ns, arrived = timeline.ack_ns, np.flatnonzero(left.row >= 0).astype(np.int32)
-    begins = np.where(release.low >= 0, ack_ns[np.maximum(release.low, 0)], timeline.start_ns)
-    clock = _clock(stamp, left, release, begins)
+    clock = _clock(timeline, stamp, left, release)
     # A tick that holds several ACKs does not tell which segments left at once: then the window's own habit has to.
     tick_ns = np.inf if clock is None else clock.tick_ns
     is_coarse = tick_ns > MAJORITY * _core.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
     goes_back = is_coarse and pace.gives_back > GIVES_BACK_SHARE
-    total = None if goes_back or clock is None else _prompt(clock, stamp, left, begins, arrived)
-    found = begins.copy()
+    total = None if goes_back or clock is None else _prompt(timeline, clock, stamp, left, release, arrived=arrived)
+    found = _begins(timeline, release.low)
     for part in parts(len(arrived)):
         rows = arrived[part]
-        since, latest, freed = begins[rows], pace.latest[left.row[rows]], release.low[rows] >= 0
+        since, latest, freed = found[rows], pace.latest[left.row[rows]], release.low[rows] >= 0
         if goes_back:
             found[rows] = np.where(freed, np.maximum(since, latest), latest)
         elif clock is not None and total is not None:
@@ -74,21 +73,30 @@ def own_times(
     # Before it could hear of the next ACK that it does not echo yet.
     before = np.append(ack_ns, np.iinfo(np.int64).max) - 1
     for part in parts(len(found)):
-        found[part] = np.minimum(found[part], np.maximum(before[release.high[part] + 1], begins[part]))
+        begins = _begins(timeline, release.low[part])
+        found[part] = np.minimum(found[part], np.maximum(before[release.high[part] + 1], begins))
     return np.maximum.accumulate(found, out=found), clock
 
 
-def _clock(stamp: Ints, left: Sends, release: Bounds, begins: Ints) -> SenderClock | None:
+def _begins(timeline: Timeline, low: Places) -> Ints:
+    """When the ACK came that released each; what none did begins with the capture."""
+    return np.where(low >= 0, timeline.ack_ns[np.maximum(low, 0)], timeline.start_ns)
+
+
+def _clock(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds) -> SenderClock | None:
     """By the segments that an ACK released."""
     freed = (left.row >= 0) & (release.low >= 0)
-    return sender_clock(stamp[left.row[freed]], begins[freed])
+    return sender_clock(stamp[left.row[freed]], timeline.ack_ns[release.low[freed]])
 
 
-def _prompt(clock: SenderClock, stamp: Ints, left: Sends, begins: Ints, arrived: Places) -> Places:
+def _prompt(
+    timeline: Timeline, clock: SenderClock, stamp: Ints, left: Sends, release: Bounds, *, arrived: Places
+) -> Places:
     """How many of those that arrived, before each, may have left at once."""
     total = np.zeros(len(arrived) + 1, dtype=np.int32)
     for part in parts(len(arrived)):
-        late = clock.ends(stamp[left.row[arrived[part]]]) - int(clock.tick_ns) - begins[arrived[part]]
+        rows = arrived[part]
+        late = clock.ends(stamp[left.row[rows]]) - int(clock.tick_ns) - _begins(timeline, release.low[rows])
         total[1:][part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
     found: Places = np.cumsum(total, dtype=np.int32, out=total)
     return found

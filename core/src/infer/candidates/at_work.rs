@@ -48,6 +48,24 @@ impl Acks<'_> {
     }
 }
 
+/// By how many bytes the flight jumps to and fro from one ACK to the next, root mean square: each less the middle one of
+/// itself and its neighbours. `ends`: where each run of the ACKs ends; None: an ACK that is none.
+pub fn unsteady(flight: &[i64], acks: &[i32], ends: &[i64]) -> Option<f64> {
+    let (mut sum, mut count, mut begin) = (0.0, 0, 0);
+    for &end in ends {
+        let end = usize::try_from(end).ok()?;
+        for three in acks.get(begin..end)?.windows(3) {
+            let at = |place: usize| flight.get(usize::try_from(three[place]).ok()?).copied();
+            let (before, own, after) = (at(0)?, at(1)?, at(2)?);
+            let middle = before.min(own).max(before.max(own).min(after));
+            sum += ((own - middle) as f64).powi(2);
+            count += 1;
+        }
+        begin = end;
+    }
+    Some((sum / f64::from(count.max(1))).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +94,15 @@ mod tests {
         assert_eq!(released(&is_limited, &has_sent, &flight), [1, 3, 4, 5]);
         let is_limited = [true, true, false, false, true, true];
         assert_eq!(released(&is_limited, &has_sent, &flight), [1]);
+    }
+
+    #[test]
+    fn a_flight_that_rises_is_steady_and_runs_are_apart() {
+        let acks: Vec<i32> = (0..6).collect();
+        let (rising, jumping) = ([1, 2, 3, 9, 8, 7], [1, 4, 1, 9, 8, 7]);
+        assert_eq!(unsteady(&rising, &acks, &[3, 6]), Some(0.0));
+        assert_eq!(unsteady(&jumping, &acks, &[3, 6]), Some(4.5_f64.sqrt()));
+        assert_eq!(unsteady(&rising, &acks, &[3, 7]), None);
     }
 
     #[test]

@@ -463,6 +463,7 @@ mod tests {
         let (first, second) = ([loss(199), loss(499)], [loss(249), loss(549)]);
         let tape = |marks| Tape {
             heard: columns.heard(),
+            before: &[],
             marks,
             chosen: &[0],
             opens: false,

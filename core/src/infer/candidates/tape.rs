@@ -119,10 +119,11 @@ impl Heard<'_> {
     }
 }
 
-/// One reading: those of the `marks` that it has, in the order of their ACKs.
+/// One reading: all marks of `before`, then those of the `marks` that it has, in the order of their ACKs.
 #[derive(Clone, Copy, Debug)]
 pub struct Tape<'a> {
     pub heard: Heard<'a>,
+    pub before: &'a [Mark],
     pub marks: &'a [Mark],
     pub chosen: &'a [u32],
     /// Whether the sender opens its window on the ACK that ends a recovery: then it goes by cwnd at a loss. Otherwise
@@ -132,11 +133,19 @@ pub struct Tape<'a> {
 
 impl<'a> Tape<'a> {
     pub fn len(&self) -> usize {
-        self.heard.now_ns.len() - self.heard.first + self.chosen.len()
+        self.heard.now_ns.len() - self.heard.first + self.count()
+    }
+
+    /// Of its marks.
+    fn count(&self) -> usize {
+        self.before.len() + self.chosen.len()
     }
 
     fn mark(&self, at: usize) -> Option<&'a Mark> {
-        Some(&self.marks[*self.chosen.get(at)? as usize])
+        match at.checked_sub(self.before.len()) {
+            Some(behind) => Some(&self.marks[*self.chosen.get(behind)? as usize]),
+            None => self.before.get(at),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -160,7 +169,7 @@ impl<'a> Tape<'a> {
     pub fn has_more(&self, cursor: &Cursor, upto: Option<usize>) -> bool {
         let last = upto.map_or(self.heard.now_ns.len(), |upto| upto + 1);
         cursor.ack < last.min(self.heard.now_ns.len())
-            || (upto.is_none() && cursor.mark < self.chosen.len())
+            || (upto.is_none() && cursor.mark < self.count())
     }
 
     /// The next row; there is one. A control counts on a clock and on numbers that never go back.

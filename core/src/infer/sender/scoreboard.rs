@@ -135,6 +135,10 @@ impl Known {
         }
         let (mut from, mut to, mut at) = (left, right, left);
         let before = self.ranges.range(..=left).next_back();
+        if before.is_some_and(|(_, &end)| end >= right) {
+            // An ACK repeats the blocks of those before it.
+            return;
+        }
         let first = before
             .filter(|(_, &end)| end >= left)
             .map_or(left, |(&start, _)| start);
