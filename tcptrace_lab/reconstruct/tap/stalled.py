@@ -52,6 +52,10 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
     at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
+    is_unexplained = is_short & (samples + unread_ns(timeline, handshake_ns) < SHORTER_SHARE * full_ns)
+    if not len(at_once) and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(is_short):
+        # Shorter by more than any silence before them lasted: the path itself has become shorter.
+        return nothing
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
         alone = alone[:0]
