@@ -207,6 +207,8 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     if course.is_busy and (words := _bottleneck(verdict["path"])):
         return words
     if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MAJORITY:
+        if words := _policer(verdict):
+            return words
         if limits.get("recovery", 0.0) >= limits.get("cwnd", 0.0):
             return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
         return _network(verdict, course)
@@ -242,6 +244,14 @@ def _stopped(course: Course) -> str | None:
     return f"the receiver stopped reading for {_seconds(course.stopped_s)}" if course.stopped_s else None
 
 
+def _policer(verdict: Mapping[str, Any]) -> str | None:
+    path, losses = verdict["path"], verdict["losses"]
+    rate, burst = path["policer_bps"]["value"], path["policer_burst_packets"]["value"]
+    if rate is None or losses["by_cause"].get("policed", 0) <= MAJORITY * (losses["total"] or 0):
+        return None
+    return f"limited by a policer that lets {_bits(rate)} pass, and bursts of {burst:.0f} packets"
+
+
 def _bottleneck(path: Mapping[str, Any]) -> str | None:
     rate, buffer = path["bottleneck_bps"]["value"], path["buffer_packets"]["value"]
     if rate is None:
@@ -272,6 +282,8 @@ def _losses(verdict: Mapping[str, Any], course: Course, *, names_buffer: bool) -
         return None if verdict["losses"]["possible_unseen"] else "no losses"
     overflows = causes.get("overflow", 0) > MAJORITY * total
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
+    if causes.get("policed", 0) > MAJORITY * total:
+        verb = "exceeds it"
     if causes.get("codel", 0) > MAJORITY * total:
         verb = "loses packets to CoDel"
     if len(loss_times_s) < FEWEST_ALIKE:

@@ -10,7 +10,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path.path import PathEstimate
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -25,7 +25,7 @@ SHORT_SHARE = 0.7
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
-    """The verdict's `losses`: total, by_cause (overflow, codel, random, unknown), possible_unseen."""
+    """The verdict's `losses`: total, by_cause (overflow, codel, policed, random, unknown), possible_unseen."""
     lost = seen.timeline.observed.lost()
     is_lost = ~lost["spurious"]
     events, lengths = lost["event"][is_lost], lost["length"][is_lost]
@@ -249,6 +249,9 @@ def causes(seen: Reconstruction, path: PathEstimate, who: Sender) -> list[str]:
         "unknown" if cause == "random" and is_burst(each, seen.timeline.smss) else cause
         for cause, each in zip(_by_event(path), seen.episodes, strict=True)
     ]
+    if _at_one_level(by_event, path.queue_at_loss):
+        # A shorter path makes a full buffer's round trips shorter too; chance does not find one queue again and again.
+        by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     if who.view is not None and who.view.unsure > MAJORITY:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
@@ -260,13 +263,24 @@ def is_burst(episode: Episode, smss: int) -> bool:
     return episode.retransmitted > max(DUP_THRESH, MINORITY * episode.window_before / smss)
 
 
+def _at_one_level(by_event: list[str], queues: tuple[float, ...]) -> bool:
+    """Whether all that was lost since some time, twice at least, met the same queue, shorter than one before."""
+    since = by_event.index("random") if "random" in by_event else 0
+    met = queues[since:]
+    if since == 0 or len(met) < 2 or set(by_event[since:]) != {"random"}:
+        return False
+    return max(met) - min(met) <= max(DELAYED_ACK_SEGMENTS, ODD_SHARE * max(met))
+
+
 def _by_event(path: PathEstimate) -> list[str]:
     count = len(path.queue_at_loss)
     is_codel, may_be = (told or (False,) * count for told in (path.managed.is_codel, path.managed.may_be))
-    return [
+    found = [
         "codel" if codel else _cause(queue, path, may_be_codel=maybe)
         for queue, codel, maybe in zip(path.queue_at_loss, is_codel, may_be, strict=True)
     ]
+    is_policed = path.policed.is_policed or (False,) * count
+    return ["policed" if policed else cause for cause, policed in zip(found, is_policed, strict=True)]
 
 
 def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
