@@ -104,6 +104,34 @@ def test_a_rate_that_changes_is_told_as_what_it_changes_between() -> None:
     assert rate.high is None
 
 
+@pytest.mark.parametrize(("before", "after"), [(2.0, 0.5), (0.5, 2.0), (1.5, 1.0)])
+def test_a_rate_that_steps_is_told_as_both(before: float, after: float) -> None:
+    """A route or a radio's that became another in the middle: neither is the rate."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=24.0)
+    timeline = found.seen.timeline
+    begin, middle, end = timeline.start_ns, timeline.start_ns + 12_000 * MS, timeline.start_ns + 30_000 * MS
+    known = [begin, middle, end]
+    spent = begin + np.cumsum([0, (middle - begin) / before, (end - middle) / after])
+    ack_ns, send_ns = (np.interp(times, known, spent).astype(np.int64) for times in (timeline.ack_ns, timeline.send_ns))
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=ack_ns, send_ns=send_ns)))
+    assert rate.between == pytest.approx(sorted((TRUE_PPS * before, TRUE_PPS * after)), rel=0.01)
+
+
+@pytest.mark.parametrize("start_s", [6.0, 12.0])
+def test_another_flow_that_comes_later_is_no_step_of_the_rate(start_s: float) -> None:
+    """Of what this one alone shows: its share falls to half, and the buffer takes as long as before to empty."""
+    flow = ConnectionSpec(control=SACK)
+    scenario = Scenario(
+        path=PATH,
+        connections=(flow, replace(flow, start_s=start_s)),
+        duration_s=24.0,
+        profile="rfc",
+        taps=("sender",),
+    )
+    for found in classify(simulate(scenario).capture(tap="sender")):
+        assert bottleneck_rate(found.seen).between is None
+
+
 def test_two_flows_that_take_turns_are_no_rate_that_changes() -> None:
     """Of what each alone shows: runs of its own packets are the link's, longer ones its share, which moves."""
     flow = ConnectionSpec(control=SACK)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.path.rate_step import step_of
 from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -111,6 +112,9 @@ def bottleneck_rate(
             # As long as the capture: not held beside longer ones.
             del runs
             found = _over_longer(batches, seen, stood, segments, int(longest)) or found
+    elif found.high is not None and not runs.is_inferred and (step := step_of(runs, _busy(runs), seen)) is not None:
+        method = f"{found.method}; before some time, or after it, at another while a queue stands"
+        found = Estimate(value=found.value, low=step[0], method=method, between=step)
     if found.low is None or _is_below(found, goodput):
         # Bunches: of no one rate, or of the pace at which they come.
         found = _while_queued(batches, seen) or found
