@@ -386,3 +386,14 @@ def test_away_from_the_sender_a_flight_near_the_offered_window_is_not_the_conges
     at_sender, away = (next(iter(classify(run.capture(tap=tap)))).limits for tap in ("sender", "receiver"))
     assert at_sender["rwnd"] > 0.15
     assert away["cwnd"] <= at_sender["cwnd"] + 0.05
+
+
+@pytest.mark.parametrize(("lost", "is_told"), [(60, False), (62, True), (63, True)])
+def test_timeouts_that_nobody_answers_are_told(lost: int, *, is_told: bool) -> None:
+    """A flight of 60 is lost to its end; with more than that, what the timer sends again is lost, twice and more."""
+    first = 800
+    node = replace(PATH.nodes[0], drop_packets=tuple(range(first, first + lost)))
+    connection = ConnectionSpec(control=replace(SACK, max_window=60))
+    for found in verdicts(connection, path=replace(PATH, nodes=(node,)), seconds=8.0):
+        assert ("nothing was answered for" in found.diagnosis) is is_told, found.diagnosis
+        assert found.diagnosis.endswith("once")

@@ -10,6 +10,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.classify.path.rate import carries_data
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -249,8 +250,8 @@ def causes(seen: Reconstruction, path: PathEstimate, who: Sender) -> list[str]:
         "unknown" if cause == "random" and is_burst(each, seen.timeline.smss) else cause
         for cause, each in zip(_by_event(path), seen.episodes, strict=True)
     ]
-    if _at_one_level(by_event, path.queue_at_loss):
-        # A shorter path makes a full buffer's round trips shorter too; chance does not find one queue again and again.
+    if _at_one_level(by_event, path.queue_at_loss) or _became_shorter(seen, who) or carries_data(seen):
+        # A shorter path makes a full buffer's round trips shorter too, and a queue on the way back makes them longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     if who.view is not None and who.view.unsure > MAJORITY:
         # A queue that was not measured may have been longer.
@@ -263,8 +264,18 @@ def is_burst(episode: Episode, smss: int) -> bool:
     return episode.retransmitted > max(DUP_THRESH, MINORITY * episode.window_before / smss)
 
 
+def _became_shorter(seen: Reconstruction, who: Sender) -> bool:
+    """Whether round trips were shorter than the handshake's by more than a tenth, and than a host's delay."""
+    _, samples = seen.timeline.rtt
+    if who.handshake_rtt_s is None or not len(samples):
+        return False
+    least_ns, handshake_ns = int(samples.min()), who.handshake_rtt_s * 1e9
+    return handshake_ns - least_ns > max(MINORITY * handshake_ns, _core.HOST_NS)
+
+
 def _at_one_level(by_event: list[str], queues: tuple[float, ...]) -> bool:
-    """Whether all that was lost since some time, twice at least, met the same queue, shorter than one before."""
+    """Whether all that was lost since some time, twice at least, met the same queue, shorter than one before: chance
+    does not find one queue again and again."""
     since = by_event.index("random") if "random" in by_event else 0
     met = queues[since:]
     if since == 0 or len(met) < 2 or set(by_event[since:]) != {"random"}:
@@ -291,6 +302,8 @@ def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
         return "overflow" if queue >= SHORT_SHARE * buffer.low else "random"
     if may_be_codel:
         return "unknown"
-    # A path that was slow for a while made waits long, and queues no longer.
-    is_short = queue < SHORT_SHARE * (min(path.queue_max, path.own_queue_max) - path.queue_jitter)
+    # A path that was slow for a while made waits long, and queues no longer; where jitter alone makes them half as long
+    # as the longest, none is known to have been short.
+    longest = min(path.queue_max, path.own_queue_max)
+    is_short = queue < SHORT_SHARE * (longest - path.queue_jitter) and path.queue_jitter <= MAJORITY * longest
     return "random" if is_short or path.queue_max < DELAYED_ACK_SEGMENTS else "unknown"

@@ -102,7 +102,7 @@ def bottleneck_rate(
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
-        if _carries_data(seen):
+        if carries_data(seen):
             found = unknown("data comes with the ACKs, which wait behind it: the way back sets their pace")
         elif _paced_back(seen):
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
@@ -145,7 +145,7 @@ def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
     return Estimate(value=value, low=low / blur, high=high * blur, method=method)
 
 
-def _carries_data(seen: Reconstruction) -> bool:
+def carries_data(seen: Reconstruction) -> bool:
     """Whether more than a few ACKs of new data are the other side's data: the others wait behind such."""
     timeline = seen.timeline
     moving = timeline.newly_acked > 0
@@ -254,7 +254,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
         # A second of which the largest ACK was all bounds nothing.
         return None
     held_ns = held_back_ns(timeline)
-    if _carries_data(seen):
+    if carries_data(seen):
         # Behind the other side's data ACKs wait for as long as its queue lasts: no longer than round trips swell.
         held_ns = max(held_ns, int(np.ptp(timeline.rtt[1])) if len(timeline.rtt[1]) else 0)
     lasted_s = 1.0 + max(clock.resolution_ns + held_ns, clock.stalled_ns) / SECOND_NS

@@ -2,8 +2,8 @@
 
 While a queue stands its ACKs come at the rate. Where they come at one before some time and at another after it, either
 the rate is another, or others have come to share it, or have gone. A buffer that overflowed at the higher rate tells
-them apart: at the lower one it takes longer to empty; shared, it takes as long as before. Errs towards "one rate": a step
-that lasts for a few round trips only, one between two rates of which either is not steady, and a path that lost nothing.
+them apart: at the lower one it takes longer to empty; shared, it takes as long as before. Errs towards "one rate": a
+step that lasts for a few round trips only, one between rates that are not steady, and a path that lost nothing.
 """
 
 from __future__ import annotations
