@@ -397,3 +397,5 @@ def test_timeouts_that_nobody_answers_are_told(lost: int, *, is_told: bool) -> N
     for found in verdicts(connection, path=replace(PATH, nodes=(node,)), seconds=8.0):
         assert ("nothing was answered for" in found.diagnosis) is is_told, found.diagnosis
         assert found.diagnosis.endswith("once")
+        # Of what a delayed ACK answered by twos no block had told: it had been lost too (RFC 2018 section 4).
+        assert found.losses["total"] == lost
