@@ -94,6 +94,7 @@ def bottleneck_rate(
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     runs = run_rates(batches, seen, (), segments)
     found = _mode(runs, RUN_WORDS.format(segments), clock, own=own)
+    is_bunched = found is None
     while found is None and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
         is_last = segments * LONGER_FACTOR > longest
@@ -115,7 +116,7 @@ def bottleneck_rate(
     elif found.high is not None and not runs.is_inferred and (step := step_of(runs, _busy(runs), seen)) is not None:
         method = f"{found.method}; before some time, or after it, at another while a queue stands"
         found = Estimate(value=found.value, low=step[0], method=method, between=step)
-    if found.low is None or _is_below(found, goodput):
+    if is_bunched or found.low is None or _is_below(found, goodput):
         # Bunches: of no one rate, or of the pace at which they come.
         found = _while_queued(batches, seen) or found
     return _not_below_goodput(found, goodput)
@@ -138,6 +139,8 @@ def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
     if not _in_bursts(runs.uneven[busy]) or np.mean(_about(rates)) < FULL_SHARE:
         return None
     low, value, high = (float(number) for number in np.percentile(rates, [10, 50, 90]))
+    if float(np.percentile(runs.delay_ns[busy], 95)) / 1e9 * value > OTHERS_FACTOR * _most_outstanding(seen):
+        return None
     # What a delayed ACK tells of at either end.
     blur = 1 + DELAYED_ACK_SEGMENTS / segments
     method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
