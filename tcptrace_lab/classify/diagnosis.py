@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,12 +96,11 @@ def course(
     timeline = seen.timeline
     lost = timeline.observed.lost()
     needless = set(lost["event"].tolist()) - set(lost["event"][~lost["spurious"]].tolist())
+    told = [each for number, each in enumerate(seen.episodes) if each.is_loss and number not in needless]
     # A timer that goes off again before anything was answered tells of no other loss (RFC 6298 section 5.5).
-    lost_at = [-1, *(episode.una for episode in seen.episodes)]
+    again = [each.detected_by == "rto" and each.una == before.una for before, each in pairwise(told)]
     times = [
-        timeline.seconds(episode.time_ns)
-        for number, (episode, before) in enumerate(zip(seen.episodes, lost_at, strict=False))
-        if episode.is_loss and number not in needless and (episode.detected_by != "rto" or episode.una != before)
+        timeline.seconds(each.time_ns) for each, is_same in zip(told, [False, *again], strict=False) if not is_same
     ]
     longest = float(stalls_ns(timeline, tap).max(initial=0)) / 1e9
     is_told = longest >= max(_core.LEAST_RTO_NS / 1e9, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)
