@@ -24,6 +24,7 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.simulate import simulate
+from tests.conftest import ROOT
 from tests.degrade import degrade, read_packets, write_packets
 
 # 10 Mbit/s, 40 ms: a pipe of 33 packets, and twice that waiting.
@@ -399,3 +400,11 @@ def test_timeouts_that_nobody_answers_are_told(lost: int, *, is_told: bool) -> N
         assert found.diagnosis.endswith("once")
         # Of what a delayed ACK answered by twos no block had told: it had been lost too (RFC 2018 section 4).
         assert found.losses["total"] == lost
+
+
+def test_what_a_timer_sends_again_may_have_been_lost_where_blocks_are_cut(tmp_path: Path) -> None:
+    """Snap length 68: nothing tells what of a lost tail had arrived."""
+    link, packets = read_packets(ROOT / "captures" / "reno_timeout.pcap.gz")
+    write_packets(tmp_path / "x.pcap", *degrade(link, packets, kind="snaplen 68", seed=7))
+    losses = next(iter(classify(read(tmp_path / "x.pcap")))).as_dict()["losses"]
+    assert losses["total"] <= 42 <= losses["total"] + losses["possible_unseen"]

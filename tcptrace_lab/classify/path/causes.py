@@ -50,6 +50,10 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     merged += _without(found, _surplus(found, seen))
     merged += _without(found, _needless_unseen(int(np.count_nonzero(~is_lost)), who.tap.lost_acks_share))
     total = found.total()
+    if seen.timeline.hides_blocks:
+        # Of what a restarted sender goes over the blocks that are missing would tell what had arrived.
+        again = Counter(lost["event"].tolist())
+        merged += sum(max(each.retransmitted - again[n], 0) for n, each in enumerate(seen.episodes) if each.restarts)
     if who.view is not None:
         merged += who.view.unplaced
     if who.put_back is not None:
@@ -250,8 +254,10 @@ def causes(seen: Reconstruction, path: PathEstimate, who: Sender) -> list[str]:
         "unknown" if cause == "random" and is_burst(each, seen.timeline.smss) else cause
         for cause, each in zip(_by_event(path), seen.episodes, strict=True)
     ]
-    if _at_one_level(by_event, path.queue_at_loss) or _became_shorter(seen, who) or carries_data(seen):
-        # A shorter path makes a full buffer's round trips shorter too, and a queue on the way back makes them longer.
+    is_another = _became_shorter(seen, who) or path.bottleneck_pps.between is not None
+    if is_another or _at_one_level(by_event, path.queue_at_loss) or carries_data(seen):
+        # A shorter path, or a faster one, makes a full buffer's round trips shorter too, and a queue on the way back
+        # makes them longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     if who.view is not None and who.view.unsure > MAJORITY:
         # A queue that was not measured may have been longer.
