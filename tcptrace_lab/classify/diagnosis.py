@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ BY_APPLICATION = "limited by its application"
 PARTLY = 0.2
 # A closed window is told that lasted so many round trips, and until a sender probes it.
 STOPPED_ROUNDS = 3.0
+# A timer that went off, and after twice its time again (RFC 6298 section 5.5): unanswered for three times its least.
+UNANSWERED_FACTOR = 3.0
 # Losses further apart than so many times the median come in bunches: a distance would say little of them.
 SCATTERED = 5.0
 FEW_TIMES = {1: "once", 2: "twice"}
@@ -56,13 +59,13 @@ CAUSES = {
 class Course:
     """What a sentence needs of how the run went, beside the verdict's keys.
 
-    `loss_times_s`: when its loss events were noticed, needless timeouts apart; `stopped_s`: the longest time with a
-    closed window (0: none worth telling); `is_full`: whether the window held the bottleneck busy most of the time
-    (None: not known); `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the
-    path holds; `is_even`: the same by what was written, or by a send buffer; `is_busy`: what was delivered kept the
-    bottleneck busy most of the time, whatever window allowed it. `unplaced`: packets that were lost before the tap, at
-    times that are not known. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it
-    is not seen.
+    `loss_times_s`: when its loss events were noticed, apart from needless timeouts, and those of the same loss again;
+    `stopped_s`: the longest time with a closed window, `unanswered_s`: in which no timeout was answered (0: none worth
+    telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
+    `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the path holds;
+    `is_even`: the same by what was written, or by a send buffer; `is_busy`: what was delivered kept the bottleneck busy
+    most of the time, whatever window allowed it. `unplaced`: packets that were lost before the tap, at times that are
+    not known. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
     """
 
     new_bytes: int
@@ -75,6 +78,7 @@ class Course:
     is_even: bool = False
     is_busy: bool = False
     unplaced: int = 0
+    unanswered_s: float = 0.0
     hidden_by: str | None = None
 
 
@@ -92,10 +96,11 @@ def course(
     timeline = seen.timeline
     lost = timeline.observed.lost()
     needless = set(lost["event"].tolist()) - set(lost["event"][~lost["spurious"]].tolist())
+    told = [each for number, each in enumerate(seen.episodes) if each.is_loss and number not in needless]
+    # A timer that goes off again before anything was answered tells of no other loss (RFC 6298 section 5.5).
+    again = [each.detected_by == "rto" and each.una == before.una for before, each in pairwise(told)]
     times = [
-        timeline.seconds(episode.time_ns)
-        for number, episode in enumerate(seen.episodes)
-        if episode.is_loss and number not in needless
+        timeline.seconds(each.time_ns) for each, is_same in zip(told, [False, *again], strict=False) if not is_same
     ]
     longest = float(stalls_ns(timeline, tap).max(initial=0)) / 1e9
     is_told = longest >= max(_core.LEAST_RTO_NS / 1e9, STOPPED_ROUNDS * seen.typical_rtt_ns / 1e9)
@@ -120,8 +125,24 @@ def course(
         is_even=limits.get("application", 0.0) >= MAJORITY and is_written_or_buffered(seen),
         is_busy=_is_busy(seen, path),
         unplaced=unplaced,
+        unanswered_s=0.0 if tap.is_holed else _unanswered_s(seen),
         hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),
     )
+
+
+def _unanswered_s(seen: Reconstruction) -> float:
+    """The longest time between two ACKs of a loss event for which a timer went off, and went off again."""
+    timeline, longest = seen.timeline, 0
+    for episode in seen.episodes:
+        if episode.detected_by != "rto" or not episode.is_loss:
+            continue
+        first, last = np.searchsorted(timeline.ack_ns, [episode.time_ns, episode.end_ns])
+        part = slice(max(int(first) - 1, 0), int(last) + 1)
+        # A closed window is silent by itself.
+        is_open = (seen.flight[part] > 0) & (timeline.rwnd[part] >= timeline.smss)
+        longest = max(longest, int(np.diff(timeline.ack_ns[part])[is_open[:-1]].max(initial=0)))
+    is_told = longest >= UNANSWERED_FACTOR * _core.LEAST_RTO_NS + seen.typical_rtt_ns
+    return longest / 1e9 if is_told else 0.0
 
 
 def _is_full(seen: Reconstruction, path: PathEstimate) -> bool | None:
@@ -154,7 +175,8 @@ def diagnosis(verdict: Mapping[str, Any], course: Course) -> str:
     """One line from a verdict's keys and the run's course."""
     limit = _limit(verdict, course)
     losses = _losses(verdict, course, names_buffer=limit is not None and "bottleneck" in limit)
-    parts = [_stopped(course), losses, _marks(verdict), _slow_starts(verdict), _share_of_law(verdict)]
+    parts = [_stopped(course), _unanswered(course), losses, _marks(verdict), _slow_starts(verdict)]
+    parts.append(_share_of_law(verdict))
     said = ", ".join(part for part in parts if part)
     sentence = _who_and_limit(verdict, course, limit)
     return f"{sentence}: {said}" if said else sentence
@@ -207,6 +229,8 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     if course.is_busy and (words := _bottleneck(verdict["path"])):
         return words
     if limits.get("cwnd", 0.0) + limits.get("recovery", 0.0) >= MAJORITY:
+        if words := _policer(verdict):
+            return words
         if limits.get("recovery", 0.0) >= limits.get("cwnd", 0.0):
             return f"held back by losses: {limits['recovery']:.0%} of the time spent recovering"
         return _network(verdict, course)
@@ -242,6 +266,18 @@ def _stopped(course: Course) -> str | None:
     return f"the receiver stopped reading for {_seconds(course.stopped_s)}" if course.stopped_s else None
 
 
+def _policer(verdict: Mapping[str, Any]) -> str | None:
+    path, losses = verdict["path"], verdict["losses"]
+    rate, burst = path["policer_bps"]["value"], path["policer_burst_packets"]["value"]
+    if rate is None or losses["by_cause"].get("policed", 0) <= MAJORITY * (losses["total"] or 0):
+        return None
+    return f"limited by a policer that lets {_bits(rate)} pass, and bursts of {burst:.0f} packets"
+
+
+def _unanswered(course: Course) -> str | None:
+    return f"nothing was answered for {_seconds(course.unanswered_s)}" if course.unanswered_s else None
+
+
 def _bottleneck(path: Mapping[str, Any]) -> str | None:
     rate, buffer = path["bottleneck_bps"]["value"], path["buffer_packets"]["value"]
     if rate is None:
@@ -272,6 +308,8 @@ def _losses(verdict: Mapping[str, Any], course: Course, *, names_buffer: bool) -
         return None if verdict["losses"]["possible_unseen"] else "no losses"
     overflows = causes.get("overflow", 0) > MAJORITY * total
     verb = ("overflows it" if names_buffer else "overflows the buffer") if overflows else "loses packets"
+    if causes.get("policed", 0) > MAJORITY * total:
+        verb = "exceeds it"
     if causes.get("codel", 0) > MAJORITY * total:
         verb = "loses packets to CoDel"
     if len(loss_times_s) < FEWEST_ALIKE:

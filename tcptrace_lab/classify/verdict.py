@@ -100,6 +100,8 @@ class Verdict:
     def _path(self) -> Iterator[str]:
         if self.path.buffer_packets.value is None:
             yield f"buffer not known: {self.path.buffer_packets.method}"
+        if self.path.policed.pps.value is not None:
+            yield f"a policer: {self.path.policed.pps.method}"
 
     def _control(self) -> str | None:
         # That none of the known controls fits is said of what was seen whole, and captured at the sender, only; and not

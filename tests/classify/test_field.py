@@ -5,11 +5,16 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tcptrace_lab import simulate
+from tcptrace_lab import read, simulate
+from tcptrace_lab.classify.sender.limits import limits_told
 from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import build
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tests.conftest import ROOT
 
 TAPS = ("sender", "receiver")
 
@@ -36,3 +41,17 @@ def test_words_show_no_window(writes: list[tuple[float, int]], tap: str) -> None
     assert found["initial_window"]["segments"] is None
     assert found["limits"].get("cwnd", 0.0) == 0.0
     assert found["limits"]["application"] > 0.9
+
+
+@pytest.mark.parametrize(("size", "share"), [(80, 1.0), (1448, 0.0)])
+def test_words_are_the_applications_though_their_answers_wait(size: int, share: float) -> None:
+    """One each 20 ms, without Nagle's rule, and a receiver that leaves every third waiting: of full ones, away
+    from their sender, they may as well be a pacer's."""
+    captured = read(ROOT / "captures" / "reno_10M.pcap.gz")
+    tap = next(iter(classify(captured))).who.tap
+    count = np.arange(400)
+    left = 20_000_000 * count
+    columns = {"send_ns": left, "send_offset": size * count, "send_end": size * (count + 1)}
+    columns |= {"ack_ns": left + 63_000_000 + 40_000_000 * (count % 3 == 0) // 3, "ack_offset": size * (count + 1)}
+    limits = limits_told(Reconstruction(build(columns, smss=1448)), tap, is_rebuilt=True)
+    assert limits["application"] == pytest.approx(share, abs=0.05), limits

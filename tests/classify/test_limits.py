@@ -24,6 +24,7 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.simulate import simulate
+from tests.conftest import ROOT
 from tests.degrade import degrade, read_packets, write_packets
 
 # 10 Mbit/s, 40 ms: a pipe of 33 packets, and twice that waiting.
@@ -386,3 +387,24 @@ def test_away_from_the_sender_a_flight_near_the_offered_window_is_not_the_conges
     at_sender, away = (next(iter(classify(run.capture(tap=tap)))).limits for tap in ("sender", "receiver"))
     assert at_sender["rwnd"] > 0.15
     assert away["cwnd"] <= at_sender["cwnd"] + 0.05
+
+
+@pytest.mark.parametrize(("lost", "is_told"), [(60, False), (62, True), (63, True)])
+def test_timeouts_that_nobody_answers_are_told(lost: int, *, is_told: bool) -> None:
+    """A flight of 60 is lost to its end; with more than that, what the timer sends again is lost, twice and more."""
+    first = 800
+    node = replace(PATH.nodes[0], drop_packets=tuple(range(first, first + lost)))
+    connection = ConnectionSpec(control=replace(SACK, max_window=60))
+    for found in verdicts(connection, path=replace(PATH, nodes=(node,)), seconds=8.0):
+        assert ("nothing was answered for" in found.diagnosis) is is_told, found.diagnosis
+        assert found.diagnosis.endswith("once")
+        # Of what a delayed ACK answered by twos no block had told: it had been lost too (RFC 2018 section 4).
+        assert found.losses["total"] == lost
+
+
+def test_what_a_timer_sends_again_may_have_been_lost_where_blocks_are_cut(tmp_path: Path) -> None:
+    """Snap length 68: nothing tells what of a lost tail had arrived."""
+    link, packets = read_packets(ROOT / "captures" / "reno_timeout.pcap.gz")
+    write_packets(tmp_path / "x.pcap", *degrade(link, packets, kind="snaplen 68", seed=7))
+    losses = next(iter(classify(read(tmp_path / "x.pcap")))).as_dict()["losses"]
+    assert losses["total"] <= 42 <= losses["total"] + losses["possible_unseen"]

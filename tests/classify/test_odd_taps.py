@@ -9,7 +9,10 @@ import pytest
 
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.tap.clock import clock_of
+from tcptrace_lab.reconstruct.tap.stalled import stalls
+from tcptrace_lab.scenario import ConnectionSpec, NodeSpec, PathSpec
 from tests.claims import judge_claims, main_verdict, runs
+from tests.classify.test_limits import SACK, verdicts
 from tests.degrade import MS, degrade, keeps_of, read_packets, write_packets
 from tests.degraded import variants
 from tests.random_runs import at_place, tapped
@@ -41,6 +44,14 @@ def test_what_a_tap_read_late_gives_no_round_trip(seed: int, tmp_path: Path) -> 
     assert not wrong
     assert verdict.who.tap.clock.stalled_ns > verdict.seen.base_rtt_ns
     assert any("did not read" in note for note in verdict.who.tap.notes)
+
+
+@pytest.mark.parametrize("share", [1.1, 1.2])
+def test_a_path_that_became_shorter_than_its_handshake_is_no_tap_that_was_late(share: float) -> None:
+    """8 Mbit/s: an ACK each 3 ms, which is no silence that makes a round trip shorter by 4 ms and more."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=20, delay_s=0.02),), return_delay_s=0.02)
+    timeline = verdicts(ConnectionSpec(control=SACK), path=path)[0].seen.timeline
+    assert stalls(timeline, share * float(timeline.rtt[1].min()), 1_000) == ((), 0)
 
 
 @pytest.mark.parametrize(

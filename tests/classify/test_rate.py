@@ -47,9 +47,12 @@ def test_bursts_that_the_way_back_made_are_no_bottleneck(way_back: str) -> None:
     assert rate.high is None or rate.high >= TRUE_PPS
 
 
-@pytest.mark.parametrize("turn_ms", [2, 3])
-def test_short_turns_of_a_radio_even_out_over_longer_runs(turn_ms: float) -> None:
-    """Of 10 Mbit/s two or three packets come together: runs of six are often a fifth too fast, long ones never."""
+@pytest.mark.parametrize("turn_ms", [2, 3, 8, 20])
+def test_turns_of_a_radio_even_out_over_longer_runs(turn_ms: float) -> None:
+    """Of 10 Mbit/s two or three packets come together: runs of six are often a fifth too fast, long ones never.
+
+    Of turns as long as several runs only those tell through which a queue stood.
+    """
     found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0)
     timeline = found.seen.timeline
     rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=in_turns(timeline.ack_ns, turn_ms=turn_ms))))
@@ -57,6 +60,29 @@ def test_short_turns_of_a_radio_even_out_over_longer_runs(turn_ms: float) -> Non
     assert rate.low is not None
     assert rate.high is not None
     assert rate.low <= TRUE_PPS <= rate.high
+
+
+@pytest.mark.parametrize("turn_ms", [2, 8])
+def test_acks_that_a_radio_bunches_release_segments_at_once(turn_ms: float) -> None:
+    """Within a bunch the next ACK comes sooner than any host answers: it is the window at work all the same."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0)
+    timeline = found.seen.timeline
+    late, known = in_turns(timeline.ack_ns, turn_ms=turn_ms), timeline.acks_before_send
+    send_ns = np.where(known > 0, late[np.maximum(known - 1, 0)] + 12_000, timeline.send_ns)
+    seen = Reconstruction(replace(timeline, ack_ns=late, send_ns=np.maximum.accumulate(send_ns)))
+    assert seen.limits["application"] < 0.02
+
+
+def test_acks_that_wait_behind_the_other_sides_data_show_no_rate() -> None:
+    """Its queue of up to 60 ms, a packet each 1.2 ms, sets when they come."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0)
+    timeline = found.seen.timeline
+    queued = timeline.ack_ns + 60 * MS * (timeline.ack_ns // MS % 700) // 700
+    late = np.maximum.accumulate(-(-queued // 1_200_000) * 1_200_000) + np.arange(len(queued))
+    bare = np.zeros_like(timeline.is_bare)
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=late, is_bare=bare)))
+    assert rate.value is None or rate.value == pytest.approx(TRUE_PPS, rel=0.05)
+    assert rate.low is None or rate.low <= 1.02 * TRUE_PPS
 
 
 def paced_anew(times: Ints, begin_ns: int) -> Ints:
@@ -76,6 +102,34 @@ def test_a_rate_that_changes_is_told_as_what_it_changes_between() -> None:
     assert rate.between == pytest.approx((TRUE_PPS / 2, TRUE_PPS * 2), rel=0.01)
     assert rate.low == pytest.approx(TRUE_PPS / 2, rel=0.01)
     assert rate.high is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(2.0, 0.5), (0.5, 2.0), (1.5, 1.0)])
+def test_a_rate_that_steps_is_told_as_both(before: float, after: float) -> None:
+    """A route or a radio's that became another in the middle: neither is the rate."""
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=24.0)
+    timeline = found.seen.timeline
+    begin, middle, end = timeline.start_ns, timeline.start_ns + 12_000 * MS, timeline.start_ns + 30_000 * MS
+    known = [begin, middle, end]
+    spent = begin + np.cumsum([0, (middle - begin) / before, (end - middle) / after])
+    ack_ns, send_ns = (np.interp(times, known, spent).astype(np.int64) for times in (timeline.ack_ns, timeline.send_ns))
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=ack_ns, send_ns=send_ns)))
+    assert rate.between == pytest.approx(sorted((TRUE_PPS * before, TRUE_PPS * after)), rel=0.01)
+
+
+@pytest.mark.parametrize("start_s", [6.0, 12.0])
+def test_another_flow_that_comes_later_is_no_step_of_the_rate(start_s: float) -> None:
+    """Of what this one alone shows: its share falls to half, and the buffer takes as long as before to empty."""
+    flow = ConnectionSpec(control=SACK)
+    scenario = Scenario(
+        path=PATH,
+        connections=(flow, replace(flow, start_s=start_s)),
+        duration_s=24.0,
+        profile="rfc",
+        taps=("sender",),
+    )
+    for found in classify(simulate(scenario).capture(tap="sender")):
+        assert bottleneck_rate(found.seen).between is None
 
 
 def test_two_flows_that_take_turns_are_no_rate_that_changes() -> None:

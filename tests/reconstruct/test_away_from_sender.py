@@ -363,6 +363,17 @@ def test_missing_numbers_above_all_that_came_are_the_tail_of_a_flight() -> None:
     assert not sends(arrivals(table([*rows, *more]), SMSS, beside), SMSS, 30 * MS).is_put_back.any()
 
 
+def test_a_tail_that_f_rto_shows_late_had_left_where_its_numbers_are_missing() -> None:
+    """Segments 3 to 6 (numbers 4 to 7) are lost to the end. The timer sends 3 again, then F-RTO new data."""
+    rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (2, 2, 1, 1, 3), (300, 3, 1, 300, 8), (330, 7, 1, 330, 9)]
+    rows += [(360 + number, 4 + number, 1, 360, 10 + number) for number in range(3)]
+    more = [(400 + number, 8 + number, 1, 400 + number, 13 + number) for number in range(200)]
+    left = sends(arrivals(table([*rows, *more]), SMSS), SMSS, 30 * MS)
+    assert (left.offset[:12] // SMSS).tolist() == [0, 1, 2, 3, 4, 5, 6, 3, 7, 4, 5, 6]
+    assert np.flatnonzero(left.is_put_back).tolist() == [3, 4, 5, 6]
+    assert left.unplaced == 0
+
+
 def test_a_missing_number_is_no_repair_where_it_may_be_an_ack_of_the_other_sides_data() -> None:
     """Segment 1 (number 2) is lost, and number 5 behind what showed it: sent again and lost again, or a bare ACK."""
     rows = [(0, 0, 1, 1, 1), (1, 2, 1, 1, 3), (2, 3, 1, 1, 4), (40, 4, 1, 35, 6), (120, 1, 1, 100, 7)]

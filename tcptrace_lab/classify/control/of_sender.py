@@ -61,7 +61,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
             return found
     found = ask(seen)
-    reason = _no_evidence(tcp, found)
+    reason = _no_evidence(tcp, found, seen)
     return found if reason is None else found.opened(reason).or_bbr()
 
 
@@ -75,7 +75,7 @@ def _unread_ns(clock: Clock) -> int:
     return max(ticks, clock.stalled_ns)
 
 
-def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
+def _no_evidence(tcp: SenderTcp, identified: Identified, seen: Reconstruction) -> str | None:
     """Why what its losses did to the window tells no control from another; None: it does.
 
     None but BBR keeps its window. That it is none of the known ones is said only where it is not BBR's rate either.
@@ -85,6 +85,9 @@ def _no_evidence(tcp: SenderTcp, identified: Identified) -> str | None:
     kept = 0.0 if tcp.decrease is None else tcp.decrease
     if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
         return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
+    if identified.control == UNKNOWN and seen.episodes and not _grows_between_losses(seen):
+        # Linux's BBR keeps to the rate that a policer leaves it for 48 round trips, and probes for none.
+        return "what was outstanding did not grow between its losses, as where a sender keeps to a rate"
     return None
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path.path import PathEstimate
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY
+from tcptrace_lab.classify.path.rate import carries_data
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -27,7 +28,7 @@ DEVIATION_FACTOR = 2.0
 
 
 def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> dict[str, Any]:
-    """The verdict's `losses`: total, by_cause (overflow, codel, random, unknown), possible_unseen."""
+    """The verdict's `losses`: total, by_cause (overflow, codel, policed, random, unknown), possible_unseen."""
     lost = seen.timeline.observed.lost()
     is_lost = ~lost["spurious"]
     events, lengths = lost["event"][is_lost], lost["length"][is_lost]
@@ -57,6 +58,10 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     merged += _without(found, _surplus(found, seen))
     merged += _without(found, _needless_unseen(int(np.count_nonzero(~is_lost)), who.tap.lost_acks_share))
     total = found.total()
+    if seen.timeline.hides_blocks:
+        # Of what a restarted sender goes over the blocks that are missing would tell what had arrived.
+        again = Counter(lost["event"].tolist())
+        merged += sum(max(each.retransmitted - again[n], 0) for n, each in enumerate(seen.episodes) if each.restarts)
     if who.view is not None:
         merged += who.view.unplaced
     if who.put_back is not None:
@@ -288,6 +293,11 @@ def causes(seen: Reconstruction, path: PathEstimate, who: Sender) -> list[str]:
         "unknown" if cause == "random" and is_burst(each, seen.timeline.smss) else cause
         for cause, each in zip(_by_event(path), seen.episodes, strict=True)
     ]
+    is_another = _became_shorter(seen, who) or path.bottleneck_pps.between is not None
+    if is_another or _at_one_level(by_event, path.queue_at_loss) or carries_data(seen):
+        # A shorter path, or a faster one, makes a full buffer's round trips shorter too, and a queue on the way back
+        # makes them longer.
+        by_event = ["unknown" if cause == "random" else cause for cause in by_event]
     if who.view is not None and who.view.unsure > MAJORITY:
         # A queue that was not measured may have been longer.
         by_event = ["unknown" if cause == "random" else cause for cause in by_event]
@@ -299,13 +309,34 @@ def is_burst(episode: Episode, smss: int) -> bool:
     return episode.retransmitted > max(DUP_THRESH, MINORITY * episode.window_before / smss)
 
 
+def _became_shorter(seen: Reconstruction, who: Sender) -> bool:
+    """Whether round trips were shorter than the handshake's by more than a tenth, and than a host's delay."""
+    _, samples = seen.timeline.rtt
+    if who.handshake_rtt_s is None or not len(samples):
+        return False
+    least_ns, handshake_ns = int(samples.min()), who.handshake_rtt_s * 1e9
+    return handshake_ns - least_ns > max(MINORITY * handshake_ns, _core.HOST_NS)
+
+
+def _at_one_level(by_event: list[str], queues: tuple[float, ...]) -> bool:
+    """Whether all that was lost since some time, twice at least, met the same queue, shorter than one before: chance
+    does not find one queue again and again."""
+    since = by_event.index("random") if "random" in by_event else 0
+    met = queues[since:]
+    if since == 0 or len(met) < 2 or set(by_event[since:]) != {"random"}:
+        return False
+    return max(met) - min(met) <= max(DELAYED_ACK_SEGMENTS, ODD_SHARE * max(met))
+
+
 def _by_event(path: PathEstimate) -> list[str]:
     count = len(path.queue_at_loss)
     is_codel, may_be = (told or (False,) * count for told in (path.managed.is_codel, path.managed.may_be))
-    return [
+    found = [
         "codel" if codel else _cause(queue, path, may_be_codel=maybe)
         for queue, codel, maybe in zip(path.queue_at_loss, is_codel, may_be, strict=True)
     ]
+    is_policed = path.policed.is_policed or (False,) * count
+    return ["policed" if policed else cause for cause, policed in zip(found, is_policed, strict=True)]
 
 
 def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
@@ -316,6 +347,8 @@ def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
         return "overflow" if queue >= SHORT_SHARE * buffer.low else "random"
     if may_be_codel:
         return "unknown"
-    # A path that was slow for a while made waits long, and queues no longer.
-    is_short = queue < SHORT_SHARE * (min(path.queue_max, path.own_queue_max) - path.queue_jitter)
+    # A path that was slow for a while made waits long, and queues no longer; where jitter alone makes them half as long
+    # as the longest, none is known to have been short.
+    longest = min(path.queue_max, path.own_queue_max)
+    is_short = queue < SHORT_SHARE * (longest - path.queue_jitter) and path.queue_jitter <= MAJORITY * longest
     return "random" if is_short or path.queue_max < DELAYED_ACK_SEGMENTS else "unknown"

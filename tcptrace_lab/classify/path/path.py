@@ -8,7 +8,8 @@ them together come at the bottleneck's. One pair of back-to-back ACKs proves not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tcptrace_lab.classify.path.buffer import (
     queues,
 )
 from tcptrace_lab.classify.path.managed import NOT_MANAGED, Managed, losses_of_codel
+from tcptrace_lab.classify.path.policed import Policed, losses_of_policer, not_policed
 from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -41,7 +43,7 @@ AHEAD_FACTOR = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class PathEstimate:
-    """The five estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown).
+    """The estimates of the verdict's `path`, and what the queue was at each loss event (packets; NaN unknown).
 
     `own_queue_max`: this flow's own packets in the longest queue, whatever the path's rate then was; `queue_jitter`: by
     how much jitter alone lengthens `queue_max`.
@@ -59,6 +61,8 @@ class PathEstimate:
     queue_jitter: float
     # Of each loss event: whether a managed queue (CoDel) lost it, or may have.
     managed: Managed = NOT_MANAGED
+    # And whether a policer did.
+    policed: Policed = field(default_factory=partial(not_policed, "not captured at the sender: nor when each left"))
 
     @property
     def is_managed(self) -> bool:
@@ -67,7 +71,9 @@ class PathEstimate:
 
     def as_dict(self) -> dict[str, Any]:
         names = ("base_rtt_s", "bottleneck_bps", "bottleneck_pps", "bdp_packets", "buffer_packets")
-        return {name: getattr(self, name).as_dict() for name in names}
+        found = {name: getattr(self, name).as_dict() for name in names}
+        found["policer_bps"] = _scaled(self.policed.pps, 8 * self.packet_bytes).as_dict()
+        return found | {"policer_burst_packets": self.policed.burst.as_dict()}
 
 
 def infer_path(
@@ -149,6 +155,8 @@ def infer_path(
         standing_ns = 0
     at_loss, free, queue = queues(seen, pps.value, standing_ns)
     managed = losses_of_codel(seen, pps.value)
+    is_other = any(managed.is_codel) or not has_losses or not has_flight or by_rhythm
+    policed = not_policed("when its losses left is not known", len(at_loss)) if is_other else losses_of_policer(seen)
     if not has_losses:
         buffer = unknown("what was sent again is not in the capture: nor which queue was full")
     elif len(timeline.rtt[1]) and timeline.rtt[1].min() <= 0:
@@ -203,6 +211,7 @@ def infer_path(
         own_queue_max=longest_queue(own_queue(seen) if len(queue) else queue),
         queue_jitter=0.0 if pps.value is None or not len(queue) else jitter_of(seen, pps.value, queue),
         managed=managed,
+        policed=policed,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.path.rate_step import step_of
 from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -19,6 +20,7 @@ from tcptrace_lab.reconstruct.given import (
     DELAYED_ACK_SEGMENTS,
     FEWEST_ALIKE,
     FEWEST_SAMPLES,
+    FULL_SHARE,
     MAJORITY,
     MINORITY,
     WITHIN_SEGMENTS,
@@ -92,6 +94,7 @@ def bottleneck_rate(
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     runs = run_rates(batches, seen, (), segments)
     found = _mode(runs, RUN_WORDS.format(segments), clock, own=own)
+    is_bunched = found is None or _is_hosts(found, segments)
     while (found is None or _is_hosts(found, segments)) and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
         is_last = segments * LONGER_FACTOR > longest
@@ -103,11 +106,19 @@ def bottleneck_rate(
         stood = _stood(runs)
         # As long as the capture: not held beside what is asked next.
         del runs
-        if _paced_back(seen):
+        if carries_data(seen):
+            found = unknown("data comes with the ACKs, which wait behind it: the way back sets their pace")
+        elif _paced_back(seen):
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
             found = unknown(words, low=found.low)
         else:
             found = _over_longer(batches, seen, stood, segments, int(longest)) or found
+    elif found.high is not None and not runs.is_inferred and (step := step_of(runs, _busy(runs), seen)) is not None:
+        method = f"{found.method}; before some time, or after it, at another while a queue stands"
+        found = Estimate(value=found.value, low=step[0], method=method, between=step)
+    if is_bunched or found.low is None or _is_below(found, goodput):
+        # Bunches: of no one rate, or of the pace at which they come.
+        found = _while_queued(batches, seen) or found
     return _not_below_goodput(found, goodput)
 
 
@@ -115,6 +126,39 @@ def _is_hosts(found: Estimate, segments: int) -> bool:
     """Whether so short a run at such a rate is what a host reads at once: it cannot pace its packets one by one."""
     fastest = SECOND_NS / BATCH_NS
     return found.value is not None and found.value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
+
+
+def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
+    """Of ACKs that come in bunches (a radio's turns, an interrupt's): their rate over runs so long that a bunch more or
+    less is little, if it is one while a queue stood all along: the bottleneck was never idle then.
+
+    A window's pace would change as that grows; others in the queue would leave this flow now more, now less.
+    """
+    segments = int(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE)
+    if segments <= RUN_SEGMENTS:
+        return None
+    runs = run_rates(batches, seen, (), segments)
+    busy = _busy(runs)
+    if runs.is_inferred or np.count_nonzero(busy) < max(FEWEST_SAMPLES, MAJORITY * len(busy)):
+        return None
+    rates = runs.rates[busy]
+    if not _in_bursts(runs.uneven[busy]) or np.mean(_about(rates)) < FULL_SHARE:
+        return None
+    low, value, high = (float(number) for number in np.percentile(rates, [10, 50, 90]))
+    if float(np.percentile(runs.delay_ns[busy], 95)) / 1e9 * value > OTHERS_FACTOR * _most_outstanding(seen):
+        return None
+    # What a delayed ACK tells of at either end.
+    blur = 1 + DELAYED_ACK_SEGMENTS / segments
+    method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
+    method = f"{method}; within shorter ones ACKs come in bunches"
+    return Estimate(value=value, low=low / blur, high=high * blur, method=method)
+
+
+def carries_data(seen: Reconstruction) -> bool:
+    """Whether more than a few ACKs of new data are the other side's data: the others wait behind such."""
+    timeline = seen.timeline
+    moving = timeline.newly_acked > 0
+    return bool(moving.any()) and float(np.mean(~timeline.is_bare[moving])) > MINORITY
 
 
 def _paced_back(seen: Reconstruction) -> bool:
@@ -218,7 +262,11 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     if not most:
         # A second of which the largest ACK was all bounds nothing.
         return None
-    lasted_s = 1.0 + max(clock.resolution_ns + held_back_ns(timeline), clock.stalled_ns) / SECOND_NS
+    held_ns = held_back_ns(timeline)
+    if carries_data(seen):
+        # Behind the other side's data ACKs wait for as long as its queue lasts: no longer than round trips swell.
+        held_ns = max(held_ns, int(np.ptp(timeline.rtt[1])) if len(timeline.rtt[1]) else 0)
+    lasted_s = 1.0 + max(clock.resolution_ns + held_ns, clock.stalled_ns) / SECOND_NS
     return float(most) / timeline.smss / lasted_s
 
 
@@ -239,11 +287,17 @@ def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int |
     return segments if segments * LONGEST_SHARE <= total else None
 
 
+def _is_below(found: Estimate, goodput: float | None) -> bool:
+    """Whether more was delivered in some second than a path of that rate carries; one that changes is another then."""
+    most = found.value if found.high is None and found.between is None else found.high
+    return goodput is not None and most is not None and goodput > GOODPUT_SLACK * most
+
+
 def _not_below_goodput(found: Estimate, goodput: float | None) -> Estimate:
     """The path carried that much in a second: it can carry it."""
     if goodput is None:
         return found
-    if found.high is not None and goodput > GOODPUT_SLACK * found.high:
+    if _is_below(found, goodput):
         words = "the ACKs' pace is slower than what was acknowledged in some second: no bottleneck's"
         return unknown(words, low=goodput)
     low = goodput if found.low is None else found.low

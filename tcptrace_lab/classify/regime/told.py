@@ -85,6 +85,11 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     ):
         # Nobody asks for what has just left: when it had is not known, nor what the sender had heard since.
         return "when what was lost had left is not told: nor whether a timer, or duplicate ACKs, asked for it again"
+    if who.view is not None and any(
+        each.detected_by == "rto" and each.is_loss and not each.restarts for each in seen.episodes
+    ):
+        # RFC 5681 section 3.1: a timer leaves its sender one segment. What was put back stands elsewhere.
+        return "a timer went off, and the restart behind it is not seen where it was"
     return None
 
 

@@ -86,6 +86,7 @@ def limits_told(
         # window that those leave as it is.
         or not (
             (_stays_below(seen) and not before_ns and not (is_rebuilt and seen.timeline.observed.starved > MINORITY))
+            or _is_words(seen)
             or (not is_rebuilt and _catches_up(seen))
         )
     ):
@@ -105,8 +106,10 @@ def limits_told(
     _move(shares, "cwnd", most=held)
     is_sure = is_law or shares["cwnd"] <= MAJORITY
     if not is_paced and (_stays_level(seen) if is_rebuilt else not is_sure and _does_not_grow(seen)):
-        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed.
-        _move(shares, "cwnd")
+        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed,
+        # or that all that was written had been sent again and again: by chance its writes then meet ACKs.
+        is_written = not is_rebuilt and _stays_below(seen) and _catches_up(seen)
+        _move(shares, "cwnd", "application" if is_written else UNKNOWN)
     if is_blurred:
         # The least windows that fit were taken for what was in flight, which the missing ACKs make more than it was.
         is_near_known = is_law and not (tap.shift.value is None and tap.blurs_flight)
@@ -350,6 +353,14 @@ def is_written_or_buffered(seen: Reconstruction) -> bool:
         return False
     is_paused = timeline.observed.starved >= MAJORITY * seen.limits.get("application", 0.0)
     return not is_paused and _stays_below(seen) and not _catches_up(seen)
+
+
+def _is_words(seen: Reconstruction) -> bool:
+    """Whether hardly a segment is full, seen from anywhere: each is all that there was to send, or else it waits for
+    the rest (RFC 1122 section 4.2.3.4)."""
+    sizes, counts = seen.timeline.sizes
+    short = int(counts[sizes < max(seen.timeline.smss, LEAST_FULL_BYTES)].sum())
+    return bool(short > (1 - MINORITY) * int(counts.sum()))
 
 
 def _catches_up(seen: Reconstruction) -> bool:

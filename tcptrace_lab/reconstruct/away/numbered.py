@@ -39,6 +39,9 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     if not len(missing) or np.mean(missing == 0) < EVERY_NUMBER_SHARE:
         return None
     if (missing < 0).any():
+        whole = _with_tails_before(whole, seen, arrived, missing, turn_ns)
+        arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
+        missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     lost, filled = holes(whole)
@@ -163,6 +166,31 @@ def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns
 def _fills_none(whole: Sends, filled: Ints, place: int, below: Ints) -> bool:
     """Whether what was sent again there is neither a copy of what had arrived nor of what was put back."""
     return bool(whole.offset[place] < below[place]) and place not in filled
+
+
+def _with_tails_before(whole: Sends, seen: Arrivals, arrived: Places, missing: Places, turn_ns: int) -> Sends:
+    """Flights lost to their end, the beginning of which a timer sent again before anything showed the rest: F-RTO
+    (RFC 5682) sends new data next, and what lies between had left where its numbers are missing.
+    """
+    is_next = whole.offset[arrived[1:]] == whole.end[arrived[:-1]]
+    late = np.diff(seen.time_ns[whole.row[arrived]]) >= turn_ns
+    parts, done = [], 0
+    for gap in np.flatnonzero(missing < 0).tolist():
+        # The in-order arrivals below the hole, down to where something is missing.
+        first = gap
+        while max(gap - MOST_MISSING, 0) < first and missing[first - 1] == 0 and is_next[first - 1]:
+            first -= 1
+        again = gap + 1 - first
+        before, begin, above = first - 1, int(arrived[first]), int(arrived[gap + 1])
+        is_tail = before >= 0 and is_next[before] and late[before] and missing[before] >= again - missing[gap]
+        if not is_tail or begin < done or above - begin != again - missing[gap]:
+            continue
+        parts += [np.arange(done, begin), -1 - np.arange(begin, above), np.arange(begin, begin + again)]
+        done = above
+    # Below zero: the first copy of what stands there, which did not arrive.
+    found = np.concatenate((*parts, np.arange(done, len(whole.row)))).astype(np.int64)
+    place = np.where(found < 0, -1 - found, found)
+    return Sends(row=np.where(found < 0, -1, whole.row[place]), offset=whole.offset[place], end=whole.end[place])
 
 
 def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Places, turn_ns: int) -> None:

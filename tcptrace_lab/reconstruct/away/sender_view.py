@@ -90,9 +90,8 @@ class Known:
 
 
 def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
-    """What a view is made of beside the arrivals; `has_start`: whether the capture has the connection's beginning, which
-    elsewhere than at the sender a SYN shows, or little else. `left_ns`: when the first flight left, where no SYN is
-    older."""
+    """What a view is made of beside the arrivals; `has_start`: whether the capture has the connection's beginning, for
+    which it takes more elsewhere than at the sender. `left_ns`: when the first flight left, where no SYN is older."""
     whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
     found = whole.acks_alone(*ASKED)
     if left_ns is not None:
@@ -172,19 +171,20 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     marks, stalled_ns = stalls_elsewhere(taken, seen.time_ns, timeline.ack_ns, known.handshake_ns, known.resolution_ns)
     if marks:
         timeline = replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks})))
-        taken[
-            _core.places(np.array(marks), seen.time_ns - taken)
-            < _core.places(np.array(marks), seen.time_ns, or_equal=True)
-        ] = -1
+        late = np.array(marks, dtype=np.int64)
+        # Those from whose ACK to which something was read late.
+        first, over = np.searchsorted(late, seen.time_ns - taken), np.searchsorted(late, seen.time_ns, side="right")
+        taken[first < over] = -1
     turn = _least_turns(taken, is_full)
     if turn is None:
         return None
+    # What is as long as the capture is not held beside what is made of it.
+    del taken
     turn_ns, full_turn_ns = turn
     owed = gives_back(echoed, seen.end - seen.offset, timeline.delivered, timeline.snd_una)
     pace = Pace(latest=seen.time_ns - np.where(is_full, full_turn_ns, turn_ns), gives_back=owed)
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, pace.latest)
-    # What is as long as the capture is not held beside what is made of it.
     del echoed, is_full
     release, slack = released_by(timeline, left, bounds, by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)

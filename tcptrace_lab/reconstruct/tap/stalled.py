@@ -29,10 +29,11 @@ SHORTER_SHARE = 0.97
 
 @dataclass(frozen=True, kw_only=True)
 class _Turns:
-    """All stamps in order and the silence before each; of each turn how long it took, and which of the stamps are those
-    of what asked and of what answered."""
+    """All stamps in order, whether each is of what asks, and the silence before it; of each turn how long it took, and
+    which of the stamps are those of what asked and of what answered."""
 
     stamps: Ints
+    is_asking: Bools
     silence: Ints
     taken: Ints
     asked: Ints
@@ -46,15 +47,12 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     NaN: not captured) nor others have, by more than the clock leaves open (`resolution_ns`). A sender that answers
     after pauses has such silences all along, and its round trips are short again and again.
     """
-    rows, samples = timeline.rtt
+    samples = timeline.rtt[1]
     # A handshake's packets are small, and some hosts slow to answer it.
     full_ns = handshake_ns + _longer_ns(timeline)
     if len(samples) < FEWEST_SAMPLES or SHORTER_SHARE * full_ns <= int(samples.min()) + resolution_ns:
         return (), 0
-    stamps, is_sent, silence = _silences(timeline, handshake_ns)
-    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
-    asked, answered = sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows]
-    turns = _Turns(stamps=stamps, silence=silence, taken=samples, asked=asked, answered=answered)
+    turns = _round_trips(timeline, handshake_ns)
     # The first flight waits for the other host, and may be the only one to meet no queue: a handshake tells.
     is_first = timeline.has_start and bool(np.isnan(handshake_ns))
     return _read_late(turns, handshake_ns, full_ns, resolution_ns, is_first=is_first)
@@ -81,6 +79,7 @@ def stalls_elsewhere(
     named = np.searchsorted(ack_ns, passed_ns[told] - taken)
     turns = _Turns(
         stamps=stamps,
+        is_asking=order >= len(passed_ns),
         silence=np.diff(stamps, prepend=stamps[:1]),
         taken=taken,
         asked=place[len(passed_ns) + named],
@@ -109,6 +108,10 @@ def _read_late(
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
     at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
+    is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
+    if not len(at_once) and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(is_short):
+        # Shorter by more than any silence before them lasted: the path itself has become shorter.
+        return (), 0
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
         alone = alone[:0]
@@ -143,20 +146,23 @@ def _is_told(samples: Ints, handshake_ns: float) -> bool:
 
 
 def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
-    """For each round trip how long its segment may have waited to be read, in ns: since before a silence, if it came
-    within a small part of that behind it, and an ACK before it. What a sender sends of itself came when it did, and of
-    the first that was captured nothing tells."""
-    rows, samples = timeline.rtt
+    """For each round trip how long its segment may have waited to be read, in ns."""
+    samples = timeline.rtt[1]
     if len(samples) < FEWEST_SAMPLES:
         return np.zeros(len(samples), dtype=np.int64)
-    stamps, is_sent, silence = _silences(timeline, handshake_ns)
+    return _waited(_round_trips(timeline, handshake_ns))
+
+
+def _waited(turns: _Turns) -> Ints:
+    """How long what asked may have waited to be read: since before a silence, if it came within a small part of that
+    behind it, and something of the other side before it. What a host sends of itself came when it did, and of the first
+    that was captured nothing tells."""
+    stamps, silence, read = turns.stamps, turns.silence, turns.asked
     until = stamps + (MINORITY * silence).astype(np.int64)
     # The silence that reaches furthest, its own or one before.
     behind = np.maximum.accumulate(np.where(until >= np.maximum.accumulate(until), np.arange(len(until)), 0))
-    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
-    read = sent + timeline.acks_before_send[sent]
-    heard = np.cumsum(~is_sent)
-    is_answer = (heard[read] > (heard - ~is_sent)[behind[read]]) | (behind[read] == 0)
+    heard = np.cumsum(~turns.is_asking)
+    is_answer = (heard[read] > (heard - ~turns.is_asking)[behind[read]]) | (behind[read] == 0)
     found: Ints = np.where(is_answer, stamps[read] - (stamps - silence)[behind[read]], 0)
     return found
 
@@ -185,17 +191,20 @@ def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
     return times[begins[is_held]], times[ends[is_held]]
 
 
-def _silences(timeline: Timeline, handshake_ns: float) -> tuple[Ints, Bools, Ints]:
-    """Of segments and ACKs in the order captured: stamps, which are segments, and the time since the one before."""
+def _round_trips(timeline: Timeline, handshake_ns: float) -> _Turns:
+    """From each segment to its ACK, at the sender's tap; segments and ACKs in the order captured."""
+    rows, samples = timeline.rtt
     stamps = np.empty(len(timeline.send_ns) + len(timeline.ack_ns), dtype=np.int64)
     is_sent = np.zeros(len(stamps), dtype=bool)
     is_sent[timeline.acks_before_send + np.arange(len(timeline.send_ns))] = True
     stamps[is_sent], stamps[~is_sent] = timeline.send_ns, timeline.ack_ns
     silence = np.diff(stamps, prepend=stamps[:1])
-    if timeline.rtt[1][0] < SHORTER_SHARE * handshake_ns:
+    if samples[0] < SHORTER_SHARE * handshake_ns:
         # The first flight's round trip is less: both may have been read late.
         silence[0] = int(handshake_ns)
-    return stamps, is_sent, silence
+    sent = np.searchsorted(timeline.send_ns, timeline.ack_ns[rows] - samples)
+    asked, answered = sent + timeline.acks_before_send[sent], np.flatnonzero(~is_sent)[rows]
+    return _Turns(stamps=stamps, is_asking=is_sent, silence=silence, taken=samples, asked=asked, answered=answered)
 
 
 def _begins_run(stamps: Ints, silence: Ints, at_once_ns: int, late_ns: int) -> Bools:

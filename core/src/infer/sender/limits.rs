@@ -5,7 +5,7 @@ use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
-use crate::infer::given::{DELAYED_ACK_SEGMENTS, HOST_NS};
+use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
 use crate::threshold::threshold;
 
@@ -40,7 +40,8 @@ impl Limit {
 /// Whether the ACKs of the last round trip released segments at once (a window at work), per ACK and on the whole.
 ///
 /// An application or a pacer sends at its own times: by chance, one in eight of its segments follows an ACK within an
-/// eighth of the time to the next. Errs to "not clocked" where the host answers slower than ACKs come.
+/// eighth of the time to the next, and as many within an eighth of what lies between ACKs around it: of those that a
+/// radio, or an interrupt, hands over in one bunch the next comes sooner than any host answers.
 pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, bool) {
     let count = trace.ack_ns.len();
     let mut is_clocked = vec![false; count];
@@ -97,7 +98,8 @@ fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
         let known = known as usize;
         if known > 0 && known < count {
             let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
-            let soon = (next - heard) / PROMPT_PARTS.get();
+            let apart_ns = (next - heard).max(apart_around_ns(trace, known - 1));
+            let soon = apart_ns / PROMPT_PARTS.get();
             if known > before && next > heard {
                 told[known - 1] = if trace.send_ns[send] - heard <= soon {
                     2
@@ -111,6 +113,19 @@ fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
         before = known.max(before);
     }
     told
+}
+
+/// How far apart ACKs are around one of them, a few behind it and, where there are as many, a few before it: the less of
+/// both, so that no pause beside them counts, and no more than leaves a host time to answer.
+fn apart_around_ns(trace: &Trace, ack: usize) -> i64 {
+    let few = FEWEST_SAMPLES.get();
+    let apart_ns = |first: usize| (trace.ack_ns[first + few] - trace.ack_ns[first]) / few as i64;
+    let most_ns = HOST_NS.get() * PROMPT_PARTS.get();
+    if ack + few >= trace.ack_ns.len() {
+        return 0;
+    }
+    let before_ns = ack.checked_sub(few).map_or(most_ns, apart_ns);
+    apart_ns(ack).min(before_ns).min(most_ns)
 }
 
 /// How closely segments ever leave one behind the other: the sender's line.

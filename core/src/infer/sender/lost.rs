@@ -12,7 +12,7 @@ use super::scoreboard::Scoreboard;
 use super::sent_again::{Covered, Twice, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
-use crate::infer::given::AT_LEAST;
+use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS};
 use crate::infer::ordered::from;
 use crate::threshold::threshold;
 
@@ -233,8 +233,11 @@ impl Judge<'_> {
             let may_answer = took(answer).is_none_or(|ns| ns >= self.base_rtt_ns / 2);
             // No ACK may have come to stand there before the capture's end.
             let is_answered = took(answer).is_some() || told.is_some();
-            return if may_answer && !(trace.has_sack && is_one && is_answered) {
-                State::Possible
+            if may_answer && !(trace.has_sack && is_one && is_answered) {
+                return State::Possible;
+            }
+            return if may_answer && told.is_none() && self.is_unheld(send, answer, packet) {
+                State::Lost { is_answered: true }
             } else {
                 State::Arrived
             };
@@ -283,6 +286,18 @@ impl Judge<'_> {
         } else {
             State::Lost { is_answered }
         }
+    }
+
+    /// Whether a receiver that had held what an ACK jumps over would have told of it in a block (RFC 2018 section 4): the
+    /// ACK waited for the second of two segments (RFC 9293 section 3.8.6.3), as it may where nothing is held above.
+    fn is_unheld(&self, send: usize, answer: usize, packet: &Range<i64>) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let jumped = answer
+            .checked_sub(1)
+            .map(|before| seen.snd_una[answer] - seen.snd_una[before]);
+        !trace.hides_blocks
+            && jumped.is_some_and(|bytes| bytes <= DELAYED_ACK_SEGMENTS.get() * trace.smss)
+            && !self.twice.reports(send, packet.start, packet.end)
     }
 
     /// Whether the copy before was sent so short a time ago that no answer can have told of its loss, and its own came.

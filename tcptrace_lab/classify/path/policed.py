@@ -1,0 +1,160 @@
+"""Losses of a policer: a token bucket that drops what exceeds a rate beyond a burst, and delays nothing.
+
+A bucket that what passed fills, and that empties at the rate, is full at each loss and at nothing else (Flach et al.,
+"An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016). A full queue's losses are the same, but round trips rise
+with it: where they do not, nobody waited. Errs towards "not policed": other flows that fill the same bucket, and a
+burst so small that many rates explain it, as they do the short buffer of a fast link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.estimate import Estimate, unknown
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, FULL_SHARE
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+
+# Between two losses without an empty bucket as much passed as the rate allows, to a packet: of so many losses each pair
+# proposes a rate.
+MOST_LOSSES = 48
+# Rates this near to each other are one, and so many of those that most pairs propose are tried.
+ALIKE_SHARE = 1e-3
+TRIED_RATES = 16
+# Around the best of these, in so many steps.
+FINER_STEPS = 40
+# Another rate by this share must not explain the losses as well.
+OTHER_SHARE = 0.1
+# That the first losses of all events meet the bucket as full as few of those that passed do, by chance.
+CHANCE_SHARE = 1e-5
+# Nobody waited: round trips rise by less than this share of what the bucket takes to empty.
+UNDELAYED_SHARE = 0.25
+NOT_TOLD = "no token bucket is full at the losses, and at nothing else"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policed:
+    """What a policer lets pass (packets/s), how many packets at once, and of each loss event whether it was its."""
+
+    pps: Estimate
+    burst: Estimate
+    is_policed: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Packets:
+    """When each left, its size in full packets, and whether it was lost."""
+
+    times: Ints
+    weights: Floats
+    is_lost: Bools
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bucket:
+    """At one rate: how full it was before each packet; how full it has to be to lose one; how well that tells who was
+    lost (1: wholly)."""
+
+    rate: float
+    levels: Floats
+    depth: float
+    told: float
+
+
+def losses_of_policer(seen: Reconstruction) -> Policed:
+    """What the times of the losses tell of a policer."""
+    count = len(seen.episodes)
+    events = [each for each in seen.episodes if each.is_loss]
+    if len(events) < FEWEST_ALIKE or not len(seen.timeline.rtt[0]):
+        return not_policed(f"fewer than {FEWEST_ALIKE} loss events", count)
+    packets = _packets(seen)
+    lost = np.flatnonzero(packets.is_lost)
+    tried = _proposed(packets, lost) if len(lost) >= FEWEST_SAMPLES else []
+    if not tried:
+        return not_policed(NOT_TOLD, count)
+    bucket = max((_bucket(packets, rate) for rate in tried), key=lambda each: each.told)
+    steps = bucket.rate * (1 + ALIKE_SHARE * np.linspace(-2, 2, FINER_STEPS + 1))
+    finer = [_bucket(packets, rate) for rate in steps.tolist()]
+    bucket = max((bucket, *finer), key=lambda each: each.told)
+    others = [_bucket(packets, bucket.rate * factor) for factor in (1 - OTHER_SHARE, 1 + OTHER_SHARE)]
+    firsts = lost[np.searchsorted(packets.times[lost], [each.lost_sent_ns for each in events]).clip(max=len(lost) - 1)]
+    is_full = bucket.levels[firsts] >= bucket.depth - DELAYED_ACK_SEGMENTS
+    beside = float(np.mean(bucket.levels[~packets.is_lost] >= bucket.depth - DELAYED_ACK_SEGMENTS))
+    if (
+        bucket.told < FULL_SHARE
+        or max(each.told for each in others) >= FULL_SHARE
+        or np.mean(is_full) < FULL_SHARE
+        or beside ** int(np.count_nonzero(is_full)) > CHANCE_SHARE
+        or _waited(seen, packets, bucket)
+    ):
+        return not_policed(NOT_TOLD, count)
+    good = [each.rate for each in (bucket, *finer) if each.told >= FULL_SHARE]
+    by_event = iter(is_full.tolist())
+    method = f"what passed between {len(lost)} losses, which alone met a token bucket full, and no round trip rose"
+    return Policed(
+        pps=Estimate(value=bucket.rate, low=min(good), high=max(good), method=method),
+        burst=Estimate(value=bucket.depth + 1, low=bucket.depth, high=bucket.depth + 2, method=method),
+        is_policed=tuple(each.is_loss and next(by_event) for each in seen.episodes),
+    )
+
+
+def not_policed(why: str, count: int = 0) -> Policed:
+    return Policed(pps=unknown(why), burst=unknown(why), is_policed=(False,) * count)
+
+
+def _packets(seen: Reconstruction) -> _Packets:
+    """Of a super-segment each of its packets."""
+    timeline = seen.timeline
+    pieces = np.maximum(-(-(timeline.send_end - timeline.send_offset) // timeline.smss), 1)
+    place = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    times = np.repeat(timeline.send_ns, pieces)
+    offsets = np.repeat(timeline.send_offset, pieces) + place * timeline.smss
+    lengths = np.minimum(np.repeat(timeline.send_end, pieces) - offsets, timeline.smss)
+    table = timeline.observed.lost()
+    is_gone = ~table["spurious"]
+    gone = set(zip(table["time_ns"][is_gone].tolist(), table["offset"][is_gone].tolist(), strict=True))
+    is_lost = np.array([pair in gone for pair in zip(times.tolist(), offsets.tolist(), strict=True)], dtype=bool)
+    full = timeline.smss + timeline.header_bytes
+    return _Packets(times=times, weights=(lengths + timeline.header_bytes) / full, is_lost=is_lost)
+
+
+def _proposed(packets: _Packets, lost: Ints) -> list[float]:
+    """The rates that most pairs of losses have between them."""
+    passed = np.cumsum(np.where(packets.is_lost, 0.0, packets.weights))
+    few = lost[np.linspace(0, len(lost) - 1, min(len(lost), MOST_LOSSES)).astype(np.int64)]
+    first, second = np.triu_indices(len(few), 1)
+    apart = (packets.times[few[second]] - packets.times[few[first]]) / 1e9
+    between = passed[few[second]] - passed[few[first]]
+    is_long = (between >= FEWEST_SAMPLES) & (apart > 0)
+    rates = np.sort(between[is_long] / apart[is_long])
+    if not len(rates):
+        return []
+    bins = np.floor(np.log(rates) / ALIKE_SHARE).astype(np.int64)
+    _, begins, counts = np.unique(bins, return_index=True, return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:TRIED_RATES]
+    return [float(np.median(rates[begins[at] : begins[at] + counts[at]])) for at in most.tolist()]
+
+
+def _bucket(packets: _Packets, rate: float) -> _Bucket:
+    """Lindley's recursion of what passed, and the level that parts it best from what was lost."""
+    passed = np.cumsum(np.where(packets.is_lost, 0.0, packets.weights))
+    over = passed - np.where(packets.is_lost, 0.0, packets.weights) - rate * (packets.times - packets.times[0]) / 1e9
+    levels = over - np.minimum.accumulate(over)
+    lost, kept = np.sort(levels[packets.is_lost]), np.sort(levels[~packets.is_lost])
+    told = np.searchsorted(kept, lost) / len(kept) - np.arange(len(lost)) / len(lost)
+    best = int(np.argmax(told))
+    return _Bucket(rate=rate, levels=levels, depth=float(lost[best]), told=float(told[best]))
+
+
+def _waited(seen: Reconstruction, packets: _Packets, bucket: _Bucket) -> bool:
+    """Whether round trips rise as what leaves into a fuller bucket would have to wait."""
+    rows, samples = seen.timeline.rtt
+    left = seen.timeline.ack_ns[rows] - samples
+    level = bucket.levels[np.minimum(np.searchsorted(packets.times, left), len(packets.times) - 1)]
+    high = level >= bucket.depth / 2
+    if np.count_nonzero(high) < FEWEST_SAMPLES:
+        return True
+    rise = float(np.median(samples[high])) - float(samples.min())
+    return rise > UNDELAYED_SHARE * float(np.median(level[high])) / bucket.rate * 1e9
