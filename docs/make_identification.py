@@ -33,7 +33,7 @@ from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpe
 from tcptrace_lab.simulate import simulate
 
 HERE = Path(__file__).parent
-REPLAYED = [row.name for row in WINDOWS.values() if "rfc" in row.profiles and row.family != "bbr"] + ["m-start"]
+REPLAYED = (*(row.name for row in WINDOWS.values() if "rfc" in row.profiles and row.family != "bbr"), "m-start")
 WRITES_EVERY = 50
 # Without a loss or two a capture cannot tell the controls apart; the marks count runs with at least these.
 ENOUGH_EVENTS = 3
@@ -75,7 +75,7 @@ class Score:
             counts["alike without it"] += any(is_alike(families[truth], each) for each in without.left)
 
 
-def draw(rng: np.random.Generator, names: list[str]) -> tuple[Scenario, str]:
+def draw(rng: np.random.Generator, names: tuple[str, ...] = REPLAYED) -> tuple[Scenario, str]:
     """A run on a random path under one of these controls, and the family of its first sender."""
     rate, rtt = (float(np.exp(rng.uniform(*np.log(ends)))) for ends in ((1e6, 40e6), (0.01, 0.2)))
     share = float(np.exp(rng.uniform(*np.log((0.1, 3.0)))))
@@ -170,13 +170,13 @@ def main() -> None:
     score = Score()
     for number in range(runs):
         try:
-            scenario, truth = draw(np.random.default_rng([seed, number]), REPLAYED)
+            scenario, truth = draw(np.random.default_rng([seed, number]))
         except ScenarioError:
             score.counts["refused"] += 1
             continue
         one(scenario, truth, score)
         if number % ONE_OF_BBR_TO == 0:
-            score.of_bbr[answer_to_bbr(draw(np.random.default_rng([seed, number]), ["bbr"])[0])] += 1
+            score.of_bbr[answer_to_bbr(draw(np.random.default_rng([seed, number]), ("bbr",))[0])] += 1
         if number + 1 == runs or (number + 1) % WRITES_EVERY == 0:
             text = report(score, seed)
             (HERE / "identification.md").write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.away.arrivals import COPIES
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.phases import Stretch
-from tcptrace_lab.reconstruct.sender import NOT_SENT
+from tcptrace_lab.reconstruct.sent_and_heard import NOT_SENT
 from tcptrace_lab.reconstruct.timeline import LOST, Ints
 from tcptrace_lab.reconstruct.windows import APPLICATION, LIMITS, RWND
 

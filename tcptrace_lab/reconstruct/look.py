@@ -339,16 +339,6 @@ def _least_shift(segments: Any, acks: Any, passed: Ints, *, is_open: bool) -> in
     return LARGEST_SHIFT
 
 
-def windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
-    """The windows offered, scaled by what is known, or by the least that fits."""
-    rwnd: Ints = acks["rwnd"]
-    known = float(row[f"wscale_{other}"])
-    more = tap.least_shift - (0 if math.isnan(known) else int(known))
-    if more <= 0:
-        return rwnd
-    return np.where((acks["flags"] & SYN) == 0, rwnd << more, rwnd)
-
-
 def _cut_acks(row: Any, other: str, acks: Any) -> int:
     """ACKs of which not every option is known, so that a SACK block may be missing: not where another option is lacking
     in all of them, and blocks are seen, or duplicates are no longer than ACKs that need none (RFC 2018 section 3)."""

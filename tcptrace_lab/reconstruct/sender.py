@@ -11,26 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import COPIES, IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
+from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once, without_gaps
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import (
-    ETHERNET_MSS,
-    LEAST_FULL_BYTES,
-    LEAST_MSS,
-    SIDES,
-    TIMESTAMP_BYTES,
-    few_merged,
-    is_cut_to,
-    look,
-    windows,
-)
+from tcptrace_lab.reconstruct.look import SIDES, look
+from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT, timeline_of
 from tcptrace_lab.reconstruct.tap.copies import without_merged
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
-from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
 from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
 from tcptrace_lab.reconstruct.tap.unheard import (
@@ -47,11 +37,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Connection
     from tcptrace_lab.flow import Columns
 
-# Rows of `segments` that are no transmission of the sender's window: copies, probes, and what the tap put out of order.
-NOT_SENT = (*COPIES, "out_of_order")
-IS_SENT = ~(IS_COPY | (np.arange(256) == _core.CAUSES.index("out_of_order")))
-# A clock is read off so many of its stamps.
-CLOCK_STAMPS = 1 << 16
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
 # How late answers are at the most, but for one in a thousand: behind that a host had stood still.
@@ -167,7 +152,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
-    timeline = _timeline(rows, row, other, tap=tap)
+    timeline = timeline_of(rows, row, other, tap=tap)
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
     start = None
     if tap.begins_whole and passed.echoes is None and np.isnan(rtt):
@@ -373,106 +358,3 @@ def _shares_path(connection: Connection) -> bool:
 def _truncated(connection: Connection) -> str | None:
     cut = connection.capture.truncated
     return None if cut is None else f"the capture is cut or damaged at byte {cut[0]}: {cut[1]}"
-
-
-def _timeline(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
-    segments, acks = rows
-    sent: Any = (segments["length"] > 0) & IS_SENT[segments["cause"]]
-    if sent.all():
-        # Nothing is copied.
-        sent = slice(None)
-    offsets, lengths = segments["offset"][sent], segments["length"][sent]
-    rwnd = windows(acks, tap, row, other)
-    return Timeline(
-        send_ns=segments["time_ns"][sent],
-        send_offset=offsets,
-        send_end=offsets + lengths,
-        ack_ns=acks["time_ns"],
-        ack_offset=_acked(segments, acks, rwnd),
-        rwnd=rwnd,
-        # SYN, FIN and RST bits: not an answer to data alone.
-        is_bare=(acks["length"] == 0) & ((acks["flags"] & 0x7) == 0),
-        sack_high=acks["sack_high"],
-        sacked=acks["sacked"],
-        smss=_smss(lengths, row),
-        has_start=tap.begins_whole,
-        has_sack=bool(row["sack"]) or bool(acks["sacked"].any()),
-        hides_blocks=tap.hides_blocks,
-        has_timestamps=bool(row["timestamps"]),
-        has_scale=tap.shift.value is not None,
-        header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
-        dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
-        sack_first=acks["sack_first"],
-        sack_edges=acks["sack_edges"],
-        set_ns=tap.clock.set_at,
-        stamp_clock=_stamp_clock(segments["ts_val"][sent], segments["time_ns"][sent]) if row["timestamps"] else None,
-    )
-
-
-def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
-    is_shown = stamps >= 0
-    if not is_shown.all():
-        # Cut, or stripped.
-        stamps, times = stamps[is_shown], times[is_shown]
-    every = -(-len(stamps) // CLOCK_STAMPS) or 1
-    stamps, times = unwrapped(stamps[::every]), times[::every]
-    clock = sender_clock(stamps, times)
-    if clock is None:
-        return None
-    # Segments leave within their ticks: the first of a tick bounds its beginning as the last does its end.
-    left_ns = clock.ends(stamps) - times
-    room = clock.tick_ns - float(left_ns.max())
-    # Where they are captured farther apart than by a tick and another, and not because a clock drifts, the tap is late.
-    spread_ns = 0.0
-    if len(left_ns) > PARTS:
-        spread_ns = float(np.median([np.ptp(part) for part in np.array_split(left_ns, PARTS)]))
-    late_ns = spread_ns if spread_ns > 2 * clock.tick_ns else 0.0
-    return replace(clock, origin_ns=clock.origin_ns + max(room, 0.0) / 2, late_ns=late_ns)
-
-
-def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:
-    """The ACK numbers; one of what no window let be sent is not taken (RFC 9293 section 3.10.7.4)."""
-    numbers: Ints = acks["ack_offset"]
-    if not len(numbers) or not len(segments["offset"]):
-        return numbers
-    most = int((segments["offset"] + segments["length"]).max()) + max(int(rwnd.max()), ETHERNET_MSS)
-    is_taken = numbers <= most
-    if is_taken.all() or not is_taken[0]:
-        return numbers
-    before: Ints = numbers[np.maximum.accumulate(np.where(is_taken, np.arange(len(numbers)), 0))]
-    return before
-
-
-def _smss(lengths: Ints, row: Any) -> int:
-    """The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones, and where
-    none was full."""
-    largest = int(lengths.max(initial=1))
-    options = [float(row[f"mss_{side}"]) for side in SIDES]
-    known = [int(option) for option in options if not math.isnan(option)]
-    stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
-    allowed = max(min(known, default=0) - stamp, 1)
-    if known and (largest <= allowed or is_cut_to(lengths, allowed)):
-        # A path that carries less than the options allow shows as the length of most: an application's words as many.
-        is_full = len(lengths) < FEWEST_SAMPLES or np.mean(lengths == largest) >= MINORITY
-        return largest if largest >= LEAST_FULL_BYTES and largest < allowed and is_full else allowed
-    if usual := few_merged(lengths):
-        return usual
-    if largest <= ETHERNET_MSS:
-        return largest
-    # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).
-    small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
-    values, counts = _core.counts(small)
-    large = lengths[lengths > ETHERNET_MSS]
-    usual = int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp
-    likely = _part_of(large) or usual
-    # What a box cut has sizes of its own: nobody makes whole multiples of the options' size by chance.
-    is_allowed = known and np.mean(large % allowed == 0) > MAJORITY * np.mean(large % likely == 0)
-    return allowed if is_allowed else likely
-
-
-def _part_of(large: Ints) -> int | None:
-    """The largest size that Ethernet carries of which most super-segments are multiples; None: there is none."""
-    values, counts = _core.counts(large)
-    usual = int(values[np.argmax(counts)])
-    parts = range(-(-usual // ETHERNET_MSS), usual // LEAST_MSS + 1)
-    return next((usual // part for part in parts if usual % part == 0 and is_cut_to(large, usual // part)), None)

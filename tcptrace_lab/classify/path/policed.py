@@ -20,6 +20,8 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 # Between two losses without an empty bucket as much passed as the rate allows, to a packet: of so many losses each pair
 # proposes a rate.
 MOST_LOSSES = 48
+# ... of a part of the capture with at most so many packets; what it tells must hold of the whole.
+MOST_PACKETS = 50_000
 # Rates this near to each other are one, and so many of those that most pairs propose are tried.
 ALIKE_SHARE = 1e-3
 TRIED_RATES = 16
@@ -69,15 +71,18 @@ def losses_of_policer(seen: Reconstruction) -> Policed:
     events = [each for each in seen.episodes if each.is_loss]
     if len(events) < FEWEST_ALIKE or not len(seen.timeline.rtt[0]):
         return not_policed(f"fewer than {FEWEST_ALIKE} loss events", count)
-    packets = _packets(seen)
-    lost = np.flatnonzero(packets.is_lost)
-    tried = _proposed(packets, lost) if len(lost) >= FEWEST_SAMPLES else []
+    part = _packets(seen, MOST_PACKETS)
+    tried = _proposed(part) if np.count_nonzero(part.is_lost) >= FEWEST_SAMPLES else []
     if not tried:
         return not_policed(NOT_TOLD, count)
-    bucket = max((_bucket(packets, rate) for rate in tried), key=lambda each: each.told)
-    steps = bucket.rate * (1 + ALIKE_SHARE * np.linspace(-2, 2, FINER_STEPS + 1))
-    finer = [_bucket(packets, rate) for rate in steps.tolist()]
-    bucket = max((bucket, *finer), key=lambda each: each.told)
+    found = max((_bucket(part, rate) for rate in tried), key=lambda each: each.told)
+    if found.told < FULL_SHARE - OTHER_SHARE:
+        return not_policed(NOT_TOLD, count)
+    steps = found.rate * (1 + ALIKE_SHARE * np.linspace(-2, 2, FINER_STEPS + 1))
+    packets = part if len(part.times) < MOST_PACKETS else _packets(seen, len(seen.timeline.send_ns))
+    finer = [_bucket(packets, rate) for rate in (found.rate, *steps.tolist())]
+    bucket = max(finer, key=lambda each: each.told)
+    lost = np.flatnonzero(packets.is_lost)
     others = [_bucket(packets, bucket.rate * factor) for factor in (1 - OTHER_SHARE, 1 + OTHER_SHARE)]
     firsts = lost[np.searchsorted(packets.times[lost], [each.lost_sent_ns for each in events]).clip(max=len(lost) - 1)]
     is_full = bucket.levels[firsts] >= bucket.depth - DELAYED_ACK_SEGMENTS
@@ -90,7 +95,7 @@ def losses_of_policer(seen: Reconstruction) -> Policed:
         or _waited(seen, packets, bucket)
     ):
         return not_policed(NOT_TOLD, count)
-    good = [each.rate for each in (bucket, *finer) if each.told >= FULL_SHARE]
+    good = [each.rate for each in finer if each.told >= FULL_SHARE]
     by_event = iter(is_full.tolist())
     method = f"what passed between {len(lost)} losses, which alone met a token bucket full, and no round trip rose"
     return Policed(
@@ -104,24 +109,28 @@ def not_policed(why: str, count: int = 0) -> Policed:
     return Policed(pps=unknown(why), burst=unknown(why), is_policed=(False,) * count)
 
 
-def _packets(seen: Reconstruction) -> _Packets:
-    """Of a super-segment each of its packets."""
+def _packets(seen: Reconstruction, most: int) -> _Packets:
+    """Of so many sends each packet: a super-segment has several."""
     timeline = seen.timeline
-    pieces = np.maximum(-(-(timeline.send_end - timeline.send_offset) // timeline.smss), 1)
+    begins, ends = timeline.send_offset[:most], timeline.send_end[:most]
+    pieces = np.maximum(-(-(ends - begins) // timeline.smss), 1)
     place = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    times = np.repeat(timeline.send_ns, pieces)
-    offsets = np.repeat(timeline.send_offset, pieces) + place * timeline.smss
-    lengths = np.minimum(np.repeat(timeline.send_end, pieces) - offsets, timeline.smss)
+    times = np.repeat(timeline.send_ns[:most], pieces)
+    offsets = np.repeat(begins, pieces) + place * timeline.smss
+    lengths = np.minimum(np.repeat(ends, pieces) - offsets, timeline.smss)
     table = timeline.observed.lost()
     is_gone = ~table["spurious"]
     gone = set(zip(table["time_ns"][is_gone].tolist(), table["offset"][is_gone].tolist(), strict=True))
-    is_lost = np.array([pair in gone for pair in zip(times.tolist(), offsets.tolist(), strict=True)], dtype=bool)
+    is_lost = np.isin(times, table["time_ns"][is_gone])
+    some = np.flatnonzero(is_lost)
+    is_lost[some] = [pair in gone for pair in zip(times[some].tolist(), offsets[some].tolist(), strict=True)]
     full = timeline.smss + timeline.header_bytes
     return _Packets(times=times, weights=(lengths + timeline.header_bytes) / full, is_lost=is_lost)
 
 
-def _proposed(packets: _Packets, lost: Ints) -> list[float]:
+def _proposed(packets: _Packets) -> list[float]:
     """The rates that most pairs of losses have between them."""
+    lost = np.flatnonzero(packets.is_lost)
     passed = np.cumsum(np.where(packets.is_lost, 0.0, packets.weights))
     few = lost[np.linspace(0, len(lost) - 1, min(len(lost), MOST_LOSSES)).astype(np.int64)]
     first, second = np.triu_indices(len(few), 1)

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS
 from tcptrace_lab.reconstruct.tap.stalled import held_back
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
@@ -125,6 +126,9 @@ def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
         ends = _all_answered(flow.timeline, ends)
     set_ns = np.array(flow.timeline.set_ns, dtype=np.int64)
     held = held_back(flow.timeline)
+    if len(held[0]) > MINORITY * np.count_nonzero(np.diff(flow.timeline.ack_ns) > AT_ONCE_NS):
+        # So often it is the path, or its radio, that holds them back, and their pace over longer runs is its.
+        held = held[0][:0], held[1][:0]
     starts, ends = np.concatenate((starts, set_ns, held[0])), np.concatenate((ends, set_ns, held[1]))
     order = np.argsort(starts, kind="stable")
     return starts[order], ends[order]

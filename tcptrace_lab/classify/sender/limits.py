@@ -16,8 +16,16 @@ from tcptrace_lab.classify.sender.recovering import (
     share_of,
     spent,
 )
+from tcptrace_lab.classify.sender.written import (
+    UNQUEUED_PERCENTILE,
+    WITHIN_RWND,
+    catches_up,
+    does_not_grow,
+    is_words,
+    stays_below,
+    stays_level,
+)
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
-from tcptrace_lab.reconstruct.look import LEAST_FULL_BYTES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -28,17 +36,6 @@ from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
 UNKNOWN = "unknown"
 # A clock as fine as this blurs nothing.
 FINE_NS = 1_000
-# A short segment is the end of what there was to send where the next leaves this much later (as part of a round trip),
-# and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.
-LATER_SHARE = 0.05
-CAUGHT_UP_ROUNDS = 4
-# A window that nothing bounds grows: over so many round trips, and by more than this share, also between two quarters
-# of a run. A pacer (BBR) fills the pipe once in eight round trips: its round trips are longer then by up to a quarter.
-STEADY_ROUNDS = 32
-STEADY_SHARE = 0.1
-UNQUEUED_PERCENTILE, UNQUEUED = 97, 1.12
-# Nearer to the offered window it may be that.
-WITHIN_RWND = 0.7
 
 
 def limits_told(
@@ -85,9 +82,9 @@ def limits_told(
         # Behind a line what waits before the tap is outstanding too; between pauses, elsewhere, bursts may fill a
         # window that those leave as it is.
         or not (
-            (_stays_below(seen) and not before_ns and not (is_rebuilt and seen.timeline.observed.starved > MINORITY))
-            or _is_words(seen)
-            or (not is_rebuilt and _catches_up(seen))
+            (stays_below(seen) and not before_ns and not (is_rebuilt and seen.timeline.observed.starved > MINORITY))
+            or is_words(seen)
+            or (not is_rebuilt and catches_up(seen))
         )
     ):
         # Segments that no ACK released at once are a slow application's, or those of a sender that paces itself; or the
@@ -105,10 +102,10 @@ def limits_told(
     # A send buffer's, or a fixed window's.
     _move(shares, "cwnd", most=held)
     is_sure = is_law or shares["cwnd"] <= MAJORITY
-    if not is_paced and (_stays_level(seen) if is_rebuilt else not is_sure and _does_not_grow(seen)):
+    if not is_paced and (stays_level(seen) if is_rebuilt else not is_sure and does_not_grow(seen)):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed,
         # or that all that was written had been sent again and again: by chance its writes then meet ACKs.
-        is_written = not is_rebuilt and _stays_below(seen) and _catches_up(seen)
+        is_written = not is_rebuilt and stays_below(seen) and catches_up(seen)
         _move(shares, "cwnd", "application" if is_written else UNKNOWN)
     if is_blurred:
         # The least windows that fit were taken for what was in flight, which the missing ACKs make more than it was.
@@ -158,7 +155,7 @@ def limits_told(
     if _blurs(seen, tap):
         # That ACKs release segments is seen by what follows at once; with these stamps everything does.
         _move(shares, "cwnd")
-        if not (_stays_below(seen) or _catches_up(seen)):
+        if not (stays_below(seen) or catches_up(seen)):
             # Nor is a pause told from an answer at once, unless it is many ticks long.
             paused = _paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns)
             _move(shares, "application", most=shares["application"] - paused)
@@ -343,84 +340,12 @@ def closed_only(seen: Reconstruction, tap: Tap) -> dict[str, float]:
     return {**dict.fromkeys(LIMITS, 0.0), "rwnd": share, UNKNOWN: round(1 - share, 4)} if share else {}
 
 
-def is_written_or_buffered(seen: Reconstruction) -> bool:
-    """Whether what held its sender back may as well be its send buffer: less was outstanding than any window allowed,
-    all the time, in full segments as a buffer that always has more lets through, and no pause says that it had not."""
-    timeline = seen.timeline
-    fresh = ~timeline.is_retransmission
-    is_full = (timeline.send_end - timeline.send_offset)[fresh] >= max(timeline.smss, LEAST_FULL_BYTES)
-    if not len(is_full) or float(np.mean(is_full)) < 1 - MINORITY:
-        return False
-    is_paused = timeline.observed.starved >= MAJORITY * seen.limits.get("application", 0.0)
-    return not is_paused and _stays_below(seen) and not _catches_up(seen)
-
-
-def _is_words(seen: Reconstruction) -> bool:
-    """Whether hardly a segment is full, seen from anywhere: each is all that there was to send, or else it waits for
-    the rest (RFC 1122 section 4.2.3.4)."""
-    sizes, counts = seen.timeline.sizes
-    short = int(counts[sizes < max(seen.timeline.smss, LEAST_FULL_BYTES)].sum())
-    return bool(short > (1 - MINORITY) * int(counts.sum()))
-
-
-def _catches_up(seen: Reconstruction) -> bool:
-    """Whether all that was written had been sent, again and again: segments short of full, and nothing behind them.
-
-    A window at work, and a pacer, send full segments as long as there is more to send; what is smaller than any path's
-    is a write.
-    """
-    timeline = seen.timeline
-    is_fresh = ~timeline.is_retransmission
-    if np.count_nonzero(is_fresh) < 2 or not seen.typical_rtt_ns:
-        return False
-    first, last = np.argmax(is_fresh), len(is_fresh) - 1 - np.argmax(is_fresh[::-1])
-    rounds = max(float(timeline.send_ns[last] - timeline.send_ns[first]) / seen.typical_rtt_ns, 1.0)
-    full = max(timeline.smss, LEAST_FULL_BYTES)
-    sizes, counts = timeline.sizes
-    if int(counts[sizes < full].sum()) * CAUGHT_UP_ROUNDS < rounds:
-        return False
-    # Of the segments short of full only: most are full.
-    fresh, is_short = np.flatnonzero(is_fresh), timeline.send_end - timeline.send_offset < full
-    short = np.flatnonzero(is_short[fresh[:-1]])
-    left, following = timeline.send_ns[fresh[short]], fresh[short + 1]
-    del fresh, is_short
-    known, next_ns = timeline.acks_before_send[following], timeline.send_ns[following]
-    heard = np.where(known > 0, timeline.ack_ns[np.maximum(known - 1, 0)], next_ns)
-    is_end = next_ns - np.maximum(left, heard) > LATER_SHARE * seen.typical_rtt_ns
-    return bool(np.count_nonzero(is_end) * CAUGHT_UP_ROUNDS >= rounds)
-
-
-def _stays_level(seen: Reconstruction) -> bool:
-    """Whether the flight neither grew nor met a loss for long, with room left in the receiver's window."""
-    timeline, flight = seen.timeline, seen.flight
-    if not _does_not_grow(seen):
-        return False
-    return _core.percentile(flight, UNQUEUED_PERCENTILE) <= WITHIN_RWND * _core.median(timeline.rwnd)
-
-
 def _may_fill_half(seen: Reconstruction, tap: Tap) -> bool:
     """Whether what was in flight fills the receiver's window if that is half as wide: where no SYN tells its scale,
     what the tap put out of order makes a flight beyond it, and the least scale that fits one too many."""
     if tap.shift.value is not None or not tap.least_shift or seen.timeline.has_start:
         return False
     return _core.percentile(seen.flight, UNQUEUED_PERCENTILE) > WITHIN_RWND / 2 * _core.median(seen.timeline.rwnd)
-
-
-def _does_not_grow(seen: Reconstruction) -> bool:
-    """Whether the flight did not grow for long, though nothing was lost: no window that grows held it."""
-    timeline = seen.timeline
-    if seen.episodes or len(timeline.rtt[1]) < STEADY_ROUNDS:
-        return False
-    if float(timeline.ack_ns[-1] - timeline.ack_ns[0]) < STEADY_ROUNDS * seen.typical_rtt_ns:
-        return False
-    quarters = np.array_split(seen.flight, 4)
-    return float(np.median(quarters[3])) <= (1 + STEADY_SHARE) * float(np.median(quarters[1]))
-
-
-def _stays_below(seen: Reconstruction) -> bool:
-    """Whether it met no queue either: less was written than any window allowed."""
-    _, samples = seen.timeline.rtt
-    return _stays_level(seen) and bool(_core.percentile(samples, UNQUEUED_PERCENTILE) <= UNQUEUED * samples.min())
 
 
 def stood(seen: Reconstruction) -> float:
