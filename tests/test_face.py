@@ -57,5 +57,5 @@ def test_what_a_notebook_shows_of_an_answer_is_a_line() -> None:
     answers = (connection, connection.verdict(), connection.reconstruct(), run, *predicted)
     shown = [repr(answer) for answer in answers]
     assert all("\n" not in line and len(line) < 300 for line in shown)
-    assert "loses packets twice" in shown[1]
+    assert "loses packets once" in shown[1]
     assert shown[3] == "<Run of 60 s with 1 connection>"

@@ -17,6 +17,8 @@ threshold!(BURST_GAPS: i64 = 4, Count);
 threshold!(pub BURST_NS: i64 = 500_000, Nanoseconds);
 // At once: within this part of the time to the next ACK.
 threshold!(pub PROMPT_PARTS: i64 = 8, Count);
+// A host takes as long to answer an ACK: where that part is less, a radio or an interrupt handed over a bunch of ACKs.
+threshold!(ANSWER_NS: i64 = 20_000, Nanoseconds);
 // A pause: longer than this part of a round trip, and than a host's own delay.
 threshold!(pub PAUSE_PARTS: i64 = 4, Count);
 // A window that has more to empty than what a delayed ACK leaves outstanding.
@@ -40,7 +42,7 @@ impl Limit {
 /// Whether the ACKs of the last round trip released segments at once (a window at work), per ACK and on the whole.
 ///
 /// An application or a pacer sends at its own times: by chance, one in eight of its segments follows an ACK within an
-/// eighth of the time to the next, and as many within an eighth of what lies between ACKs around it: of those that a
+/// eighth of the time to the next, and as many within an eighth of what lies between those behind it: of those that a
 /// radio, or an interrupt, hands over in one bunch the next comes sooner than any host answers.
 pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, bool) {
     let count = trace.ack_ns.len();
@@ -98,8 +100,10 @@ fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
         let known = known as usize;
         if known > 0 && known < count {
             let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
-            let apart_ns = (next - heard).max(apart_around_ns(trace, known - 1));
-            let soon = apart_ns / PROMPT_PARTS.get();
+            let mut soon = (next - heard) / PROMPT_PARTS.get();
+            if soon < ANSWER_NS.get() {
+                soon = soon.max(apart_behind_ns(trace, known - 1) / PROMPT_PARTS.get());
+            }
             if known > before && next > heard {
                 told[known - 1] = if trace.send_ns[send] - heard <= soon {
                     2
@@ -115,17 +119,17 @@ fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
     told
 }
 
-/// How far apart ACKs are around one of them, a few behind it and, where there are as many, a few before it: the less of
-/// both, so that no pause beside them counts, and no more than leaves a host time to answer.
-fn apart_around_ns(trace: &Trace, ack: usize) -> i64 {
+/// How far apart ACKs are from one of them on, a few and as many behind those: the less of both, so that no pause counts,
+/// and no more than leaves a host time to answer. Of what came before it nothing may be kept.
+fn apart_behind_ns(trace: &Trace, ack: usize) -> i64 {
     let few = FEWEST_SAMPLES.get();
-    let apart_ns = |first: usize| (trace.ack_ns[first + few] - trace.ack_ns[first]) / few as i64;
-    let most_ns = HOST_NS.get() * PROMPT_PARTS.get();
-    if ack + few >= trace.ack_ns.len() {
+    if ack + 2 * few >= trace.ack_ns.len() {
         return 0;
     }
-    let before_ns = ack.checked_sub(few).map_or(most_ns, apart_ns);
-    apart_ns(ack).min(before_ns).min(most_ns)
+    let apart_ns = |first: usize| (trace.ack_ns[first + few] - trace.ack_ns[first]) / few as i64;
+    apart_ns(ack)
+        .min(apart_ns(ack + few))
+        .min(HOST_NS.get() * PROMPT_PARTS.get())
 }
 
 /// How closely segments ever leave one behind the other: the sender's line.
