@@ -248,7 +248,7 @@ proptest! {
             .collect();
         marks.sort_by_key(|mark| mark.ack);
         let chosen: Vec<u32> = (0..marks.len() as u32).collect();
-        let tape = Tape { heard, marks: &marks, chosen: &chosen, opens: true };
+        let tape = Tape { heard, before: &[], marks: &marks, chosen: &chosen, opens: true };
         for (slow_start, window) in pairs() {
             let counting = Counting { profile: Profile::Rfc, segment_bytes: 1448 };
             let mut control = window.under(slow_start, &Parameters::default(), counting);
