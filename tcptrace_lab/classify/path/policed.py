@@ -47,10 +47,11 @@ class Policed:
 
 @dataclass(frozen=True, kw_only=True)
 class _Packets:
-    """When each left, its size in full packets, and whether it was lost."""
+    """When each left, its size in full packets (0: it was lost), and what had passed with it."""
 
     times: Ints
     weights: Floats
+    passed: Floats
     is_lost: Bools
 
 
@@ -125,17 +126,17 @@ def _packets(seen: Reconstruction, most: int) -> _Packets:
     some = np.flatnonzero(is_lost)
     is_lost[some] = [pair in gone for pair in zip(times[some].tolist(), offsets[some].tolist(), strict=True)]
     full = timeline.smss + timeline.header_bytes
-    return _Packets(times=times, weights=(lengths + timeline.header_bytes) / full, is_lost=is_lost)
+    weights = np.where(is_lost, 0.0, (lengths + timeline.header_bytes) / full)
+    return _Packets(times=times, weights=weights, passed=np.cumsum(weights), is_lost=is_lost)
 
 
 def _proposed(packets: _Packets) -> list[float]:
     """The rates that most pairs of losses have between them."""
     lost = np.flatnonzero(packets.is_lost)
-    passed = np.cumsum(np.where(packets.is_lost, 0.0, packets.weights))
     few = lost[np.linspace(0, len(lost) - 1, min(len(lost), MOST_LOSSES)).astype(np.int64)]
     first, second = np.triu_indices(len(few), 1)
     apart = (packets.times[few[second]] - packets.times[few[first]]) / 1e9
-    between = passed[few[second]] - passed[few[first]]
+    between = packets.passed[few[second]] - packets.passed[few[first]]
     is_long = (between >= FEWEST_SAMPLES) & (apart > 0)
     rates = np.sort(between[is_long] / apart[is_long])
     if not len(rates):
@@ -148,8 +149,7 @@ def _proposed(packets: _Packets) -> list[float]:
 
 def _bucket(packets: _Packets, rate: float) -> _Bucket:
     """Lindley's recursion of what passed, and the level that parts it best from what was lost."""
-    passed = np.cumsum(np.where(packets.is_lost, 0.0, packets.weights))
-    over = passed - np.where(packets.is_lost, 0.0, packets.weights) - rate * (packets.times - packets.times[0]) / 1e9
+    over = packets.passed - packets.weights - rate * (packets.times - packets.times[0]) / 1e9
     levels = over - np.minimum.accumulate(over)
     lost, kept = np.sort(levels[packets.is_lost]), np.sort(levels[~packets.is_lost])
     told = np.searchsorted(kept, lost) / len(kept) - np.arange(len(lost)) / len(lost)

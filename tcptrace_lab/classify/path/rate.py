@@ -92,15 +92,14 @@ def bottleneck_rate(
         return unknown(f"stamps {duration(clock.resolution_ns)} apart: too coarse for the rate of these ACKs")
     own = _most_outstanding(seen)
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
-    runs = run_rates(batches, seen, (), segments)
-    found = _mode(runs, RUN_WORDS.format(segments), clock, own=own)
-    is_bunched = found is None or _is_hosts(found, segments)
-    while (found is None or _is_hosts(found, segments)) and segments * LONGER_FACTOR <= longest:
+    runs = run_rates(batches, seen, segments)
+    found = _path_mode(runs, segments, clock, own=own)
+    is_bunched = found is None
+    while found is None and segments * LONGER_FACTOR <= longest:
         segments *= LONGER_FACTOR
-        is_last = segments * LONGER_FACTOR > longest
-        runs = run_rates(batches, seen, (), segments)
-        found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_last)
-    if found is None or _is_hosts(found, segments):
+        runs = run_rates(batches, seen, segments)
+        found = _path_mode(runs, segments, clock, own=own, is_longest=segments * LONGER_FACTOR > longest)
+    if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
     elif found.value is not None and found.low is not None and found.high is None:
         stood = _stood(runs)
@@ -122,10 +121,17 @@ def bottleneck_rate(
     return _not_below_goodput(found, goodput)
 
 
-def _is_hosts(found: Estimate, segments: int) -> bool:
-    """Whether so short a run at such a rate is what a host reads at once: it cannot pace its packets one by one."""
+def _path_mode(runs: Runs, segments: int, clock: Clock, *, own: float, is_longest: bool = False) -> Estimate | None:
+    """The mode of runs of so many segments; None too where so short runs at such a rate are what a host reads at once:
+    it cannot pace its packets one by one."""
+    found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_longest)
     fastest = SECOND_NS / BATCH_NS
-    return found.value is not None and found.value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
+    is_hosts = (
+        found is not None
+        and found.value is not None
+        and found.value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
+    )
+    return None if is_hosts else found
 
 
 def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
@@ -137,7 +143,7 @@ def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
     segments = int(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE)
     if segments <= RUN_SEGMENTS:
         return None
-    runs = run_rates(batches, seen, (), segments)
+    runs = run_rates(batches, seen, segments)
     busy = _busy(runs)
     if runs.is_inferred or np.count_nonzero(busy) < max(FEWEST_SAMPLES, MAJORITY * len(busy)):
         return None
@@ -188,7 +194,7 @@ def _over_longer(
     if stood is None or longest < 2 * segments:
         return None
     rates, uneven = stood
-    long = run_rates(batches, seen, (), longest)
+    long = run_rates(batches, seen, longest)
     longer = _busy(long)
     if min(len(rates), int(np.count_nonzero(longer))) < FEWEST_SAMPLES or not _swells(long, longer):
         return None
@@ -237,7 +243,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     segments = TOGETHER_SEGMENTS * (1 + len(others))
     words = f"runs of {segments} segments of {1 + len(others)} flows together"
     own = sum(_most_outstanding(flow) for flow in (seen, *others))
-    runs = run_rates(acked_together(seen, others), seen, others, segments)
+    runs = run_rates(acked_together(seen, others), seen, segments)
     found = _mode(runs, words, clock, own=own, is_together=True)
     if found is None or found.value is None or found.high is None:
         return None
@@ -277,7 +283,7 @@ def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int |
     total = int(timeline.newly_acked[moving].sum()) / timeline.smss
     if clock.resolution_ns <= BATCH_NS or not moving.any():
         return RUN_SEGMENTS
-    spans = run_rates(batches, seen, (), RUN_SEGMENTS).spans_ns
+    spans = run_rates(batches, seen, RUN_SEGMENTS).spans_ns
     # Where many runs have no length, the mean pace stands for them.
     times = timeline.ack_ns[moving]
     per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)

@@ -51,11 +51,15 @@ class Runs:
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """The ends of batches of ACKs: when, packets acknowledged until then, ACKs that jumped."""
+    """The ends of batches of ACKs: when, packets acknowledged until then, ACKs that jumped.
+
+    `uncertain`: of each flow, from when to when how much time passed is not known.
+    """
 
     times: Ints
     acked: Floats
     jumps: npt.NDArray[np.int32]
+    uncertain: tuple[tuple[Ints, Ints], ...]
 
 
 def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Batches:
@@ -69,18 +73,21 @@ def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Ba
     is_end = np.diff(times, append=times[-1:] + BATCH_NS + 1) > BATCH_NS
     # An ACK that jumps answers a filled hole: the run across it is no rate.
     return Batches(
-        times=times[is_end], acked=np.cumsum(packets)[is_end], jumps=np.cumsum(jumped, dtype=np.int32)[is_end]
+        times=times[is_end],
+        acked=np.cumsum(packets)[is_end],
+        jumps=np.cumsum(jumped, dtype=np.int32)[is_end],
+        uncertain=tuple(_uncertain(flow) for flow in (seen, *others)),
     )
 
 
-def run_rates(batches: Batches, seen: Reconstruction, others: Sequence[Reconstruction], segments: int) -> Runs:
-    """Every run of `segments` of all these flows' `batches`; what it met is what this flow's own segments met."""
+def run_rates(batches: Batches, seen: Reconstruction, segments: int) -> Runs:
+    """Every run of `segments` of all the flows' `batches`; what it met is what this flow's own segments met."""
     timeline = seen.timeline
     known_ns, samples = _first_answered(timeline)
     (rates, spans_ns, delay_ns, least_ns, uneven), (slowed, compressed) = _core.runs(
         (batches.times, batches.acked, batches.jumps),
         (known_ns, samples),
-        [_uncertain(flow) for flow in (seen, *others)],
+        list(batches.uncertain),
         segments=float(segments),
         fewest_batches=FEWEST_ALIKE,
         slowed=SLOWED,

@@ -25,7 +25,7 @@ from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, release
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
-from tcptrace_lab.reconstruct.tap.stalled import stalls_elsewhere
+from tcptrace_lab.reconstruct.tap.stalled import marked, stalls_elsewhere
 from tcptrace_lab.reconstruct.tap.vantage import Place
 from tcptrace_lab.reconstruct.timeline import (
     ARRIVED,
@@ -170,7 +170,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     taken = turns(seen.time_ns, timeline.ack_ns, echoed)
     marks, stalled_ns = stalls_elsewhere(taken, seen.time_ns, timeline.ack_ns, known.handshake_ns, known.resolution_ns)
     if marks:
-        timeline = replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks})))
+        timeline = marked(timeline, marks)
         late = np.array(marks, dtype=np.int64)
         # Those from whose ACK to which something was read late.
         first, over = np.searchsorted(late, seen.time_ns - taken), np.searchsorted(late, seen.time_ns, side="right")

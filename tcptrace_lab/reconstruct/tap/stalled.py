@@ -221,4 +221,9 @@ def without_stalls(timeline: Timeline, clock: Clock, handshake_ns: float) -> tup
     marks, longest = stalls(timeline, handshake_ns, clock.resolution_ns)
     if not marks:
         return timeline, clock
-    return replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks}))), replace(clock, stalled_ns=longest)
+    return marked(timeline, marks), replace(clock, stalled_ns=longest)
+
+
+def marked(timeline: Timeline, marks: tuple[int, ...]) -> Timeline:
+    """The timeline with what was read late known as such."""
+    return replace(timeline, set_ns=tuple(sorted({*timeline.set_ns, *marks})))
