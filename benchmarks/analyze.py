@@ -10,6 +10,7 @@ at its pace the large ones would take ten minutes each.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import shutil
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +66,15 @@ def run(command: list[str]) -> Run:
     if process.returncode != 0:
         raise SystemExit(f"{command[0]} ended with {process.returncode}: {' '.join(command)}")
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+@contextlib.contextmanager
+def captures_in(kept: Path | None) -> Iterator[Path]:
+    """Where a benchmark's captures lie: a folder that stays, or a temporary one."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = kept or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
 
 
 def machine() -> str:
@@ -124,9 +135,7 @@ def main() -> int:
     print(machine())
     if missing:
         print(f"not installed, left out: {', '.join(missing)}")
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with captures_in(arguments.folder) as folder:
         for millions in arguments.million:
             for connections, turn in KINDS:
                 capture = folder / f"bulk_{millions}M_{connections}_{turn}.pcap"

@@ -13,13 +13,12 @@ import argparse
 import random
 import struct
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.analyze import machine, run
+from benchmarks.analyze import captures_in, machine, run
 from benchmarks.infer import COMMANDS, asked, start_up
 
 MSS = 1000
@@ -224,9 +223,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep the captures here (default: a temporary folder)")
     arguments = parser.parse_args()
     print(machine())
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with captures_in(arguments.folder) as folder:
         for kind in arguments.kinds:
             for thousand in arguments.thousand:
                 capture = folder / f"{kind.replace(' ', '_')}_{thousand}k.pcap"

@@ -19,12 +19,11 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 
-from benchmarks.analyze import machine, run
+from benchmarks.analyze import captures_in, machine, run
 
 STEPS = """
 import json, os, resource, sys, time
@@ -117,9 +116,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep the captures here (default: a temporary folder)")
     arguments = parser.parse_args()
     print(machine())
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with captures_in(arguments.folder) as folder:
         for millions, title in product(arguments.million, (*CYCLES, *SENDERS)):
             print(f"{title}, {millions} million packets")
             capture = folder / f"infer_{millions}M_{re.sub('[^a-z0-9]+', '_', title.lower())}.pcap"

@@ -12,10 +12,9 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks.analyze import machine, run
+from benchmarks.analyze import captures_in, machine, run
 from benchmarks.infer import SMALLEST
 
 
@@ -31,9 +30,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep the captures here (default: a temporary folder)")
     arguments = parser.parse_args()
     print(machine())
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with captures_in(arguments.folder) as folder:
         for connections in arguments.connections:
             capture = folder / f"many_{connections}.pcap"
             if not capture.exists():
