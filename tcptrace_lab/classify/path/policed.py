@@ -77,7 +77,7 @@ def losses_of_policer(seen: Reconstruction) -> Policed:
     if not tried:
         return not_policed(NOT_TOLD, count)
     found = max((_bucket(part, rate) for rate in tried), key=lambda each: each.told)
-    if found.told < FULL_SHARE - OTHER_SHARE:
+    if found.told < FULL_SHARE - OTHER_SHARE or _waited(seen, part, found):
         return not_policed(NOT_TOLD, count)
     steps = found.rate * (1 + ALIKE_SHARE * np.linspace(-2, 2, FINER_STEPS + 1))
     packets = part if len(part.times) < MOST_PACKETS else _packets(seen, len(seen.timeline.send_ns))
@@ -151,16 +151,21 @@ def _bucket(packets: _Packets, rate: float) -> _Bucket:
     """Lindley's recursion of what passed, and the level that parts it best from what was lost."""
     over = packets.passed - packets.weights - rate * (packets.times - packets.times[0]) / 1e9
     levels = over - np.minimum.accumulate(over)
-    lost, kept = np.sort(levels[packets.is_lost]), np.sort(levels[~packets.is_lost])
-    told = np.searchsorted(kept, lost) / len(kept) - np.arange(len(lost)) / len(lost)
+    lost, kept = np.sort(levels[packets.is_lost]), levels[~packets.is_lost]
+    # Of those that passed how many found it less full than each that was lost: those are few, these are not sorted.
+    below = np.cumsum(np.bincount(np.searchsorted(lost, kept, side="right"), minlength=len(lost) + 1))[: len(lost)]
+    told = below / len(kept) - np.arange(len(lost)) / len(lost)
     best = int(np.argmax(told))
     return _Bucket(rate=rate, levels=levels, depth=float(lost[best]), told=float(told[best]))
 
 
 def _waited(seen: Reconstruction, packets: _Packets, bucket: _Bucket) -> bool:
     """Whether round trips rise as what leaves into a fuller bucket would have to wait."""
-    rows, samples = seen.timeline.rtt
-    left = seen.timeline.ack_ns[rows] - samples
+    timeline, (rows, samples) = seen.timeline, seen.timeline.rtt
+    # Of these packets only.
+    upto = np.searchsorted(rows, np.searchsorted(timeline.ack_ns, packets.times[-1], side="right"))
+    rows, samples = rows[:upto], samples[:upto]
+    left = timeline.ack_ns[rows] - samples
     level = bucket.levels[np.minimum(np.searchsorted(packets.times, left), len(packets.times) - 1)]
     high = level >= bucket.depth / 2
     if np.count_nonzero(high) < FEWEST_SAMPLES:
