@@ -113,8 +113,10 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None, ways: tuple[Ints, ...] 
     tick = _tick(stamps, ways)
     if len(ways) > 1:
         tick = max(tick, *map(_own_tick, ways))
-        if tick <= ROUNDING_NS and not _are_of_one_clock(*ways):
-            tick = max(tick, *map(_slewed_tick, ways))
+        # Asked first: hardly ever there is one, and all stamps of both ways are looked at for the other.
+        slewed = max(map(_slewed_tick, ways)) if tick <= ROUNDING_NS else 1
+        if slewed > tick and not _are_of_one_clock(*ways):
+            tick = slewed
     alike = _core.stamped_alike(stamps, is_sent, AROUND_TICKS * tick)
     back, most_back = alike[0]
     steps, jitter, stepped = 0, 0, 0
