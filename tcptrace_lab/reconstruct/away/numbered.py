@@ -39,9 +39,11 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     if not len(missing) or np.mean(missing == 0) < EVERY_NUMBER_SHARE:
         return None
     if (missing < 0).any():
-        whole = _with_tails_before(whole, seen, arrived, missing, turn_ns)
-        arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
-        missing = _missing(whole, seen, arrived)
+        with_tails = _with_tails_before(whole, seen, arrived, missing, turn_ns)
+        if with_tails is not whole:
+            whole = with_tails
+            arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
+            missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     lost, filled = holes(whole)
@@ -187,6 +189,9 @@ def _with_tails_before(whole: Sends, seen: Arrivals, arrived: Places, missing: P
             continue
         parts += [np.arange(done, begin), -1 - np.arange(begin, above), np.arange(begin, begin + again)]
         done = above
+    if not parts:
+        # Nothing is copied.
+        return whole
     # Below zero: the first copy of what stands there, which did not arrive.
     found = np.concatenate((*parts, np.arange(done, len(whole.row)))).astype(np.int64)
     place = np.where(found < 0, -1 - found, found)

@@ -113,7 +113,7 @@ def clock_of(stamps: Ints, is_sent: Bools | None = None, ways: tuple[Ints, ...] 
     tick = _tick(stamps, ways)
     if len(ways) > 1:
         tick = max(tick, *map(_own_tick, ways))
-        # Asked first: hardly ever there is one, and all stamps of both ways are looked at for the other.
+        # Asked first: there hardly ever is one.
         slewed = max(map(_slewed_tick, ways)) if tick <= ROUNDING_NS else 1
         if slewed > tick and not _are_of_one_clock(*ways):
             tick = slewed
@@ -148,7 +148,9 @@ def _own_tick(way: Ints) -> int:
 
 def _are_of_one_clock(way: Ints, other: Ints) -> bool:
     """Whether some of each have the other's stamp: what answers at once leaves with it."""
-    return bool(np.mean(np.isin(way[:TICK_SAMPLE], other)) > ODD_SHARE)
+    some = way[:TICK_SAMPLE]
+    meanwhile = other[(other >= some.min()) & (other <= some.max())]
+    return bool(np.mean(np.isin(some, meanwhile)) > ODD_SHARE)
 
 
 def _slewed_tick(way: Ints) -> int:

@@ -66,10 +66,15 @@ def stalls_elsewhere(
     `turns_ns`: from the ACK that each segment names to the segment, which passed at `passed_ns` (-1: none is named);
     `handshake_ns`: the same way, there and back, in the handshake (NaN: not captured).
     """
-    told = np.flatnonzero(turns_ns >= 0)
-    taken = turns_ns[told]
-    if len(taken) < FEWEST_SAMPLES or SHORTER_SHARE * handshake_ns <= int(taken.min()) + resolution_ns:
+    is_told = turns_ns >= 0
+    if np.count_nonzero(is_told) < FEWEST_SAMPLES:
         return (), 0
+    # Most often that is all, of columns as long as the capture.
+    least = int(np.min(turns_ns, where=is_told, initial=np.iinfo(np.int64).max))
+    if SHORTER_SHARE * handshake_ns <= least + resolution_ns:
+        return (), 0
+    told = np.flatnonzero(is_told)
+    taken = turns_ns[told]
     # In one instant a segment comes before its ACK.
     stamps = np.concatenate((passed_ns, ack_ns))
     order = np.argsort(stamps, kind="stable")
