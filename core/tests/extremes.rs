@@ -219,7 +219,7 @@ proptest! {
             una: &bytes[0],
             top: &bytes[1],
             newly_acked: &bytes[2],
-            newly_sacked: &bytes[3],
+            sacked: &bytes[3],
             rtt_ns: &rtt_ns,
             event: &event,
             is_cwnd_limited: &vec![true; count],

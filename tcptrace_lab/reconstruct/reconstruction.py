@@ -17,7 +17,7 @@ from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, p
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.standing import standing
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, WorkedOutOnce
-from tcptrace_lab.reconstruct.windows import in_64_bits, limits, window_columns, windows
+from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,20 +83,15 @@ class Reconstruction(WorkedOutOnce):
         """As the packets alone show them, in as few bits as that takes; not to be changed."""
         return window_columns(self.timeline, self.stands)
 
-    @property
-    def window_columns(self) -> dict[str, Ints]:
-        """The same; their own, in 64 bits."""
-        return in_64_bits(self.shown_columns)
-
     @cached_property
     def envelope(self) -> pd.DataFrame:
         """The table `windows` as the packets alone show it."""
-        return windows(self.window_columns)
+        return windows(self.shown_columns)
 
     @property
     def known_columns(self) -> dict[str, Ints]:
         """The same with what else is known of the windows."""
-        return self.window_columns
+        return self.shown_columns
 
     @cached_property
     def windows(self) -> pd.DataFrame:

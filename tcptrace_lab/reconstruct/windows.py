@@ -45,6 +45,7 @@ def windows(columns: dict[str, Ints]) -> pd.DataFrame:
     """The same as a table: NA where a bound is unknown, limits by name."""
     import pandas as pd
 
+    columns = in_64_bits(columns)
     return pd.DataFrame(
         {
             "time_ns": columns["time_ns"],

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from tcptrace_lab.classify.obstacles import Obstacles, find_obstacles
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS
-from tcptrace_lab.reconstruct.windows import UNKNOWN
+from tcptrace_lab.reconstruct.windows import UNKNOWN, in_64_bits
 from tcptrace_lab.report.decimate import Floats, Ints, band, cells, corners, envelope
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _no_window(axes: Axes, seen: Reconstruction, span: Span, hidden: Obstacles) 
 
 
 def _window(axes: Axes, seen: Reconstruction, span: Span, *, doubt: str | None) -> None:
-    timeline, table = seen.timeline, seen.known_columns
+    timeline, table = seen.timeline, in_64_bits(seen.known_columns)
     smss = timeline.smss
     drawn, heard = _within(table["time_ns"], seen, span), _within(timeline.ack_ns, seen, span)
     handles: list[Any] = []

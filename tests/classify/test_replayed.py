@@ -78,7 +78,7 @@ def test_an_ack_of_many_segments_opens_a_window_used_to_half_by_all_of_them() ->
         for number in range(first, last)
     ]
     seen = ladder(sent, list(zip(times[1:], (4, 12, 26, 42, 58), strict=True)), rwnd=16 * SMSS)
-    table = seen.window_columns
+    table = seen.shown_columns
     reached = _reached(seen, table, _acks(seen, table), np.arange(len(table["time_ns"])))
     # 16 + 14 = 30, which is below 2 x 16: the ACK of 16 makes it 46. At most a segment more may have been outstanding.
     assert 46 * SMSS <= reached[-1] <= (2 * 17 + 16) * SMSS

@@ -31,13 +31,8 @@ class AckColumns:
             # How much of what left before the capture one ACK told of is not seen: it may have filled a hole.
             most = np.where(una <= sent_unseen(seen), DELAYED_ACK_SEGMENTS * timeline.smss, np.inf)
             self.newly_acked = np.minimum(timeline.newly_acked, most).astype(np.int64)
-        self._sacked = timeline.sacked
-        more = self.sacked_more()
         # Something is told to have arrived.
-        self.has_news: Bools = self.newly_acked + more > 0
-        # More is SACKed for the first time where the ACK number stands still, or nothing was before.
-        more[((timeline.newly_acked > 0) & (more != timeline.sacked)) | (more < 0)] = 0
-        self.newly_sacked = more
+        self.has_news: Bools = self.newly_acked + np.diff(timeline.sacked, prepend=0) > 0
         # With SACK blocks about, what is outstanding is not what is on the path.
         limited_by, is_bound = _limited(timeline)
         self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~seen.stands
@@ -58,10 +53,10 @@ class AckColumns:
         # Few ask what had arrived again, and those of a few ACKs; all that is held from here on is held together.
         timeline.let_go("delivered")
 
-    def sacked_more(self) -> Ints:
-        """By how much more is SACKed than before: worked out sooner than it is worth keeping."""
-        found: Ints = np.diff(self._sacked, prepend=0)
-        return found
+    def let_go(self) -> None:
+        """Of the round trips only who takes neither the handshake's nor those of what is SACKed is still asked for."""
+        self.round_trips = {(None, False): self.round_trips[None, False]}
+
 
 
 def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:

@@ -59,7 +59,6 @@ class Heard:
         self.flight = seen.flight
         self.columns = columns = columns or AckColumns(seen, handshake_rtt_ns)
         self.una, self.top = columns.una, columns.top
-        self.newly_sacked = columns.newly_sacked
         self.limited, self.shown = columns.limited, columns.shown
         self.is_held_back = columns.is_held_back
         self.has_sent, self.tells_flight = columns.has_sent, columns.tells_flight
@@ -206,17 +205,6 @@ class Heard:
         self.to_linux[beyond] = (RECOVERED, ACK)
         self.kind[beyond] = RECOVERED
         return beyond
-
-    @cached_property
-    def delivered(self) -> Ints:
-        """What the window grows by at each ACK of a sender that counts what has arrived (Linux; RFC 9937's
-        DeliveredData): with what the ACK SACKs, and without what was SACKed before."""
-        newly, more = self.columns.newly_acked, self.columns.sacked_more()
-        more[(self.kind != ACK) | ~self.columns.has_news] = 0
-        if not more.any():
-            return newly
-        more += newly
-        return more
 
     @cached_property
     def is_taken_over(self) -> Bools:

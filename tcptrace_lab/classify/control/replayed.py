@@ -34,7 +34,7 @@ from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, parts
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN, in_64_bits
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -55,7 +55,7 @@ class Replayed(Reconstruction):
         if obstacles.hides_window:
             limits = limits_of(self, self.who, HIDDEN, hides_flight=bool(obstacles.hides_flight))
             # From loss to loss, or flight to flight, it may be known to have been at work: in no row how large it was.
-            table = as_told(self.window_columns, self, {**limits, "cwnd": 0.0})
+            table = as_told(self.shown_columns, self, {**limits, "cwnd": 0.0})
             return {**table, "ssthresh": np.full_like(table["ssthresh"], UNKNOWN)}
         tcp = identify_recovery(self, self.who.tap)
         # Whose SYNs are not there may be a simulator.
@@ -64,7 +64,7 @@ class Replayed(Reconstruction):
         found = [identify_sender(self, self.who, tcp, path)]
         is_bbr, may_be_bbr = found[0].control == "bbr", found[0].may_be_bbr
         if is_bbr:
-            table = self.window_columns
+            table = self.shown_columns
         else:
             limits = limits_of(self, self.who, found[0], hides_flight=bool(obstacles.hides_flight))
             # Handed over: what was replayed to identify them is larger than the capture.
@@ -96,19 +96,20 @@ def replayed(who: Sender) -> Replayed:
 def with_replay(
     seen: Reconstruction, shown: dict[str, Ints], identified: Identified, *, is_stack: bool
 ) -> dict[str, Ints]:
-    """The columns of `windows` (as `shown`) with what the replay of the candidates left adds to them, in 64 bits.
+    """The columns of `windows` (as `shown`) with what the replay of the candidates left adds to them; narrow.
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
     if not identified.left or not len(shown["time_ns"]):
-        return in_64_bits(shown)
+        return shown
     hidden = _is_hidden(seen, shown)
     unmet = shown["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
-        return in_64_bits(shown)
+        return shown
     left = [(each.candidate, each.initial_window) for each in identified.left]
     named = left[0] if len(left) == 1 and identified.control is not None and is_followed(identified.left[0]) else None
     columns = identified.left[0].tape.compared.heard.columns
+    columns.let_go()
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
@@ -116,7 +117,7 @@ def with_replay(
     settled = ~_backs_off(seen, shown)
     if named is not None:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
-        _, threshold = _played(*named, written, _rows(written, acks), at_most=False)
+        threshold = _played(*named, written, _rows(written, acks), at_most=False)[1]
         shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, settled)}
         del threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
@@ -146,7 +147,8 @@ def with_replay(
         "ssthresh": _filled(as_shown("ssthresh"), had.ssthresh, met),
     }
     del had, value
-    table = in_64_bits(shown)
+    # None of these is above LARGEST.
+    table = {**shown, **{name: shown[name].copy() for name in told}}
     for name, column in told.items():
         table[name][open_rows] = column
     return table
@@ -341,5 +343,7 @@ def _low(before: Ints, least: Floats, kept: Ints, smss: int) -> Ints:
 
 def _filled(before: Ints, values: Floats, wanted: Bools) -> Ints:
     known = wanted & np.isfinite(values)
-    found: Ints = np.where(known, np.round(np.where(known, values, 0.0)).astype(np.int64), before)
+    # A threshold beyond any window is where no window meets it.
+    met = np.minimum(np.round(np.where(known, values, 0.0)), LARGEST).astype(before.dtype)
+    found: Ints = np.where(known, met, before)
     return found

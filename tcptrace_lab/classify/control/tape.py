@@ -71,10 +71,11 @@ class Tape:
         return found
 
     @cached_property
-    def ack_of_row(self) -> Ints:
+    def ack_of_row(self) -> Ints32:
         """The last ACK before or at each row; -1: none."""
         heard = self.compared.heard
-        return np.sort(np.concatenate((np.arange(heard.first, len(heard.kind)), self.mark_ack)))
+        acks = np.arange(heard.first, len(heard.kind), dtype=np.int32)
+        return np.sort(np.concatenate((acks, self.mark_ack.astype(np.int32))))
 
     @cached_property
     def round_of_row(self) -> npt.NDArray[np.int32]:
@@ -199,8 +200,8 @@ def _core_columns(
             "now_ns": heard.timeline.ack_ns,
             "una": heard.una,
             "top": heard.top,
-            "newly_acked": heard.delivered if opens else heard.columns.newly_acked,
-            "newly_sacked": heard.newly_sacked,
+            "newly_acked": heard.columns.newly_acked,
+            "sacked": heard.timeline.sacked,
             "rtt_ns": rtt_ns,
             "event": heard.events(to_linux=opens),
             "is_cwnd_limited": heard.limited,

@@ -7,6 +7,7 @@ own timestamp. Errs by a tick of the sender's clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +33,19 @@ GIVES_BACK_SHARE = 0.03
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """When each arrival had left at the latest, and the share of ACKs that released less than they reported."""
+    """When each arrival came and how long it was on its way at the least, full or short, and the share of ACKs that
+    released less than they reported."""
 
-    latest: Ints
+    time_ns: Ints
+    is_full: Bools
+    least_ns: tuple[int, int]
     gives_back: float
+
+    def latest(self, rows: Any = slice(None)) -> Ints:
+        """When arrivals had left at the latest: worked out sooner than it is worth keeping."""
+        of_full, of_short = self.least_ns
+        found: Ints = self.time_ns[rows] - np.where(self.is_full[rows], of_full, of_short)
+        return found
 
 
 def own_times(
@@ -55,7 +65,7 @@ def own_times(
     found = _begins(timeline, release.low)
     for part in parts(len(arrived)):
         rows = arrived[part]
-        since, latest, freed = found[rows], pace.latest[left.row[rows]], release.low[rows] >= 0
+        since, latest, freed = found[rows], pace.latest(left.row[rows]), release.low[rows] >= 0
         if goes_back:
             found[rows] = np.where(freed, np.maximum(since, latest), latest)
         elif clock is not None and total is not None:

@@ -182,9 +182,9 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     del taken
     turn_ns, full_turn_ns = turn
     owed = gives_back(echoed, seen.end - seen.offset, timeline.delivered, timeline.snd_una)
-    pace = Pace(latest=seen.time_ns - np.where(is_full, full_turn_ns, turn_ns), gives_back=owed)
+    pace = Pace(time_ns=seen.time_ns, is_full=is_full, least_ns=(full_turn_ns, turn_ns), gives_back=owed)
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
-    bounds = _bounds(timeline, left, echoed, pace.latest)
+    bounds = _bounds(timeline, left, echoed, pace.latest())
     del echoed, is_full
     release, slack = released_by(timeline, left, bounds, by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)

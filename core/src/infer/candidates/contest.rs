@@ -398,7 +398,7 @@ mod tests {
                 una: &self.una,
                 top: &self.top,
                 newly_acked: &self.newly_acked,
-                newly_sacked: &self.zeros,
+                sacked: &self.zeros,
                 rtt_ns: &self.now_ns,
                 event: &self.event,
                 is_cwnd_limited: &self.flags,

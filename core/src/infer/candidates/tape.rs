@@ -14,7 +14,8 @@ macro_rules! heard_columns {
             /// The highest byte sent before each.
             top: i64,
             newly_acked: i64,
-            newly_sacked: i64,
+            /// SACKed, as each says.
+            sacked: i64,
             /// Not above 0: it tells none.
             rtt_ns: i64,
             /// Places in `TapeEvent::ALL`.
@@ -105,7 +106,7 @@ impl Heard<'_> {
             ("una", self.una, MOST_BYTES),
             ("top", self.top, MOST_BYTES),
             ("newly_acked", self.newly_acked, MOST_BYTES),
-            ("newly_sacked", self.newly_sacked, MOST_BYTES),
+            ("sacked", self.sacked, MOST_BYTES),
             ("flight", self.flight, MOST_BYTES),
         ] {
             if beyond(column, &(-most..=most)).is_some() {
@@ -126,8 +127,8 @@ pub struct Tape<'a> {
     pub before: &'a [Mark],
     pub marks: &'a [Mark],
     pub chosen: &'a [u32],
-    /// Whether the sender opens its window on the ACK that ends a recovery: then it goes by cwnd at a loss. Otherwise
-    /// what limited transmit sent is no part of FlightSize (RFC 5681 section 3.2).
+    /// Whether the sender opens its window on the ACK that ends a recovery: then it goes by cwnd at a loss, and counts
+    /// what has arrived. Otherwise what limited transmit sent is no part of FlightSize (RFC 5681 section 3.2).
     pub opens: bool,
 }
 
@@ -183,7 +184,7 @@ impl<'a> Tape<'a> {
             }
             None => {
                 cursor.ack += 1;
-                heard.row(ack)
+                heard.row(ack, self.opens)
             }
         };
         let numbers = (row.snd_una, row.snd_nxt);
@@ -214,8 +215,8 @@ impl<'a> Tape<'a> {
         }
         let ack = Ack {
             now_ns: cursor.now_ns,
-            newly_acked: heard.newly_acked[ack] as f64,
-            newly_sacked: heard.newly_sacked[ack] as f64,
+            newly_acked: heard.grown_by(ack, self.opens) as f64,
+            newly_sacked: heard.newly_sacked(ack) as f64,
             rtt_ns,
             srtt_ns: rto.srtt_ns(),
             flight_size: heard.outstanding_before(ack) as f64,
@@ -293,16 +294,35 @@ impl Heard<'_> {
         self.top[ack].max(self.una[ack])
     }
 
+    /// By how much more is SACKed than before; less where the ACK number has passed what was.
+    fn sacked_more(&self, ack: usize) -> i64 {
+        self.sacked[ack] - ack.checked_sub(1).map_or(0, |before| self.sacked[before])
+    }
+
+    /// What is SACKed for the first time: told where the ACK number stands still, or nothing was SACKed before.
+    fn newly_sacked(&self, ack: usize) -> i64 {
+        let more = self.sacked_more(ack);
+        let is_told = self.newly_acked[ack] <= 0 || more == self.sacked[ack];
+        if is_told { more.max(0) } else { 0 }
+    }
+
+    /// What the window grows by: what is acknowledged, or, of who opens its window and counts what has arrived (Linux;
+    /// RFC 9937's DeliveredData), with what is SACKed and without what was before.
+    fn grown_by(&self, ack: usize, opens: bool) -> i64 {
+        let counts = opens && usize::from(self.event[ack]) == TapeEvent::Ack as usize;
+        self.newly_acked[ack] + if counts { self.sacked_more(ack) } else { 0 }
+    }
+
     fn rtt(&self, ack: usize) -> Option<i64> {
         Some(self.rtt_ns[ack]).filter(|&rtt_ns| rtt_ns > 0)
     }
 
-    fn row(&self, ack: usize) -> TapeRow {
+    fn row(&self, ack: usize, opens: bool) -> TapeRow {
         TapeRow {
             event: TapeEvent::ALL[usize::from(self.event[ack])],
             now_ns: self.now_ns[ack],
-            newly_acked: self.newly_acked[ack] as f64,
-            newly_sacked: self.newly_sacked[ack] as f64,
+            newly_acked: self.grown_by(ack, opens) as f64,
+            newly_sacked: self.newly_sacked(ack) as f64,
             rtt_ns: self.rtt(ack),
             flight_size: self.outstanding_before(ack) as f64,
             snd_una: number(self.una[ack]),
