@@ -58,7 +58,6 @@ class AckColumns:
         self.round_trips = {(None, False): self.round_trips[None, False]}
 
 
-
 def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:
     """What each ACK told of the round trip, to a sender that was told the handshake's or not.
 
