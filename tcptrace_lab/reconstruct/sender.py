@@ -210,6 +210,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
                 hint_ns=where.to_sender_ns,
                 handshake_ns=float(row[f"handshake_rtt_ns_{other}"]),
                 resolution_ns=tap.clock.resolution_ns,
+                is_holed=tap.is_holed,
             )
             rebuilt = away_from_sender(
                 timeline,
