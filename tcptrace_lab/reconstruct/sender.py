@@ -191,7 +191,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
-            (timeline, stamps), tap = whole, replace(tap, has_all_acks=True)
+            timeline, stamps, within_ns = whole
+            tap = replace(tap, acks_within_ns=within_ns)
         is_alone = numbers_alone(connection, side, segments["ip_id"].astype(np.int64), sent_ns)
         seen = arrivals(segments, timeline.smss, beside)
         del segments
