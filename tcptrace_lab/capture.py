@@ -176,6 +176,10 @@ class Capture:
                     self._flows[near] = (_flow(core, near, 0), _flow(core, near, 1))
         return self._flows[id]
 
+    def holds(self, id: int, direction: int) -> bool:
+        """Whether `rows` are at hand, without another pass over the file."""
+        return id in self._flows or (id, direction) in self._rows or bool(self._core.has_detail(id, 0))
+
     def rows(self, id: int, direction: int) -> Columns:
         """What one side of a connection (0: the client) sent and was told, without what only the tables show.
 

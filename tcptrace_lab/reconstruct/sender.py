@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, IS_COPY, Beside, arrivals, reached
+from tcptrace_lab.reconstruct.away.arrivals import IS_COPY, Beside, arrivals, reached
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once, without_gaps
+from tcptrace_lab.reconstruct.away.others import MANY_CONNECTIONS, numbers_alone, shares_path
 from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Connection
     from tcptrace_lab.flow import Columns
 
-# With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
-MANY_CONNECTIONS = 1_000
 # How late answers are at the most, but for one in a thousand: behind that a host had stood still.
 LATEST_PERCENTILE = 99.9
 
@@ -192,8 +191,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
-            (timeline, stamps), tap = whole, replace(tap, has_all_acks=True)
-        is_alone = _numbers_alone(connection, side, segments["ip_id"].astype(np.int64))
+            timeline, stamps, within_ns = whole
+            tap = replace(tap, acks_within_ns=within_ns)
+        is_alone = numbers_alone(connection, side, segments["ip_id"].astype(np.int64), sent_ns)
         seen = arrivals(segments, timeline.smss, beside)
         del segments
         for name in ("ts_val", "ts_ecr", "ip_id"):
@@ -211,10 +211,16 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
                 hint_ns=where.to_sender_ns,
                 handshake_ns=float(row[f"handshake_rtt_ns_{other}"]),
                 resolution_ns=tap.clock.resolution_ns,
+                is_holed=tap.is_holed,
             )
-            shares_path = _shares_path(connection)
             rebuilt = away_from_sender(
-                timeline, seen, where.place, stamps, known=known, is_alone=is_alone, shares_path=shares_path
+                timeline,
+                seen,
+                where.place,
+                stamps,
+                known=known,
+                is_alone=is_alone,
+                shares_path=shares_path(connection),
             )
             timeline = rebuilt.timeline
             if rebuilt.stalled_ns:
@@ -318,41 +324,6 @@ def _beside(connection: Connection, direction: int, kept: Columns) -> Beside:
         _, told = connection.flows[1 - direction].columns
         bare_ns = told["time_ns"][told["length"] == 0]
     return Beside(bare_ns=bare_ns, asked_ns=acks["time_ns"][acks["length"] > 0])
-
-
-def _numbers_alone(connection: Connection, side: str, ip_id: Ints) -> bool:
-    """Whether no other connection of the capture may have taken some of a host's IP identifications meanwhile.
-
-    A host with one counter for all skips as many numbers here as it sends packets of others; one with a counter for
-    each connection (Linux) skips those of its own that never reached the tap.
-    """
-    if not 1 < len(connection.capture) <= MANY_CONNECTIONS:
-        return len(connection.capture) == 1
-    table, row = connection.capture.columns, connection.row
-    begin, length = int(row["start_ns"]), int(row["duration_ns"])
-    others = 0.0
-    for own in SIDES:
-        of_host = (connection.capture.hosts[own] == row[side]) & (table["id"] != connection.id)
-        starts, lasts, sent = (table[name][of_host] for name in ("start_ns", "duration_ns", f"packets_{own}"))
-        shared = np.minimum(starts + lasts, begin + length) - np.maximum(starts, begin)
-        others += float((sent * np.clip(shared / np.maximum(lasts, 1), 0.0, 1.0)).sum())
-    if not others:
-        return True
-    steps = np.diff(ip_id) % IP_ID_SPACE
-    skipped = (steps - 1)[(steps > 1) & (steps < IP_ID_SPACE // 2)].sum()
-    return bool(skipped < MAJORITY * others)
-
-
-def _shares_path(connection: Connection) -> bool:
-    """Whether other connections carried so much past the tap meanwhile that this one's spacing is not its own."""
-    if len(connection.capture) == 1:
-        return False
-    if len(connection.capture) > MANY_CONNECTIONS:
-        return True
-    table, row = connection.capture.columns, connection.row
-    ends = table["start_ns"] + table["duration_ns"]
-    meanwhile = (table["start_ns"] <= row["start_ns"] + row["duration_ns"]) & (ends >= row["start_ns"])
-    return bool(table["bytes"][meanwhile].sum() > (1 + MINORITY) * row["bytes"])
 
 
 def _truncated(connection: Connection) -> str | None:

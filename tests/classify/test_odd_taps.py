@@ -18,18 +18,18 @@ from tests.degraded import variants
 from tests.random_runs import at_place, tapped
 
 
-def judged(seed: int, variant: str, folder: Path) -> tuple[dict[str, str], Verdict]:
-    """What is wrong of a run's capture at a place, or made worse by a kind, and its verdict."""
+def judged(seed: int, variant: str, folder: Path, *, worse_at: str = "sender") -> tuple[dict[str, str], Verdict]:
+    """What is wrong of a run's capture at a place, or of that of `worse_at` made worse by a kind, and its verdict."""
     found = tapped(seed, folder)
     assert found is not None
     whole = main_verdict(found.run.path, without=found.others)
     assert whole is not None
-    run, keeps, path = found.run, "whole", folder / "worse.pcap"
+    run, keeps, path = at_place(found, worse_at), "whole", folder / "worse.pcap"
     if variant in found.places:
         run = at_place(found, variant)
         path = run.path
     else:
-        link, packets = read_packets(found.run.path)
+        link, packets = read_packets(run.path)
         write_packets(path, *degrade(link, packets, kind=variant, seed=found.scenario.seed))
         keeps = keeps_of(variant)
     verdict = main_verdict(path, without=found.others)

@@ -159,7 +159,8 @@ def losses_refused(seen: Reconstruction, who: Sender) -> str | None:
     # A round trip within a tick is none: of few that are longer the usual one is not told.
     has_usual = len(timeline.rtt[1]) > MINORITY * np.count_nonzero(timeline.newly_acked > 0)
     is_fine = clock.resolution_ns <= COARSE_NS or (has_usual and clock.tells(seen.typical_rtt_ns, ticks=FEW_TICKS))
-    if refused or is_fine or not seen.episodes:
+    # What came out of order within one tick was late, or sent again behind a loss before the tap.
+    if refused or is_fine or not (seen.episodes or who.tap.disordered):
         return refused
     return "stamps do not tell what was answered too soon to have been lost from what was"
 

@@ -26,7 +26,7 @@ def path_of(
         handshake_rtt_s=who.handshake_rtt_s,
         around_s=None if who.where is None else who.where.around_s,
         vantage="receiver" if who.is_blurred else who.place,
-        clock=tap.clock,
+        clock=tap.ack_clock,
         beside=beside,
         by_rhythm=rebuilt is not None and rebuilt.is_inferred,
         before_ns=before_ns,

@@ -11,7 +11,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints, signed, unwrapped
-from tcptrace_lab.reconstruct.timeline import Places, Timeline, parts
+from tcptrace_lab.reconstruct.timeline import Bools, Places, Timeline, parts
 
 SYN, RST = 0x2, 0x4
 # Fewer groups than this show no habit.
@@ -107,6 +107,18 @@ def turns(time_ns: Ints, ack_ns: Ints, echoed: Bounds) -> Ints:
     found = time_ns - ack_ns[np.maximum(echoed.low, 0)]
     # A clock that jumped may name an ACK of later.
     found[(echoed.low < 0) | (found < 0)] = -1
+    return found
+
+
+def may_lack_first(timeline: Timeline, echoed: Bounds) -> Bools:
+    """Whether of the ACKs that a segment names the first may not have been captured: the first that was tells of more
+    arrivals than most do. Then it passed the tap earlier, and its segment took longer than it seems, by up to a tick.
+    """
+    steps = np.diff(timeline.delivered, prepend=timeline.first_offset)
+    moved = steps[steps > 0]
+    if not len(moved):
+        return np.zeros(len(echoed.low), dtype=bool)
+    found: Bools = (echoed.low >= 0) & (steps > _core.median(moved))[np.maximum(echoed.low, 0)]
     return found
 
 

@@ -77,6 +77,8 @@ def own_times(
             found[rows] = np.where(answers, since, np.where(freed, np.maximum(own, since), own))
         else:
             found[rows] = np.where(freed, since, latest)
+        # Later than that it was not on its way: the ACK that it names passed sooner, and was not captured.
+        found[rows] = np.minimum(found[rows], latest)
     if len(arrived):
         # What no captured ACK released, and never came, left beside what did, which may be before the capture began.
         found[(left.row < 0) & (release.low < 0)] = found[arrived].min()

@@ -19,7 +19,16 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
-from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, gives_back, in_order, named, not_before_asked, turns
+from tcptrace_lab.reconstruct.away.echoes import (
+    Bounds,
+    are_stale,
+    gives_back,
+    in_order,
+    may_lack_first,
+    named,
+    not_before_asked,
+    turns,
+)
 from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, released_between, rhythm
 from tcptrace_lab.reconstruct.away.sent_order import sends
@@ -82,11 +91,13 @@ class SenderView:
 @dataclass(frozen=True, kw_only=True)
 class Known:
     """The way to the sender and back: `hint_ns` as the handshake shows it, or whatever else (None: nothing does),
-    `handshake_ns` by the handshake alone (NaN: not captured). `resolution_ns`: the tap's clock's."""
+    `handshake_ns` by the handshake alone (NaN: not captured). `resolution_ns`: the tap's clock's; `is_holed`: it lost
+    packets."""
 
     hint_ns: int | None = None
     handshake_ns: float = float("nan")
     resolution_ns: int = 1
+    is_holed: bool = False
 
 
 def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
@@ -175,6 +186,8 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
         # Those from whose ACK to which something was read late.
         first, over = np.searchsorted(late, seen.time_ns - taken), np.searchsorted(late, seen.time_ns, side="right")
         taken[first < over] = -1
+    if known.is_holed:
+        taken[may_lack_first(timeline, echoed)] = -1
     turn = _least_turns(taken, is_full)
     if turn is None:
         return None

@@ -6,7 +6,7 @@ the sender. `Tap.refuses` turns facts into the claims that they rule out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tcptrace_lab.numbers import counted, duration
@@ -79,8 +79,8 @@ class Tap:
     cut_acks: int
     acks: int
     lasts_ns: int
-    # Those that were not captured have been put back.
-    has_all_acks: bool = False
+    # Those that were not captured have been put back, each within so long (0: they have not).
+    acks_within_ns: int = 0
     # Where the file is cut or damaged, and how.
     truncated: str | None = None
 
@@ -107,6 +107,17 @@ class Tap:
             "truncated": self.truncated,
             "notes": list(self.notes),
         }
+
+    @property
+    def has_all_acks(self) -> bool:
+        """Whether those that were not captured have been put back."""
+        return self.acks_within_ns > 0
+
+    @property
+    def ack_clock(self) -> Clock:
+        """The clock behind the times of all ACKs, also of those that were put back."""
+        within_ns = max(self.acks_within_ns, self.clock.tick_ns)
+        return replace(self.clock, tick_ns=within_ns, resolution_ns=max(within_ns, self.clock.resolution_ns))
 
     @property
     def begins_whole(self) -> bool:

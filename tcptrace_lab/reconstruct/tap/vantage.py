@@ -173,6 +173,8 @@ def _by_time(to_sender: int | None, to_receiver: int | None) -> tuple[Place, str
     if to_sender is None or to_receiver is None:
         return "unknown", "how the round trip falls into two parts at the tap is not seen"
     whole = to_sender + to_receiver
+    if not whole:
+        return "unknown", "no time passes between segments and their ACKs: the clock does not tell where the tap stood"
     why = f"from the tap to the sender and back {duration(to_sender)}, to the receiver and back {duration(to_receiver)}"
     if to_sender <= NEAR_SHARE * whole and to_sender < _core.HOST_NS:
         return "sender", why

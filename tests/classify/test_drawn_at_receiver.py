@@ -1,0 +1,35 @@
+"""Runs that were drawn, not chosen, their receivers' captures made worse, and whose verdict claimed what is not so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.classify.test_odd_taps import judged
+
+CASES = (
+    (7400034, "clock of 1 s", "losses", "what came out of order within one tick was late, or sent again"),
+    (7401022, "the same on two VLANs", "losses", "a copy of another connection has taken no numbers of the host"),
+    (7400034, "NAT + clock of 10 ms", "losses", "numbers that a host took for others, under another address"),
+    (7300017, "NAT", "losses", "so many that half of the packets seem lost"),
+    (7401040, "tap lost 1 % + ACK trains merged", "base_rtt_s", "the first ACK of a tick was not captured"),
+    (7401215, "one ACK of four + zero-window stall", "base_rtt_s", "three of four first ACKs were not"),
+    (7401039, "tap lost half of the ACKs", "bottleneck_bps", "ACKs that were put back are placed within a tick"),
+)
+
+
+@pytest.mark.parametrize(("seed", "variant", "claim"), [pytest.param(*case[:3], id=case[3]) for case in CASES])
+def test_what_a_receivers_tap_does_not_carry_is_not_claimed(
+    seed: int, variant: str, claim: str, tmp_path: Path
+) -> None:
+    assert claim not in judged(seed, variant, tmp_path, worse_at="receiver")[0]
+
+
+def test_what_the_tap_lost_leaves_the_path_known(tmp_path: Path) -> None:
+    """By longer runs, as a clock of such ticks would: 22 Mbit/s, and 247 packets."""
+    wrong, verdict = judged(7401039, "tap lost half of the ACKs", tmp_path, worse_at="receiver")
+    assert not wrong
+    path = verdict.path.as_dict()
+    assert path["bottleneck_bps"]["value"] == pytest.approx(22e6, rel=0.01)
+    assert path["buffer_packets"]["value"] == pytest.approx(247, abs=3)
