@@ -20,7 +20,7 @@ MOST_MISSING = 256
 MOST_HOLES = 4096
 
 
-def counts_packets(ip_id: Places) -> bool:
+def counts_packets(ip_id: Places | Ints) -> bool:
     """Whether the IP identification grows from packet to packet."""
     steps = np.diff(ip_id) % IP_ID_SPACE
     return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > 1 - MINORITY

@@ -87,5 +87,6 @@ def _meanwhile(connection: Connection) -> Ints:
     # Connections that share both ports, and not the hosts, are seldom.
     ports = (table["client_port"].astype(np.int64) << 16) + table["port"]
     _, first = np.unique(ports[beside], return_index=True)
-    found: Ints = beside[first]
-    return found[ports[found] != ports[connection.id]]
+    once = beside[first]
+    found: Ints = once[ports[once] != ports[connection.id]]
+    return found
