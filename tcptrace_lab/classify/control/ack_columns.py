@@ -53,8 +53,8 @@ class AckColumns:
         # Few ask what had arrived again, and those of a few ACKs; all that is held from here on is held together.
         timeline.let_go("delivered")
 
-    def let_go(self) -> None:
-        """Of the round trips only who takes neither the handshake's nor those of what is SACKed is still asked for."""
+    def keep_plain(self) -> None:
+        """Lets the round trips go that take the handshake's, or those of what is SACKed: nobody asks for them again."""
         self.round_trips = {(None, False): self.round_trips[None, False]}
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,8 @@ def replayed(who: Sender) -> Replayed:
 def with_replay(
     seen: Reconstruction, shown: dict[str, Ints], identified: Identified, *, is_stack: bool
 ) -> dict[str, Ints]:
-    """The columns of `windows` (as `shown`) with what the replay of the candidates left adds to them; narrow.
+    """The columns of `windows` (as `shown`) with what the replay of the candidates left adds to them, in
+    no more bits than it takes.
 
     `is_stack`: the sender is known to be a stack in use, not a simulator's.
     """
@@ -109,7 +111,7 @@ def with_replay(
     left = [(each.candidate, each.initial_window) for each in identified.left]
     named = left[0] if len(left) == 1 and identified.control is not None and is_followed(identified.left[0]) else None
     columns = identified.left[0].tape.compared.heard.columns
-    columns.let_go()
+    columns.keep_plain()
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
@@ -147,11 +149,16 @@ def with_replay(
         "ssthresh": _filled(as_shown("ssthresh"), had.ssthresh, met),
     }
     del had, value
-    # None of these is above LARGEST.
-    table = {**shown, **{name: shown[name].copy() for name in told}}
+    table = dict(shown)
     for name, column in told.items():
+        table[name] = shown[name].astype(_wide_enough(shown[name], column.max(initial=0)))
         table[name][open_rows] = column
     return table
+
+
+def _wide_enough(column: Ints, most: float) -> np.dtype[np.signedinteger[Any]]:
+    """A column's type, or 64 bits where so much does not fit into it."""
+    return column.dtype if most <= np.iinfo(column.dtype).max else np.dtype(np.int64)
 
 
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
@@ -343,7 +350,6 @@ def _low(before: Ints, least: Floats, kept: Ints, smss: int) -> Ints:
 
 def _filled(before: Ints, values: Floats, wanted: Bools) -> Ints:
     known = wanted & np.isfinite(values)
-    # A threshold beyond any window is where no window meets it.
-    met = np.minimum(np.round(np.where(known, values, 0.0)), LARGEST).astype(before.dtype)
-    found: Ints = np.where(known, met, before)
+    met = np.round(np.where(known, values, 0.0))
+    found: Ints = np.where(known, met.astype(_wide_enough(before, float(met.max(initial=0)))), before)
     return found
