@@ -13,6 +13,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE
 from tcptrace_lab.reconstruct.away.numbered import counts_packets
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.look import SIDES
 from tcptrace_lab.reconstruct.timeline import Ints
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # With more connections than this in a capture a host's counter is taken to be shared: each is not compared with all.
 MANY_CONNECTIONS = 1_000
-SIDES = ("client", "server")
 
 
 def numbers_alone(connection: Connection, side: str, ip_id: Ints, sent_ns: Ints) -> bool:

@@ -66,19 +66,18 @@ def own_times(
     for part in parts(len(arrived)):
         rows = arrived[part]
         since, latest, freed = found[rows], pace.latest(left.row[rows]), release.low[rows] >= 0
+        told = np.where(freed, since, latest)
         if goes_back:
-            found[rows] = np.where(freed, np.maximum(since, latest), latest)
+            told = latest
         elif clock is not None and total is not None:
             over = clock.ends(stamp[left.row[rows]])
             answers = freed & (_share_around(total, part) >= PROMPT_SHARE)
             answers &= over - int(clock.tick_ns) - since <= np.maximum(BURST_NS, LATE_SHARE * (latest - since))
-            # It left within its tick, and no later than what arrived without meeting a queue.
-            own = np.minimum(over, latest)
-            found[rows] = np.where(answers, since, np.where(freed, np.maximum(own, since), own))
-        else:
-            found[rows] = np.where(freed, since, latest)
-        # Later than that it was not on its way: the ACK that it names passed sooner, and was not captured.
-        found[rows] = np.minimum(found[rows], latest)
+            # It left within its tick.
+            told = np.where(answers, since, np.where(freed, np.maximum(over, since), over))
+        # And no later than what arrived without meeting a queue: where the ACK that it names came later than that, one
+        # that was not captured had released it.
+        found[rows] = np.minimum(told, latest)
     if len(arrived):
         # What no captured ACK released, and never came, left beside what did, which may be before the capture began.
         found[(left.row < 0) & (release.low < 0)] = found[arrived].min()

@@ -294,6 +294,10 @@ impl Heard<'_> {
         self.top[ack].max(self.una[ack])
     }
 
+    fn event(&self, ack: usize) -> TapeEvent {
+        TapeEvent::ALL[usize::from(self.event[ack])]
+    }
+
     /// By how much more is SACKed than before; less where the ACK number has passed what was.
     fn sacked_more(&self, ack: usize) -> i64 {
         self.sacked[ack] - ack.checked_sub(1).map_or(0, |before| self.sacked[before])
@@ -309,7 +313,7 @@ impl Heard<'_> {
     /// What the window grows by: what is acknowledged, or, of who opens its window and counts what has arrived (Linux;
     /// RFC 9937's DeliveredData), with what is SACKed and without what was before.
     fn grown_by(&self, ack: usize, opens: bool) -> i64 {
-        let counts = opens && usize::from(self.event[ack]) == TapeEvent::Ack as usize;
+        let counts = opens && self.event(ack) == TapeEvent::Ack;
         self.newly_acked[ack] + if counts { self.sacked_more(ack) } else { 0 }
     }
 
@@ -319,7 +323,7 @@ impl Heard<'_> {
 
     fn row(&self, ack: usize, opens: bool) -> TapeRow {
         TapeRow {
-            event: TapeEvent::ALL[usize::from(self.event[ack])],
+            event: self.event(ack),
             now_ns: self.now_ns[ack],
             newly_acked: self.grown_by(ack, opens) as f64,
             newly_sacked: self.newly_sacked(ack) as f64,
