@@ -1,6 +1,7 @@
 //! Tables of the core as numpy arrays, by their columns' names.
 
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -81,4 +82,33 @@ impl Cells {
             Self::Text(cells) => PyList::new(py, cells)?.into_any(),
         })
     }
+}
+
+/// A column for Python.
+pub type Column<'py> = Bound<'py, PyArray1<f64>>;
+
+/// The array of this name, which stays Python's.
+pub fn array<'py, T: numpy::Element>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Py<PyArray1<T>>> {
+    let wrong = |_| PyTypeError::new_err(format!("{name}: not an array of its type"));
+    let array: Bound<'py, PyArray1<T>> = named(columns, name)?.extract().map_err(wrong)?;
+    Ok(array.unbind())
+}
+
+/// The column of this name.
+fn named<'py>(columns: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    columns
+        .get_item(name)?
+        .ok_or_else(|| PyValueError::new_err(format!("a table without {name}")))
+}
+
+/// A copy of the array of this name.
+pub fn column<'py, T: numpy::Element + Copy>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Vec<T>> {
+    let array: PyReadonlyArray1<'py, T> = named(columns, name)?.extract()?;
+    Ok(array.as_array().iter().copied().collect())
 }

@@ -6,7 +6,10 @@ use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::tape::{CandidateSender, Column, Evidence, Tape};
+use super::arrays::Column;
+use super::candidate::CandidateSender;
+use super::evidence::Evidence;
+use super::tape::Tape;
 use crate::infer::candidates::contest;
 use crate::infer::candidates::tape;
 

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod analyze;
 mod arrays;
+mod candidate;
 mod capture;
 mod captured;
 mod columns;
@@ -11,10 +12,12 @@ mod contest;
 mod control;
 mod controls;
 mod emulate;
+mod evidence;
 mod follower;
 mod infer;
 mod json_rows;
 mod json_text;
+mod marks;
 mod observed;
 mod outlet;
 mod own_sender;
@@ -54,7 +57,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     own_sender::register(module)?;
     replay::register(module)?;
     watch::register(module)?;
+    candidate::register(module)?;
+    marks::register(module)?;
     tape::register(module)?;
+    evidence::register(module)?;
     contest::register(module)?;
     #[cfg(feature = "vary")]
     module.add_function(wrap_pyfunction!(vary_threshold, module)?)?;

@@ -1,23 +1,15 @@
 //! Candidates replayed for Python: a tape of columns in, the window after each row and what it is judged by out.
 
-use std::collections::BTreeMap;
-
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::timeline::Timeline;
-use crate::congestion::{
-    self, Control, Counting, Parameters, Profile, SlowStartRow, State, WindowRow,
-};
-use crate::infer::candidates::evidence::{self, Reduction};
-use crate::infer::candidates::heard::{Room, TapeEvent};
+use super::arrays::{Column, array};
+use super::candidate::CandidateSender;
+use super::marks::Marks;
 use crate::infer::candidates::replay::{self, Unseen};
 use crate::infer::candidates::tape::{self, Mark, heard_columns};
-use crate::infer::candidates::told;
-
-pub(super) type Column<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Columns of numpy that stay Python's: a struct of them from one list, read by name, borrowed as `tape::Heard`.
 macro_rules! heard {
@@ -87,82 +79,6 @@ impl Heard {
     }
 }
 
-/// Columns of the marks, from one list.
-macro_rules! marks {
-    ($($name:ident: $type:ty,)*) => {
-        struct MarkColumns {
-            $($name: Vec<$type>,)*
-        }
-
-        impl MarkColumns {
-            fn read(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
-                let found = Self {
-                    $($name: column(columns, stringify!($name))?,)*
-                };
-                if [$(found.$name.len()),*].iter().any(|&length| length != found.ack.len()) {
-                    return Err(PyValueError::new_err("marks are columns of equal length"));
-                }
-                Ok(found)
-            }
-        }
-    };
-}
-marks! {
-    ack: i64,
-    event: i64,
-    now_ns: i64,
-    rtt_ns: i64,
-    newly_acked: f64,
-    flight_size: f64,
-    cwnd: f64,
-    ssthresh: f64,
-    more: f64,
-    more_flight: f64,
-    less: f64,
-}
-
-impl MarkColumns {
-    fn mark(&self, at: usize) -> PyResult<Mark> {
-        let event = usize::try_from(self.event[at]).ok();
-        let event = event.and_then(|place| TapeEvent::ALL.get(place)).copied();
-        Ok(Mark {
-            ack: self.ack[at],
-            event: event.ok_or_else(|| PyValueError::new_err("an event without a name"))?,
-            now_ns: self.now_ns[at],
-            rtt_ns: self.rtt_ns[at],
-            newly_acked: self.newly_acked[at],
-            flight_size: self.flight_size[at],
-            cwnd: Some(self.cwnd[at]).filter(|value| value.is_finite()),
-            ssthresh: Some(self.ssthresh[at]).filter(|value| !value.is_nan()),
-            room: Room {
-                more: self.more[at].max(0.0),
-                flight: self.more_flight[at].max(0.0),
-                less: self.less[at].max(0.0),
-                ..Room::default()
-            },
-        })
-    }
-}
-
-/// What stands between the ACKs in any reading; bytes and nanoseconds, NaN and -1 for "not observed".
-#[pyclass(frozen)]
-pub(super) struct Marks {
-    all: Vec<Mark>,
-}
-
-#[pymethods]
-impl Marks {
-    #[new]
-    fn new(columns: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let columns = MarkColumns::read(columns)?;
-        let mut all = Vec::with_capacity(columns.ack.len());
-        for at in 0..columns.ack.len() {
-            all.push(columns.mark(at)?);
-        }
-        Ok(Self { all })
-    }
-}
-
 /// The events of one sender as one reading has them: the columns, and which of the marks, behind those of `before`.
 #[pyclass(frozen)]
 pub(super) struct Tape {
@@ -171,69 +87,6 @@ pub(super) struct Tape {
     marks: Py<Marks>,
     chosen: Vec<u32>,
     opens: bool,
-}
-
-/// Where candidates are compared with what was sent (infer/candidates/evidence.rs).
-#[pyclass(frozen)]
-pub(super) struct Evidence {
-    pub(super) inner: evidence::Evidence,
-}
-
-#[pymethods]
-impl Evidence {
-    /// Pieces, by their ACKs: `ends` is where in `acks` each ends, `followed` its place among all; `flight` (bytes) is a
-    /// column of all ACKs. Reductions: the place of each, the segments observed, and of what.
-    #[new]
-    #[pyo3(signature = (*, acks, ends, is_slow_start, followed, flight, reductions, smss))]
-    fn new(
-        acks: PyReadonlyArray1<'_, i64>,
-        ends: PyReadonlyArray1<'_, i64>,
-        is_slow_start: PyReadonlyArray1<'_, bool>,
-        followed: Vec<usize>,
-        flight: PyReadonlyArray1<'_, i64>,
-        reductions: Vec<(usize, f64, bool)>,
-        smss: f64,
-    ) -> PyResult<Self> {
-        let flight = flight.as_slice()?;
-        let pieces = evidence::Pieces::new(
-            acks.as_slice()?,
-            ends.as_slice()?,
-            is_slow_start.as_slice()?,
-            |ack| flight.get(ack).copied(),
-            smss,
-        )
-        .ok_or_else(|| PyValueError::new_err("pieces that are no runs of ACKs"))?;
-        let each = reductions
-            .into_iter()
-            .map(|(place, observed, is_threshold)| Reduction {
-                place,
-                observed,
-                is_threshold,
-            });
-        let inner = evidence::Evidence {
-            pieces,
-            followed,
-            reductions: each.collect(),
-        };
-        if !inner.is_whole(inner.followed.len() + inner.reductions.len()) {
-            return Err(PyValueError::new_err(
-                "evidence of which two have one place",
-            ));
-        }
-        Ok(Self { inner })
-    }
-
-    /// What the error of each is held against, in segments.
-    #[getter]
-    fn scale<'py>(&self, py: Python<'py>) -> Column<'py> {
-        self.inner.pieces.scales().into_pyarray(py)
-    }
-
-    /// Segments outstanding at the end of each.
-    #[getter]
-    fn observed<'py>(&self, py: Python<'py>) -> Column<'py> {
-        self.inner.pieces.observed().into_pyarray(py)
-    }
 }
 
 fn all_of(marks: Option<&Py<Marks>>) -> &[Mark] {
@@ -403,105 +256,7 @@ impl Tape {
     }
 }
 
-/// A candidate before its first ACK: a row of the table of controls, with parameters and an initial window in segments.
-#[pyclass(frozen)]
-pub(super) struct CandidateSender {
-    slow_start: &'static SlowStartRow,
-    window: &'static WindowRow,
-    parameters: Parameters,
-    pub(super) start: State,
-}
-
-impl CandidateSender {
-    pub(super) fn control(&self) -> Box<dyn Control> {
-        let counting = Counting {
-            profile: Profile::Rfc,
-            segment_bytes: self.start.smss as u32,
-        };
-        self.window
-            .under(self.slow_start, &self.parameters, counting)
-    }
-}
-
-#[pymethods]
-impl CandidateSender {
-    #[new]
-    fn new(
-        slow_start: &str,
-        window: &str,
-        parameters: BTreeMap<String, f64>,
-        initial_window: f64,
-        smss: f64,
-    ) -> PyResult<Self> {
-        let unknown = |name| PyValueError::new_err(format!("no control is called {name}"));
-        let given = parameters
-            .iter()
-            .fold(Parameters::default(), |given, (name, value)| {
-                given.with(name, *value)
-            });
-        Ok(Self {
-            slow_start: congestion::slow_start(slow_start).ok_or_else(|| unknown(slow_start))?,
-            window: congestion::window(window).ok_or_else(|| unknown(window))?,
-            parameters: given,
-            start: State {
-                cwnd: initial_window * smss,
-                ssthresh: f64::INFINITY,
-                smss,
-            },
-        })
-    }
-}
-
-fn array<'py, T: numpy::Element>(
-    columns: &Bound<'py, PyDict>,
-    name: &str,
-) -> PyResult<Py<PyArray1<T>>> {
-    let found = columns
-        .get_item(name)?
-        .ok_or_else(|| PyValueError::new_err(format!("a tape without {name}")))?;
-    let wrong = |_| PyTypeError::new_err(format!("{name}: not an array of its type"));
-    let array: Bound<'py, PyArray1<T>> = found.extract().map_err(wrong)?;
-    Ok(array.unbind())
-}
-
-fn column<'py, T: numpy::Element + Copy>(
-    columns: &Bound<'py, PyDict>,
-    name: &str,
-) -> PyResult<Vec<T>> {
-    let found = columns
-        .get_item(name)?
-        .ok_or_else(|| PyValueError::new_err(format!("a tape without {name}")))?;
-    let array: PyReadonlyArray1<'py, T> = found.extract()?;
-    Ok(array.as_array().iter().copied().collect())
-}
-
-/// The window in bytes after each ACK of a control that owns it, told of what was seen (infer/candidates/told.rs).
-#[pyfunction]
-fn told_windows<'py>(
-    py: Python<'py>,
-    timeline: Timeline<'py>,
-    sender: &CandidateSender,
-    handshake_rtt_ns: Option<i64>,
-    by_timer: Vec<usize>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let trace = timeline.trace()?;
-    let (control, start) = (sender.control(), sender.start);
-    let told = told::Told {
-        handshake_rtt_ns,
-        by_timer: &by_timer,
-    };
-    Ok(py
-        .detach(|| told::windows(&trace, control, start, told))
-        .into_pyarray(py))
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(told_windows, module)?)?;
-    module.add_class::<CandidateSender>()?;
-    module.add("TAPE_EVENTS", TapeEvent::ALL.map(TapeEvent::name))?;
-    module.add_class::<Marks>()?;
-    module.add_class::<Tape>()?;
     module.add_class::<Heard>()?;
-    module.add_class::<Evidence>()?;
-    module.add("FRACTIONS", evidence::FRACTIONS.to_vec())
+    module.add_class::<Tape>()
 }

@@ -8,15 +8,12 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+use super::block::{Block, Place, ROWS};
 use super::evidence::{Evidence, Piece};
-use super::heard::TapeRow;
-use super::replay::{Player, smoothed};
-use super::tape::{Cursor, Tape};
-use crate::congestion::{self, Control, State};
-use crate::recovery::Rto;
+use super::replay::Player;
+use super::tape::Tape;
+use crate::congestion::{Control, State};
 
-/// Rows read at once: they stay in the nearest cache while one candidate after the other hears them.
-const ROWS: usize = 64;
 /// Candidates whose windows after those rows stay there too.
 const TOGETHER: usize = 16;
 /// Parts of the candidates for each thread.
@@ -57,16 +54,6 @@ struct Reading {
     contestants: Vec<Contestant>,
 }
 
-#[derive(Clone)]
-struct Place {
-    cursor: Cursor,
-    rto: Rto,
-    row: usize,
-    /// The next of the pieces' ACKs, and the next of the reductions.
-    at: usize,
-    reduction: usize,
-}
-
 struct Contestant {
     number: usize,
     control: Box<dyn Control>,
@@ -90,22 +77,6 @@ pub struct Judged<'a> {
     pub expected: &'a [f64],
 }
 
-/// A row, and what the round trip is smoothed to.
-type Smoothed = (TapeRow, Option<i64>);
-
-/// Some rows, and which of them are asked about: the place of the ACK, with the flight behind it; the number of the
-/// reduction.
-#[derive(Default)]
-struct Heard {
-    /// Rows that are ACKs alone, in runs; behind each run one that is more.
-    alone: Vec<congestion::Heard>,
-    runs: Vec<(usize, Option<Smoothed>)>,
-    /// Of all.
-    rows: usize,
-    acks: Vec<(usize, usize, f64)>,
-    reductions: Vec<(usize, usize)>,
-}
-
 impl Contest {
     /// `rows`: per tape the row of each reduction. Entries are numbered as they come; each names its tape.
     pub fn new(
@@ -117,13 +88,7 @@ impl Contest {
             let mut reductions: Vec<_> = rows.into_iter().zip(0..).collect();
             reductions.sort_unstable();
             Reading {
-                place: Place {
-                    cursor: tape.begin(),
-                    rto: smoothed(),
-                    row: 0,
-                    at: 0,
-                    reduction: 0,
-                },
+                place: Place::begin(tape),
                 reductions,
                 contestants: Vec::new(),
             }
@@ -169,14 +134,14 @@ impl Contest {
                 let size = contestants.len().div_ceil(groups).max(1);
                 let ends = contestants.par_chunks_mut(size).map(|own| {
                     let mut place = place.clone();
-                    let mut heard = Heard::default();
+                    let mut block = Block::default();
                     let mut windows = vec![[(0.0, 0.0); ROWS]; own.len().min(TOGETHER)];
                     let mut differences = Vec::new();
-                    while heard.read(tape, evidence, &mut place, reductions, upto) {
+                    while block.read(tape, evidence, &mut place, reductions, upto) {
                         for together in own.chunks_mut(TOGETHER) {
-                            hear_together(together, &heard, &mut windows);
+                            hear_together(together, &block, &mut windows);
                             for (each, own) in together.iter_mut().zip(&windows) {
-                                each.judge(&heard, own, evidence, &mut differences);
+                                each.judge(&block, own, evidence, &mut differences);
                             }
                         }
                     }
@@ -212,75 +177,13 @@ impl Contest {
     }
 }
 
-impl Heard {
-    /// The next rows; false: there are none.
-    fn read(
-        &mut self,
-        tape: Tape<'_>,
-        evidence: &Evidence,
-        place: &mut Place,
-        reductions: &[(usize, usize)],
-        upto: Option<usize>,
-    ) -> bool {
-        self.alone.clear();
-        self.runs.clear();
-        self.rows = 0;
-        let mut run = 0;
-        self.acks.clear();
-        self.reductions.clear();
-        while self.rows < ROWS && tape.has_more(&place.cursor, upto) {
-            let ack = place.cursor.ack;
-            // A control is started by the first row.
-            let alone = if place.row > 0 {
-                tape.take_alone(&mut place.cursor, &mut place.rto)
-            } else {
-                None
-            };
-            if let Some(heard) = alone {
-                self.alone.push(heard);
-                run += 1;
-            } else {
-                let row = tape.take(&mut place.cursor);
-                if let Some(rtt_ns) = row.rtt_ns {
-                    place.rto.on_sample(rtt_ns);
-                }
-                let other = Some((row, place.rto.srtt_ns()));
-                self.runs.push((std::mem::take(&mut run), other));
-            }
-            let is_ack = place.cursor.ack > ack;
-            while let Some(&asked) = evidence.pieces.acks.get(place.at) {
-                let asked = asked as usize;
-                if asked > ack || (asked == ack && !is_ack) {
-                    break;
-                }
-                // Of what came before the tape no control has heard.
-                let row = if asked == ack { self.rows } else { ROWS };
-                self.acks
-                    .push((row, place.at, evidence.pieces.flight(place.at)));
-                place.at += 1;
-            }
-            while let Some(&(_, reduction)) = reductions
-                .get(place.reduction)
-                .filter(|(at, _)| *at == place.row)
-            {
-                self.reductions.push((self.rows, reduction));
-                place.reduction += 1;
-            }
-            place.row += 1;
-            self.rows += 1;
-        }
-        self.runs.push((run, None));
-        self.rows > 0
-    }
-}
-
 /// Everyone's window and threshold after each row.
 type Windows = Vec<[(f64, f64); ROWS]>;
 
 /// Row by row: what one control works out at an ACK hangs on what it did at the last, but not on the others.
-fn hear_together(together: &mut [Contestant], heard: &Heard, windows: &mut Windows) {
-    let (mut alone, mut at) = (heard.alone.iter(), 0);
-    for (run, row) in &heard.runs {
+fn hear_together(together: &mut [Contestant], block: &Block, windows: &mut Windows) {
+    let (mut alone, mut at) = (block.alone.iter(), 0);
+    for (run, row) in &block.runs {
         for row in alone.by_ref().take(*run) {
             for (each, own) in together.iter_mut().zip(&mut *windows) {
                 own[at] = each
@@ -303,7 +206,7 @@ impl Contestant {
     /// `differences`: room for the flight less the window at each ACK, used again and again.
     fn judge(
         &mut self,
-        heard: &Heard,
+        block: &Block,
         own: &[(f64, f64); ROWS],
         evidence: &Evidence,
         differences: &mut Vec<f64>,
@@ -312,12 +215,12 @@ impl Contestant {
         let window = |row: usize| own.get(row).map_or(0.0, |(cwnd, _)| cwnd / smss);
         differences.clear();
         differences.extend(
-            heard
+            block
                 .acks
                 .iter()
                 .map(|&(row, _, flight)| flight - window(row)),
         );
-        let (mut done, first) = (0, heard.acks.first().map_or(0, |&(_, at, _)| at));
+        let (mut done, first) = (0, block.acks.first().map_or(0, |&(_, at, _)| at));
         while done < differences.len() {
             // To the end of the piece, or as far as was heard of it.
             let end = evidence.pieces.ends[self.piece] - first;
@@ -326,13 +229,13 @@ impl Contestant {
             self.so_far.add(&differences[done..upto], shares);
             if upto == end {
                 let piece = std::mem::take(&mut self.so_far);
-                let (row, ..) = heard.acks[end - 1];
+                let (row, ..) = block.acks[end - 1];
                 self.put(evidence.followed[self.piece], (piece.error(), window(row)));
                 self.piece += 1;
             }
             done = upto;
         }
-        for &(row, reduction) in &heard.reductions {
+        for &(row, reduction) in &block.reductions {
             let (cwnd, ssthresh) = own[row];
             let reduction = &evidence.reductions[reduction];
             let judged = reduction.judged(cwnd / self.smss, ssthresh / self.smss);

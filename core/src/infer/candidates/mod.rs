@@ -1,6 +1,7 @@
 //! Candidates played over what a sender heard, and what a capture says of each.
 
 pub mod at_work;
+mod block;
 pub mod contest;
 pub mod evidence;
 pub mod heard;
