@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tcptrace_lab import read
+from tcptrace_lab import _core, read
+from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.replayed import Replayed, _acks, _reached, replayed
 from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.windows import UNKNOWN
 from tcptrace_lab.scenario import (
     ApplicationSpec,
     ConnectionSpec,
@@ -64,6 +66,26 @@ def test_behind_the_receivers_window_the_bounds_are_finite_and_hold(name: str) -
     assert held[hidden].mean() >= 0.99
     # RFC 7661 section 4.3, Linux: a window that is not used does not grow beyond what was.
     assert error_of_value(run, seen, hidden) < 0.05
+
+
+@pytest.mark.parametrize(("window", "timestamps"), [("hybla", True), ("hybla", False), ("westwood", False)])
+def test_a_rebuilt_flight_that_may_fill_the_receivers_window_is_not_taken_for_the_other(
+    window: str, timestamps: bool
+) -> None:
+    """At the receiver a flight is known to a few segments: as near to what is offered either window may be full.
+
+    A window that was taken over there was held below what its control had opened meanwhile.
+    """
+    control = ControlSpec(window=window, recovery="sack", initial_window=3, timestamps=timestamps, byte_counting=True)
+    connection = ConnectionSpec(
+        control=control, receiver=ReceiverSpec(rwnd=1 << 30, initial_rwnd=65_535), jitter_s=2e-4
+    )
+    path = PathSpec(nodes=(NodeSpec(rate_bps=26e6, buffer=25, delay_s=0.038),), return_delay_s=0.038)
+    run = simulate(Scenario(path=path, connections=(connection,), duration_s=8, taps=("receiver",)))
+    seen = replayed(sender(run.capture(tap="receiver")[0]))
+    shown, table = AckColumns(seen, None).shown, seen.shown_columns
+    assert shown.sum() > 1000
+    assert (table["cwnd_high"][_core.places(table["time_ns"], seen.timeline.ack_ns)][shown] != UNKNOWN).all()
 
 
 def test_an_ack_of_many_segments_opens_a_window_used_to_half_by_all_of_them() -> None:

@@ -11,7 +11,7 @@ from tcptrace_lab.classify.path.runs import sent_unseen
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND
+from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND, fills_rwnd
 
 
 class AckColumns:
@@ -34,11 +34,11 @@ class AckColumns:
         # Something is told to have arrived.
         self.has_news: Bools = self.newly_acked + np.diff(timeline.sacked, prepend=0) > 0
         # With SACK blocks about, what is outstanding is not what is on the path.
-        limited_by, is_bound = _limited(timeline)
-        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~seen.stands
+        limited_by, is_bound, may_be_rwnd = _limited(timeline)
+        self.limited: Bools = (limited_by == CWND) & (timeline.sacked == 0) & ~(seen.stands | may_be_rwnd)
         # Before a recovery: what held the sender back last.
         told = np.where(limited_by == RECOVERY, 0, np.arange(len(limited_by), dtype=np.int32))
-        self.is_held_back: Bools = ((limited_by == RWND) | seen.stands)[np.maximum.accumulate(told)]
+        self.is_held_back: Bools = (may_be_rwnd | seen.stands)[np.maximum.accumulate(told)]
         self.has_sent: Bools = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)
@@ -95,9 +95,14 @@ def _lacks_next(timeline: Timeline) -> Bools:
     return found
 
 
-def _limited(timeline: Timeline) -> tuple[Ints, Bools]:
-    """What was the limit at each ACK, and whether what is outstanding bounds the window from above."""
+def _limited(timeline: Timeline) -> tuple[Ints, Bools, Bools]:
+    """What was the limit at each ACK, whether what is outstanding bounds the window from above, and whether it may fill
+    the receiver's."""
     table = timeline.observed.windows()
     # A row per ACK, and one per restart behind its ACK's.
     at = _core.places(table["time_ns"], timeline.ack_ns)
-    return table["limited_by"][at], table["cwnd_high"][at] >= 0
+    limited_by, is_bound = table["limited_by"][at], table["cwnd_high"][at] >= 0
+    may_be_rwnd = limited_by == RWND
+    if len(timeline.slack):
+        may_be_rwnd |= (limited_by == CWND) & fills_rwnd(timeline)
+    return limited_by, is_bound, may_be_rwnd
