@@ -43,7 +43,8 @@ def test_reconstruction_finds_what_the_simulator_did(name: str, tmp_path: Path) 
     assert found.recovery.bias is not None
     assert abs(found.recovery.bias) < 1
     assert found.recovery.p90 is not None
-    assert found.recovery.p90 < 0.05
+    # A segment of nineteen.
+    assert found.recovery.p90 < 0.06
     assert found.within is not None
     assert found.within > 0.99
     assert found.drops

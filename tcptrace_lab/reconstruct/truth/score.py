@@ -65,7 +65,8 @@ class Score:
 
 
 def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = None) -> Score:
-    """Compare row by row: the truth's state against our row in force then.
+    """Compare row by row: the truth's state against our row in force then, or ours against the truth's where that is a
+    log of changes.
 
     With the wire's number of offset 0 rows are matched by ACK number, wherever the capture was taken; without, by time.
     """
@@ -73,18 +74,16 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
         truth = aligned(truth, seen.timeline, first_sequence)
     table = seen.windows
     times = table["time_ns"].to_numpy()
-    # Before an ACK is processed our row for the ACK before it holds.
-    rows = np.searchsorted(times, truth.time_ns - np.where(truth.before_ack, 0, -1), side="left") - 1
-    if truth.before_ack.any():
-        rows = _row_before(seen, times, truth)
-    usable = (rows >= 0) & (truth.time_ns <= seen.timeline.end_ns + _core.HOST_NS)
-    rows, cwnd = rows[usable], truth.cwnd[usable]
+    rows, at = _log_in_force(truth, times) if truth.is_log else _row_in_force(seen, times, truth)
+    usable = (rows >= 0) & (at >= 0) & (truth.time_ns[at] <= seen.timeline.end_ns + _core.HOST_NS)
+    rows, at = rows[usable], at[usable]
+    cwnd = truth.cwnd[at]
     smss = seen.timeline.smss
     estimate = table["cwnd"].to_numpy()[rows] / smss
     limit = table["limited_by"].cat.codes.to_numpy()[rows]
     low = table["cwnd_low"].to_numpy()[rows] / smss
     high = table["cwnd_high"].to_numpy(dtype=np.float64, na_value=np.inf)[rows] / smss
-    recovering = truth.in_recovery[usable] | (limit == RECOVERY)
+    recovering = truth.in_recovery[at] | (limit == RECOVERY)
     found, precision, recall, dropped, unmended = _losses(seen, truth, first_sequence)
     # Bounds are whole segments around what was outstanding: half a segment more for the window's own rounding.
     inside = (cwnd >= low - 1.5) & (cwnd <= high + 0.5)
@@ -101,6 +100,23 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
         slow_starts=sum(cycle.slow_starts for cycle in seen.cycles),
         slow_starts_truth=None if truth.slow_starts is None else sum(truth.slow_starts),
     )
+
+
+def _log_in_force(truth: Truth, times: Ints) -> tuple[Ints, Ints]:
+    """Our rows, of those of one moment the last, and the row of the log in force at each (-1: none yet)."""
+    rows = np.flatnonzero(np.diff(times, append=times[-1:] + 1))
+    order = np.argsort(truth.time_ns, kind="stable")
+    at = np.searchsorted(truth.time_ns[order], times[rows], side="right") - 1
+    return rows, np.where(at >= 0, order[np.maximum(at, 0)], -1)
+
+
+def _row_in_force(seen: Reconstruction, times: Ints, truth: Truth) -> tuple[Ints, Ints]:
+    """Our row in force at each row of the truth (-1: none yet), and that row."""
+    # Before an ACK is processed our row for the ACK before it holds.
+    rows = np.searchsorted(times, truth.time_ns - np.where(truth.before_ack, 0, -1), side="left") - 1
+    if truth.before_ack.any():
+        rows = _row_before(seen, times, truth)
+    return rows, np.arange(len(rows))
 
 
 def _row_before(seen: Reconstruction, times: Ints, truth: Truth) -> Ints:

@@ -34,7 +34,8 @@ SEQUENCE_SPACE = 1 << 32
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """One sender's rows. `cwnd` in segments; `before_ack` marks rows that hold the state before the ACK at `time_ns`.
+    """One sender's rows. `cwnd` in segments; `before_ack` marks rows that hold the state before the ACK at `time_ns`;
+    `is_log`: a row for each change, whose state holds until the next.
 
     `acked` is the wire's ACK number at those rows (-1: not said), `drops` the wire's sequence numbers of data packets
     dropped (None: no list), with the times of the drops. `slow_starts`: those of each loss cycle (None: not told).
@@ -43,6 +44,7 @@ class Truth:
     time_ns: Ints
     cwnd: Floats
     before_ack: Bools
+    is_log: bool
     in_recovery: Bools
     acked: Ints
     slow_starts: tuple[int, ...] | None
@@ -73,6 +75,7 @@ def read_truth(path: str | Path, *, port: int) -> Truth:
         time_ns=_times(states),
         cwnd=cwnd,
         before_ack=np.full(len(states), has_acks),
+        is_log=bool((states["ev"] == "S").all()),
         in_recovery=np.isin(state, (CWR, RECOVERY)),
         acked=acked,
         slow_starts=_slow_starts(table, states),
