@@ -31,8 +31,8 @@ from make_identification import draw  # noqa: E402
 KERNEL = ROOT.parent / "shared" / "captures" / "kernel"
 OWN = ROOT / "captures"
 # The simulated runs' seed: no other script draws from it. Its rows were looked at once: the next time it is another.
-SEED = 20261124
-RUNS = 30
+SEED = 20261130
+RUNS = 60
 # A simulated window is a real number, of which a capture shows whole segments: on average half a segment too few.
 PART_OF_SEGMENT = 0.75
 # The reference kernel's controls that our table has under a name.
@@ -60,10 +60,11 @@ class Row:
         is_counted = bool(self.verdict.slow_starts.per_cycle)
         if is_counted and found.slow_starts_truth not in (None, found.slow_starts):
             yield "slow starts", f"{found.slow_starts} for {found.slow_starts_truth}"
-        if found.precision is not None and found.recall is not None and min(found.precision, found.recall) < 1:
+        unseen = plain["losses"]["possible_unseen"]
+        if found.precision is not None and (found.precision < 1 or not 0 <= found.drops - found.losses <= unseen):
             yield (
                 "losses",
-                f"{found.losses} for {found.drops}, precision {found.precision:.3f}, recall {found.recall:.3f}",
+                f"{found.losses} to {found.losses + unseen} for {found.drops}, precision {found.precision:.3f}",
             )
         for word, name, key, slack in (
             ("rate", "bottleneck_bps", "rate_bps", 0.01 * truth["rate_bps"]),
@@ -81,7 +82,7 @@ class Row:
             return
         if (found.limited.median or 0) > 0.01 and abs(found.limited.bias or 0) > PART_OF_SEGMENT:
             yield "window", f"half of {found.limited.rows} ACKs more than {found.limited.median:.1%} off"
-        if found.within is not None and found.within < 0.98:
+        if found.within is not None and found.within < 0.99:
             yield "bounds", f"hold at {found.within:.1%} of the ACKs"
 
 

@@ -86,11 +86,12 @@ WRONG = """
 # Where it is wrong
 
 Listed by the script, of all captures above: a claim that the truth contradicts. *control*: another name than the
-truth, or the truth among those refuted; *slow starts*, *losses*: counts that differ; *rate*, *round trip*, *buffer*:
-the truth outside our bounds, and by more than 1 % (a packet); *window*: half of the ACKs at which cwnd is said to be
-the limit more than 1 % off, and by three quarters of a segment or more (a simulated window is a real number, of which
-whole segments show); *bounds*: the truth outside them at more than one ACK in fifty. What is "undecided" or not said is
-not wrong, and not listed.
+truth, or the truth among those refuted; *slow starts*: counts that differ; *losses*: one said that was none, or another
+number than those said and `possible_unseen` leave open; *rate*, *round trip*, *buffer*: the truth outside our bounds,
+and by more than 1 % (a packet); *window*: half of the ACKs at which cwnd is said to be the limit more than 1 % off, and
+by three quarters of a segment or more (a simulated window is a real number, of which whole segments show); *bounds*:
+the truth outside them at more than one ACK in a hundred. What is "undecided" or not said is not wrong, and not
+listed.
 
 """
 
