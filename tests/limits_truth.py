@@ -1,5 +1,7 @@
 """What limited a simulated sender, by its own variables: asked at every ACK and at every sending.
 
+An application did where a segment more would have fitted into both windows, and none left.
+
 Its table of windows has a row where window, threshold or state change; what is outstanding and offered changes between.
 """
 
@@ -14,14 +16,12 @@ from tcptrace_lab.simulate import Run as Simulated
 
 SYN = 2
 NUMBERS = 1 << 32
-# These have data at any time: they pause for nobody, and no application limits them.
+# These have data at any time: no application limits them.
 ALWAYS_WRITTEN = ("bulk", "bytes")
 
 
 def limits_of(done: Simulated) -> dict[str, float]:
-    """Shares of the time from the first data segment to the last; empty where the application may pause."""
-    if done.scenario.connections[0].application.kind not in ALWAYS_WRITTEN:
-        return {}
+    """Shares of the time from the first data segment to the last; empty where nothing was sent or answered."""
     table = done.windows.query("connection == 0")
     packets = done.packets(tap="sender").query("connection == 0")
     packets = packets[(packets["flags"] & SYN) == 0]
@@ -39,14 +39,22 @@ def limits_of(done: Simulated) -> dict[str, float]:
     # After a timeout snd_nxt goes back, and comes forward with what is sent again.
     snd_nxt = np.where(has_expired, ends[_last(is_data)], np.maximum.accumulate(np.where(is_data, ends, 0)))
     recovers = (state == SENDER_STATES["recovery"]) | _waits(has_expired, snd_una)
-    is_full = snd_nxt - snd_una + int(table["smss"].iloc[0]) > _offered(done, packets, is_ack)
+    smss = int(table["smss"].iloc[0])
+    is_full = snd_nxt - snd_una + smss > _offered(done, packets, is_ack)
+    has_room = snd_nxt - snd_una + smss <= table["cwnd"].to_numpy()[row]
+    is_idle = has_room & ~is_full & (done.scenario.connections[0].application.kind not in ALWAYS_WRITTEN)
     # What stands until the next packet counts; nothing does between packets of one instant.
     spans = np.diff(np.append(times, times[-1])).astype(np.float64)
     sendings = np.flatnonzero(is_data)
     spans[: sendings[0]] = spans[sendings[-1] :] = 0.0
-    by = {"cwnd": ~is_full & ~recovers, "rwnd": is_full & ~recovers, "recovery": recovers}
+    by = {
+        "application": is_idle & ~recovers,
+        "cwnd": ~is_full & ~is_idle & ~recovers,
+        "rwnd": is_full & ~recovers,
+        "recovery": recovers,
+    }
     total = max(float(spans.sum()), 1.0)
-    return {"application": 0.0, **{name: float(spans[which].sum()) / total for name, which in by.items()}}
+    return {name: float(spans[which].sum()) / total for name, which in by.items()}
 
 
 def _waits(has_expired: Bools, snd_una: Ints) -> Bools:
