@@ -241,7 +241,8 @@ def _behind_last_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, I
 def _first_new(segments: Any, acks: Any, *, rtt_ns: int) -> int:
     """The first byte that was sent for the first time in the capture: nothing tells of it before an answer can come.
 
-    What is below left before the capture began, whether or not it was sent again in it. `rtt_ns`: the least.
+    What is below left before the capture began, whether or not it was sent again in it: so did what the first answer
+    to a captured segment acknowledges beyond all that was captured until then. `rtt_ns`: the least.
     """
     offsets = segments["offset"]
     if not len(offsets) or not len(acks["time_ns"]):
@@ -250,6 +251,10 @@ def _first_new(segments: Any, acks: Any, *, rtt_ns: int) -> int:
     told = np.maximum.accumulate(np.maximum(acks["ack_offset"] + (acks["dup_count"] > 0), acks["sack_high"]))
     heard = np.searchsorted(acks["time_ns"], segments["time_ns"] + int(MAJORITY * rtt_ns), side="right")
     is_new = (heard == 0) | (offsets >= told[np.maximum(heard - 1, 0)])
+    answer = int(np.argmax(acks["ack_offset"] > offsets[0]))
+    until = max(int(np.searchsorted(segments["packet"], acks["packet"][answer])), 1)
+    if acks["ack_offset"][answer] > (offsets[:until] + segments["length"][:until]).max():
+        is_new &= offsets >= acks["ack_offset"][answer]
     return int(offsets[np.argmax(is_new)]) if is_new.any() else int(offsets.max())
 
 
