@@ -101,6 +101,12 @@ CASES = (
     (7501009, "VLAN", "buffer_packets", "two losses of one flight met one queue, whoever lost them"),
     (7501086, "clock steps back + tap stalls", "buffer_packets", "what was read late is no queue that was carried"),
     (7501025, "tap lost 1 % + clock of 15.6 ms", "bottleneck_bps", "a queue of one tick is none"),
+    (
+        7540108,
+        "sequence numbers wrap + begins in a recovery",
+        "base_rtt_s",
+        "sooner answers than those of whole flights",
+    ),
     (7501024, "tap lost half of the ACKs", "bottleneck_bps", "duplicates missing, so that partial ACKs fill holes"),
     (7155012, "no option captured + no segment twice", "bottleneck_bps", "few runs, and holes filled out of sight"),
 )

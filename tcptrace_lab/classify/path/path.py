@@ -136,6 +136,9 @@ def infer_path(
             base = Estimate(value=base.value, method=method)
     else:
         base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
+    if handshake_rtt_s is None and around_s is not None and base.low is not None:
+        # Some answer came sooner than any that tells of a segment sent once: of ACKs that wait for their reader.
+        base = replace(base, low=min(base.low, around_s))
     if is_ahead:
         base = replace(base, low=None, high=None)
     if by_rhythm and base.value is not None:

@@ -96,16 +96,17 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
 
 
 def _never_restarts(told: Sequence[Episode], who: Sender) -> bool:
-    """Whether its losses show that a sender does not go back to one segment, where nothing is missing or out of order.
+    """Whether its losses show that a sender does not go back to one segment, where nothing is out of order.
 
-    It has one algorithm: one sure loss tells the others. So do several at which more was sent than the lost segment
-    before that was answered, for which a window of one has no room (RFC 5681 section 3.1).
+    It has one algorithm: where nothing is missing one sure loss tells the others. So do several at which more was sent
+    than the lost segment before that was answered, for which a window of one has no room (RFC 5681 section 3.1).
     """
-    is_exact = who.view is None and who.order is None and not (who.is_blurred or who.tap.is_holed or who.tap.is_coarse)
-    if not is_exact or who.tap.disordered or any(each.restarts for each in told):
+    is_ordered = who.view is None and who.order is None and not (who.is_blurred or who.tap.is_coarse)
+    if not is_ordered or who.tap.disordered or any(each.restarts for each in told):
         return False
     goes_on = [each.round_trip_sends > 1 for each in told]
-    return any(each.sure for each in told) or (len(told) >= FEWEST_ALIKE and all(goes_on))
+    is_sure = not who.tap.is_holed and any(each.sure for each in told)
+    return is_sure or (len(told) >= FEWEST_ALIKE and all(goes_on))
 
 
 def _without_counts(
