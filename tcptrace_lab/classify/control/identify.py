@@ -246,9 +246,10 @@ def decide(
         id(each): behind[id(each)] + (NO_CHANCE if id(each) in no_chance and not each.candidate.is_by_delay else 0.0)
         for each in families
     }
-    # Who had no past to choose from may be behind in a few by that alone.
-    with_pasts = {each.candidate.name for each in replays if each.tape.is_remembered}
-    is_chosen = best.tape.is_remembered
+    # Who had no past to choose from, or not its own, may be behind in a few by that alone.
+    with_pasts = {
+        each.candidate.name for each in replays if each.tape.is_remembered and each.candidate.is_told_by_pasts
+    }
     left = [
         each
         for each in families
@@ -261,7 +262,7 @@ def decide(
                 noise,
                 min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
                 odd=MINORITY
-                if is_chosen and each.candidate.name not in with_pasts
+                if best.tape.is_remembered and each.candidate.name not in with_pasts
                 else ODD_CUTS_SHARE * (disturbed > 0),
             )
             or id(each) in no_chance
