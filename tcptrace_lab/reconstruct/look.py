@@ -83,7 +83,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         most = 0.0
     cut = max(_cut_acks(row, other, acks), foreign)
     from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
-    first_new = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns)
+    longest_ns = _usual_longest(row, side)
+    first_new = 0 if from_start else _first_new(segments, acks, rtt_ns=rtt_ns, longest_ns=longest_ns)
     before_bytes, lost_bytes = _never_captured(segments, acks, first_new, from_start=from_start)
     tap = Tap(
         vantage=Fact(value=str(row["vantage"])),
@@ -102,7 +103,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         sent_before_bytes=before_bytes,
         first_new=first_new,
         tap_lost_acks=lost_acks,
-        unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=_usual_longest(row, side)),
+        unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=longest_ns),
         ahead_ns=ahead,
         segments=len(lengths),
         disordered=int(np.count_nonzero(segments["cause"] == OUT_OF_ORDER)),
@@ -238,10 +239,11 @@ def _behind_last_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, I
     return max(int(times[0][-1] - times[1][-1]), 0) if is_more else 0
 
 
-def _first_new(segments: Any, acks: Any, *, rtt_ns: int) -> int:
+def _first_new(segments: Any, acks: Any, *, rtt_ns: int, longest_ns: int) -> int:
     """The first byte that was sent for the first time in the capture: nothing tells of it before an answer can come.
 
-    What is below left before the capture began, whether or not it was sent again in it. `rtt_ns`: the least.
+    What is below left before the capture began, whether or not it was sent again in it: so did what the first answer,
+    within a round trip, acknowledges beyond all captured until then. `rtt_ns`: the least; `longest_ns`: the longest.
     """
     offsets = segments["offset"]
     if not len(offsets) or not len(acks["time_ns"]):
@@ -250,6 +252,11 @@ def _first_new(segments: Any, acks: Any, *, rtt_ns: int) -> int:
     told = np.maximum.accumulate(np.maximum(acks["ack_offset"] + (acks["dup_count"] > 0), acks["sack_high"]))
     heard = np.searchsorted(acks["time_ns"], segments["time_ns"] + int(MAJORITY * rtt_ns), side="right")
     is_new = (heard == 0) | (offsets >= told[np.maximum(heard - 1, 0)])
+    answer = int(np.argmax(acks["ack_offset"] > offsets[0]))
+    until = max(int(np.searchsorted(segments["packet"], acks["packet"][answer])), 1)
+    is_soon = acks["time_ns"][answer] - segments["time_ns"][0] <= longest_ns
+    if is_soon and acks["ack_offset"][answer] > (offsets[:until] + segments["length"][:until]).max():
+        is_new &= offsets >= acks["ack_offset"][answer]
     return int(offsets[np.argmax(is_new)]) if is_new.any() else int(offsets.max())
 
 

@@ -98,6 +98,17 @@ CASES = (
     (7101021, "GSO at the sender + tap lost 0.1 % of data", "losses", "repairs among what the tap lost"),
     (7100087, "begins in a recovery + clocks that drift apart", "limits", "a window half as wide as its scale seems"),
     (7100113, "two clocks + only the SYN-ACK", "limits", "a SYN-ACK behind what answers it begins no connection"),
+    (7501009, "VLAN", "buffer_packets", "two losses of one flight met one queue, whoever lost them"),
+    (7501086, "clock steps back + tap stalls", "buffer_packets", "what was read late is no queue that was carried"),
+    (7501025, "tap lost 1 % + clock of 15.6 ms", "bottleneck_bps", "a queue of one tick is none"),
+    (
+        7540108,
+        "sequence numbers wrap + begins in a recovery",
+        "base_rtt_s",
+        "sooner answers than those of whole flights",
+    ),
+    (7501024, "tap lost half of the ACKs", "bottleneck_bps", "duplicates missing, so that partial ACKs fill holes"),
+    (7155012, "no option captured + no segment twice", "bottleneck_bps", "few runs, and holes filled out of sight"),
 )
 
 
@@ -149,3 +160,25 @@ def test_a_copy_that_a_card_merged_with_what_follows_it_is_none_sent_again(tmp_p
     assert not wrong
     assert verdict.losses["total"] == 0
     assert verdict.limits["cwnd"] + verdict.limits["rwnd"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("seed", "name", "told"),
+    [
+        pytest.param(7520000, "regime", "none", id="what was outstanding as the capture began is nothing the tap lost"),
+        pytest.param(7520011, "regime", "none", id="a window of one has no room for more than the segment lost"),
+        pytest.param(7200055, "regime", "none", id="of two losses one is sure, and a sender has one algorithm"),
+        pytest.param(7200023, "control", "yeah", id="who had pasts to choose from as well is behind by itself"),
+    ],
+)
+def test_what_a_piece_of_a_run_carries_is_told(seed: int, name: str, told: str, tmp_path: Path) -> None:
+    wrong, verdict = judged(seed, "begins in avoidance", tmp_path)
+    assert not wrong
+    assert {"regime": verdict.slow_starts.regime, "control": verdict.identified.control}[name] == told
+
+
+def test_laws_that_tie_in_a_piece_are_told_with_what_would_part_them(tmp_path: Path) -> None:
+    """M-Start is Reno but for its slow start, and none is in a piece whose sender recovers without one."""
+    _, verdict = judged(7200007, "begins in avoidance", tmp_path)
+    assert {each.candidate.name for each in verdict.identified.left} == {"reno", "m_start"}
+    assert "before the capture: a slow start" in verdict.identified.reasons[0]

@@ -28,6 +28,8 @@ SLOW_TO_FORGET = {"htcp": 3, "westwood": 2}
 # What Westwood remembers is two filters of an eighth one behind the other: after so many samples, one a round trip, 3 %
 # of what was off.
 SMOOTHED_OVER = {"westwood": 40}
+# How it cuts hangs on the round trips that met a queue before, counted; no past that is asked for has them.
+COUNTS_ROUNDS = ("yeah",)
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 
@@ -73,6 +75,11 @@ class Candidate:
     def fades(self) -> bool:
         """Whether it forgets what came before little by little."""
         return self.name in SLOW_TO_FORGET
+
+    @property
+    def is_told_by_pasts(self) -> bool:
+        """Whether the pasts that are asked for have all that it remembers."""
+        return not self.fades and self.name not in COUNTS_ROUNDS
 
     @property
     def remembered_rounds(self) -> int:

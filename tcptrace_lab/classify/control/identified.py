@@ -102,6 +102,21 @@ def all_left(families: Sequence[Replay], reason: str, *, confidence: float = 0.0
     )
 
 
+def not_captured(left: Sequence[Replay]) -> list[str]:
+    """What those left differ by that a capture without the connection's beginning does not have."""
+    pieces = left[0].tape.compared.pieces
+    if pieces.has_start or not len(pieces):
+        return []
+    asked = [each.candidate for each in left]
+    has_none = not pieces.places_of["slow_start"].any()
+    told = {
+        "a slow start": has_none and len({each.slow_start for each in asked}) > 1,
+        "the least round trip": any(each.is_by_delay for each in asked),
+        "the last loss's window": any(each.is_by_last_loss for each in asked),
+    }
+    return [words for words, is_asked in told.items() if is_asked]
+
+
 HIDDEN = Identified(control=None, confidence=0.0, left=(), refuted=(), reasons=())
 
 

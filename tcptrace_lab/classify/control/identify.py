@@ -34,9 +34,8 @@ from tcptrace_lab.classify.control.followed import (
     starts_throughout,
 )
 from tcptrace_lab.classify.control.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
-from tcptrace_lab.classify.control.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left
+from tcptrace_lab.classify.control.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left, not_captured
 from tcptrace_lab.classify.control.likelihood import (
-    FITS_SHARES,
     LEAST_NOISE_SEGMENTS,
     REFUTED,
     Replay,
@@ -54,6 +53,8 @@ from tcptrace_lab.classify.control.refuted import (
     NO_CHANCE,
     is_clearly_off,
     is_no_chance,
+    is_partly_followed,
+    sends_less,
     sends_the_same,
     stays_shut,
 )
@@ -245,6 +246,10 @@ def decide(
         id(each): behind[id(each)] + (NO_CHANCE if id(each) in no_chance and not each.candidate.is_by_delay else 0.0)
         for each in families
     }
+    # Who had no past to choose from, or not its own, may be behind in a few by that alone.
+    with_pasts = {
+        each.candidate.name for each in replays if each.tape.is_remembered and each.candidate.is_told_by_pasts
+    }
     left = [
         each
         for each in families
@@ -256,7 +261,9 @@ def decide(
                 best,
                 noise,
                 min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
-                odd=MINORITY if best.tape.is_remembered else ODD_CUTS_SHARE * (disturbed > 0),
+                odd=MINORITY
+                if best.tape.is_remembered and each.candidate.name not in with_pasts
+                else ODD_CUTS_SHARE * (disturbed > 0),
             )
             or id(each) in no_chance
         )
@@ -264,8 +271,8 @@ def decide(
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # The true law explains most of the loss cycles and reductions; two odd ones are no rule of their own.
     is_foreign = best.explained < MAJORITY and best.unfit >= FEWEST_ALIKE
-    if is_foreign and not (is_ahead and _is_partly_followed(best)):
-        if _sends_less(best):
+    if is_foreign and not (is_ahead and is_partly_followed(best)):
+        if sends_less(best):
             reason = "less was sent than any control allows: what held it back hides which it is"
             return all_left(families, reason, confidence=share)
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
@@ -292,32 +299,6 @@ def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
     for each in likeliest_first:
         best.setdefault(each.candidate.name, each)
     return list(best.values())
-
-
-def _sends_less(best: Replay) -> bool:
-    """Whether the nearest is off where less was sent than it allows, and elsewhere no more than by chance.
-
-    Something else than a window may hold a sender back, and what that is need not show (an application that writes as
-    fast as most of it drains): that it sent more than allowed, or cut otherwise, is what speaks for another rule.
-    """
-    off = best.sizes > 1.0
-    less = off & best.places_of("growth") & (best.tape.compared.pieces.observed < best.misfits.expected)
-    return int(np.count_nonzero(off & ~less)) < FEWEST_ALIKE
-
-
-def _is_partly_followed(best: Replay) -> bool:
-    """Whether the nearest may yet be the one: every cut is its own, and growth that no other family has.
-
-    A delay window that opens and closes hangs on single round trips: where one is read otherwise, or a parameter is
-    not the table's, what comes behind it is off, though the law is that one.
-    """
-    followed = {part: best.sizes_of(part) <= 1.0 for part in FITS_SHARES}
-    return (
-        best.candidate.is_by_delay
-        and best.starts_as_seen
-        and bool(followed["reduction"].all())
-        and min(int(followed["growth"].sum()), len(followed["reduction"])) >= FEWEST_CLEAR
-    )
 
 
 def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> Identified:
@@ -370,6 +351,8 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
     control, same_with, more = None, None, tuple[str, ...]()
     if len(left) > 1:
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
+        if lacking := not_captured(left):
+            words = f"{words}; what would tell is from before the capture: {', '.join(lacking)}"
     elif (reason := departs(best)) and not grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
     elif stays_shut(best) and not any(each.candidate.name == "reno" for each in out):

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from tcptrace_lab.classify.control.candidates import GAMMA
-from tcptrace_lab.classify.control.likelihood import FITS_SEGMENTS, REFUTED, Replay
-from tcptrace_lab.reconstruct.given import MINORITY
+from tcptrace_lab.classify.control.likelihood import FITS_SEGMENTS, FITS_SHARES, REFUTED, Replay
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.timeline import Floats
 
 # Refuted is who the best is far likelier than, if it is clearly off where the best is not. More than once, where the
@@ -51,3 +51,29 @@ def is_no_chance(each: Replay, best: Replay, noise: Floats) -> bool:
     """Whether at one piece it is off by so much that, disturbed, it would have fallen where the best is once in a
     hundred times: where the best is off nowhere, and packets are missing."""
     return bool(((best.sizes + noise) * math.exp(REFUTED) < each.sizes).any())
+
+
+def sends_less(best: Replay) -> bool:
+    """Whether the nearest is off where less was sent than it allows, and elsewhere no more than by chance.
+
+    Something else than a window may hold a sender back, and what that is need not show (an application that writes as
+    fast as most of it drains): that it sent more than allowed, or cut otherwise, is what speaks for another rule.
+    """
+    off = best.sizes > 1.0
+    less = off & best.places_of("growth") & (best.tape.compared.pieces.observed < best.misfits.expected)
+    return int(np.count_nonzero(off & ~less)) < FEWEST_ALIKE
+
+
+def is_partly_followed(best: Replay) -> bool:
+    """Whether the nearest may yet be the one: every cut is its own, and growth that no other family has.
+
+    A delay window that opens and closes hangs on single round trips: where one is read otherwise, or a parameter is
+    not the table's, what comes behind it is off, though the law is that one.
+    """
+    followed = {part: best.sizes_of(part) <= 1.0 for part in FITS_SHARES}
+    return (
+        best.candidate.is_by_delay
+        and best.starts_as_seen
+        and bool(followed["reduction"].all())
+        and min(int(followed["growth"].sum()), len(followed["reduction"])) >= FEWEST_CLEAR
+    )

@@ -84,6 +84,21 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     return tuple(found.tolist()), free, queue
 
 
+def once_a_flight(seen: Reconstruction, at_loss: tuple[float, ...], is_free: Bools) -> Bools:
+    """Of `is_free`, one loss event with a known queue for each flight.
+
+    What left before the last event was noticed was of the same flight (RFC 6582 section 1: losses from one window of
+    data): it met much the same queue, whoever lost it, so that the two agree says nothing.
+    """
+    found, noticed_ns = is_free.copy(), -1
+    for place, each in enumerate(seen.episodes):
+        if not is_free[place] or math.isnan(at_loss[place]):
+            continue
+        found[place] = each.lost_sent_ns > noticed_ns
+        noticed_ns = each.time_ns if found[place] else noticed_ns
+    return found
+
+
 def _ahead_within(seen: Reconstruction) -> Ints:
     """Of each loss event: how many packets of the first lost one's own super-segment (offload) were ahead of it."""
     timeline = seen.timeline
@@ -152,11 +167,12 @@ def buffer_of(
     base_rtt: Estimate,
     pps: Estimate,
     resolution_ns: int,
+    stalled_ns: int = 0,
     is_rebuilt: bool = False,
 ) -> Estimate:
     """Packets that wait in a full buffer, or a lower bound. `elsewhere`: how much of the queue that each loss met may
     have been before a faster line (`held_before`); `own`: what the sender had under way, that apart. `is_rebuilt`: when
-    each segment left was inferred from ACKs.
+    each segment left was inferred from ACKs. `stalled_ns`: for so long the tap did not read.
 
     A path that stands still makes round trips long: no more is said to have queued than there was to queue.
     """
@@ -165,7 +181,9 @@ def buffer_of(
         return unknown("no rate, so no queue length")
     # Both stamps of a round trip, and of the least one, are known to the clock only.
     blur = float(np.ceil(2 * resolution_ns / 1e9 * pps.value)) if resolution_ns > 1_000 else 0.0
-    carried = max(float(np.round(np.percentile(np.minimum(queue, own), LONGEST_BUT_STALLS_PERCENTILE))) - blur, 0.0)
+    # What was read late seems to have waited in the path.
+    late = float(np.ceil(max(stalled_ns / 1e9 * pps.value, blur)))
+    carried = max(float(np.round(np.percentile(np.minimum(queue, own), LONGEST_BUT_STALLS_PERCENTILE))) - late, 0.0)
     if not len(met):
         return unknown("no loss met a known queue: it holds at least what was carried without one", low=carried)
     if len(met) < min(MAJORITY * len(at_loss), AGREEING_LOSSES):

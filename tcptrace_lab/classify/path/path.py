@@ -21,6 +21,7 @@ from tcptrace_lab.classify.path.buffer import (
     held_before,
     jitter_of,
     longest_queue,
+    once_a_flight,
     own_queue,
     queues,
 )
@@ -135,6 +136,9 @@ def infer_path(
             base = Estimate(value=base.value, method=method)
     else:
         base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
+    if handshake_rtt_s is None and around_s is not None and base.low is not None:
+        # Some answer came sooner than any that tells of a segment sent once: of ACKs that wait for their reader.
+        base = replace(base, low=min(base.low, around_s))
     if is_ahead:
         base = replace(base, low=None, high=None)
     if by_rhythm and base.value is not None:
@@ -168,12 +172,13 @@ def infer_path(
         # One late ACK makes one of them long.
         buffer = unknown(f"{words}: it holds what half of them met", low=float(np.floor(np.median(met or [0.0]))))
     else:
-        own, at_losses = queue, np.array(at_loss)[free]
+        asked = once_a_flight(seen, at_loss, free)
+        own, at_losses = queue, np.array(at_loss)[asked]
         elsewhere = np.zeros(len(at_losses))
         if len(queue) and pps.value is not None:
             rows, samples = timeline.rtt
             lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
-            held, elsewhere = held_before(seen, pps.value, timeline.ack_ns[rows] - samples, lost_ns[free])
+            held, elsewhere = held_before(seen, pps.value, timeline.ack_ns[rows] - samples, lost_ns[asked])
             own = np.minimum(seen.under_way, queue - held)
         buffer = buffer_of(
             at_losses,
@@ -183,6 +188,7 @@ def infer_path(
             base_rtt=base,
             pps=pps,
             resolution_ns=clock.resolution_ns,
+            stalled_ns=clock.stalled_ns,
             is_rebuilt=len(timeline.fate) > 0,
         )
         if managed.is_open and buffer.value is not None:

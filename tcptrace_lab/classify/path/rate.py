@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.path.goodput import SECOND_NS, carries_data, goodput_pps
 from tcptrace_lab.classify.path.rate_step import step_of
-from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
+from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, run_rates
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import (
@@ -27,7 +28,6 @@ from tcptrace_lab.reconstruct.given import (
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.tap.stalled import held_back_ns
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Places
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
@@ -70,7 +70,6 @@ MOST_ROUNDS = 2
 SWELLS = 1.5
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
-SECOND_NS = 1_000_000_000
 RUN_WORDS = "runs of {} segments"
 
 
@@ -101,8 +100,11 @@ def bottleneck_rate(
         found = _path_mode(runs, segments, clock, own=own, is_longest=segments * LONGER_FACTOR > longest)
     if found is None:
         found = unknown("ACKs come in bursts that are faster than the path, and at no one rate over longer runs")
+    elif not has_losses and found.value is not None and found.high is None:
+        # The pace of a part of the runs may be that of ACKs that told of what had come long before.
+        found = Estimate(value=found.value, method=f"{found.method}; what filled holes is not in the capture")
     elif found.value is not None and found.low is not None and found.high is None:
-        stood = _stood(runs)
+        stood = _stood(runs, clock)
         # As long as the capture: not held beside what is asked next.
         del runs
         if carries_data(seen):
@@ -111,13 +113,17 @@ def bottleneck_rate(
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
             found = unknown(words, low=found.low)
         else:
-            found = _over_longer(batches, seen, stood, segments, int(longest)) or found
-    elif found.high is not None and not runs.is_inferred and (step := step_of(runs, _busy(runs), seen)) is not None:
+            found = _over_longer(batches, seen, stood, segments, int(longest), clock=clock) or found
+    elif (
+        found.high is not None
+        and not runs.is_inferred
+        and (step := step_of(runs, _busy(runs, clock), seen)) is not None
+    ):
         method = f"{found.method}; before some time, or after it, at another while a queue stands"
         found = Estimate(value=found.value, low=step[0], method=method, between=step)
     if is_bunched or found.low is None or _is_below(found, goodput):
         # Bunches: of no one rate, or of the pace at which they come.
-        found = _while_queued(batches, seen) or found
+        found = _while_queued(batches, seen, clock) or found
     return _not_below_goodput(found, goodput)
 
 
@@ -134,7 +140,7 @@ def _path_mode(runs: Runs, segments: int, clock: Clock, *, own: float, is_longes
     return None if is_hosts else found
 
 
-def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
+def _while_queued(batches: Batches, seen: Reconstruction, clock: Clock) -> Estimate | None:
     """Of ACKs that come in bunches (a radio's turns, an interrupt's): their rate over runs so long that a bunch more or
     less is little, if it is one while a queue stood all along: the bottleneck was never idle then.
 
@@ -144,7 +150,7 @@ def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
     if segments <= RUN_SEGMENTS:
         return None
     runs = run_rates(batches, seen, segments)
-    busy = _busy(runs)
+    busy = _busy(runs, clock)
     if runs.is_inferred or np.count_nonzero(busy) < max(FEWEST_SAMPLES, MAJORITY * len(busy)):
         return None
     rates = runs.rates[busy]
@@ -158,13 +164,6 @@ def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
     method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
     method = f"{method}; within shorter ones ACKs come in bunches"
     return Estimate(value=value, low=low / blur, high=high * blur, method=method)
-
-
-def carries_data(seen: Reconstruction) -> bool:
-    """Whether more than a few ACKs of new data are the other side's data: the others wait behind such."""
-    timeline = seen.timeline
-    moving = timeline.newly_acked > 0
-    return bool(moving.any()) and float(np.mean(~timeline.is_bare[moving])) > MINORITY
 
 
 def _paced_back(seen: Reconstruction) -> bool:
@@ -183,7 +182,13 @@ def _paced_back(seen: Reconstruction) -> bool:
 
 
 def _over_longer(
-    batches: Batches, seen: Reconstruction, stood: tuple[Floats, Floats] | None, segments: int, longest: int
+    batches: Batches,
+    seen: Reconstruction,
+    stood: tuple[Floats, Floats] | None,
+    segments: int,
+    longest: int,
+    *,
+    clock: Clock,
 ) -> Estimate | None:
     """Of ACKs at many rates while a queue stood: whose rates those are; None: others' turns, or it is not told.
 
@@ -195,7 +200,7 @@ def _over_longer(
         return None
     rates, uneven = stood
     long = run_rates(batches, seen, longest)
-    longer = _busy(long)
+    longer = _busy(long, clock)
     if min(len(rates), int(np.count_nonzero(longer))) < FEWEST_SAMPLES or not _swells(long, longer):
         return None
     evened = _about(long.rates[longer])
@@ -211,15 +216,15 @@ def _over_longer(
     return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
 
 
-def _stood(runs: Runs) -> tuple[Floats, Floats] | None:
+def _stood(runs: Runs, clock: Clock) -> tuple[Floats, Floats] | None:
     """The rates of those while a queue stood, and how uneven each was; None: when segments left is not known."""
-    busy = _busy(runs)
+    busy = _busy(runs, clock)
     return None if runs.is_inferred else (runs.rates[busy], runs.uneven[busy])
 
 
-def _busy(runs: Runs) -> Bools:
-    """Runs through which a queue stood that keeps the bottleneck busy."""
-    found: Bools = runs.least_ns > BUSY_PACKETS / runs.rates * 1e9
+def _busy(runs: Runs, clock: Clock) -> Bools:
+    """Runs through which a queue stood that keeps the bottleneck busy: a wait that stamps alone may make is none."""
+    found: Bools = runs.least_ns > np.maximum(BUSY_PACKETS / runs.rates * 1e9, 2 * clock.doubt_ns)
     return found
 
 
@@ -248,32 +253,6 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     if found is None or found.value is None or found.high is None:
         return None
     return found
-
-
-def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
-    """The most that was delivered in any second without a loss event in it; None: no such second.
-
-    A second by stamps may have lasted as much longer as two of them can tell apart, as the tap was late to read, and as
-    ACKs were held back before.
-
-    Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
-    """
-    timeline = seen.timeline
-    if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
-        return None
-    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
-    # An ACK that jumps tells of what had come before: by what each says has arrived.
-    times, una = timeline.ack_ns[moving], timeline.delivered[moving]
-    most = most_in(times, una, SECOND_NS, seen)
-    if not most:
-        # A second of which the largest ACK was all bounds nothing.
-        return None
-    held_ns = held_back_ns(timeline)
-    if carries_data(seen):
-        # Behind the other side's data ACKs wait for as long as its queue lasts: no longer than round trips swell.
-        held_ns = max(held_ns, int(np.ptp(timeline.rtt[1])) if len(timeline.rtt[1]) else 0)
-    lasted_s = 1.0 + max(clock.resolution_ns + held_ns, clock.stalled_ns) / SECOND_NS
-    return float(most) / timeline.smss / lasted_s
 
 
 def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int | None:

@@ -166,7 +166,7 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     moving = np.flatnonzero((timeline.newly_acked > 0) & (arrived > 0))
     newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
-    jumped = newly > _jump(flow) if len(newly) else newly
+    jumped = newly > jump_of(flow) if len(newly) else newly
     # One that was overtaken by its successor leaves that one too early.
     follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
     jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
@@ -184,7 +184,8 @@ def sent_unseen(seen: Reconstruction) -> int:
     return int(timeline.snd_max[begun - 1])
 
 
-def _jump(seen: Reconstruction) -> int:
+def jump_of(seen: Reconstruction) -> int:
+    """Bytes beyond which an ACK jumps: it fills a hole, or those before it are missing."""
     moved = seen.timeline.newly_acked[seen.timeline.newly_acked > 0]
     return int(max(4 * seen.timeline.smss, 4 * _core.median(moved)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -71,6 +72,7 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     has_habit = len(sure) >= FEWEST_ALIKE and len(set(sure)) == 1
     if all(each.restarts for each in told):
         has_habit |= 2 * len(sure) >= len(told) or (who.tap.is_holed and len(sure) > 1)
+    has_habit |= _never_restarts(told, who)
     if told and 2 * len(sure) <= len(told) and not has_habit:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
@@ -91,6 +93,20 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
         # RFC 5681 section 3.1: a timer leaves its sender one segment. What was put back stands elsewhere.
         return "a timer went off, and the restart behind it is not seen where it was"
     return None
+
+
+def _never_restarts(told: Sequence[Episode], who: Sender) -> bool:
+    """Whether its losses show that a sender does not go back to one segment, where nothing is out of order.
+
+    It has one algorithm: where nothing is missing one sure loss tells the others. So do several at which more was sent
+    than the lost segment before that was answered, for which a window of one has no room (RFC 5681 section 3.1).
+    """
+    is_ordered = who.view is None and who.order is None and not (who.is_blurred or who.tap.is_coarse)
+    if not is_ordered or who.tap.disordered or any(each.restarts for each in told):
+        return False
+    goes_on = [each.round_trip_sends > 1 for each in told]
+    is_sure = not who.tap.is_holed and any(each.sure for each in told)
+    return is_sure or (len(told) >= FEWEST_ALIKE and all(goes_on))
 
 
 def _without_counts(
