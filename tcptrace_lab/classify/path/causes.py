@@ -9,8 +9,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
+from tcptrace_lab.classify.path.goodput import carries_data
 from tcptrace_lab.classify.path.path import PathEstimate
-from tcptrace_lab.classify.path.rate import carries_data
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.path.goodput import SECOND_NS, carries_data, goodput_pps
 from tcptrace_lab.classify.path.rate_step import step_of
-from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, most_in, run_rates, sent_unseen
+from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, run_rates
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import (
@@ -27,7 +28,6 @@ from tcptrace_lab.reconstruct.given import (
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.tap.stalled import held_back_ns
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Places
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
@@ -70,7 +70,6 @@ MOST_ROUNDS = 2
 SWELLS = 1.5
 # Faster than the whole second around it by rounding alone.
 GOODPUT_SLACK = 1.02
-SECOND_NS = 1_000_000_000
 RUN_WORDS = "runs of {} segments"
 
 
@@ -111,7 +110,10 @@ def bottleneck_rate(
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
             found = unknown(words, low=found.low)
         else:
-            found = _over_longer(batches, seen, stood, segments, int(longest)) or found
+            stretched = _of_stretched(batches, seen, clock, (segments, longest), own=own)
+            found = stretched or _over_longer(batches, seen, stood, segments, int(longest)) or found
+    elif len(runs.rates) < FEWEST_SAMPLES and not (carries_data(seen) or _paced_back(seen)):
+        found = _of_stretched(batches, seen, clock, (segments, longest), own=own) or found
     elif found.high is not None and not runs.is_inferred and (step := step_of(runs, _busy(runs), seen)) is not None:
         method = f"{found.method}; before some time, or after it, at another while a queue stands"
         found = Estimate(value=found.value, low=step[0], method=method, between=step)
@@ -160,13 +162,6 @@ def _while_queued(batches: Batches, seen: Reconstruction) -> Estimate | None:
     return Estimate(value=value, low=low / blur, high=high * blur, method=method)
 
 
-def carries_data(seen: Reconstruction) -> bool:
-    """Whether more than a few ACKs of new data are the other side's data: the others wait behind such."""
-    timeline = seen.timeline
-    moving = timeline.newly_acked > 0
-    return bool(moving.any()) and float(np.mean(~timeline.is_bare[moving])) > MINORITY
-
-
 def _paced_back(seen: Reconstruction) -> bool:
     """Whether the queue is that of the ACKs: those that answer for more than most, or less, come as far apart."""
     timeline = seen.timeline
@@ -180,6 +175,19 @@ def _paced_back(seen: Reconstruction) -> bool:
     if usual <= BATCH_NS or np.count_nonzero(is_odd) < max(FEWEST_SAMPLES, MINORITY * len(apart)):
         return False
     return bool(np.mean(is_even[is_odd]) > MAJORITY)
+
+
+def _of_stretched(
+    batches: Batches, seen: Reconstruction, clock: Clock, between: tuple[int, float], *, own: float
+) -> Estimate | None:
+    """Of ACKs each of which tells of more than a delayed one (a receiver's GRO): the mode of runs of as many ACKs, in
+    which one more or less at either end is as little. None: no one rate, or they are not `between` these lengths."""
+    told = seen.timeline.newly_acked
+    segments = int(FEWEST_ALIKE * _core.median(told[told > 0]) / seen.timeline.smss) if (told > 0).any() else 0
+    if not between[0] < segments <= between[1]:
+        return None
+    found = _path_mode(run_rates(batches, seen, segments), segments, clock, own=own)
+    return None if found is None or found.high is None else found
 
 
 def _over_longer(
@@ -248,32 +256,6 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     if found is None or found.value is None or found.high is None:
         return None
     return found
-
-
-def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
-    """The most that was delivered in any second without a loss event in it; None: no such second.
-
-    A second by stamps may have lasted as much longer as two of them can tell apart, as the tap was late to read, and as
-    ACKs were held back before.
-
-    Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
-    """
-    timeline = seen.timeline
-    if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
-        return None
-    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
-    # An ACK that jumps tells of what had come before: by what each says has arrived.
-    times, una = timeline.ack_ns[moving], timeline.delivered[moving]
-    most = most_in(times, una, SECOND_NS, seen)
-    if not most:
-        # A second of which the largest ACK was all bounds nothing.
-        return None
-    held_ns = held_back_ns(timeline)
-    if carries_data(seen):
-        # Behind the other side's data ACKs wait for as long as its queue lasts: no longer than round trips swell.
-        held_ns = max(held_ns, int(np.ptp(timeline.rtt[1])) if len(timeline.rtt[1]) else 0)
-    lasted_s = 1.0 + max(clock.resolution_ns + held_ns, clock.stalled_ns) / SECOND_NS
-    return float(most) / timeline.smss / lasted_s
 
 
 def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int | None:

@@ -1,0 +1,46 @@
+"""What was delivered in any second: a path carries at least that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.classify.path.runs import most_in, sent_unseen
+from tcptrace_lab.reconstruct.given import MINORITY
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
+from tcptrace_lab.reconstruct.tap.stalled import held_back_ns
+
+SECOND_NS = 1_000_000_000
+
+
+def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
+    """The most that was delivered in any second without a loss event in it; None: no such second.
+
+    A second by stamps may have lasted as much longer as two of them can tell apart, as the tap was late to read, and as
+    ACKs were held back before.
+
+    Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before.
+    """
+    timeline = seen.timeline
+    if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
+        return None
+    moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
+    # An ACK that jumps tells of what had come before: by what each says has arrived.
+    times, una = timeline.ack_ns[moving], timeline.delivered[moving]
+    most = most_in(times, una, SECOND_NS, seen)
+    if not most:
+        # A second of which the largest ACK was all bounds nothing.
+        return None
+    held_ns = held_back_ns(timeline)
+    if carries_data(seen):
+        # Behind the other side's data ACKs wait for as long as its queue lasts: no longer than round trips swell.
+        held_ns = max(held_ns, int(np.ptp(timeline.rtt[1])) if len(timeline.rtt[1]) else 0)
+    lasted_s = 1.0 + max(clock.resolution_ns + held_ns, clock.stalled_ns) / SECOND_NS
+    return float(most) / timeline.smss / lasted_s
+
+
+def carries_data(seen: Reconstruction) -> bool:
+    """Whether more than a few ACKs of new data are the other side's data: the others wait behind such."""
+    timeline = seen.timeline
+    moving = timeline.newly_acked > 0
+    return bool(moving.any()) and float(np.mean(~timeline.is_bare[moving])) > MINORITY
