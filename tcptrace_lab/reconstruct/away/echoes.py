@@ -167,19 +167,24 @@ def gives_back(echoed: Bounds, seen: Arrivals, ack_ns: Ints, gone: Ints, una: In
     more. `ack_ns`: when each ACK came; `gone`: bytes known to have arrived then, `una`: those acknowledged.
     """
     is_named = echoed.high >= 0
-    high, sizes = echoed.high[is_named], (seen.end - seen.offset)[is_named]
+    high = echoed.high[is_named]
     named = np.bincount(high)
     ends = np.flatnonzero(named)
     if len(ends) < FEW_GROUPS:
         return 0.0
+    tops = seen.end[is_named]
+    top = np.maximum.accumulate(tops, out=tops)[np.cumsum(named[ends]) - 1]
+    # As long as the capture: not held beside what is made next.
+    del tops, named
+    sizes = (seen.end - seen.offset)[is_named]
     sent, smss = np.bincount(high, sizes)[ends], sizes.max()
+    del sizes, high, is_named
     told = np.diff(gone[ends], prepend=gone[ends[0]])
     # Where something is reported out of order, or was or will be, losses move the window; and from then on until what
     # was outstanding is acknowledged.
     is_whole = gone[ends] == una[ends]
     calm = np.concatenate(([False], is_whole, [False]))
     kept = calm[:-2] & calm[1:-1] & calm[2:]
-    top = np.maximum.accumulate(seen.end[is_named])[np.cumsum(named[ends]) - 1]
     odd = np.maximum.accumulate(np.where(is_whole, -1, np.arange(len(ends))))
     kept &= (odd < 0) | (una[ends] >= top[np.maximum(odd, 0)])
     if np.count_nonzero(kept) < FEW_GROUPS:
