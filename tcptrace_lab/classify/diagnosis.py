@@ -39,6 +39,8 @@ LAWS = {
 LAW_KNOWN = 0.1
 BY_WINDOW = "limited by its congestion window"
 BY_APPLICATION = "limited by its application"
+# Nor does a pace that is set to less than the path carries (SO_MAX_PACING_RATE) show otherwise.
+BY_WRITES = "limited by what its application writes, by its send buffer, or by a pace of its own"
 # A part of the time that is told beside another.
 PARTLY = 0.2
 # A closed window is told that lasted so many round trips, and until a sender probes it.
@@ -64,9 +66,10 @@ class Course:
     `stopped_s`: the longest time with a closed window, `unanswered_s`: in which no timeout was answered (0: none worth
     telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
     `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the path holds;
-    `is_even`: the same by what was written, or by a send buffer; `is_busy`: what was delivered kept the bottleneck busy
-    most of the time, whatever window allowed it. `unplaced`: packets that were lost before the tap, at times that are
-    not known. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not seen.
+    `is_even`: the same by what was written, a send buffer, or a pace; `is_busy`: what was delivered kept the bottleneck
+    busy most of the time, whatever window allowed it. `unplaced`: packets that were lost before the tap, at times that
+    are not known. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not
+    seen.
     """
 
     new_bytes: int
@@ -224,7 +227,7 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
     if limits.get("application", 0.0) >= MAJORITY:
-        return "limited by what its application writes, or by its send buffer" if course.is_even else BY_APPLICATION
+        return BY_WRITES if course.is_even else BY_APPLICATION
     if course.is_kept:
         return "limited by its send buffer, or by a window or a pace of a fixed size"
     if course.is_busy and (words := _bottleneck(verdict["path"])):

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.control.of_sender import no_evidence
 from tcptrace_lab.classify.diagnosis import Course, diagnosis
-from tcptrace_lab.classify.sender.limits import stood
+from tcptrace_lab.classify.sender.limits import limits_told, stood
+from tcptrace_lab.classify.sender.written import does_not_grow
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
@@ -341,7 +343,7 @@ def test_where_no_write_ends_a_send_buffer_is_not_told_from_its_application() ->
     for written, is_even in ((full, True), (ANSWERS, False)):
         found, _ = verdicts(ConnectionSpec(control=SACK, application=written, jitter_s=2e-5))
         assert found.limits["application"] > 0.5, found.limits
-        assert ("what its application writes, or by its send buffer" in found.diagnosis) == is_even
+        assert ("what its application writes, by its send buffer" in found.diagnosis) == is_even
 
 
 def test_what_an_application_holds_back_is_no_send_buffers() -> None:
@@ -408,3 +410,23 @@ def test_what_a_timer_sends_again_may_have_been_lost_where_blocks_are_cut(tmp_pa
     write_packets(tmp_path / "x.pcap", *degrade(link, packets, kind="snaplen 68", seed=7))
     losses = next(iter(classify(read(tmp_path / "x.pcap")))).as_dict()["losses"]
     assert losses["total"] <= 42 <= losses["total"] + losses["possible_unseen"]
+
+
+def test_a_window_that_marks_cut_does_not_grow_and_is_at_work() -> None:
+    """No loss, and no growth for long: of a path that marks (RFC 3168) what tells nothing."""
+    found, _ = verdicts(ConnectionSpec(control=replace(SACK, window="vegas")), seconds=12.0)
+    seen, tap = found.seen, found.who.tap
+    assert does_not_grow(seen)
+    assert limits_told(seen, tap)["cwnd"] == 0.0
+    assert limits_told(seen, replace(tap, ecn_cuts=3))["cwnd"] > 0.9
+
+
+def test_growth_refutes_nobody_where_nothing_grew() -> None:
+    """A pace that is set to less than the path carries holds what is outstanding, whatever its window would allow."""
+    full = ApplicationSpec(kind="schedule", writes=tuple((0.0502 + 0.005 * count, 1448) for count in range(2_000)))
+    found, _ = verdicts(ConnectionSpec(control=SACK, application=full, jitter_s=2e-5))
+    families = (*found.identified.left, *found.identified.refuted)
+    of_growth = replace(found.identified, left=families[:1], refuted=families[1:])
+    for seen, is_told in ((found.seen, True), (verdicts(ConnectionSpec(control=SACK))[0].seen, False)):
+        reason = no_evidence(found.sender_tcp, of_growth, seen)
+        assert (reason is not None and "did not grow" in reason) == is_told

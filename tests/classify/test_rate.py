@@ -10,7 +10,7 @@ import pytest
 from tcptrace_lab.classify.path.rate import bottleneck_rate
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.timeline import Ints, build
 from tcptrace_lab.scenario import ConnectionSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.classify.test_limits import PATH, SACK, verdicts
@@ -156,3 +156,29 @@ def test_a_queue_of_acks_is_no_bottleneck_of_the_data() -> None:
     assert "way back" in rate.method
     assert rate.low is None or rate.low <= 40e6
     assert "bottleneck" not in found.diagnosis
+
+
+@pytest.mark.parametrize(("pps", "held_ms"), [(6000.0, 1.0), (9000.0, 0.7), (4000.0, 1.5)])
+def test_acks_that_tell_of_more_than_delayed_ones_show_the_rate_over_as_many(pps: float, held_ms: float) -> None:
+    """A receiver's card hands over what came within a time (GRO): an ACK tells of six, as a run of three ACKs does
+    elsewhere."""
+    random, count, window = np.random.default_rng(3), 30_000, 250
+    passed = np.arange(1, count + 1) / pps * 1e9
+    turn = np.floor((passed + random.uniform(0, 0.15e6 * held_ms, count)) / (held_ms * MS))
+    done = np.flatnonzero(np.diff(turn, append=turn[-1] + 1)) + 1
+    heard = np.maximum(passed[done - 1], (turn[done - 1] + 1) * held_ms * MS)
+    ack_ns = (heard + random.uniform(0, 0.1e6 * held_ms, len(done)) + 10 * MS).astype(np.int64)
+    released = np.searchsorted(done, np.arange(count) - window + 1)
+    send_ns = np.where(np.arange(count) < window, 0, ack_ns[np.minimum(released, len(done) - 1)] + 10_000)
+    columns = {
+        "send_ns": (send_ns + np.arange(count)).tolist(),
+        "send_offset": (1448 * np.arange(count)).tolist(),
+        "send_end": (1448 * np.arange(1, count + 1)).tolist(),
+        "ack_ns": ack_ns.tolist(),
+        "ack_offset": (1448 * done).tolist(),
+    }
+    rate = bottleneck_rate(Reconstruction(build(columns, smss=1448)))
+    assert rate.value == pytest.approx(pps, rel=0.01)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.low <= pps <= rate.high

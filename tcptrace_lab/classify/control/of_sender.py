@@ -15,6 +15,7 @@ from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, least_rtt_ns
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
+from tcptrace_lab.classify.sender.written import does_not_grow
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -61,7 +62,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         if best is not None and best.candidate.is_by_delay and is_followed_to_the_ack(best):
             return found
     found = ask(seen)
-    reason = _no_evidence(tcp, found, seen)
+    reason = no_evidence(tcp, found, seen)
     return found if reason is None else found.opened(reason).or_bbr()
 
 
@@ -75,13 +76,16 @@ def _unread_ns(clock: Clock) -> int:
     return max(ticks, clock.stalled_ns)
 
 
-def _no_evidence(tcp: SenderTcp, identified: Identified, seen: Reconstruction) -> str | None:
+def no_evidence(tcp: SenderTcp, identified: Identified, seen: Reconstruction) -> str | None:
     """Why what its losses did to the window tells no control from another; None: it does.
 
     None but BBR keeps its window. That it is none of the known ones is said only where it is not BBR's rate either.
     """
     if identified.control == "bbr" or not (identified.left or identified.refuted):
         return None
+    is_held = seen.limits.get("rwnd", 0.0) < MAJORITY and does_not_grow(seen)
+    if identified.control is None and identified.refuted and is_held:
+        return "nothing was lost, and what was outstanding did not grow: something else than its window held it back"
     kept = 0.0 if tcp.decrease is None else tcp.decrease
     if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
         return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"

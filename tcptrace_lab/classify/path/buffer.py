@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.path.outages import lost_in_a_row
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import (
@@ -81,7 +82,9 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     middle = float(np.median(others)) if len(others) else float("nan")
     if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= _spread(middle))):
         return (float("nan"),) * len(found), np.zeros(len(found), dtype=bool), queue
-    return tuple(found.tolist()), free, queue
+    # What the path lost while it stood still tells of no buffer.
+    elsewhere = lost_in_a_row(seen, pps)
+    return tuple(np.where(elsewhere, np.nan, found).tolist()), free & ~elsewhere, queue
 
 
 def once_a_flight(seen: Reconstruction, at_loss: tuple[float, ...], is_free: Bools) -> Bools:

@@ -113,7 +113,10 @@ def bottleneck_rate(
             words = "ACKs come evenly, whatever they answer for: the way back sets their pace"
             found = unknown(words, low=found.low)
         else:
-            found = _over_longer(batches, seen, stood, segments, int(longest), clock=clock) or found
+            stretched = _of_stretched(batches, seen, clock, (segments, longest), own=own)
+            found = stretched or _over_longer(batches, seen, stood, segments, int(longest), clock=clock) or found
+    elif len(runs.rates) < FEWEST_SAMPLES and not (carries_data(seen) or _paced_back(seen)):
+        found = _of_stretched(batches, seen, clock, (segments, longest), own=own) or found
     elif (
         found.high is not None
         and not runs.is_inferred
@@ -179,6 +182,19 @@ def _paced_back(seen: Reconstruction) -> bool:
     if usual <= BATCH_NS or np.count_nonzero(is_odd) < max(FEWEST_SAMPLES, MINORITY * len(apart)):
         return False
     return bool(np.mean(is_even[is_odd]) > MAJORITY)
+
+
+def _of_stretched(
+    batches: Batches, seen: Reconstruction, clock: Clock, between: tuple[int, float], *, own: float
+) -> Estimate | None:
+    """Of ACKs each of which tells of more than a delayed one (a receiver's GRO): the mode of runs of as many ACKs, in
+    which one more or less at either end is as little. None: no one rate, or they are not `between` these lengths."""
+    told = seen.timeline.newly_acked
+    segments = int(FEWEST_ALIKE * _core.median(told[told > 0]) / seen.timeline.smss) if (told > 0).any() else 0
+    if not between[0] < segments <= between[1]:
+        return None
+    found = _path_mode(run_rates(batches, seen, segments), segments, clock, own=own)
+    return None if found is None or found.high is None else found
 
 
 def _over_longer(

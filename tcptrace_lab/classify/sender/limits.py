@@ -102,7 +102,9 @@ def limits_told(
     # A send buffer's, or a fixed window's.
     _move(shares, "cwnd", most=held)
     is_sure = is_law or shares["cwnd"] <= MAJORITY
-    if not is_paced and (stays_level(seen) if is_rebuilt else not is_sure and does_not_grow(seen)):
+    # One that marks cut falls without a loss.
+    is_cut = is_paced or tap.ecn_cuts > 0
+    if not is_cut and (stays_level(seen) if is_rebuilt else not is_sure and does_not_grow(seen)):
         # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed,
         # or that all that was written had been sent again and again: by chance its writes then meet ACKs.
         is_written = not is_rebuilt and stays_below(seen) and catches_up(seen)

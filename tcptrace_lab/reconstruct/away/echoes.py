@@ -9,7 +9,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
-from tcptrace_lab.reconstruct.given import MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Bools, Places, Timeline, parts
 
@@ -18,6 +18,9 @@ SYN, RST = 0x2, 0x4
 FEW_GROUPS = 16
 # In fewer ticks of a clock than this a window at work may have been released by what seems one ACK.
 FEWEST_TICKS = 8
+# With offload a sender lets as much leave together as it sends in a millisecond, at a pace that is a fifth above its
+# window's (Linux: tcp_tso_autosize, tcp_pacing_ca_ratio): until then it owes what ACKs released.
+TOGETHER_NS = 1_200_000
 # An ACK that the tap lost is echoed before the next of its tick is captured. Where more than a few are echoed before
 # they pass, the tap's stamps are not in the order in which its host saw them; by how much, but for the odd one.
 AHEAD_PERCENTILE = 95
@@ -156,25 +159,46 @@ def named_by(segments: Any, acks: Any) -> Named | None:
     return None if found is None else Named(**dict(zip(("unheard", "ack", "segment", "ticks"), found, strict=True)))
 
 
-def gives_back(echoed: Bounds, sizes: Ints, gone: Ints, una: Ints) -> float:
+def gives_back(echoed: Bounds, seen: Arrivals, ack_ns: Ints, gone: Ints, una: Ints) -> float:
     """The share of the groups of ACKs (of one TSval) that released less than they tell has left, recoveries apart.
 
     A window at work never shrinks without a loss: what an ACK reports is sent again at once, and that names the same
-    TSval. A pacer or an application sends at its own times, now less, now more. `gone`: bytes known to have arrived at
-    each ACK, `una`: those acknowledged; `sizes`: of the segments.
+    TSval; with offload once a burst may leave together. A pacer or an application sends at its own times, now less, now
+    more. `ack_ns`: when each ACK came; `gone`: bytes known to have arrived then, `una`: those acknowledged.
     """
     is_named = echoed.high >= 0
     high = echoed.high[is_named]
-    ends = np.flatnonzero(np.bincount(high))
+    named = np.bincount(high)
+    ends = np.flatnonzero(named)
     if len(ends) < FEW_GROUPS:
         return 0.0
-    sent = np.bincount(high, sizes[is_named])[ends]
+    tops = seen.end[is_named]
+    top = np.maximum.accumulate(tops, out=tops)[np.cumsum(named[ends]) - 1]
+    # As long as the capture: not held beside what is made next.
+    del tops, named
+    sizes = (seen.end - seen.offset)[is_named]
+    sent, smss = np.bincount(high, sizes)[ends], sizes.max()
+    del sizes, high, is_named
     told = np.diff(gone[ends], prepend=gone[ends[0]])
-    # Where something is reported out of order, or was or will be, losses move the window.
-    calm = np.concatenate(([False], gone[ends] == una[ends], [False]))
+    # Where something is reported out of order, or was or will be, losses move the window; and from then on until what
+    # was outstanding is acknowledged.
+    is_whole = gone[ends] == una[ends]
+    calm = np.concatenate(([False], is_whole, [False]))
     kept = calm[:-2] & calm[1:-1] & calm[2:]
-    less = told - sent > sizes.max() / 2
-    return float(np.mean(less[kept])) if np.count_nonzero(kept) >= FEW_GROUPS else 0.0
+    odd = np.maximum.accumulate(np.where(is_whole, -1, np.arange(len(ends))))
+    kept &= (odd < 0) | (una[ends] >= top[np.maximum(odd, 0)])
+    if np.count_nonzero(kept) < FEW_GROUPS:
+        return 0.0
+    pace = _core.median((told / np.maximum(np.diff(ack_ns[ends], prepend=ack_ns[0]), 1))[kept])
+    burst = max(DELAYED_ACK_SEGMENTS * smss, TOGETHER_NS * pace)
+    owes = np.zeros(len(ends), dtype=bool)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], kept, [False])).astype(np.int8)))
+    owed = np.cumsum(told - sent)
+    for first, over in zip(edges[::2], edges[1::2], strict=True):
+        part = owed[first:over]
+        owes[first:over] = part - np.minimum.accumulate(part) > burst + smss / 2
+    less = owes & (told - sent > smss / 2)
+    return float(np.mean(less[kept]))
 
 
 def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Places:

@@ -194,7 +194,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     # What is as long as the capture is not held beside what is made of it.
     del taken
     turn_ns, full_turn_ns = turn
-    owed = gives_back(echoed, seen.end - seen.offset, timeline.delivered, timeline.snd_una)
+    owed = gives_back(echoed, seen, timeline.ack_ns, timeline.delivered, timeline.snd_una)
     pace = Pace(time_ns=seen.time_ns, is_full=is_full, least_ns=(full_turn_ns, turn_ns), gives_back=owed)
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, pace.latest())
