@@ -100,8 +100,10 @@ fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
         let known = known as usize;
         if known > 0 && known < count {
             let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
-            // Behind the last ACK of a train what an application writes comes early, too, by the time to the next train.
-            let since = known.checked_sub(2).map_or(i64::MAX, |last| {
+            // Behind ACKs that released nothing what an application writes comes early, too, by the time to the next ACK
+            // of another train.
+            let since = known.checked_sub(2).filter(|_| known > before + 1);
+            let since = since.map_or(i64::MAX, |last| {
                 (heard - trace.ack_ns[last]).max(HOST_NS.get() * PROMPT_PARTS.get())
             });
             let mut soon = (next - heard).min(since) / PROMPT_PARTS.get();
