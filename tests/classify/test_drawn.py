@@ -121,6 +121,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
     ("seed", "claim"),
     [
         pytest.param(5010056, "sender's limits", id="until the first duplicate the receiver's window held it"),
+        pytest.param(8110008, "sender's limits", id="writes that come early by the time to the next train of ACKs"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
     ],
