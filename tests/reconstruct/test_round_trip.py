@@ -88,6 +88,15 @@ def test_csv_and_parquet_score_alike(tmp_path: Path) -> None:
     assert round_trip("newreno_8M", tmp_path, ".csv") == round_trip("newreno_8M", tmp_path, ".parquet")
 
 
+def test_a_truth_without_windows_scores_none(tmp_path: Path) -> None:
+    """Of a recorder that was stopped early: nothing to compare with, and no traceback."""
+    who = sender(read(ROOT / "captures" / "reno_10M.pcap.gz")[0])
+    port = who.sender.rpartition(":")[2]
+    (tmp_path / "x.truth.csv").write_text(f"time,ev,sport,cwnd\n1.0,C,{port},\n")
+    found = score(Reconstruction(who.timeline), read_truth(tmp_path / "x.truth.csv", port=int(port)))
+    assert (found.window.rows, found.within, found.drops) == (0, None, None)
+
+
 def test_what_was_not_sent_again_when_the_capture_ends_is_told_apart(tmp_path: Path) -> None:
     """NewReno mends one loss a round trip (RFC 6582): a run cut in its first recovery shows some, and only those."""
     run = simulate(load(ROOT / "captures" / "scenarios" / "newreno_8M.toml"))

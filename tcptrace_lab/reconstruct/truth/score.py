@@ -75,7 +75,7 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
     table = seen.windows
     times = table["time_ns"].to_numpy()
     rows, at = _log_in_force(truth, times) if truth.is_log else _row_in_force(seen, times, truth)
-    usable = (rows >= 0) & (at >= 0) & (truth.time_ns[at] <= seen.timeline.end_ns + _core.HOST_NS)
+    usable = (rows >= 0) & (truth.time_ns[at] <= seen.timeline.end_ns + _core.HOST_NS)
     rows, at = rows[usable], at[usable]
     cwnd = truth.cwnd[at]
     smss = seen.timeline.smss
@@ -103,11 +103,11 @@ def score(seen: Reconstruction, truth: Truth, *, first_sequence: int | None = No
 
 
 def _log_in_force(truth: Truth, times: Ints) -> tuple[Ints, Ints]:
-    """Our rows, of those of one moment the last, and the row of the log in force at each (-1: none yet)."""
+    """Our rows from the log's first on, of those of one moment the last, and the row of the log in force at each."""
     rows = np.flatnonzero(np.diff(times, append=times[-1:] + 1))
     order = np.argsort(truth.time_ns, kind="stable")
     at = np.searchsorted(truth.time_ns[order], times[rows], side="right") - 1
-    return rows, np.where(at >= 0, order[np.maximum(at, 0)], -1)
+    return rows[at >= 0], order[at[at >= 0]]
 
 
 def _row_in_force(seen: Reconstruction, times: Ints, truth: Truth) -> tuple[Ints, Ints]:

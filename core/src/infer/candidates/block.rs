@@ -44,7 +44,7 @@ pub(super) struct Block {
     pub(super) alone: Vec<congestion::Heard>,
     pub(super) runs: Vec<(usize, Option<Smoothed>)>,
     /// Of all.
-    pub(super) rows: usize,
+    rows: usize,
     pub(super) acks: Vec<(usize, usize, f64)>,
     pub(super) reductions: Vec<(usize, usize)>,
 }
