@@ -122,6 +122,10 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
     [
         pytest.param(5010056, "sender's limits", id="until the first duplicate the receiver's window held it"),
         pytest.param(8110008, "sender's limits", id="writes that come early by the time to the next train of ACKs"),
+        pytest.param(830078, "sender's limits", id="what a burst behind a pause filled was open before the pause"),
+        pytest.param(8210054, "sender's limits", id="the end of a write drains a window that the receiver offers"),
+        pytest.param(8120051, "sender's limits", id="writes of a window and a half, one before the other is answered"),
+        pytest.param(8400171, "sender's limits", id="what a pause made small is not the offered window"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
     ],
@@ -132,6 +136,16 @@ def test_what_an_untouched_capture_carries_is_right(seed: int, claim: str, tmp_p
     verdict = main_verdict(found.run.path, without=found.others)
     assert verdict is not None
     assert claim not in against_truth(found, verdict)
+
+
+@pytest.mark.parametrize("seed", [8400060, 8400103])
+def test_what_a_receivers_capture_shows_of_a_writer_is_right(seed: int, tmp_path: Path) -> None:
+    """An ACK released a part of what it acknowledged, or nothing, and behind a pause more than it can have let go."""
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.places["receiver"], without=found.others)
+    assert verdict is not None
+    assert "sender's limits" not in against_truth(found, verdict)
 
 
 def test_the_end_of_a_flight_that_was_lost_is_counted_once(tmp_path: Path) -> None:

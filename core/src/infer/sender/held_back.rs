@@ -3,7 +3,8 @@
 
 use super::before::Begin;
 use super::events::silence;
-use super::limits::{Limit, clocked, exhausted, in_recovery, starved, written};
+use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, starved, written};
+use super::room::left_room;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::short::Lacking;
@@ -50,6 +51,8 @@ pub struct HeldBack {
     /// What a window of so many packets holds beyond its bytes.
     pub lacking: Lacking,
     pub silence: f64,
+    /// ACKs release segments at once, on the whole.
+    pub is_prompt: bool,
 }
 
 impl HeldBack {
@@ -75,6 +78,12 @@ impl HeldBack {
         };
         let mut starved = starved(trace, seen, parts, flight);
         let held = held(trace, flight, parts);
+        let (is_clocked, is_prompt) = clocked(trace, seen, rtt);
+        let has_room = if is_prompt {
+            left_room(trace, seen, flight, &held, pause_ns(rtt))
+        } else {
+            vec![None; flight.len()]
+        };
         let idle = Idle {
             held: &held,
             slack,
@@ -83,12 +92,15 @@ impl HeldBack {
             written: &written,
             grows: &grows(trace, parts, &starved),
             shut: &shut(trace, rtt, flight),
+            is_clocked: &is_clocked,
+            is_prompt,
+            has_room: &has_room,
         };
         let mut limited = free_limits(known, &idle);
         let drained = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
-        for (is_starved, is_written) in starved.iter_mut().zip(written) {
-            *is_starved |= is_written;
+        for (ack, is_starved) in starved.iter_mut().enumerate() {
+            *is_starved |= written[ack] || has_room[ack] == Some(true);
         }
         Self {
             limited,
@@ -100,6 +112,7 @@ impl HeldBack {
             room,
             lacking: Lacking::new(trace, seen),
             silence: silence(rtt.base_ns),
+            is_prompt,
         }
     }
 }
@@ -113,23 +126,20 @@ struct Idle<'a> {
     written: &'a [bool],
     grows: &'a [bool],
     shut: &'a [bool],
+    is_clocked: &'a [bool],
+    is_prompt: bool,
+    has_room: &'a [Option<bool>],
 }
 
 /// What limits the sender outside recovery.
 fn free_limits(known: SoFar<'_>, idle: &Idle<'_>) -> Vec<Limit> {
-    let SoFar {
-        trace,
-        seen,
-        rtt,
-        flight,
-        ..
-    } = known;
-    let (is_clocked, on_the_whole) = clocked(trace, seen, rtt);
+    let SoFar { trace, flight, .. } = known;
     let rows = flight.iter().enumerate().map(|(ack, &now)| {
         let is_below = now + idle.slack < idle.held[ack];
         let is_idle = idle.starved[ack]
             || idle.written[ack]
-            || (!idle.grows[ack] && (!on_the_whole || (is_below && !is_clocked[ack])))
+            || idle.has_room[ack].is_some()
+            || (!idle.grows[ack] && (!idle.is_prompt || (is_below && !idle.is_clocked[ack])))
             || (now < idle.held[ack] && idle.exhausted[ack]);
         match (
             idle.shut[ack] || now + trace.smss > trace.rwnd[ack],

@@ -245,6 +245,15 @@ fn is_followed_late(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
     following.is_none_or(|&left| left - heard_ns > wait)
 }
 
+/// What leaves later behind an ACK was not released by it.
+pub fn pause_ns(rtt: &RoundTrips) -> i64 {
+    if rtt.rtt_ns.is_empty() {
+        0
+    } else {
+        HOST_NS.get().max(rtt.median_ns / PAUSE_PARTS.get())
+    }
+}
+
 /// The ACKs after the last new segment before a pause, or before the end: no data was left for them to release.
 pub fn exhausted(
     trace: &Trace,
@@ -253,11 +262,7 @@ pub fn exhausted(
     is_written: &[bool],
 ) -> Vec<bool> {
     // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
-    let wait = if rtt.rtt_ns.is_empty() {
-        0
-    } else {
-        HOST_NS.get().max(rtt.median_ns / PAUSE_PARTS.get())
-    };
+    let wait = pause_ns(rtt);
     let resumes = |send: usize| {
         let known = seen.acks_before_send[send] as usize;
         let heard = known

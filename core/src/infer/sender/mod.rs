@@ -18,6 +18,7 @@ pub mod rack;
 pub mod resent;
 pub mod restarts;
 pub mod rolling;
+pub mod room;
 pub mod rtt;
 pub mod scoreboard;
 pub mod sent_again;

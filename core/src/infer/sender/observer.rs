@@ -59,7 +59,7 @@ pub fn observe(trace: &Trace) -> Observed {
         parts: &stretches,
         flight: &flight,
     });
-    let (limits, starved) = shares(&windows, trace, &sequence, &events).unzip();
+    let (limits, starved) = shares(&windows, trace, &sequence, &rtt, &events).unzip();
     Observed {
         sequence,
         rtt,

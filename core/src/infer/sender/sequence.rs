@@ -142,6 +142,19 @@ impl Sequence {
         }
     }
 
+    /// New bytes in the segments from `from` to before `to`.
+    pub fn newly_sent(&self, from: usize, to: usize) -> i64 {
+        let reached = |send: usize| match send.checked_sub(1) {
+            Some(last) => self.snd_max[last],
+            None => self.first_offset,
+        };
+        if from < to {
+            reached(to) - reached(from)
+        } else {
+            0
+        }
+    }
+
     /// `snd_una` when a segment was sent.
     pub fn una_at(&self, send: usize) -> i64 {
         match (self.acks_before_send[send] as usize).checked_sub(1) {

@@ -1,6 +1,8 @@
 //! What limited the sender, for how much of the time.
 
-use super::limits::Limit;
+use super::limits::{Limit, pause_ns};
+use super::room::{Written, written_late};
+use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
@@ -15,6 +17,7 @@ pub fn shares(
     table: &Windows,
     trace: &Trace,
     seen: &Sequence,
+    rtt: &RoundTrips,
     events: &[LossEvent],
 ) -> Option<([f64; 4], f64)> {
     let (&last_ns, &last_send_ns) = (table.time_ns.last()?, trace.send_ns.last()?);
@@ -25,6 +28,7 @@ pub fn shares(
     let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
     let until = last_ns.min(last_send_ns);
     let asked_ns = before_first_duplicates(trace, seen, events);
+    let pause_ns = pause_ns(rtt);
     let mut asked = 0;
     let mut spans = [0_i64; 4];
     let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
@@ -37,24 +41,39 @@ pub fn shares(
         }
         let next_ns = table.time_ns.get(row + 1).copied().unwrap_or(last_ns);
         let span = (next_ns.min(until) - time.max(since).min(until)).max(0);
+        let passed_ns = |left: i64| (left - time).clamp(0, span);
         // How long, from then on, everything sent was acknowledged and nothing was sent; a closed window is no pause.
         let is_done = sent > 0
             && heard > 0
             && seen.snd_max[sent - 1] <= seen.snd_una[heard - 1]
             && trace.rwnd[heard - 1] >= trace.smss;
         let resumes = trace.send_ns.get(sent).filter(|_| is_done);
-        let pause = resumes.map_or(0, |resumes| (resumes - time).min(span));
+        let last = heard.checked_sub(1).filter(|_| table.is_late[row]);
+        let written = last.and_then(|ack| written_late(trace, seen, ack, pause_ns));
+        let left_ns = |each: Written| trace.send_ns[each.first];
+        let sure = written.filter(|each| each.is_sure).map(left_ns);
+        let paused = resumes.copied().max(sure).map_or(0, passed_ns);
+        let pause = paused.max(written.map(left_ns).map_or(0, passed_ns));
         // What is sent behind a pause is limited by what the next ACK shows: rows stand at ACKs, none where it resumes.
         // What leaves within a host's own time the ACK may have released.
         let is_apart = pause > HOST_NS.get() && row + 1 < table.time_ns.len();
         let after = row + usize::from(is_apart);
         asked = from(&asked_ns, asked, |asked| asked < time);
         let is_before = row > 0 && !is_apart && asked_ns.get(asked) == Some(&time);
-        let limit = table.limited_by[if is_before { row - 1 } else { after }];
+        let mut limit = table.limited_by[if is_before { row - 1 } else { after }];
+        if is_apart {
+            // A window that it fills is what stopped it; else the one that had not grown.
+            let is_full = table.cwnd_low[row] + trace.smss > trace.rwnd[heard.max(1) - 1];
+            limit = match limit {
+                _ if is_full => Limit::Rwnd,
+                Limit::Rwnd => Limit::Cwnd,
+                other => other,
+            };
+        }
         spans[limit as usize] += span - pause;
         spans[Limit::Application as usize] += pause;
-        starved += pause;
-        if table.is_starved[after] {
+        starved += paused;
+        if limit == Limit::Application && table.is_starved[after] {
             starved += span - pause;
         }
     }

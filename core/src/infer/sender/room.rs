@@ -1,0 +1,138 @@
+//! Room that the window had: what leaves late, and in a burst, was allowed when the last ACK before it came.
+//!
+//! Of a sender whose window is at work an ACK releases what there is to release at once. Where several segments leave
+//! later than that, they were written then; the window had had room for all of them since that ACK, and since those
+//! before it that released less than they acknowledged, as far as as much had been outstanding before: no window falls
+//! and rises again between two ACKs without a loss. (BBR's does, when it probes the round trip; but it goes on by ACKs.)
+
+use super::sequence::Sequence;
+use super::trace::Trace;
+use crate::infer::given::HOST_NS;
+use crate::threshold::threshold;
+
+// RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
+threshold!(MOST_RELEASED: i64 = 2, Count);
+
+/// What was written behind an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The first segment of it.
+    pub first: usize,
+    /// It is more than an ACK of all that was outstanding would have let go: none that is not in the capture did.
+    pub is_sure: bool,
+}
+
+/// The segments that leave last before the next ACK, where those are new, more than one, and no ACK released them: they
+/// are more than it can have let go, or leave a good part of a round trip later.
+pub fn written_late(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<Written> {
+    let (before, behind) = (
+        seen.sent_before(ack),
+        seen.sends_before_next_ack[ack] as usize,
+    );
+    if behind < before + 2 {
+        return None;
+    }
+    let waited_ns = |send: usize| {
+        let before_ns = match send.checked_sub(1) {
+            Some(last) if send > before => trace.send_ns[last],
+            _ => trace.ack_ns[ack],
+        };
+        trace.send_ns[send] - before_ns
+    };
+    let first = (before..behind)
+        .rev()
+        .find(|&send| waited_ns(send) > HOST_NS.get())?;
+    let written = seen.newly_sent(first, behind);
+    let is_more = |acked: i64| written > MOST_RELEASED.get() * acked;
+    let is_late = is_more(seen.newly_acked(ack)) || waited_ns(first) > pause_ns;
+    let outstanding = seen.snd_max[behind - 1] - written - seen.snd_una[ack];
+    (is_late && written > trace.smss).then(|| Written {
+        first,
+        is_sure: is_more(outstanding),
+    })
+}
+
+/// The ACKs behind which the window had room for one segment more at least and none left, as what was written later
+/// shows, and whether that is sure. `held`: the most that was outstanding up to each.
+pub fn left_room(
+    trace: &Trace,
+    seen: &Sequence,
+    flight: &[i64],
+    held: &[i64],
+    pause_ns: i64,
+) -> Vec<Option<bool>> {
+    let mut found = vec![None; flight.len()];
+    for late in 0..flight.len() {
+        let Some(written) = written_late(trace, seen, late, pause_ns) else {
+            continue;
+        };
+        // What this ACK released itself left before the burst.
+        let mut behind = written.first;
+        for ack in (0..=late).rev() {
+            let first = seen.sent_before(ack);
+            let released = seen.newly_sent(first, behind);
+            if released > 0 && released >= seen.newly_acked(ack) {
+                break;
+            }
+            if ack < late {
+                if flight[ack] + trace.smss > held[ack] {
+                    break;
+                }
+                found[ack] = Some(written.is_sure);
+            }
+            behind = first;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::sender::sequence::Sequence;
+
+    const SMSS: i64 = 1000;
+    const MS: i64 = 1_000_000;
+
+    /// Of four segments that the handshake's ACK let go two are acknowledged, and one more leaves; the next two, and none
+    /// does; 20 ms later as many as `written`.
+    fn left(written: usize) -> (Vec<Option<bool>>, Option<Written>) {
+        let mut send_ns = vec![0; 4];
+        send_ns.push(10 * MS);
+        send_ns.extend(vec![31 * MS; written]);
+        let offsets: Vec<i64> = (0..send_ns.len() as i64).map(|each| each * SMSS).collect();
+        let ends: Vec<i64> = offsets.iter().map(|offset| offset + SMSS).collect();
+        let trace = Trace {
+            send_ns: &send_ns,
+            send_offset: &offsets,
+            send_end: &ends,
+            ack_ns: &[0, 10 * MS, 11 * MS],
+            ack_offset: &[0, 2 * SMSS, 4 * SMSS],
+            smss: SMSS,
+            ..Trace::default()
+        };
+        let seen = Sequence::new(&trace);
+        let flight = [4 * SMSS, 3 * SMSS, (1 + written as i64) * SMSS];
+        let room = left_room(&trace, &seen, &flight, &[4 * SMSS; 3], 5 * MS);
+        (room, written_late(&trace, &seen, 2, 5 * MS))
+    }
+
+    #[test]
+    fn what_left_late_and_at_once_had_room_before() {
+        let burst = Written {
+            first: 5,
+            is_sure: true,
+        };
+        assert_eq!(left(3), (vec![None, Some(true), None], Some(burst)));
+    }
+
+    #[test]
+    fn an_ack_that_is_missing_may_have_let_go_twice_what_was_outstanding() {
+        assert!(!left(2).1.unwrap().is_sure);
+    }
+
+    #[test]
+    fn one_segment_may_be_a_probe() {
+        assert_eq!(left(1), (vec![None; 3], None));
+    }
+}
