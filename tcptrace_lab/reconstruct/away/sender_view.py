@@ -175,7 +175,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     """By what its segments name, or, where that tells nothing, by their rhythm."""
     echoed = _echoed(timeline, seen, stamps)
     if echoed is None or seen.stamp is None:
-        return _by_rhythm(timeline, seen, place, known.hint_ns)
+        return _by_rhythm(timeline, seen, place, known)
     # A short segment is on its way for less time than a full one.
     is_full = seen.end - seen.offset >= timeline.smss
     taken = turns(seen.time_ns, timeline.ack_ns, echoed)
@@ -217,8 +217,8 @@ def _least_turns(taken: Ints, is_full: Bools) -> tuple[int, int] | None:
     return least, int(taken[known].min()) if known.any() else least
 
 
-def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, hint_ns: int | None) -> SenderView | None:
-    found = rhythm(timeline, seen, hint_ns)
+def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -> SenderView | None:
+    found = rhythm(timeline, seen, known.hint_ns, resolution_ns=known.resolution_ns)
     if found is None:
         return None
     left = sends(seen, timeline.smss, found.turn_ns, has_start=timeline.has_start)
