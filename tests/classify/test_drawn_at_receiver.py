@@ -22,6 +22,8 @@ CASES = (
     (7400042, "clock of 4 ms", "limits", "what follows an ACK within a tick was released by it"),
     (7500016, "clocks that drift apart + clock of 15.6 ms", "initial_window", "no round trip is told, so no flight"),
     (7500016, "no SYN", "base_rtt_s", "a round trip of no time is the rhythm's"),
+    (7310014, "receiver", "bottleneck_bps", "slower runs that seem to have waited, where most are faster"),
+    (7420016, "stamped by polls", "bottleneck_bps", "runs of more than a round trip have the window's pace"),
 )
 
 

@@ -357,9 +357,13 @@ def _mode(
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
-    # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do.
+    # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do, no others
+    # are faster, and of what lasts longer than a round trip without a queue the window sets the pace.
     is_paced = runs.is_inferred and (
-        np.mean(near) < MAJORITY or np.mean(pressed[_beside(runs.rates, peak, blur)]) < MAJORITY
+        np.mean(near) < MAJORITY
+        or np.mean(pressed[_beside(runs.rates, peak, blur)]) < MAJORITY
+        or not _beside(np.array([of_all]), peak, blur).any()
+        or np.median(spans[near]) > runs.base_ns
     )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.
