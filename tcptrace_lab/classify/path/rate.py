@@ -358,12 +358,12 @@ def _mode(
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
     # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do, no others
-    # are faster, and of what lasts longer than a round trip without a queue the window sets the pace.
+    # are faster, and where a clock takes runs longer than a round trip the window's pauses do not show in them.
     is_paced = runs.is_inferred and (
         np.mean(near) < MAJORITY
         or np.mean(pressed[_beside(runs.rates, peak, blur)]) < MAJORITY
         or not _beside(np.array([of_all]), peak, blur).any()
-        or np.median(spans[near]) > runs.base_ns
+        or (blur > 0 and np.median(spans[near]) > runs.base_ns)
     )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.
