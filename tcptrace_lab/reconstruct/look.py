@@ -14,7 +14,7 @@ from tcptrace_lab.reconstruct.away.arrivals import IS_COPY
 from tcptrace_lab.reconstruct.away.echoes import named_by
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
-from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, in_order
+from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, disorder_ns, in_order
 from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns, has_lost_copies
 from tcptrace_lab.reconstruct.tap.foreign import take_out_foreign
 from tcptrace_lab.reconstruct.tap.set_forward import OUT_OF_ORDER, set_forward
@@ -72,10 +72,10 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         numbers = segments["packet"], acks["packet"]
         ahead = max(ahead, named.ahead_ns(numbers, (sent_ns, heard_ns), is_whole=not lost_acks))
     apart_ns = copies_apart_ns(segments, sent_ns)
+    lengths, is_late = segments["length"], segments["cause"] == OUT_OF_ORDER
+    late = disorder_ns(segments["offset"], lengths, is_late, sent_ns)
     # Of what passed twice and was captured once either capture may be the one that is left.
-    blur_ns = max(clock.resolution_ns, ahead, (apart_ns or 0) * has_lost_copies(row))
-    clock = replace(clock, resolution_ns=blur_ns)
-    lengths = segments["length"]
+    clock = replace(clock, resolution_ns=max(clock.resolution_ns, ahead, late, (apart_ns or 0) * has_lost_copies(row)))
     largest = int(lengths.max(initial=0))
     options = [float(row[f"mss_{each}"]) for each in SIDES]
     most = max([*(option for option in options if not math.isnan(option)), 0.0])
@@ -106,7 +106,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         unanswered_ns=_unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=longest_ns),
         ahead_ns=ahead,
         segments=len(lengths),
-        disordered=int(np.count_nonzero(segments["cause"] == OUT_OF_ORDER)),
+        disordered=int(np.count_nonzero(is_late)),
         ecn_cuts=_ecn_cuts(acks),
         repairs=_repairs(segments, acks, rtt_ns=rtt_ns),
         begins=_begins(segments, acks, row, side, other),

@@ -16,6 +16,17 @@ CASES = (
     (7401040, "tap lost 1 % + ACK trains merged", "base_rtt_s", "the first ACK of a tick was not captured"),
     (7401215, "one ACK of four + zero-window stall", "base_rtt_s", "three of four first ACKs were not"),
     (7401039, "tap lost half of the ACKs", "bottleneck_bps", "ACKs that were put back are placed within a tick"),
+    # By a rhythm, which is known to what two stamps tell apart.
+    (7401031, "clock of 1 ms", "initial_window", "a tick sooner than a turn after the ACK that released it"),
+    (7400038, "clock of 4 ms", "initial_window", "a turn of two ticks, where the handshake took one"),
+    (7400042, "clock of 4 ms", "limits", "what follows an ACK within a tick was released by it"),
+    (7500016, "clocks that drift apart + clock of 15.6 ms", "initial_window", "no round trip is told, so no flight"),
+    (7500016, "no SYN", "base_rtt_s", "a round trip of no time is the rhythm's"),
+    (7310014, "receiver", "bottleneck_bps", "slower runs that seem to have waited, where most are faster"),
+    (7420016, "stamped by polls", "bottleneck_bps", "runs of more than a round trip have the window's pace"),
+    (7500049, "stamped early + 1 % of ACKs doubled", "base_rtt_s", "out of order by more than the turn is short"),
+    (7420021, "stamped early", "base_rtt_s", "out of order, by how much of the least round trip is open"),
+    (7420053, "tap stalls", "base_rtt_s", "a full segment's turn is longer than a handshake's on a slow line"),
 )
 
 

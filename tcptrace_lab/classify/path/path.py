@@ -141,7 +141,7 @@ def infer_path(
         base = replace(base, low=min(base.low, around_s))
     if is_ahead:
         base = replace(base, low=None, high=None)
-    if by_rhythm and base.value is not None:
+    if by_rhythm:
         base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
     standing_ns = _standing_ns(seen, others) if others else 0
     if standing_ns and standing_ns >= int(timeline.rtt[1].min()):

@@ -135,11 +135,8 @@ def _path_mode(runs: Runs, segments: int, clock: Clock, *, own: float, is_longes
     it cannot pace its packets one by one."""
     found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_longest)
     fastest = SECOND_NS / BATCH_NS
-    is_hosts = (
-        found is not None
-        and found.value is not None
-        and found.value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
-    )
+    value = None if found is None else found.value
+    is_hosts = value is not None and value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
     return None if is_hosts else found
 
 
@@ -357,9 +354,12 @@ def _mode(
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
-    # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do.
+    # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do, no others
+    # are faster, and where a clock takes runs longer than a round trip the window's pauses do not show in them.
     is_paced = runs.is_inferred and (
-        np.mean(near) < MAJORITY or np.mean(pressed[_beside(runs.rates, peak, blur)]) < MAJORITY
+        min(np.mean(near), np.mean(pressed[_beside(runs.rates, peak, blur)])) < MAJORITY
+        or not _beside(np.array([of_all]), peak, blur).any()
+        or (blur > 0 and np.median(spans[near]) > runs.base_ns)
     )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.

@@ -42,6 +42,9 @@ def initial_window(
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
         return None
+    if len(timeline.slack) and not seen.base_rtt_ns:
+        # Rebuilt, and the clock tells no round trip: one flight is not told from the next.
+        return None
     # Duplicates answer data too: the first may have been lost.
     answers = np.flatnonzero((timeline.newly_acked > 0) | timeline.is_dupack)
     begin = _first_flight(timeline, answers)

@@ -63,16 +63,22 @@ class Rhythm:
     is_measured: bool = False
 
 
-def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | None:
-    """`hint_ns`: the turn in the handshake, whose packets are small. None: no rhythm is found."""
+def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
+    """`hint_ns`: the turn in the handshake, whose packets are small; `resolution_ns`: the clock's. None: no rhythm is
+    found."""
     full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
     gaps = np.diff(seen.time_ns)
     behind = gaps[full[full > 0] - 1]
+    are_together = np.count_nonzero(behind == 0) > MINORITY * len(behind)
     behind = behind[behind > 0]
     if len(behind) < FEWEST_SAMPLES:
         return None
     spacing = int(_core.percentile(behind, SPACING_PERCENTILE))
-    near = _near(spacing)
+    # A lag is the difference of two stamps: within what they tell apart it may be any.
+    near = max(_near(spacing), resolution_ns)
+    # A full segment takes longer than the handshake's packets by the time in which the bottleneck sends it. Where some
+    # share a stamp a tick does not tell that, but that it is less.
+    longer = 0 if are_together and spacing <= resolution_ns else spacing
     leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
     leads = leads[np.isin(leads, full)]
     if len(leads) < FEWEST_SAMPLES:
@@ -82,7 +88,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True, near_ns=near)
     sampled = leads[:: -(-len(leads) // MOST_LOOKED_AT)]
     times = seen.time_ns[sampled]
-    low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * spacing + near)
+    low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * longer + near)
     first = np.searchsorted(timeline.ack_ns, times - high, side="left")
     behind_each = np.searchsorted(timeline.ack_ns, times - low, side="right") - first
     rows = np.repeat(first - np.cumsum(behind_each) + behind_each, behind_each) + np.arange(int(behind_each.sum()))
@@ -95,10 +101,9 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm | 
     pairs = bins + np.append(bins[1:], 0)
     begin = low + step * int(np.argmax(pairs))
     if hint_ns is not None:
-        # ACKs that are spaced as the data are give lags a spacing apart as often: a full segment takes longer than the
-        # handshake's packets by the time in which the bottleneck sends it.
+        # ACKs that are spaced as the data are give lags a spacing apart as often.
         begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
-        begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - spacing))])
+        begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - longer))])
     chosen = lags[(lags >= begin) & (lags < begin + near)]
     share = len(chosen) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.

@@ -289,6 +289,20 @@ def _apart(stamps: Ints) -> int:
     return int(_core.percentile(apart, 5)) if len(apart) >= ENOUGH_STAMPS else 0
 
 
+def disorder_ns(offsets: Ints, lengths: Ints, late: Bools, times: Ints) -> int:
+    """How long after what lies beyond them segments out of order (`late`) were captured, but for a few; 0: few are.
+
+    Written in another order than they came, or delayed on their way, each by its own time: what is as close is not told
+    in order, nor how far apart. What comes later than a host takes fills a hole.
+    """
+    tops = np.maximum.accumulate(offsets + lengths)
+    waits = times[late] - times[np.searchsorted(tops, offsets[late], side="right")]
+    waits = waits[waits <= _core.HOST_NS]
+    if len(waits) <= MINORITY * len(late):
+        return 0
+    return max(int(np.percentile(waits, 100 * (1 - MINORITY))), 0)
+
+
 def in_order(stamps: Ints, clock: Clock) -> Ints:
     """The stamps without steps back: what a clock was set back by is added again, jitter is cut to its own width."""
     if not clock.steps_back and not clock.jitter_ns:
