@@ -11,11 +11,11 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Ints, Places, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, UNKNOWN
 
 
-def as_known(columns: dict[str, Ints], timeline: Timeline, acks: Ints) -> dict[str, Ints]:
+def as_known(columns: dict[str, Ints], timeline: Timeline, acks: Places) -> dict[str, Ints]:
     """The columns of `windows`, their bounds as far apart as that leaves the flight open; `acks`: of each row."""
     limited, low, high = columns["limited_by"], columns["cwnd_low"], columns["cwnd_high"]
     least = np.minimum(low, np.maximum(low - _left_later(timeline)[acks], timeline.smss))
