@@ -34,6 +34,7 @@ from tcptrace_lab.classify.sender.recovery import identify_recovery
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.tap.unordered import as_known
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, parts
 from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
@@ -56,7 +57,7 @@ class Replayed(Reconstruction):
         if obstacles.hides_window:
             limits = limits_of(self, self.who, HIDDEN, hides_flight=bool(obstacles.hides_flight))
             # From loss to loss, or flight to flight, it may be known to have been at work: in no row how large it was.
-            table = as_told(self.shown_columns, self, {**limits, "cwnd": 0.0})
+            table = as_told(self._seen_columns, self, {**limits, "cwnd": 0.0})
             return {**table, "ssthresh": np.full_like(table["ssthresh"], UNKNOWN)}
         tcp = identify_recovery(self, self.who.tap)
         # Whose SYNs are not there may be a simulator.
@@ -65,11 +66,11 @@ class Replayed(Reconstruction):
         found = [identify_sender(self, self.who, tcp, path)]
         is_bbr, may_be_bbr = found[0].control == "bbr", found[0].may_be_bbr
         if is_bbr:
-            table = self.shown_columns
+            table = self._seen_columns
         else:
             limits = limits_of(self, self.who, found[0], hides_flight=bool(obstacles.hides_flight))
             # Handed over: what was replayed to identify them is larger than the capture.
-            table = with_replay(self, as_told(self.shown_columns, self, limits), found.pop(), is_stack=is_stack)
+            table = with_replay(self, as_told(self._seen_columns, self, limits), found.pop(), is_stack=is_stack)
         if not (is_bbr or may_be_bbr):
             return table
         acks = _acks(self, table)
@@ -77,6 +78,13 @@ class Replayed(Reconstruction):
         if model is None:
             return unbounded(table) if is_bbr else table
         return of_bbr(table, model, self.flight[acks] <= 0) if is_bbr else or_bbr(table, model)
+
+    @property
+    def _seen_columns(self) -> dict[str, Ints]:
+        """As the packets show them, as far as this tap sees all of them in order."""
+        table, tap = self.shown_columns, self.who.tap
+        is_known = self.who.view is not None or not (tap.is_holed or tap.is_coarse or self.is_stretched)
+        return table if is_known else as_known(table, self.timeline, _acks(self, table))
 
     def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
         """The window that BBR would have had, where the capture shows when its sender sent and heard."""

@@ -1,0 +1,79 @@
+"""Bounds of the window where the tap missed packets, or its stamps do not order what was sent and what was heard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.control.replayed import Replayed, replayed
+from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.tap.unordered import as_known
+from tcptrace_lab.reconstruct.truth.score import score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
+from tcptrace_lab.reconstruct.windows import CWND
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, ReceiverSpec, Scenario
+from tcptrace_lab.simulate import simulate
+from tests.classify.test_random_classes import of
+from tests.degrade import RawPacket, read_packets, sender_of, write_packets
+
+SMSS = 1460
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        # What the missing ACK released left long after the one before it.
+        (8100016, "tap lost half of the ACKs + reset forged"),
+        (8100005, "one ACK of four"),
+        (8100024, "tap lost 1 %"),
+        # Stamped before the ACK that released it, and behind the one before.
+        (8100004, "clocks that drift apart"),
+    ],
+)
+def test_what_left_later_than_an_ack_s_answer_is_not_its_window(seed: int, kind: str, tmp_path: Path) -> None:
+    found, verdict = of(seed, tmp_path, kind=kind)
+    run = simulate(found.scenario)
+    run.write_truth(tmp_path / "truth.parquet")
+    truth = read_truth(tmp_path / "truth.parquet", port=run.ports[0][0])
+    within = score(replayed(verdict.who), truth, first_sequence=verdict.who.first_sequence).within
+    assert within is not None
+    assert within >= 0.99
+
+
+def seen_without(missed: int, folder: Path, *, rwnd: int = 5 * SMSS) -> Replayed:
+    """A sender held back by its receiver's window, of which the tap missed one data segment of so many (0: none)."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=40, delay_s=0.02),), return_delay_s=0.02)
+    connection = ConnectionSpec(control=ControlSpec(window="reno"), receiver=ReceiverSpec(rwnd=rwnd))
+    run = simulate(Scenario(path=path, connections=(connection,), duration_s=10, seed=7))
+    run.write(folder / "x.pcap", tap="sender")
+    link, packets = read_packets(folder / "x.pcap")
+    own, sent, kept = sender_of(packets), 0, list[RawPacket]()
+    for packet in packets:
+        sent += packet.source == own
+        if not (missed and packet.source == own and sent % missed == 0):
+            kept.append(packet)
+    write_packets(folder / "x.pcap", link, kept)
+    return replayed(sender(read(folder / "x.pcap")[0]))
+
+
+def test_a_receiver_s_window_filled_by_what_was_not_captured_is_no_congestion_window(tmp_path: Path) -> None:
+    """Short of it by the segment that the tap missed the flight seems to be all that the sender's own window allows."""
+    whole, holed = seen_without(0, tmp_path), seen_without(50, tmp_path)
+    assert holed.who.tap.tap_lost_bytes
+    by_cwnd = holed.shown_columns["limited_by"] == CWND
+    assert np.count_nonzero(by_cwnd) > np.count_nonzero(whole.shown_columns["limited_by"] == CWND)
+    told = (holed.windows["limited_by"] == "cwnd").sum()
+    assert told <= (whole.windows["limited_by"] == "cwnd").sum()
+
+
+def test_bounds_are_no_wider_where_every_packet_is_seen_in_order(tmp_path: Path) -> None:
+    """Nothing left later than the answers, and nothing is missing: what is known stays as it was."""
+    seen = seen_without(0, tmp_path, rwnd=1 << 20)
+    table = seen.shown_columns
+    acks = np.searchsorted(seen.timeline.ack_ns, table["time_ns"], side="right") - 1
+    told = as_known(table, seen.timeline, acks)
+    for name, column in table.items():
+        np.testing.assert_array_equal(told[name], column, err_msg=name)
