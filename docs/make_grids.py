@@ -328,7 +328,7 @@ def true_case(run: Run, bdp: float, rtt_s: float, gamma: float) -> int | None:
         if len(own) > 1:
             # The first row's step is the loss itself.
             inside = [step for step in steps if own[0] < step.row <= own[-1]]
-            found.append(phases_of(own, inside, dwnd, rounds, floor=MAJORITY * gamma))
+            found.append(phases_of(own, inside, dwnd, rounds, floor=MAJORITY * gamma)[0])
             lengths.append(float(rounds[own[-1]] - rounds[own[0]]))
     return case_of(found, lengths)
 

@@ -462,8 +462,13 @@ class Tape:
         `begins_ns`: when its first window left, on the control's clock.
         """
 
-    def memory(self, sender: CandidateSender, names: list[str], *, later_ns: int = 0) -> dict[str, Any]:
-        """What the control holds in mind after each row, a column for each name; ValueError for one it has not."""
+    def memory(
+        self, sender: CandidateSender, names: list[str], *, later_ns: int = 0, rows: Any = None
+    ) -> dict[str, Any]:
+        """What the control holds in mind after each row, a column for each name; ValueError for one it has not.
+
+        `rows`: after these alone, int64, which rise.
+        """
 
 class Contest:
     """Candidates replayed side by side (core/src/infer/candidates/contest.rs)."""

@@ -9,7 +9,7 @@ use tcptrace_core::infer::candidates::heard::{Room, TapeEvent};
 use tcptrace_core::infer::candidates::replay::{Unseen, play};
 use tcptrace_core::infer::candidates::tape::{Heard, Mark, Tape};
 use tcptrace_core::infer::candidates::told::{self, Told};
-use tcptrace_core::infer::{FATES, Scoreboard, Trace, causes, observe};
+use tcptrace_core::infer::{FATES, Trace, causes, observe, reported};
 
 /// Rows of a trace: enough for a few loss events.
 const ROWS: usize = 40;
@@ -165,7 +165,7 @@ impl Columns {
         }
         seen.pipe_at_sends(&trace);
         causes(&trace, &seen.sequence, &seen.events);
-        Scoreboard::new(&trace);
+        reported(&trace);
         let by_timer: Vec<usize> = seen.events.iter().map(|event| event.first_send).collect();
         let window = congestion::window("bbr").expect("a row of the table");
         let start = State {

@@ -109,10 +109,10 @@ class Answers:
         self._count += 1
 
     def _end(self) -> None:
-        from tcptrace_lab.tables import flat, write_table
-
         self._end_lists()
         if self._output is not None and not self._is_list:
+            from tcptrace_lab.tables import flat, write_table
+
             write_table(flat(self._table), self._output)
         if self.is_text:
             from tcptrace_lab.report.verdict_text import print_lines, print_verdicts

@@ -87,11 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Classify every file; 1 if `--expect` names another regime, 2 if a file cannot be read."""
     from tcptrace_lab.commands.answers import Answers
     from tcptrace_lab.errors import LabError
-    from tcptrace_lab.tables import check_table
 
     if arguments.expect is not None:
         _check_expected(arguments.expect)
     if arguments.output:
+        from tcptrace_lab.tables import check_table
+
         check_table(arguments.output)
     unread = 0
     files = captures(arguments.captures)

@@ -24,7 +24,7 @@ pub use sender::lost::{Losses, Lost};
 pub use sender::observer::{Observed, observe};
 pub use sender::rolling::{Heard, Known, Now, Rolling, SendRow};
 pub use sender::rtt::RoundTrips;
-pub use sender::scoreboard::Scoreboard;
+pub use sender::scoreboard::reported;
 pub use sender::sequence::Sequence;
 pub use sender::stretches::Stretch;
 pub use sender::trace::{FATES, LossEvent, Trace, TraceError};

@@ -45,14 +45,14 @@ fn scoreboard<'py>(
     sack_first: PyReadonlyArray1<'py, i64>,
     sack_edges: PyReadonlyArray1<'py, i64>,
 ) -> PyResult<Triple<'py>> {
-    let board = infer::Scoreboard::new(&infer::Trace {
+    let rows = infer::reported(&infer::Trace {
         ack_offset: ack_offset.as_slice()?,
         sack_first: sack_first.as_slice()?,
         sack_edges: sack_edges.as_slice()?,
         ..infer::Trace::default()
     });
     let column = |value: fn(&(i64, i64, u32)) -> i64| {
-        let values: Vec<i64> = board.rows().iter().map(value).collect();
+        let values: Vec<i64> = rows.iter().map(value).collect();
         values.into_pyarray(py)
     };
     Ok((

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use super::arrays::{Column, array};
 use super::candidate::CandidateSender;
 use super::marks::Marks;
+use crate::infer::candidates::own_times;
 use crate::infer::candidates::replay::{self, Unseen};
 use crate::infer::candidates::tape::{self, Mark, heard_columns};
 
@@ -170,20 +171,21 @@ impl Tape {
             py.detach(|| {
                 let rows = self.tape(heard).rows(later_ns);
                 let begins_ns = begins_ns.saturating_add(later_ns);
-                replay::play_by_itself(control.as_mut(), sender.start, rows, begins_ns)
+                own_times::play_by_itself(control.as_mut(), sender.start, rows, begins_ns)
             })
         })?;
         Ok(cwnd.into_pyarray(py))
     }
 
-    /// What the control holds in mind after each row: a column for each of these names.
-    #[pyo3(signature = (sender, names, *, later_ns = 0))]
+    /// What the control holds in mind after each row, or after these alone, which rise: a column for each of these names.
+    #[pyo3(signature = (sender, names, *, later_ns = 0, rows = None))]
     fn memory<'py>(
         &self,
         py: Python<'py>,
         sender: &CandidateSender,
         names: Vec<String>,
         later_ns: i64,
+        rows: Option<PyReadonlyArray1<'py, i64>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut control = sender.control();
         let known = control.values();
@@ -192,22 +194,28 @@ impl Tape {
             found.ok_or_else(|| PyValueError::new_err(format!("the control holds no {name}")))
         };
         let places: Vec<usize> = names.iter().map(place).collect::<PyResult<_>>()?;
-        let mut columns = Vec::new();
+        let asked = rows
+            .map(|rows| self.asked(py, rows.as_slice()?))
+            .transpose()?;
+        let (mut columns, mut values) = (Vec::new(), known);
         self.heard.get().with(py, |heard| {
             let tape = self.tape(heard);
-            columns.resize_with(names.len(), || Vec::with_capacity(tape.len()));
-            replay::play_watched(
+            let count = asked.as_ref().map_or(tape.len(), Vec::len);
+            columns.resize_with(names.len(), || Vec::with_capacity(count));
+            let (start, rows) = (sender.start, tape.rows(later_ns));
+            replay::watch(
                 control.as_mut(),
-                sender.start,
-                tape.rows(later_ns),
-                Unseen::AsSeen,
-                |control| {
-                    let values = control.values();
+                start,
+                rows,
+                asked.as_deref(),
+                |control, _| {
+                    values.clear();
+                    control.snapshot(&mut values);
                     for (column, &place) in columns.iter_mut().zip(&places) {
                         column.push(values[place].1);
                     }
                 },
-            )
+            );
         })?;
         let found = PyDict::new(py);
         for (name, column) in names.into_iter().zip(columns) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::reference;
 use tcptrace_core::congestion::{self, Counting, Parameters, Profile, State, Values};
 use tcptrace_core::infer::candidates::heard::{Room, TapeEvent, TapeRow};
-use tcptrace_core::infer::candidates::replay::{Played, Unseen, play_watched};
+use tcptrace_core::infer::candidates::replay::watch;
 use tcptrace_core::wire::SackBlocks;
 use tcptrace_core::{capture, wire};
 
@@ -300,12 +300,15 @@ pub fn beside(window: &str, folder: &str, run: &str) -> Off {
     };
     let mut off = Off::default();
     let mut tellers = tape.iter();
-    let Played { cwnd, ssthresh } = play_watched(
+    let (mut cwnd, mut ssthresh) = (Vec::new(), Vec::new());
+    watch(
         &mut *control,
         start,
         tape.iter().map(|told| told.row),
-        Unseen::AsSeen,
-        |control| {
+        None,
+        |control, own| {
+            cwnd.push(own.0);
+            ssthresh.push(own.1);
             let told = tellers.next().expect("one for each row");
             if matches!(told.row.event, TapeEvent::Ack | TapeEvent::Opening) {
                 off.memory.push((control.values(), told.memory));

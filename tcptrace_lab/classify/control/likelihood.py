@@ -20,7 +20,7 @@ from tcptrace_lab.classify.control.compared import Part
 from tcptrace_lab.classify.control.evidence import Misfit, Misfits
 from tcptrace_lab.classify.control.tape import Tape
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.timeline import Bools, Floats
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 # Student's t with two degrees of freedom: (1 + z^2)^-1.5. Large errors count by their logarithm.
 TAIL = 1.5
@@ -130,9 +130,14 @@ class Replay:
         worst = self.misfit(place)
         return f"{name}: {worst.expected:.1f} segments expected, {worst.observed:.1f} seen ({share})"
 
-    def memory(self, *names: str) -> dict[str, Floats]:
-        """What the candidate held in mind after each row of its tape."""
-        return dict(self.tape.core.memory(self._sender(), list(names), later_ns=self.later_ns))
+    def memory(self, *names: str, rows: Ints | None = None) -> dict[str, Floats]:
+        """What the candidate held in mind after each row of its tape, or after these, which rise."""
+        return dict(self.tape.core.memory(self._sender(), list(names), later_ns=self.later_ns, rows=rows))
+
+    @cached_property
+    def dwnd(self) -> Floats:
+        """A Compound's delay window after each row: whether it is one, and which, hang on it."""
+        return self.memory("dwnd")["dwnd"]
 
     def cwnd(self) -> Floats:
         """Its window in bytes after each row."""

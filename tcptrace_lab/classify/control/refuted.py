@@ -26,13 +26,13 @@ def sends_the_same(each: Replay, best: Replay) -> bool:
     if each.candidate.name != "reno" or each.unfit > best.unfit or best.candidate.name != "compound":
         return False
     is_fitted = best.candidate.parameters.get("gamma", GAMMA) != GAMMA
-    is_seldom = bool(np.mean(best.memory("dwnd")["dwnd"] > 0) <= MINORITY)
+    is_seldom = bool(np.mean(best.dwnd > 0) <= MINORITY)
     return stays_shut(best, within=FITS_SEGMENTS if is_fitted or is_seldom else 0.0)
 
 
 def stays_shut(each: Replay, *, within: float = 0.0) -> bool:
     """Whether it is a Compound whose delay window never opened, or by so many segments: it has shown no own law."""
-    return each.candidate.name == "compound" and not (each.memory("dwnd")["dwnd"] > within).any()
+    return each.candidate.name == "compound" and not (each.dwnd > within).any()
 
 
 def is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, odd: float) -> bool:

@@ -117,8 +117,9 @@ class PhaseReading:
 
 
 AS_SEEN = PhaseReading()
-# A packet or a round trip more or less.
-OTHER_READINGS = (
+# Then with a packet or a round trip more or less.
+READINGS = (
+    AS_SEEN,
     PhaseReading(empty=DELAYED_ACK_SEGMENTS - WITHIN_SEGMENTS),
     PhaseReading(empty=DELAYED_ACK_SEGMENTS + WITHIN_SEGMENTS),
     PhaseReading(drained=DRAINED_STEPS - 1),
@@ -133,7 +134,7 @@ def compound_regime(best: Replay, gamma: Estimate, *, pipe: float | None = None)
 
     Without `pipe` (in packets) the queue is the one that the delay window went by, which is a round trip old.
     """
-    tape, dwnd = best.tape, best.memory("dwnd")["dwnd"]
+    tape, dwnd = best.tape, best.dwnd
     # A loss moves the delay window too: that is no phase.
     is_avoidance = np.zeros(len(dwnd), dtype=np.bool_)
     for epoch in tape.epochs:
@@ -142,14 +143,11 @@ def compound_regime(best: Replay, gamma: Estimate, *, pipe: float | None = None)
     steps = _steps(best, dwnd, np.flatnonzero((np.diff(dwnd, prepend=dwnd[:1]) != 0) & is_avoidance), pipe)
     cycles, rounds = _cycles(tape), _rounds(tape.round_of_row)
     floor = MAJORITY * best.candidate.parameters["gamma"]
-    readings = [
-        [phases_of(own, steps, dwnd, rounds, floor=floor, reading=each) for own, _ in cycles]
-        for each in (AS_SEEN, *OTHER_READINGS)
-    ]
+    read = [phases_of(own, steps, dwnd, rounds, floor=floor, readings=READINGS) for own, _ in cycles]
     # What the capture's end cuts short is told by what it cannot lose any more.
-    told = [ends or not SETTLED.isdisjoint(phases) for (_, ends), phases in zip(cycles, readings[0], strict=True)]
+    told = [ends or not SETTLED.isdisjoint(phases) for (_, ends), (phases, *_) in zip(cycles, read, strict=True)]
     lengths = [int(tape.round_of_row[own[-1]] - tape.round_of_row[own[0]]) for own, _ in compress(cycles, told)]
-    found, *others = (tuple(compress(phases, told)) for phases in readings)
+    found, *others = (tuple(each[at] for each in compress(read, told)) for at in range(len(READINGS)))
     case = case_of(found, lengths)
     compatible = tuple(sorted({each for phases in (found, *others) for each in _often(phases, lengths)}))
     # Where cycles end before phase 3 nothing oscillates: what closes the delay window is an overflow on its way.
@@ -245,9 +243,8 @@ def _cycles(tape: Tape) -> list[tuple[Ints, bool]]:
 
 def _steps(best: Replay, dwnd: Floats, rows: Ints, pipe: float | None) -> list[Step]:
     """What moved the delay window at these rows, with the queue: what is above `pipe`, or w (1 - base / least RTT)."""
-    # One after the other: each is as long as the capture.
     window = _window(best.tape, best.cwnd())[rows - 1]
-    base, least = (best.memory(name)[name][rows - 1] for name in ("base_rtt_ns", "round_min_rtt_ns"))
+    base, least = best.memory("base_rtt_ns", "round_min_rtt_ns", rows=rows - 1).values()
     if pipe is not None:
         queued = window - pipe
     else:
@@ -266,19 +263,28 @@ def phases_of(
     rounds: Floats,
     *,
     floor: float,
-    reading: PhaseReading = AS_SEEN,
-) -> tuple[int, ...]:
-    """The phases of one cycle, from its rows of a replay, or of a simulator's truth; `rounds`: round trips up to each.
+    readings: Sequence[PhaseReading] = (AS_SEEN,),
+) -> list[tuple[int, ...]]:
+    """The phases of one cycle by each reading, from its rows of a replay, or of a simulator's truth; `rounds`: round
+    trips up to each.
 
     `steps` in the order of their rows. Over a queue of less than `floor` packets nothing closes the window.
     """
     row_of = attrgetter("row")
     own = steps[bisect_left(steps, rows[0], key=row_of) : bisect_right(steps, rows[-1], key=row_of)]
     opened = [step for step in own if step.size > 0]
-    over = rounds[rows[-1]] - reading.noticed
-    closed = [step for step in own if step.size < 0 and step.queued >= floor and rounds[step.row] <= over]
-    before_closing = [step for step in opened if not closed or step.row < closed[0].row]
+    closing = [step for step in own if step.size < 0 and step.queued >= floor]
     shut = rows[dwnd[rows] == 0]
+    return [_phases(opened, closing, shut, rounds[: rows[-1] + 1], reading) for reading in readings]
+
+
+def _phases(
+    opened: Sequence[Step], closing: Sequence[Step], shut: Ints, rounds: Floats, reading: PhaseReading
+) -> tuple[int, ...]:
+    """From what opened and closed the delay window in a cycle, and where it is shut; `rounds`: up to its end."""
+    over = rounds[-1] - reading.noticed
+    closed = [step for step in closing if rounds[step.row] <= over]
+    before_closing = [step for step in opened if not closed or step.row < closed[0].row]
     after = shut[shut > closed[-1].row] if closed else shut if not opened else shut[:0]
     found = []
     if sum(step.queued < reading.empty for step in before_closing) > reading.drained:

@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 
 use super::heard::{TapeEvent, TapeRow};
+use super::replay::{Player, smoothed};
+use crate::congestion::{Control, State};
 use crate::recovery::DUP_THRESH;
 
 /// What has left and is not acknowledged yet, and when.
@@ -122,6 +124,28 @@ impl OwnTimes {
             self.left.push_back((top, now_ns));
         }
     }
+}
+
+/// The window after each row of a sender whose round trips are those of its own window, the first of which left at
+/// `begins_ns`.
+pub fn play_by_itself(
+    control: &mut dyn Control,
+    start: State,
+    rows: impl Iterator<Item = TapeRow>,
+    begins_ns: i64,
+) -> Vec<f64> {
+    let (mut player, mut rto) = (Player::new(start), smoothed());
+    let mut own = OwnTimes::new(begins_ns, start.cwnd, start.smss);
+    rows.map(|row| {
+        let row = own.heard(row);
+        if let Some(rtt_ns) = row.rtt_ns {
+            rto.on_sample(rtt_ns);
+        }
+        let (cwnd, _) = player.hear(control, &row, rto.srtt_ns());
+        own.sends(player.state.cwnd, row.now_ns);
+        cwnd
+    })
+    .collect()
 }
 
 #[cfg(test)]

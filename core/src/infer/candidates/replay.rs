@@ -6,7 +6,6 @@
 //! answer is kept: that is what reduction and recovery are judged by.
 
 use super::heard::{TapeEvent, TapeRow};
-use super::own_times::OwnTimes;
 use crate::congestion::{Ack, Control, Heard, Loss, State};
 use crate::recovery::Rto;
 
@@ -26,28 +25,6 @@ pub struct Played {
     pub ssthresh: Vec<f64>,
 }
 
-/// The window after each row of a sender whose round trips are those of its own window (own_times.rs), the first of
-/// which left at `begins_ns`.
-pub fn play_by_itself(
-    control: &mut dyn Control,
-    start: State,
-    rows: impl Iterator<Item = TapeRow>,
-    begins_ns: i64,
-) -> Vec<f64> {
-    let (mut player, mut rto) = (Player::new(start), smoothed());
-    let mut own = OwnTimes::new(begins_ns, start.cwnd, start.smss);
-    rows.map(|row| {
-        let row = own.heard(row);
-        if let Some(rtt_ns) = row.rtt_ns {
-            rto.on_sample(rtt_ns);
-        }
-        let (cwnd, _) = player.hear(control, &row, rto.srtt_ns());
-        own.sends(player.state.cwnd, row.now_ns);
-        cwnd
-    })
-    .collect()
-}
-
 /// Feeds a tape to a control.
 pub fn play(
     control: &mut dyn Control,
@@ -55,23 +32,38 @@ pub fn play(
     rows: impl Iterator<Item = TapeRow>,
     unseen: Unseen,
 ) -> Played {
-    play_watched(control, start, rows, unseen, |_| {})
+    let mut played = Played::with_capacity(rows.size_hint().0);
+    play_each(control, start, rows, unseen, |_, own| played.push(own));
+    played
 }
 
-/// As `play`; `watch` sees the control after each row, and what it holds in mind.
-pub fn play_watched(
+/// `watch` sees the control, and what it holds in mind, with its window and threshold after each row, or after those
+/// asked about, which rise.
+pub fn watch(
     control: &mut dyn Control,
     start: State,
     rows: impl Iterator<Item = TapeRow>,
-    unseen: Unseen,
-    mut watch: impl FnMut(&dyn Control),
-) -> Played {
-    let mut played = Played::with_capacity(rows.size_hint().0);
-    play_each(control, start, rows, unseen, |control, own| {
-        played.push(own);
-        watch(control);
+    asked: Option<&[usize]>,
+    mut watch: impl FnMut(&dyn Control, (f64, f64)),
+) {
+    let mut times = asked_about(asked);
+    play_each(control, start, rows, Unseen::AsSeen, |control, own| {
+        (0..times()).for_each(|_| watch(control, own));
     });
-    played
+}
+
+/// How often each row is asked about, one after the other.
+fn asked_about(asked: Option<&[usize]>) -> impl FnMut() -> usize + '_ {
+    let (mut row, mut left) = (0, asked);
+    move || {
+        let times = left.as_mut().map_or(1, |left| {
+            let times = left.iter().take_while(|&&asked| asked <= row).count();
+            *left = &left[times..];
+            times
+        });
+        row += 1;
+        times
+    }
 }
 
 /// As `play`, of these rows alone, which rise; there may be more of one. What is asked of a part is kept of no other.
@@ -83,13 +75,9 @@ pub fn play_at(
     asked: &[usize],
 ) -> Played {
     let mut played = Played::with_capacity(asked.len());
-    let mut asked = asked.iter().peekable();
-    let mut row = 0;
+    let mut times = asked_about(Some(asked));
     play_each(control, start, rows, unseen, |_, own| {
-        while asked.next_if(|&&asked| asked <= row).is_some() {
-            played.push(own);
-        }
-        row += 1;
+        (0..times()).for_each(|_| played.push(own));
     });
     played
 }
@@ -138,7 +126,7 @@ pub fn smoothed() -> Rto {
 /// A sender that hears a tape, beside its control.
 #[derive(Clone, Copy, Debug)]
 pub struct Player {
-    state: State,
+    pub(super) state: State,
     /// Before the last loss.
     before: State,
     is_started: bool,
@@ -305,6 +293,13 @@ mod tests {
         let some = play_at(&mut reno(), start, rows.into_iter(), Unseen::AsSeen, &asked);
         assert_eq!(some.cwnd, asked.map(|row| all.cwnd[row]));
         assert_eq!(some.ssthresh, asked.map(|row| all.ssthresh[row]));
+        for (asked, expected) in [(Some(&asked[..]), some), (None, all)] {
+            let mut seen = Played::default();
+            watch(&mut reno(), start, rows.into_iter(), asked, |_, own| {
+                seen.push(own)
+            });
+            assert_eq!(seen, expected);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::finder::Finder;
 use super::trace::LossEvent;
 use crate::infer::given::HOST_NS;
+use crate::infer::ordered::from;
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
@@ -66,7 +67,7 @@ impl Finder<'_> {
     /// within it (RFC 6675 section 5 (2); Linux). Not one whose first send is `bound` or behind it.
     fn following(&self, begun: usize, recover: i64, bound: usize) -> Option<Start> {
         let (trace, seen) = (self.trace, self.seen);
-        let over = seen.acked_at(0, recover);
+        let over = seen.first_acked(seen.acks_before_send[begun] as usize, recover);
         trace.sacked.get(over).filter(|&&sacked| sacked > 0)?;
         let known = |&acks: &u32| acks as usize <= over;
         let send = seen.acks_before_send.partition_point(known);
@@ -123,8 +124,9 @@ impl Finder<'_> {
     /// Whether a retransmission repairs what the event before began with, as the ACK of all that passes: its sender had not
     /// heard of that, and no timer expires in the middle of a repair. Where times were inferred it shows that they err.
     fn comes_late(&self, send: usize, recover: i64) -> bool {
-        let trace = self.trace;
-        let over_ns = self.ack_time(self.seen.acked_at(0, recover));
+        let (trace, seen) = (self.trace, self.seen);
+        let known = seen.acks_before_send[send] as usize;
+        let over_ns = self.ack_time(seen.first_acked(known, recover));
         trace.fate.is_empty()
             && trace.send_end[send] <= recover
             && trace.send_ns[send] - over_ns <= HOST_NS.get()
@@ -186,7 +188,7 @@ impl Finder<'_> {
     /// Segments sent from one on, until it is answered.
     fn sends_until_answer(&self, send: usize) -> usize {
         let until_ns = self.ack_time(self.answer(send));
-        let until = self.trace.send_ns.partition_point(|&time| time < until_ns);
+        let until = from(self.trace.send_ns, send, |time| time < until_ns);
         until.saturating_sub(send)
     }
 }

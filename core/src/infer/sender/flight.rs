@@ -123,7 +123,7 @@ impl View<'_> {
         let mut change = vec![0; part.len() + 1];
         let mut on_top = 0..0;
         for (send, offset, end) in chosen.flat_map(|send| self.packets(send)) {
-            let mut gone = self.seen.acked_at(0, end);
+            let mut gone = self.acked_after(send, end);
             if offset >= event.recover {
                 // New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is
                 // SACKed; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender that
@@ -192,7 +192,7 @@ impl View<'_> {
             .map(|rank| {
                 let send = self.seen.again[rank] as usize;
                 let (offset, end) = (self.trace.send_offset[send], self.trace.send_end[send]);
-                let acked = self.seen.acked_at(0, end);
+                let acked = self.acked_after(send, end);
                 self.board
                     .since(offset, end)
                     .map_or(acked, |ack| ack.min(acked))
@@ -244,6 +244,12 @@ impl View<'_> {
             let gone = self.seen.dupacks(first, ack + 1) as i64 * smss;
             flight[ack] = (flight[ack] - (gone - jumps).max(0)).max(0);
         }
+    }
+
+    /// The ACK that covers what a send carried, be it an earlier copy's.
+    fn acked_after(&self, send: usize, end: i64) -> usize {
+        let known = self.seen.acks_before_send[send] as usize;
+        self.seen.first_acked(known, end)
     }
 
     fn first_dupack(&self, ack: usize) -> usize {

@@ -11,6 +11,7 @@ use super::short::Lacking;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::DELAYED_ACK_SEGMENTS;
+use crate::infer::ordered::from;
 use crate::threshold::threshold;
 
 // More below what it had outstanding before than a delayed ACK's worth that was read late, and no loss: the sender had
@@ -256,7 +257,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
         if event.restarts || !event.detected_by.is_loss() || before != Limit::Cwnd {
             continue;
         }
-        let over = trace.ack_ns.partition_point(|&time| time <= event.end_ns);
+        let over = from(trace.ack_ns, heard, |time| time <= event.end_ns);
         drain(first, over, false, false);
     }
     found

@@ -317,7 +317,7 @@ pub fn in_recovery(trace: &Trace, seen: &Sequence, events: &[LossEvent], limited
         } else {
             event.end_ns
         };
-        let over = trace.ack_ns.partition_point(|&time| time < over_ns);
+        let over = from(trace.ack_ns, known, |time| time < over_ns);
         if let Some(rows) = limited.get_mut(first..over) {
             rows.fill(Limit::Recovery);
         }

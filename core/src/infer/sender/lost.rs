@@ -325,7 +325,7 @@ impl Judge<'_> {
         trace.has_sack
             && !trace.hides_blocks
             && trace.sack_high.get(before).is_none_or(|&high| high <= end)
-            && seen.dupacks(seen.acked_at(0, offset), answer) == 0
+            && seen.dupacks(seen.first_acked(answer, offset), answer) == 0
             && self.may_answer(answer, copy)
     }
 }

@@ -86,7 +86,8 @@ impl Observed {
 
     /// What was outstanding when a recovery was over; None after a restart, or where the capture ends before.
     pub fn window_after(&self, event: &LossEvent) -> Option<i64> {
-        let over = self.sequence.acked_at(0, event.recover);
+        let known = self.sequence.acks_before_send[event.first_send] as usize;
+        let over = self.sequence.first_acked(known, event.recover);
         self.flight.get(over).copied().filter(|_| !event.restarts)
     }
 

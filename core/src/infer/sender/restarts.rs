@@ -1,6 +1,7 @@
 //! Whether a sender went back to one segment (Tahoe, and everybody after a timeout), by what it sent when it was answered.
 
 use super::finder::Finder;
+use crate::infer::ordered::from;
 use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 
@@ -47,7 +48,9 @@ impl Finder<'_> {
         let Some(&heard_ns) = trace.ack_ns.get(answered) else {
             return false;
         };
-        let next = trace.send_ns.partition_point(|&time| time <= heard_ns);
+        let next = from(trace.send_ns, seen.sent_before(answered), |time| {
+            time <= heard_ns
+        });
         seen.snd_una[answered] < recover
             && trace
                 .send_ns
@@ -64,7 +67,9 @@ impl Finder<'_> {
         let Some(&heard_ns) = trace.ack_ns.get(over) else {
             return false;
         };
-        let next = trace.send_ns.partition_point(|&time| time < heard_ns);
+        let next = from(trace.send_ns, seen.sent_before(over), |time| {
+            time < heard_ns
+        });
         if self.ends_soon(next, recover) {
             return true;
         }
@@ -109,7 +114,9 @@ impl Finder<'_> {
             return false;
         };
         let heard_ns = trace.ack_ns[answered];
-        let before = trace.send_ns.partition_point(|&time| time < heard_ns);
+        let before = from(trace.send_ns, seen.sent_before(answered), |time| {
+            time < heard_ns
+        });
         let sent = seen.sends_before_next_ack[answered] as usize;
         una + trace.smss < recover
             && sent == before + 1
@@ -147,9 +154,10 @@ impl Finder<'_> {
         }
         let sent = seen.sends_before_next_ack[answered] as usize;
         if seen.snd_una[answered] < recover {
-            let before = trace
-                .send_ns
-                .partition_point(|&time| time < trace.ack_ns[answered]);
+            let heard_ns = trace.ack_ns[answered];
+            let before = from(trace.send_ns, seen.sent_before(answered), |time| {
+                time < heard_ns
+            });
             return seen.again_within(before, sent).len() >= 2;
         }
         let has_more = sent < trace.send_ns.len();

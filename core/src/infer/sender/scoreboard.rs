@@ -8,6 +8,8 @@ use super::trace::Trace;
 
 /// Blocks that an ACK has room for at the least: beside timestamps (RFC 2018 section 3).
 const LEAST_ROOM: usize = 3;
+/// At the most.
+const MOST_ROOM: usize = 4;
 
 /// Disjoint ranges in order of offset, and the ACK that first reported each.
 #[derive(Clone, Debug, Default)]
@@ -21,20 +23,8 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// From each ACK's blocks; what lies below its ACK number is a D-SACK (RFC 2883) and no news.
     pub fn new(trace: &Trace) -> Self {
-        let mut known = Known::default();
-        let mut rows = Vec::new();
-        if !trace.sack_first.is_empty() {
-            for (ack, &una) in trace.ack_offset.iter().enumerate() {
-                for (left, right) in trace.blocks(ack) {
-                    if left >= una {
-                        known.add(left, right, |from, to| rows.push((from, to, ack as u32)));
-                    }
-                }
-            }
-        }
-        rows.sort_unstable();
+        let rows = reported(trace);
         let (mut gaps, mut reached) = (0, i64::MIN);
         let before = rows.iter().map(|&(left, right, _)| {
             gaps += u32::from(left > reached);
@@ -82,11 +72,6 @@ impl Scoreboard {
         Some(row.2 as usize)
     }
 
-    /// (left, right, ACK) in order of offset.
-    pub fn rows(&self) -> &[(i64, i64, u32)] {
-        &self.rows
-    }
-
     /// The ACK by which a whole segment was reported, in pieces or at once; None where a part of it never was.
     pub fn since(&self, offset: i64, end: i64) -> Option<usize> {
         let at = self
@@ -119,24 +104,58 @@ impl Scoreboard {
     }
 }
 
+/// Disjoint ranges in order of offset, and the ACK that first reported each: (left, right, ACK).
+///
+/// From each ACK's blocks; what lies below its ACK number is a D-SACK (RFC 2883) and no news.
+pub fn reported(trace: &Trace) -> Vec<(i64, i64, u32)> {
+    let mut known = Known::default();
+    let mut rows = Vec::new();
+    if !trace.sack_first.is_empty() {
+        for (ack, &una) in trace.ack_offset.iter().enumerate() {
+            for (left, right) in trace.blocks(ack) {
+                if left >= una {
+                    known.add(left, right, |from, to| rows.push((from, to, ack as u32)));
+                }
+            }
+        }
+    }
+    rows.sort_unstable();
+    rows
+}
+
 /// What is known as joined ranges: a block that grows by a segment per ACK meets one, however long it is.
 #[derive(Default)]
 struct Known {
     ranges: BTreeMap<i64, i64>,
-    /// The range of the last block: the next one mostly extends it.
+    /// The range of the last block that was news, and where the one behind it begins: the next one mostly extends it.
     last: (i64, i64),
+    behind: i64,
+    /// An ACK repeats the blocks of those before it: the last that were looked for.
+    recent: [(i64, i64); MOST_ROOM],
+    looked_for: usize,
 }
 
 impl Known {
     /// Tells the parts of a block that are not yet known; then they are.
     fn add(&mut self, left: i64, right: i64, mut news: impl FnMut(i64, i64)) {
-        if left >= right || (self.last.0 <= left && right <= self.last.1) {
+        let is_in_last = self.last.0 <= left && left <= self.last.1;
+        if left >= right || (is_in_last && right <= self.last.1) {
             return;
         }
+        if is_in_last && right < self.behind {
+            news(self.last.1, right);
+            self.last.1 = right;
+            self.ranges.insert(self.last.0, right);
+            return;
+        }
+        if self.recent.contains(&(left, right)) {
+            return;
+        }
+        self.recent[self.looked_for % MOST_ROOM] = (left, right);
+        self.looked_for += 1;
         let (mut from, mut to, mut at) = (left, right, left);
         let before = self.ranges.range(..=left).next_back();
         if before.is_some_and(|(_, &end)| end >= right) {
-            // An ACK repeats the blocks of those before it.
             return;
         }
         let first = before
@@ -160,6 +179,8 @@ impl Known {
         }
         self.ranges.insert(from, to);
         self.last = (from, to);
+        let behind = self.ranges.range(to..).next();
+        self.behind = behind.map_or(i64::MAX, |(&start, _)| start);
     }
 }
 
@@ -181,11 +202,28 @@ mod tests {
 
     #[test]
     fn a_segment_is_reported_when_its_last_byte_is() {
-        let blocks: Vec<_> = (0..90)
+        let scattered: Vec<_> = (0..90)
             .map(|at| (at * 37) % 120)
             .map(|left| (left, left + 1 + left % 4))
             .collect();
-        let board = board(&blocks);
+        // Blocks that grow, meet the next and are repeated, as a receiver tells of three holes at once.
+        let grown: Vec<_> = (1..22)
+            .flat_map(|by| {
+                [
+                    (10, 10 + by),
+                    (70, 71 + by / 5),
+                    (30, 30 + 2 * by),
+                    (70, 71),
+                ]
+            })
+            .collect();
+        for blocks in [scattered, grown] {
+            reports_each_byte_once(&blocks);
+        }
+    }
+
+    fn reports_each_byte_once(blocks: &[(i64, i64)]) {
+        let board = board(blocks);
         let since = |byte: i64| {
             blocks
                 .iter()

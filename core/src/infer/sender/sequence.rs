@@ -1,6 +1,7 @@
 //! What follows from a trace row by row: the sender's variables at each send and each ACK (RFC 9293 section 3.3.1).
 
 use super::trace::Trace;
+use crate::infer::ordered::from;
 
 /// The place before the first ACK that moved `snd_una`.
 const NONE: u32 = u32::MAX;
@@ -204,6 +205,13 @@ impl Sequence {
         let behind = &self.snd_una[from.min(self.snd_una.len())..];
         from + near(behind, |&una| una < offset)
     }
+
+    /// The first ACK of all at which `snd_una` is at least `offset`: it is expected near ACK `near`, before it or after.
+    pub fn first_acked(&self, near: usize, offset: i64) -> usize {
+        from(&self.snd_una, near.min(self.snd_una.len()), |una| {
+            una < offset
+        })
+    }
 }
 
 /// `partition_point`, for what mostly lies near the beginning: a search through a whole capture reads all over it.
@@ -218,7 +226,19 @@ fn near<T>(column: &[T], is_before: impl Fn(&T) -> bool) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::near;
+    use super::{Sequence, near};
+
+    #[test]
+    fn the_first_ack_of_a_byte_is_found_from_wherever_it_is_looked_for() {
+        let seen = Sequence {
+            snd_una: (0..40).map(|at| at / 3).collect(),
+            ..Sequence::default()
+        };
+        for wanted in 0..16 {
+            let first = seen.acked_at(0, wanted);
+            assert!((0..45).all(|near| seen.first_acked(near, wanted) == first));
+        }
+    }
 
     #[test]
     fn what_lies_near_is_where_a_search_through_all_finds_it() {

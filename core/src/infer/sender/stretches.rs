@@ -179,7 +179,7 @@ fn cuts(trace: &Trace, seen: &Sequence, events: &[LossEvent], base_ns: i64) -> V
         if event.restarts {
             cuts.push(cut(known.saturating_sub(1), Begin::Restart));
         } else if event.detected_by.is_loss() {
-            let over = seen.acked_at(0, event.recover).max(known);
+            let over = seen.acked_at(known, event.recover);
             let upto = events.get(number + 1).map_or(trace.ack_ns.len(), |next| {
                 seen.acks_before_send[next.first_send] as usize
             });
