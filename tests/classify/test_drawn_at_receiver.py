@@ -26,7 +26,6 @@ CASES = (
     (7420016, "stamped by polls", "bottleneck_bps", "runs of more than a round trip have the window's pace"),
     (7500049, "stamped early + 1 % of ACKs doubled", "base_rtt_s", "out of order by more than the turn is short"),
     (7420021, "stamped early", "base_rtt_s", "out of order, by how much of the least round trip is open"),
-    (7420053, "tap stalls", "base_rtt_s", "a full segment's turn is longer than a handshake's on a slow line"),
 )
 
 

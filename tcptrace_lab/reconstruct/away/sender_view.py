@@ -32,7 +32,7 @@ from tcptrace_lab.reconstruct.away.echoes import (
 from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, released_between, rhythm
 from tcptrace_lab.reconstruct.away.sent_order import sends
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, FULL_SHARE, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
 from tcptrace_lab.reconstruct.tap.stalled import marked, stalls_elsewhere
 from tcptrace_lab.reconstruct.tap.vantage import Place
@@ -179,14 +179,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     # A short segment is on its way for less time than a full one.
     is_full = seen.end - seen.offset >= timeline.smss
     taken = turns(seen.time_ns, timeline.ack_ns, echoed)
-    marks, stalled_ns = stalls_elsewhere(
-        np.where(is_full, taken, -1) if (longer_ns := _line_ns(seen, is_full)) else taken,
-        seen.time_ns,
-        timeline.ack_ns,
-        known.handshake_ns,
-        known.resolution_ns,
-        longer_ns=longer_ns,
-    )
+    marks, stalled_ns = stalls_elsewhere(taken, seen.time_ns, timeline.ack_ns, known.handshake_ns, known.resolution_ns)
     if marks:
         timeline = marked(timeline, marks)
         late = np.array(marks, dtype=np.int64)
@@ -212,15 +205,6 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     del bounds, pace
     kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
     return replace(_view(timeline, left, release, times, kind), stalled_ns=stalled_ns)
-
-
-def _line_ns(seen: Arrivals, is_full: Bools) -> int:
-    """What a full segment takes on the slowest line, by those that come soonest behind another but for one in ten; 0:
-    few are full, or most come alone or together."""
-    if np.mean(is_full) < FULL_SHARE:
-        return 0
-    gaps = np.diff(seen.time_ns)[is_full[1:] & is_full[:-1]]
-    return int(np.percentile(gaps, 100 * MINORITY)) if len(gaps) > FEWEST_SAMPLES else 0
 
 
 def _least_turns(taken: Ints, is_full: Bools) -> tuple[int, int] | None:

@@ -59,21 +59,19 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
 
 
 def stalls_elsewhere(
-    turns_ns: Ints, passed_ns: Ints, ack_ns: Ints, handshake_ns: float, resolution_ns: int, *, longer_ns: int
+    turns_ns: Ints, passed_ns: Ints, ack_ns: Ints, handshake_ns: float, resolution_ns: int
 ) -> tuple[tuple[int, ...], int]:
     """The same away from the sender: it is the ACK that was read late, and the segment that it released comes soon.
 
     `turns_ns`: from the ACK that each segment names to the segment, which passed at `passed_ns` (-1: none is named);
-    `handshake_ns`: the same way, there and back, in the handshake (NaN: not captured); `longer_ns`: what segments take
-    longer than its packets.
+    `handshake_ns`: the same way, there and back, in the handshake (NaN: not captured).
     """
     is_told = turns_ns >= 0
     if np.count_nonzero(is_told) < FEWEST_SAMPLES:
         return (), 0
     # Most often that is all, of columns as long as the capture.
     least = int(np.min(turns_ns, where=is_told, initial=np.iinfo(np.int64).max))
-    full_ns = handshake_ns + longer_ns
-    if SHORTER_SHARE * full_ns <= least + resolution_ns:
+    if SHORTER_SHARE * handshake_ns <= least + resolution_ns:
         return (), 0
     told = np.flatnonzero(is_told)
     taken = turns_ns[told]
@@ -92,7 +90,7 @@ def stalls_elsewhere(
         asked=place[len(passed_ns) + named],
         answered=place[told],
     )
-    return _read_late(turns, handshake_ns, full_ns, resolution_ns, is_first=bool(np.isnan(handshake_ns)))
+    return _read_late(turns, handshake_ns, handshake_ns, resolution_ns, is_first=bool(np.isnan(handshake_ns)))
 
 
 def _read_late(
