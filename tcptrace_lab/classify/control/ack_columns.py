@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.round_trips import covered, round_trips, round_trips_of_sacked
 from tcptrace_lab.classify.path.runs import sent_unseen
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND, fills_rwnd
@@ -101,7 +101,9 @@ def _limited(timeline: Timeline) -> tuple[Ints, Bools, Bools]:
     table = timeline.observed.windows()
     # A row per ACK, and one per restart behind its ACK's.
     at = _core.places(table["time_ns"], timeline.ack_ns)
-    limited_by, is_bound = table["limited_by"][at], table["cwnd_high"][at] >= 0
+    limited_by, high = table["limited_by"][at], table["cwnd_high"][at]
+    # An upper bound far above what is outstanding is that of what came before.
+    is_bound = (high >= 0) & (high - table["cwnd_low"][at] <= BLUR_SEGMENTS * timeline.smss)
     may_be_rwnd = limited_by == RWND
     if len(timeline.slack):
         may_be_rwnd |= (limited_by == CWND) & fills_rwnd(timeline)

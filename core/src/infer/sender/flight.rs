@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
+use crate::infer::ordered::from;
 use crate::recovery::DetectedBy;
 
 /// Packets of one send told apart: as many as the largest offload makes of it, and more.
@@ -20,6 +21,7 @@ pub fn outstanding(
     repeats: &[Option<u32>],
     events: &[LossEvent],
     board: &Scoreboard,
+    base_ns: i64,
 ) -> Vec<i64> {
     let mut flight: Vec<i64> = seen
         .snd_una
@@ -46,6 +48,7 @@ pub fn outstanding(
         repeats,
         board,
         highest: &highest,
+        base_ns,
     };
     tell_events(&view, events, &mut flight, &mut is_told);
     for (ack, is_told) in is_told.into_iter().enumerate() {
@@ -105,6 +108,8 @@ struct View<'a> {
     repeats: &'a [Option<u32>],
     board: &'a Scoreboard,
     highest: &'a [i64],
+    /// The least round trip: sooner nothing that was sent is answered.
+    base_ns: i64,
 }
 
 impl View<'_> {
@@ -136,7 +141,8 @@ impl View<'_> {
                 let told = if self.trace.has_sack {
                     Some(self.highest.partition_point(|&high| high < end))
                 } else if event.detected_by == DetectedBy::Rto {
-                    self.seen.dupack(on_top.start, on_top.len())
+                    let told = self.seen.dupack(on_top.start, on_top.len());
+                    told.map(|told| told.max(self.answerable_at(send)))
                 } else {
                     None
                 };
@@ -244,6 +250,13 @@ impl View<'_> {
             let gone = self.seen.dupacks(first, ack + 1) as i64 * smss;
             flight[ack] = (flight[ack] - (gone - jumps).max(0)).max(0);
         }
+    }
+
+    /// The first ACK that can tell of what was sent.
+    fn answerable_at(&self, send: usize) -> usize {
+        let known = self.seen.acks_before_send[send] as usize;
+        let least_ns = self.trace.send_ns[send] + self.base_ns;
+        from(&self.trace.ack_ns, known, |time| time < least_ns)
     }
 
     /// The ACK that covers what a send carried, be it an earlier copy's.

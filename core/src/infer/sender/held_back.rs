@@ -44,6 +44,8 @@ pub struct HeldBack {
     pub exhausted: Vec<bool>,
     pub starved: Vec<bool>,
     pub drained: Vec<i64>,
+    /// The least that a window was that a recovery left below what was outstanding; huge elsewhere.
+    pub least: Vec<i64>,
     /// The most that was outstanding so far in each stretch, and how far below it a window at work may be.
     pub held: Vec<i64>,
     pub slack: i64,
@@ -98,7 +100,7 @@ impl HeldBack {
             has_room: &has_room,
         };
         let mut limited = free_limits(known, &idle);
-        let drained = drained_to(known, &limited, &exhausted);
+        let (drained, least) = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
         for (ack, is_starved) in starved.iter_mut().enumerate() {
             *is_starved |= written[ack] || has_room[ack] == Some(true);
@@ -108,6 +110,7 @@ impl HeldBack {
             exhausted,
             starved,
             drained,
+            least,
             held,
             slack,
             room,
@@ -214,7 +217,10 @@ pub fn largest_send(trace: &Trace) -> i64 {
 /// The window does not grow in recovery, and a control that goes by delay takes some back without a loss. A silent
 /// sender's is at most what is outstanding, and at least what will be when it sends again. No claim where the window was
 /// not its limit before, or no data was left to send.
-fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i64> {
+///
+/// With it, behind a recovery that left more outstanding than its window: the least that this was. It opens meanwhile by
+/// what is acknowledged (RFC 5681 section 3.1); where nothing is sent again nothing tells.
+fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i64>, Vec<i64>) {
     let SoFar {
         trace,
         seen,
@@ -224,6 +230,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
         ..
     } = known;
     let mut found = vec![i64::MAX; flight.len()];
+    let mut least = found.clone();
     let mut drain = |first: usize, over: usize, is_free: bool, is_exit: bool| {
         let mut begin = first;
         for end in first + 1..over {
@@ -236,7 +243,10 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
             let silent = begin + usize::from(is_free && !is_reduced)..end;
             let spread = if is_reduced { 0 } else { SPREAD_SEGMENTS.get() };
             let falls = flight[begin] - flight[end] > spread * trace.smss;
-            let is_held = is_free && limited[silent.clone()].iter().any(|&by| by != Limit::Cwnd);
+            // While it drains a reduced window no ACK releases anything, as if there were nothing to send.
+            let is_held = is_free
+                && !is_reduced
+                && limited[silent.clone()].iter().any(|&by| by != Limit::Cwnd);
             if falls && !is_held && !exhausted[silent.clone()].contains(&true) {
                 found[silent].fill(flight[end]);
             }
@@ -246,6 +256,14 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
     for part in parts {
         let is_silent = part.first > 0 && !sends_at(trace, seen, part.first);
         let is_exit = is_silent && part.begin == Begin::Recovery;
+        if is_exit {
+            let rows = part.first..=part.last;
+            let end = rows.clone().find(|&ack| sends_at(trace, seen, ack));
+            for ack in part.first..end.unwrap_or(part.last + 1) {
+                least[ack] =
+                    end.map_or(0, |end| flight[end] - seen.snd_una[end] + seen.snd_una[ack]);
+            }
+        }
         drain(part.first, part.last + 1, true, is_exit);
     }
     for event in events {
@@ -260,7 +278,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> Vec<i6
         let over = from(trace.ack_ns, heard, |time| time <= event.end_ns);
         drain(first, over, false, false);
     }
-    found
+    (found, least)
 }
 
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the

@@ -46,7 +46,7 @@ pub fn observe(trace: &Trace) -> Observed {
     } else {
         Scoreboard::new(trace)
     };
-    let flight = outstanding(trace, &sequence, &repeats, &events, &board);
+    let flight = outstanding(trace, &sequence, &repeats, &events, &board, rtt.base_ns);
     let lost = lost(trace, &sequence, &repeats, &events, &board, &rtt);
     drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight, rtt.base_ns);

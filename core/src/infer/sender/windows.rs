@@ -61,7 +61,10 @@ impl Windows {
             let row = AtAck {
                 time_ns: trace.ack_ns[ack],
                 cwnd: cwnd.min(held_back.drained[ack]).max(trace.smss),
-                cwnd_low: now.min(held_back.drained[ack]).max(trace.smss),
+                cwnd_low: now
+                    .min(held_back.drained[ack])
+                    .min(held_back.least[ack])
+                    .max(trace.smss),
                 cwnd_high: if high == UNKNOWN {
                     high
                 } else {
