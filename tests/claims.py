@@ -17,7 +17,8 @@ import numpy as np
 
 from tcptrace_lab import _core, read
 from tcptrace_lab.classify.verdict import Verdict, classify
-from tcptrace_lab.reconstruct.windows import LIMITS
+from tcptrace_lab.reconstruct.timeline import Ints, Timeline
+from tcptrace_lab.reconstruct.windows import CWND, LIMITS, RWND
 from tests.conftest import ROOT, SHARED
 
 OWN, KERNEL, IDENTIFY = ROOT / "captures", SHARED / "captures" / "kernel", SHARED / "captures" / "identify"
@@ -258,7 +259,11 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     done &= timeline.rwnd[np.maximum(heard - 1, 0)] >= timeline.smss
     resumes = timeline.send_ns[np.minimum(sent, len(timeline.send_ns) - 1)]
     # Pauses count as the application's.
-    pauses = np.minimum(np.where(known & done, np.maximum(resumes - times, 0), 0), spans)
+    written, until = _written_late(timeline)
+    late = np.zeros(len(timeline.ack_ns) + 1, dtype=np.int64)
+    late[written + 1] = until
+    pauses = np.where(known & done, np.maximum(resumes - times, 0), 0)
+    pauses = np.minimum(np.maximum(pauses, late[heard] - times), spans)
     codes, total = table["limited_by"], max(float(spans.sum()), 1.0)
     # Until the first duplicate nothing told of a loss: what held the sender before held it still.
     asked = [each for each in whole.seen.episodes if each.dupacks and each.is_loss and each.detected_by != "rto"]
@@ -267,13 +272,34 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     codes = codes.copy()
     codes[at] = codes[at - 1]
     # What is sent behind a pause is limited by what the next ACK shows; a host's own time is none.
-    codes = np.where(pauses > _core.HOST_NS, np.append(codes[1:], codes[-1:]), codes)
+    # Of the windows the one that it fills.
+    behind, last = np.append(codes[1:], codes[-1:]), np.maximum(heard - 1, 0)
+    is_full = timeline.observed.column("flight")[last] + timeline.smss > timeline.rwnd[last]
+    behind = np.where(is_full, RWND, np.where(behind == RWND, CWND, behind))
+    codes = np.where(pauses > _core.HOST_NS, behind, codes)
     shares = {name: float((spans - pauses)[codes == code].sum()) / total for code, name in enumerate(LIMITS)}
     if whole.identified.control == "bbr":
         # It sends at its control's own rate, whenever ACKs come.
         shares["cwnd"], shares["application"] = shares["cwnd"] + shares["application"], 0.0
     shares["application"] += float(pauses.sum()) / total
     return {name: round(share, 4) for name, share in shares.items()}
+
+
+def _written_late(timeline: Timeline) -> tuple[Ints, Ints]:
+    """Behind which ACKs a burst left that none of them released, and when (core/src/infer/sender/room.rs)."""
+    sends = np.flatnonzero(timeline.acks_before_send > 0)
+    acks = timeline.acks_before_send[sends] - 1
+    waited = timeline.send_ns[sends] - np.maximum(timeline.send_ns[np.maximum(sends - 1, 0)], timeline.ack_ns[acks])
+    is_late = waited > _core.HOST_NS
+    # The last behind each.
+    acks, place = np.unique(acks[is_late][::-1], return_index=True)
+    first, waited = sends[is_late][::-1][place], waited[is_late][::-1][place]
+    top = np.append(timeline.first_offset, timeline.snd_max)
+    written = top[timeline.sends_before_next_ack[acks]] - top[first]
+    _, samples = timeline.rtt
+    pause = max(_core.HOST_NS, int(np.median(samples)) // 4) if len(samples) else 0
+    known = (written > timeline.smss) & ((written > 2 * timeline.newly_acked[acks]) | (waited > pause))
+    return acks[known], timeline.send_ns[first[known]]
 
 
 def _outside(name: str, told: dict[str, Any], true: float | None) -> str:
