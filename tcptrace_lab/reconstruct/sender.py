@@ -193,7 +193,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
             timeline, stamps, within_ns = whole
             tap = replace(tap, acks_within_ns=within_ns)
-        is_alone = numbers_alone(connection, side, segments["ip_id"].astype(np.int64), sent_ns)
+        # A copy takes no number of its own.
+        once = ~IS_COPY[segments["cause"]] if tap.copies else slice(None)
+        is_alone = numbers_alone(connection, side, segments["ip_id"][once].astype(np.int64), sent_ns[once])
         seen = arrivals(segments, timeline.smss, beside)
         del segments
         for name in ("ts_val", "ts_ecr", "ip_id"):

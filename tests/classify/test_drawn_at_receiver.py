@@ -25,6 +25,7 @@ CASES = (
     (7310014, "receiver", "bottleneck_bps", "slower runs that seem to have waited, where most are faster"),
     (7420016, "stamped by polls", "bottleneck_bps", "runs of more than a round trip have the window's pace"),
     (7500049, "stamped early + 1 % of ACKs doubled", "base_rtt_s", "out of order by more than the turn is short"),
+    (8520065, "seen twice", "losses", "numbers that another connection of the host took, copies apart"),
     (7420021, "stamped early", "base_rtt_s", "out of order, by how much of the least round trip is open"),
 )
 
