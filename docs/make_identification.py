@@ -86,8 +86,8 @@ def draw(rng: np.random.Generator, names: tuple[str, ...] = REPLAYED) -> tuple[S
         if name == "m-start"
         else {"window": name, "slow_start": str(rng.choice(["standard", "standard", "hystart"]))}
     )
-    if name in WINDOWS and WINDOWS[name].keeps_to_its_slow_start:
-        # No stack has another over such a module.
+    if name in WINDOWS and (WINDOWS[name].keeps_to_its_slow_start or WINDOWS[name].family == "bbr"):
+        # No stack has another over such a module; BBR's start is its own.
         own["slow_start"] = "standard"
     recovery = str(rng.choice(["sack", "sack", "newreno"]))
     control = ControlSpec(

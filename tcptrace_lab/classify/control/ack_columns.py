@@ -102,8 +102,10 @@ def _limited(timeline: Timeline) -> tuple[Ints, Bools, Bools]:
     # A row per ACK, and one per restart behind its ACK's.
     at = _core.places(table["time_ns"], timeline.ack_ns)
     limited_by, high = table["limited_by"][at], table["cwnd_high"][at]
-    # An upper bound far above what is outstanding is that of what came before.
-    is_bound = (high >= 0) & (high - table["cwnd_low"][at] <= BLUR_SEGMENTS * timeline.smss)
+    # No control takes back more than half of its window without a loss: an upper bound farther above what is
+    # outstanding is that of what came before.
+    low = table["cwnd_low"][at]
+    is_bound = (high >= 0) & (high - low <= np.maximum(low, BLUR_SEGMENTS * timeline.smss))
     may_be_rwnd = limited_by == RWND
     if len(timeline.slack):
         may_be_rwnd |= (limited_by == CWND) & fills_rwnd(timeline)
