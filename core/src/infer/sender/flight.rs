@@ -256,7 +256,7 @@ impl View<'_> {
     fn answerable_at(&self, send: usize) -> usize {
         let known = self.seen.acks_before_send[send] as usize;
         let least_ns = self.trace.send_ns[send] + self.base_ns;
-        from(&self.trace.ack_ns, known, |time| time < least_ns)
+        from(self.trace.ack_ns, known, |time| time < least_ns)
     }
 
     /// The ACK that covers what a send carried, be it an earlier copy's.

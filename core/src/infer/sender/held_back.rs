@@ -257,11 +257,11 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         let is_silent = part.first > 0 && !sends_at(trace, seen, part.first);
         let is_exit = is_silent && part.begin == Begin::Recovery;
         if is_exit {
-            let rows = part.first..=part.last;
-            let end = rows.clone().find(|&ack| sends_at(trace, seen, ack));
-            for ack in part.first..end.unwrap_or(part.last + 1) {
-                least[ack] =
-                    end.map_or(0, |end| flight[end] - seen.snd_una[end] + seen.snd_una[ack]);
+            let end = (part.first..=part.last).find(|&ack| sends_at(trace, seen, ack));
+            let rows = part.first..end.unwrap_or(part.last + 1);
+            let met = end.map(|end| flight[end] - seen.snd_una[end]);
+            for (row, una) in least[rows.clone()].iter_mut().zip(&seen.snd_una[rows]) {
+                *row = met.map_or(0, |met| met + una);
             }
         }
         drain(part.first, part.last + 1, true, is_exit);
