@@ -255,7 +255,7 @@ impl View<'_> {
     /// The first ACK that can tell of what was sent.
     fn answerable_at(&self, send: usize) -> usize {
         let known = self.seen.acks_before_send[send] as usize;
-        let least_ns = self.trace.send_ns[send] + self.base_ns;
+        let least_ns = self.trace.send_ns[send].saturating_add(self.base_ns);
         from(self.trace.ack_ns, known, |time| time < least_ns)
     }
 
