@@ -52,9 +52,15 @@ def test_what_is_outstanding_is_not_the_window(seed: int, least: float, tmp_path
     assert within(seed, tmp_path) >= least
 
 
-def within(seed: int, folder: Path, *, kind: str = "") -> float:
+@pytest.mark.parametrize("seed", [8340017, 8340027])
+def test_what_the_rhythm_of_acks_leaves_open_is_a_part_of_the_window(seed: int, tmp_path: Path) -> None:
+    """At a receiver, without timestamps: which ACK released a segment is known to a part of a turn, or to less."""
+    assert within(seed, tmp_path, place="receiver") >= 0.99
+
+
+def within(seed: int, folder: Path, *, kind: str = "", place: str = "sender") -> float:
     """The share of the ACKs of a drawn run at which the truth lies within the bounds."""
-    found, verdict = of(seed, folder, kind=kind)
+    found, verdict = of(seed, folder, kind=kind, place=place)
     run = simulate(found.scenario)
     run.write_truth(folder / "truth.parquet")
     truth = read_truth(folder / "truth.parquet", port=run.ports[0][0])

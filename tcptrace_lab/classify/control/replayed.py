@@ -31,6 +31,7 @@ from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import identify_recovery
+from tcptrace_lab.classify.sender.written import WITHIN_RWND
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -53,6 +54,10 @@ class Replayed(Reconstruction):
 
     @cached_property
     def known_columns(self) -> dict[str, Ints]:
+        table, view = self._replayed_columns(), self.who.view
+        return _by_rhythm(table, self.timeline.smss) if view is not None and view.is_inferred else table
+
+    def _replayed_columns(self) -> dict[str, Ints]:
         obstacles = find_obstacles(self, self.who)
         if obstacles.hides_window:
             limits = limits_of(self, self.who, HIDDEN, hides_flight=bool(obstacles.hides_flight))
@@ -95,6 +100,20 @@ class Replayed(Reconstruction):
         if first is None or not is_seen or self.who.tap.is_holed:
             return None
         return window_by_model(self, table["time_ns"], acks, initial_window=first, handshake_rtt_s=rtt_s)
+
+
+def _by_rhythm(table: dict[str, Ints], smss: int) -> dict[str, Ints]:
+    """The same where the rhythm of the ACKs told which of them released a segment: by a part of a turn it may be
+    another, and behind a queue that stands by more. Where the window is known to be at work its flights follow it."""
+    low, high = table["cwnd_low"], table["cwnd_high"]
+    is_open = table["limited_by"] == UNKNOWN
+    most = np.where(is_open & (high != UNKNOWN), high / WITHIN_RWND, high)
+    least = np.where(is_open, np.maximum(WITHIN_RWND * low, np.minimum(low, smss)), low)
+    return {
+        **table,
+        "cwnd_low": least.astype(low.dtype),
+        "cwnd_high": most.astype(_wide_enough(high, most.max(initial=0))),
+    }
 
 
 def replayed(who: Sender) -> Replayed:
