@@ -24,6 +24,8 @@ from tests.conftest import ROOT, SHARED
 OWN, KERNEL, IDENTIFY = ROOT / "captures", SHARED / "captures" / "kernel", SHARED / "captures" / "identify"
 # Issue 10: limits over 10 points off, rate or round trip outside the interval by 5 %, buffer by 2 packets or 10 %.
 POINTS, SHARE, BUFFER_PACKETS, BUFFER_SHARE = 0.1, 0.05, 2.0, 0.1
+# RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
+RELEASED = 2
 CLAIMS = (
     *("regime", "per_cycle", "initial_window", "recovery", "control", "losses", "limits"),
     *("base_rtt_s", "bottleneck_bps", "buffer_packets"),
@@ -297,8 +299,8 @@ def _written_late(timeline: Timeline) -> tuple[Ints, Ints]:
     top = np.append(timeline.first_offset, timeline.snd_max)
     written = top[timeline.sends_before_next_ack[acks]] - top[first]
     _, samples = timeline.rtt
-    pause = max(_core.HOST_NS, int(np.median(samples)) // 4) if len(samples) else 0
-    known = (written > timeline.smss) & ((written > 2 * timeline.newly_acked[acks]) | (waited > pause))
+    pause = max(_core.HOST_NS, int(np.median(samples)) // _core.PAUSE_PARTS) if len(samples) else 0
+    known = (written > timeline.smss) & ((written > RELEASED * timeline.newly_acked[acks]) | (waited > pause))
     return acks[known], timeline.send_ns[first[known]]
 
 

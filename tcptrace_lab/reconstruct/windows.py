@@ -14,7 +14,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,9 +68,15 @@ def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
     return {
         **columns,
         "limited_by": np.where(either, UNKNOWN, columns["limited_by"]),
-        "cwnd_low": np.maximum(columns["cwnd_low"] - slack, np.minimum(columns["cwnd_low"], timeline.smss)),
+        "cwnd_low": lowered(columns["cwnd_low"], columns["cwnd_low"] - slack, timeline.smss),
         "cwnd_high": np.where((high == UNKNOWN) | may_be_rwnd, UNKNOWN, high + slack),
     }
+
+
+def lowered(low: Ints, least: Ints | Floats, smss: int) -> Ints:
+    """The lower bounds `low` of a window that may be `least`: none is below a segment."""
+    found: Ints = np.minimum(low, np.maximum(least, smss)).astype(low.dtype)
+    return found
 
 
 def _opened(columns: dict[str, Ints], timeline: Timeline, stands: Bools) -> dict[str, Ints]:

@@ -13,6 +13,10 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, RWND, fills_rwnd
 
+# Without a loss no control takes back more of its window than leaves it this part: an upper bound farther above what is
+# outstanding is that of what came before.
+KEPT_SHARE = 0.5
+
 
 class AckColumns:
     """Columns with an entry per ACK; not to be changed."""
@@ -102,10 +106,8 @@ def _limited(timeline: Timeline) -> tuple[Ints, Bools, Bools]:
     # A row per ACK, and one per restart behind its ACK's.
     at = _core.places(table["time_ns"], timeline.ack_ns)
     limited_by, high = table["limited_by"][at], table["cwnd_high"][at]
-    # No control takes back more than half of its window without a loss: an upper bound farther above what is
-    # outstanding is that of what came before.
-    low = table["cwnd_low"][at]
-    is_bound = (high >= 0) & (high - low <= np.maximum(low, BLUR_SEGMENTS * timeline.smss))
+    low, blur = table["cwnd_low"][at], BLUR_SEGMENTS * timeline.smss
+    is_bound = (high >= 0) & (np.minimum(KEPT_SHARE * high, high - blur) <= low)
     may_be_rwnd = limited_by == RWND
     if len(timeline.slack):
         may_be_rwnd |= (limited_by == CWND) & fills_rwnd(timeline)

@@ -30,14 +30,14 @@ from tcptrace_lab.classify.control.told import ByModel, of_bbr, or_bbr, unbounde
 from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.limits import RHYTHM_SHARE
 from tcptrace_lab.classify.sender.recovery import identify_recovery
-from tcptrace_lab.classify.sender.written import WITHIN_RWND
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.unordered import as_known
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, parts
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN, lowered
 
 # RFC 7323 section 2.3: no receiver's window is larger, so no larger one is ever used.
 LARGEST = 1 << 30
@@ -103,15 +103,15 @@ class Replayed(Reconstruction):
 
 
 def _by_rhythm(table: dict[str, Ints], smss: int) -> dict[str, Ints]:
-    """The same where the rhythm of the ACKs told which of them released a segment: by a part of a turn it may be
-    another, and behind a queue that stands by more. Where the window is known to be at work its flights follow it."""
+    """The same where the rhythm of the ACKs told which of them released a segment. Where the window is known to be at
+    work its flights follow it."""
     low, high = table["cwnd_low"], table["cwnd_high"]
     is_open = table["limited_by"] == UNKNOWN
-    most = np.where(is_open & (high != UNKNOWN), high / WITHIN_RWND, high)
-    least = np.where(is_open, np.maximum(WITHIN_RWND * low, np.minimum(low, smss)), low)
+    most = np.where(is_open & (high != UNKNOWN), high / RHYTHM_SHARE, high)
+    least = np.where(is_open, lowered(low, RHYTHM_SHARE * low, smss), low)
     return {
         **table,
-        "cwnd_low": least.astype(low.dtype),
+        "cwnd_low": least,
         "cwnd_high": most.astype(_wide_enough(high, most.max(initial=0))),
     }
 

@@ -34,6 +34,9 @@ from tcptrace_lab.reconstruct.timeline import AT_ONCE, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS, is_either, limited_at
 
 UNKNOWN = "unknown"
+# By which of a turn's ACKs a segment left a rhythm does not tell, and behind a standing queue it lags by more: a window
+# is told to this part of it.
+RHYTHM_SHARE = 0.7
 # A clock as fine as this blurs nothing.
 FINE_NS = 1_000
 
@@ -250,8 +253,7 @@ def _unsure(seen: Reconstruction, *, is_rhythm: bool) -> dict[str, float]:
     spans, limited = _spans(timeline), limited_at(timeline)
     unknown = is_either(timeline, limited, np.arange(len(limited)))
     if is_rhythm:
-        # By which of the ACKs of a turn a segment left, its rhythm does not tell: the window is known to a part of it.
-        unknown |= (limited == LIMITS.index("cwnd")) & (seen.flight > WITHIN_RWND * timeline.rwnd)
+        unknown |= (limited == LIMITS.index("cwnd")) & (seen.flight > RHYTHM_SHARE * timeline.rwnd)
     return _by_limit(timeline, spans[unknown], limited[unknown], "cwnd", "rwnd")
 
 

@@ -12,20 +12,20 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS
 from tcptrace_lab.reconstruct.timeline import Ints, Places, Timeline
-from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, UNKNOWN
+from tcptrace_lab.reconstruct.windows import CWND, RECOVERY, UNKNOWN, lowered
 
 
 def as_known(columns: dict[str, Ints], timeline: Timeline, acks: Places) -> dict[str, Ints]:
     """The columns of `windows`, their bounds as far apart as that leaves the flight open; `acks`: of each row."""
     limited, low, high = columns["limited_by"], columns["cwnd_low"], columns["cwnd_high"]
-    least = np.minimum(low, np.maximum(low - _left_later(timeline)[acks], timeline.smss))
+    least = lowered(low, low - _left_later(timeline)[acks], timeline.smss)
     missed = _missed(timeline)[acks]
     flight: Ints = timeline.observed.column("flight")
     # Short of the offered window by what was not captured: either may be the limit.
     is_either = (missed > 0) & (limited == CWND) & (flight[acks] + missed + timeline.smss > timeline.rwnd[acks])
     return {
         **columns,
-        "cwnd_low": np.where(limited == RECOVERY, low, least).astype(low.dtype),
+        "cwnd_low": np.where(limited == RECOVERY, low, least),
         "cwnd_high": np.where(is_either | (high == UNKNOWN), UNKNOWN, high + missed),
         "limited_by": np.where(is_either, UNKNOWN, limited).astype(limited.dtype),
     }

@@ -4,7 +4,7 @@
 use super::before::Begin;
 use super::events::silence;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, starved, written};
-use super::room::left_room;
+use super::room::{Written, left_room, written_late};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::short::Lacking;
@@ -54,8 +54,8 @@ pub struct HeldBack {
     /// What a window of so many packets holds beyond its bytes.
     pub lacking: Lacking,
     pub silence: f64,
-    /// ACKs release segments at once, on the whole.
-    pub is_prompt: bool,
+    /// What was written late, of a sender whose ACKs release segments at once on the whole; outside of recoveries.
+    pub late: Vec<Written>,
 }
 
 impl HeldBack {
@@ -82,11 +82,12 @@ impl HeldBack {
         let mut starved = starved(trace, seen, parts, flight);
         let held = held(trace, flight, parts);
         let (is_clocked, is_prompt) = clocked(trace, seen, rtt);
-        let has_room = if is_prompt {
-            left_room(trace, seen, flight, &held, pause_ns(rtt))
+        let mut late = if is_prompt {
+            written_late(trace, seen, pause_ns(rtt))
         } else {
-            vec![None; flight.len()]
+            Vec::new()
         };
+        let has_room = left_room(trace, seen, flight, &held, &late);
         let idle = Idle {
             held: &held,
             slack,
@@ -102,6 +103,7 @@ impl HeldBack {
         let mut limited = free_limits(known, &idle);
         let (drained, least) = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
+        late.retain(|written| limited[written.ack] != Limit::Recovery);
         for (ack, is_starved) in starved.iter_mut().enumerate() {
             *is_starved |= written[ack] || has_room[ack] == Some(true);
         }
@@ -116,7 +118,7 @@ impl HeldBack {
             room,
             lacking: Lacking::new(trace, seen),
             silence: silence(rtt.base_ns),
-            is_prompt,
+            late,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::cycles::{InCycle, places};
 use super::events::loss_events;
 use super::flight::outstanding;
-use super::held_back::SoFar;
+use super::held_back::{HeldBack, SoFar};
 use super::lost::{Losses, lost};
 use super::resent::repeats;
 use super::rtt::RoundTrips;
@@ -51,15 +51,17 @@ pub fn observe(trace: &Trace) -> Observed {
     drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight, rtt.base_ns);
     let places = places(&sequence, &events, &stretches, &flight);
-    let windows = Windows::new(SoFar {
+    let known = SoFar {
         trace,
         seen: &sequence,
         rtt: &rtt,
         events: &events,
         parts: &stretches,
         flight: &flight,
-    });
-    let (limits, starved) = shares(&windows, trace, &sequence, &rtt, &events).unzip();
+    };
+    let held_back = HeldBack::new(known);
+    let windows = Windows::new(known, &held_back);
+    let (limits, starved) = shares(&windows, known, &held_back.late).unzip();
     Observed {
         sequence,
         rtt,

@@ -13,18 +13,24 @@ use crate::threshold::threshold;
 // RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
 threshold!(MOST_RELEASED: i64 = 2, Count);
 
-/// What was written behind an ACK.
+/// What was written behind an ACK, late: no ACK released it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
+    pub ack: usize,
     /// The first segment of it.
     pub first: usize,
     /// It is more than an ACK of all that was outstanding would have let go: none that is not in the capture did.
     pub is_sure: bool,
 }
 
-/// The segments that leave last before the next ACK, where those are new, more than one, and no ACK released them: they
-/// are more than it can have let go, or leave a good part of a round trip later.
-pub fn written_late(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<Written> {
+/// Behind each ACK the segments that leave last before the next, where those are new, more than one, and no ACK released
+/// them: they are more than it can have let go, or leave a good part of a round trip later. In the order of the ACKs.
+pub fn written_late(trace: &Trace, seen: &Sequence, pause_ns: i64) -> Vec<Written> {
+    let found = (0..trace.ack_ns.len()).filter_map(|ack| behind(trace, seen, ack, pause_ns));
+    found.collect()
+}
+
+fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<Written> {
     let (before, behind) = (
         seen.sent_before(ack),
         seen.sends_before_next_ack[ack] as usize,
@@ -47,6 +53,7 @@ pub fn written_late(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -
     let is_late = is_more(seen.newly_acked(ack)) || waited_ns(first) > pause_ns;
     let outstanding = seen.snd_max[behind - 1] - written - seen.snd_una[ack];
     (is_late && written > trace.smss).then(|| Written {
+        ack,
         first,
         is_sure: is_more(outstanding),
     })
@@ -59,22 +66,19 @@ pub fn left_room(
     seen: &Sequence,
     flight: &[i64],
     held: &[i64],
-    pause_ns: i64,
+    late: &[Written],
 ) -> Vec<Option<bool>> {
     let mut found = vec![None; flight.len()];
-    for late in 0..flight.len() {
-        let Some(written) = written_late(trace, seen, late, pause_ns) else {
-            continue;
-        };
+    for written in late {
         // What this ACK released itself left before the burst.
         let mut behind = written.first;
-        for ack in (0..=late).rev() {
+        for ack in (0..=written.ack).rev() {
             let first = seen.sent_before(ack);
             let released = seen.newly_sent(first, behind);
             if released > 0 && released >= seen.newly_acked(ack) {
                 break;
             }
-            if ack < late {
+            if ack < written.ack {
                 if flight[ack] + trace.smss > held[ack] {
                     break;
                 }
@@ -96,7 +100,7 @@ mod tests {
 
     /// Of four segments that the handshake's ACK let go two are acknowledged, and one more leaves; the next two, and none
     /// does; 20 ms later as many as `written`.
-    fn left(written: usize) -> (Vec<Option<bool>>, Option<Written>) {
+    fn left(written: usize) -> (Vec<Option<bool>>, Vec<Written>) {
         let mut send_ns = vec![0; 4];
         send_ns.push(10 * MS);
         send_ns.extend(vec![31 * MS; written]);
@@ -113,26 +117,28 @@ mod tests {
         };
         let seen = Sequence::new(&trace);
         let flight = [4 * SMSS, 3 * SMSS, (1 + written as i64) * SMSS];
-        let room = left_room(&trace, &seen, &flight, &[4 * SMSS; 3], 5 * MS);
-        (room, written_late(&trace, &seen, 2, 5 * MS))
+        let late = written_late(&trace, &seen, 5 * MS);
+        let room = left_room(&trace, &seen, &flight, &[4 * SMSS; 3], &late);
+        (room, late)
     }
 
     #[test]
     fn what_left_late_and_at_once_had_room_before() {
         let burst = Written {
+            ack: 2,
             first: 5,
             is_sure: true,
         };
-        assert_eq!(left(3), (vec![None, Some(true), None], Some(burst)));
+        assert_eq!(left(3), (vec![None, Some(true), None], vec![burst]));
     }
 
     #[test]
     fn an_ack_that_is_missing_may_have_let_go_twice_what_was_outstanding() {
-        assert!(!left(2).1.unwrap().is_sure);
+        assert!(!left(2).1[0].is_sure);
     }
 
     #[test]
     fn one_segment_may_be_a_probe() {
-        assert_eq!(left(1), (vec![None; 3], None));
+        assert_eq!(left(1), (vec![None; 3], vec![]));
     }
 }

@@ -1,8 +1,8 @@
 //! What limited the sender, for how much of the time.
 
-use super::limits::{Limit, pause_ns};
-use super::room::{Written, written_late};
-use super::rtt::RoundTrips;
+use super::held_back::SoFar;
+use super::limits::Limit;
+use super::room::Written;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
@@ -13,13 +13,13 @@ use crate::recovery::DetectedBy;
 /// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.
 ///
 /// With it the part of the application's share that does not rest on how promptly ACKs released segments.
-pub fn shares(
-    table: &Windows,
-    trace: &Trace,
-    seen: &Sequence,
-    rtt: &RoundTrips,
-    events: &[LossEvent],
-) -> Option<([f64; 4], f64)> {
+pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f64; 4], f64)> {
+    let SoFar {
+        trace,
+        seen,
+        events,
+        ..
+    } = known;
     let (&last_ns, &last_send_ns) = (table.time_ns.last()?, trace.send_ns.last()?);
     if table.time_ns.len() < 2 {
         return None;
@@ -28,8 +28,7 @@ pub fn shares(
     let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
     let until = last_ns.min(last_send_ns);
     let asked_ns = before_first_duplicates(trace, seen, events);
-    let pause_ns = pause_ns(rtt);
-    let mut asked = 0;
+    let (mut asked, mut late) = (0, late.iter().peekable());
     let mut spans = [0_i64; 4];
     let (mut sent, mut heard, mut starved) = (0, 0, 0_i64);
     for (row, &time) in table.time_ns.iter().enumerate() {
@@ -48,9 +47,9 @@ pub fn shares(
             && seen.snd_max[sent - 1] <= seen.snd_una[heard - 1]
             && trace.rwnd[heard - 1] >= trace.smss;
         let resumes = trace.send_ns.get(sent).filter(|_| is_done);
-        let last = heard.checked_sub(1).filter(|_| table.is_late[row]);
-        let written = last.and_then(|ack| written_late(trace, seen, ack, pause_ns));
-        let left_ns = |each: Written| trace.send_ns[each.first];
+        while late.next_if(|each| each.ack + 1 < heard).is_some() {}
+        let written = late.peek().filter(|each| each.ack + 1 == heard);
+        let left_ns = |each: &&Written| trace.send_ns[each.first];
         let sure = written.filter(|each| each.is_sure).map(left_ns);
         let paused = resumes.copied().max(sure).map_or(0, passed_ns);
         let pause = paused.max(written.map(left_ns).map_or(0, passed_ns));

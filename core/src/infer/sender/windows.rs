@@ -6,8 +6,7 @@
 
 use super::before::{Begin, Shown, Work};
 use super::held_back::{HeldBack, SoFar};
-use super::limits::{Limit, pause_ns};
-use super::room::written_late;
+use super::limits::Limit;
 use super::stretches::Stretch;
 use super::trace::Trace;
 use crate::infer::columns::{ColumnTable, columns};
@@ -27,23 +26,19 @@ columns! {
         limited_by: Limit,
         /// Limited by its application, whatever the tap's place: its window had been emptied.
         is_starved: bool,
-        /// What left last before the next ACK was written then: no ACK had released it.
-        is_late: bool,
     }
 }
 
 impl Windows {
-    pub fn new(known: SoFar<'_>) -> Self {
+    pub fn new(known: SoFar<'_>, held_back: &HeldBack) -> Self {
         let SoFar {
             trace,
             seen,
-            rtt,
             events,
             parts,
             flight,
+            ..
         } = known;
-        let held_back = HeldBack::new(known);
-        let pause_ns = pause_ns(rtt);
         let mut table = Self::with_capacity(flight.len() + events.len());
         let restarts = events
             .iter()
@@ -56,7 +51,7 @@ impl Windows {
         let thresholds = thresholds(trace, flight.len(), parts, &held_back.exhausted);
         let mut work = Work::new(trace);
         for (ack, &now) in flight.iter().enumerate() {
-            let (cwnd, high) = work.next(known, &held_back, ack);
+            let (cwnd, high) = work.next(known, held_back, ack);
             let limit = held_back.limited[ack];
             let row = AtAck {
                 time_ns: trace.ack_ns[ack],
@@ -73,9 +68,6 @@ impl Windows {
                 ssthresh: thresholds[ack],
                 limited_by: limit,
                 is_starved: limit == Limit::Application && held_back.starved[ack],
-                is_late: held_back.is_prompt
-                    && limit != Limit::Recovery
-                    && written_late(trace, seen, ack, pause_ns).is_some(),
             };
             // The timer moves the window between two ACKs: the ACK before keeps the old one, a row of its own has the
             // new.
