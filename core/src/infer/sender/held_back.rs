@@ -121,6 +121,12 @@ impl HeldBack {
             late,
         }
     }
+
+    /// Whether what left last behind an ACK was written late.
+    pub fn is_late(&self, ack: usize) -> bool {
+        let late = |written: &Written| written.ack;
+        self.late.binary_search_by_key(&ack, late).is_ok()
+    }
 }
 
 /// What speaks for a sender that had nothing to send, per ACK.

@@ -45,18 +45,43 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
         };
         trace.send_ns[send] - before_ns
     };
-    let first = (before..behind)
+    let late = (before..behind)
         .rev()
-        .find(|&send| waited_ns(send) > HOST_NS.get())?;
+        .find(|&send| waited_ns(send) > HOST_NS.get());
+    let released = MOST_RELEASED.get() * seen.newly_acked(ack);
+    let (first, is_late) = match late {
+        Some(first) => (
+            first,
+            seen.newly_sent(first, behind) > released || waited_ns(first) > pause_ns,
+        ),
+        // It came behind this ACK by chance: most of it none of those before had let go, of which a host knows by then.
+        None => (
+            before,
+            seen.newly_sent(before, behind) > released + trace.smss
+                && silent_ns(trace, seen, before, ack) > pause_ns,
+        ),
+    };
     let written = seen.newly_sent(first, behind);
     let is_more = |acked: i64| written > MOST_RELEASED.get() * acked;
-    let is_late = is_more(seen.newly_acked(ack)) || waited_ns(first) > pause_ns;
     let outstanding = seen.snd_max[behind - 1] - written - seen.snd_una[ack];
     (is_late && written > trace.smss).then(|| Written {
         ack,
         first,
         is_sure: is_more(outstanding),
     })
+}
+
+/// How long before a segment the first of the ACKs came that released nothing, of those behind the segment before it and
+/// before the last.
+fn silent_ns(trace: &Trace, seen: &Sequence, send: usize, last: usize) -> i64 {
+    let first = send
+        .checked_sub(1)
+        .map_or(last, |before| seen.acks_before_send[before] as usize);
+    if first < last {
+        trace.send_ns[send] - trace.ack_ns[first]
+    } else {
+        0
+    }
 }
 
 /// The ACKs behind which the window had room for one segment more at least and none left, as what was written later
@@ -135,6 +160,40 @@ mod tests {
     #[test]
     fn an_ack_that_is_missing_may_have_let_go_twice_what_was_outstanding() {
         assert!(!left(2).1[0].is_sure);
+    }
+
+    /// Of eight segments three are acknowledged, each `apart`, and none leaves; behind the third's ACK at once four do.
+    fn behind_the_third(apart: i64) -> Vec<Option<bool>> {
+        let mut send_ns = vec![0; 8];
+        send_ns.extend([10 * MS + 2 * apart; 4]);
+        let offsets: Vec<i64> = (0..12).map(|each| each * SMSS).collect();
+        let ends: Vec<i64> = offsets.iter().map(|offset| offset + SMSS).collect();
+        let trace = Trace {
+            send_ns: &send_ns,
+            send_offset: &offsets,
+            send_end: &ends,
+            ack_ns: &[0, 10 * MS, 10 * MS + apart, 10 * MS + 2 * apart],
+            ack_offset: &[0, SMSS, 2 * SMSS, 3 * SMSS],
+            smss: SMSS,
+            ..Trace::default()
+        };
+        let seen = Sequence::new(&trace);
+        let late = written_late(&trace, &seen, 5 * MS);
+        let flight = [8 * SMSS, 7 * SMSS, 6 * SMSS, 9 * SMSS];
+        left_room(&trace, &seen, &flight, &[8 * SMSS; 4], &late)
+    }
+
+    #[test]
+    fn what_came_behind_an_ack_by_chance_was_not_let_go_by_those_before() {
+        assert_eq!(
+            behind_the_third(4 * MS),
+            vec![None, Some(false), Some(false), None]
+        );
+    }
+
+    #[test]
+    fn a_host_that_stood_still_reads_some_acks_at_once() {
+        assert_eq!(behind_the_third(2 * MS), vec![None; 4]);
     }
 
     #[test]

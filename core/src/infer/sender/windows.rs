@@ -142,7 +142,7 @@ impl Shown {
         let newly_acked = seen.newly_acked(ack);
         if sent > before {
             let waited = trace.send_ns[before] - trace.ack_ns[ack];
-            if waited as f64 > held_back.silence {
+            if waited as f64 > held_back.silence || held_back.is_late(ack) {
                 // It was the application that sent: what it had, not what the window is.
                 (self.last, self.is_at_work, self.answers) = (None, false, 0);
                 return UNKNOWN;
