@@ -44,6 +44,8 @@ def test_what_left_later_than_an_ack_s_answer_is_not_its_window(seed: int, kind:
         pytest.param(8310055, 0.99, id="a recovery left more outstanding than its window, and nothing was sent again"),
         pytest.param(8330023, 0.99, id="the window that it left opened while that drained"),
         pytest.param(8100055, 0.99, id="a write far below the window's upper bound does not fill it"),
+        pytest.param(8700032, 0.99, id="what was written late does not show how much the window allowed"),
+        pytest.param(8700059, 0.99, id="nor does what was written late and left behind an ACK by chance"),
         # Of some events it is not told when they were over.
         pytest.param(8100041, 0.92, id="duplicates tell of nothing that left within the least round trip"),
     ],

@@ -378,3 +378,10 @@ def test_what_never_came_to_the_tap_gives_no_round_trip(tmp_path: Path) -> None:
 def test_no_rate_is_read_across_a_step_of_the_clock(tmp_path: Path) -> None:
     """What passed meanwhile is not known: six ACKs around three steps are too fast by one packet's time."""
     assert not wrong_claims(1010136, "clock steps back", tmp_path)
+
+
+def test_what_fills_the_receivers_window_behind_a_recovery_is_no_reduction(tmp_path: Path) -> None:
+    """A slow reader's two segments after each of 90 losses: YeAH's window was larger."""
+    _, verdict = of(8720015, tmp_path)
+    assert verdict.limits["rwnd"] > 0.5
+    assert verdict.identified.control is None

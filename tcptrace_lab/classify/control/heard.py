@@ -348,6 +348,9 @@ class Heard:
             return np.nan
         if at == part.peak:
             return float(part.grown_to)
+        if self.is_held_back[at]:
+            # The receiver's window lets go no more.
+            return np.nan
         first = float(self.flight[at])
         if self._is_left_below(part, at):
             # Slow start from here on.
