@@ -237,9 +237,9 @@ class Heard:
     def _leaves(self, over: int) -> None:
         """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding.
 
-        Linux takes option 2.
+        Linux takes option 2. Where its application has less to send nothing tells.
         """
-        if self.timeline.has_sack:
+        if self.timeline.has_sack or not self.limited[over]:
             return
         smss, flight = self.timeline.smss, self.flight[over]
         most = max(self._outstanding(over), smss) + smss

@@ -2,8 +2,9 @@
 //!
 //! Of a sender whose window is at work an ACK releases what there is to release at once. Where several segments leave
 //! later than that, they were written then; the window had had room for all of them since that ACK, and since those
-//! before it that released less than they acknowledged, as far as as much had been outstanding before: no window falls
-//! and rises again between two ACKs without a loss. (BBR's does, when it probes the round trip; but it goes on by ACKs.)
+//! before it that released less than they acknowledged, as far as as much had been outstanding before, or more was behind
+//! the burst than ACKs open a window to: no window falls and rises again between two ACKs without a loss. (BBR's does,
+//! when it probes the round trip; but it goes on by ACKs.)
 
 use super::sequence::Sequence;
 use super::trace::Trace;
@@ -12,6 +13,8 @@ use crate::threshold::threshold;
 
 // RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
 threshold!(MOST_RELEASED: i64 = 2, Count);
+// A host that stands still (a virtual machine's) reads its ACKs later by less than this.
+threshold!(STALL_NS: i64 = 50_000_000, Nanoseconds);
 
 /// What was written behind an ACK, late: no ACK released it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +57,11 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
             first,
             seen.newly_sent(first, behind) > released || waited_ns(first) > pause_ns,
         ),
-        // It came behind this ACK by chance: most of it none of those before had let go, of which a host knows by then.
+        // It came behind this ACK by chance: of most of it the host knew, if ACKs let it go at all.
         None => (
             before,
             seen.newly_sent(before, behind) > released + trace.smss
-                && silent_ns(trace, seen, before, ack) > pause_ns,
+                && known_ns(trace, seen, before, ack) > pause_ns.min(STALL_NS.get()),
         ),
     };
     let written = seen.newly_sent(first, behind);
@@ -71,17 +74,19 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
     })
 }
 
-/// How long before a segment the first of the ACKs came that released nothing, of those behind the segment before it and
-/// before the last.
-fn silent_ns(trace: &Trace, seen: &Sequence, send: usize, last: usize) -> i64 {
-    let first = send
+/// How long before a segment that the ACK `last` may have released the first of those before came that released nothing;
+/// where none is, the one before.
+fn known_ns(trace: &Trace, seen: &Sequence, send: usize, last: usize) -> i64 {
+    let silent = send
         .checked_sub(1)
-        .map_or(last, |before| seen.acks_before_send[before] as usize);
-    if first < last {
-        trace.send_ns[send] - trace.ack_ns[first]
-    } else {
-        0
-    }
+        .map(|before| seen.acks_before_send[before] as usize);
+    let Some(first) = last
+        .checked_sub(1)
+        .map(|before| silent.unwrap_or(before).min(before))
+    else {
+        return 0;
+    };
+    trace.send_ns[send] - trace.ack_ns[first]
 }
 
 /// The ACKs behind which the window had room for one segment more at least and none left, as what was written later
@@ -104,7 +109,10 @@ pub fn left_room(
                 break;
             }
             if ack < written.ack {
-                if flight[ack] + trace.smss > held[ack] {
+                // A window opens by no more than what is acknowledged.
+                let opened = seen.snd_una[written.ack] - seen.snd_una[ack];
+                let had = held[ack].max(flight[written.ack] - opened);
+                if flight[ack] + trace.smss > had {
                     break;
                 }
                 found[ack] = Some(written.is_sure);
