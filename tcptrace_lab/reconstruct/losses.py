@@ -108,7 +108,7 @@ def lost_again(timeline: Timeline) -> int:
     lost = timeline.observed.lost()
     sent_ns, offsets = lost["time_ns"][~lost["spurious"]], lost["offset"][~lost["spurious"]]
     fills = _next_copies(timeline, offsets, sent_ns)
-    told = _told_lost(timeline, offsets)
+    told = told_lost(timeline, offsets)
     is_told = (fills >= 0) & (told < len(timeline.ack_ns))
     fills, offsets = fills[is_told], offsets[is_told]
     begins, fills = _core.places(timeline.send_ns, timeline.ack_ns[told[is_told]]), fills.astype(np.int32)
@@ -117,7 +117,7 @@ def lost_again(timeline: Timeline) -> int:
     return int(np.count_nonzero(farthest > offsets[behind]))
 
 
-def _told_lost(timeline: Timeline, offsets: Ints) -> Ints:
+def told_lost(timeline: Timeline, offsets: Ints) -> Ints:
     """The ACKs by which holes at these offsets were known: by three segments beyond (RFC 6675), or three duplicates."""
     if timeline.has_sack:
         high = np.maximum.accumulate(timeline.sack_high)

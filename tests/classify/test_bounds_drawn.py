@@ -60,6 +60,11 @@ def test_what_the_rhythm_of_acks_leaves_open_is_a_part_of_the_window(seed: int, 
     assert within(seed, tmp_path, place="receiver") >= 0.99
 
 
+def test_what_a_capture_ends_before_it_is_repaired_has_reduced_the_window(tmp_path: Path) -> None:
+    """At a receiver: the third duplicate is in the capture, Tahoe's answer on its way."""
+    assert within(8700026, tmp_path, place="receiver") >= 0.99
+
+
 def within(seed: int, folder: Path, *, kind: str = "", place: str = "sender") -> float:
     """The share of the ACKs of a drawn run at which the truth lies within the bounds."""
     found, verdict = of(seed, folder, kind=kind, place=place)

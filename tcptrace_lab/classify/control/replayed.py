@@ -32,6 +32,7 @@ from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.limits import RHYTHM_SHARE
 from tcptrace_lab.classify.sender.recovery import identify_recovery
+from tcptrace_lab.reconstruct.away.unrepaired import with_open_end
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -55,7 +56,9 @@ class Replayed(Reconstruction):
     @cached_property
     def known_columns(self) -> dict[str, Ints]:
         table, view = self._replayed_columns(), self.who.view
-        return _by_rhythm(table, self.timeline.smss) if view is not None and view.is_inferred else table
+        if view is None:
+            return table
+        return with_open_end(_by_rhythm(table, self.timeline.smss) if view.is_inferred else table, self.timeline)
 
     def _replayed_columns(self) -> dict[str, Ints]:
         obstacles = find_obstacles(self, self.who)
