@@ -32,7 +32,8 @@ CLAIMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A good capture, and what is known of its run by other means; `controls`: names that are right for it."""
+    """A good capture, and what is known of its run by other means; `controls`: names that are right for it;
+    `receiver`: the same run as captured at its receiver."""
 
     name: str
     path: Path
@@ -40,6 +41,7 @@ class Run:
     base_rtt_s: float | None
     bottleneck_bps: float | None
     buffer_packets: float | None
+    receiver: Path | None = None
 
 
 def runs() -> Iterator[Run]:
@@ -63,6 +65,7 @@ def _own() -> Iterator[Run]:
             base_rtt_s=entry["path"]["base_rtt_s"],
             bottleneck_bps=min(rates),
             buffer_packets=entry["path"]["buffer_packets"],
+            receiver=_if_there(OWN / entry["file"].replace(".pcap", ".receiver.pcap")),
         )
 
 
@@ -82,6 +85,7 @@ def _kernel() -> Iterator[Run]:
             base_rtt_s=derived["rtt_min_us"] / 1e6,
             bottleneck_bps=derived["bottleneck_rate_bps"],
             buffer_packets=derived["buffer_pkts_excl_in_service"],
+            receiver=_if_there(KERNEL / f"{name}.rcv.pcap.gz"),
         )
 
 
@@ -101,7 +105,12 @@ def _identify() -> Iterator[Run]:
                 base_rtt_s=float(row["rtt_ms"]) / 1e3,
                 bottleneck_bps=float(row["rate_mbps"]) * 1e6,
                 buffer_packets=float(row["buffer_pkts"]),
+                receiver=_if_there(IDENTIFY / row["receiver_capture"]),
             )
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if path.exists() else None
 
 
 def _controls(name: str) -> frozenset[str]:
