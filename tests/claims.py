@@ -198,7 +198,11 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
     if name == "limits":
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
         last_ns = int(worse.seen.timeline.send_ns[-1])
-        true = _limits_within(whole, (span[0], min(span[1], max(last_ns, span[0]))))
+        end_ns = min(span[1], max(last_ns, span[0]))
+        if worse.who.tap.unanswered_ns and "piece" not in keeps:
+            # Told of all the data, also of what lies behind the last ACK.
+            end_ns = whole.seen.timeline.end_ns
+        true = _limits_within(whole, (span[0], end_ns))
         # Said to be unknown: it may be any of them.
         doubt = whole.limits.get("unknown", 0.0)
         slack = POINTS + told.get("unknown", 0.0) + doubt
