@@ -222,6 +222,11 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return "" if fits or (name == "regime" and told == true) else f"{counts}, is {every}"
     if name in ("regime", "per_cycle") and not _is_told(good, name):
         return ""
+    if name in ("regime", "per_cycle") and worse.seen.cycles and not worse.seen.cycles[-1].is_whole:
+        # What the end cuts short there may have been over here: what is told rests on the cycles before.
+        counts, every = (verdict["slow_starts"]["per_cycle"] for verdict in (bad, good))
+        if counts and len(counts) < len(every) and every[: len(counts)] == counts:
+            return ""
     if name == "per_cycle" and worse.seen.cycles:
         # Taps end apart: whether what the end cuts short was long enough to count is no matter of the run.
         both = [[cycle.slow_starts for cycle in verdict.seen.cycles] for verdict in (whole, worse)]

@@ -162,8 +162,8 @@ def unheard_by_count(timeline: Timeline) -> int:
 
 
 def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timeline, Ints, int] | None:
-    """The timeline with the ACKs that echoes name put back, the TSvals of all, and the tick of those, within which each
-    is placed; at the receiver's tap only.
+    """The timeline with the ACKs that echoes name put back, the TSvals of all, and within how long each is placed; at
+    the receiver's tap only.
 
     There an ACK acknowledges what had arrived when it was stamped, and the stamps of those captured tell when that was.
     None: when that was is not told.
@@ -210,7 +210,8 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
         sack_first=np.concatenate(([0], np.cumsum(np.where(is_new, 0, edges)))) if len(edges) else timeline.sack_first,
         notes=(*timeline.notes, f"{count} ACKs that its segments echo and the tap did not capture are put back"),
     )
-    return whole, (np.concatenate((known, named))[order] + stamps[0]) % WRAP, int(tick_ns)
+    # Where in their ticks lay neither one that was put back nor the one that it is counted from.
+    return whole, (np.concatenate((known, named))[order] + stamps[0]) % WRAP, 2 * int(tick_ns)
 
 
 def _idle_arrivals(acked_ns: Floats, came_ns: Ints, early_ns: float, late_ns: float) -> Ints:
