@@ -28,3 +28,29 @@ def test_what_acks_told_of_before_they_went_another_way_had_arrived(name: str, t
     run = [each for each in runs() if each.name == name]
     found = variants(run, ["begins in a recovery + one way at last"], seed=1, folder=tmp_path, at="receiver")
     assert all(not variant.judged.wrong for variant in found)
+
+
+@pytest.mark.parametrize(("seed", "variant"), [(8600204, "receiver"), (8600204, "clock steps back")])
+def test_the_pace_of_a_slow_reader_is_no_bottlenecks(seed: int, variant: str, tmp_path: Path) -> None:
+    """It reads 1 Mbit/s of a path of 1.5: the sender keeps to the window that its reads open."""
+    wrong, verdict = judged(seed, variant, tmp_path, worse_at="receiver")
+    assert not wrong
+    assert verdict.path.bottleneck_bps.low is not None
+    assert verdict.path.bottleneck_bps.high is None
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant"),
+    [
+        (8600073, "one ACK of four"),
+        (8600095, "bare ACKs stripped + 1 % seen twice"),
+        (8600257, "one ACK of four"),
+    ],
+)
+def test_round_trips_between_acks_that_were_put_back_are_known_to_two_ticks(
+    seed: int, variant: str, tmp_path: Path
+) -> None:
+    """Where in their ticks lay neither the ACK put back nor the captured one that it is counted from."""
+    wrong, verdict = judged(seed, variant, tmp_path, worse_at="receiver")
+    assert not wrong
+    assert verdict.path.base_rtt_s.high is not None
