@@ -54,3 +54,23 @@ def test_round_trips_between_acks_that_were_put_back_are_known_to_two_ticks(
     wrong, verdict = judged(seed, variant, tmp_path, worse_at="receiver")
     assert not wrong
     assert verdict.path.base_rtt_s.high is not None
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant"),
+    [
+        (8600091, "idle tail, keep-alives + stamped by polls"),
+        (8600121, "stamped by polls"),
+        (8600130, "tap lost 0.1 % + stamped by polls"),
+    ],
+)
+def test_acks_that_their_own_stamps_show_late_bound_no_round_trip_closely(
+    seed: int, variant: str, tmp_path: Path
+) -> None:
+    """A tap read every 1 to 3 ms: the receiver's TSvals count the milliseconds at which its ACKs left."""
+    wrong, verdict = judged(seed, variant, tmp_path, worse_at="receiver")
+    assert not wrong
+    base = verdict.path.base_rtt_s
+    assert base.value is not None
+    assert base.high is not None
+    assert base.high - base.value > 0.002
