@@ -236,8 +236,13 @@ def _leave_unanswered(shares: dict[str, float], seen: Reconstruction, tap: Tap) 
     ACKs alone has no time at all."""
     timeline = seen.timeline
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns
-    silent_ns = silent_behind(_spans(timeline), seen.typical_rtt_ns)
-    within = _by_limit(timeline, silent_ns, limited_at(timeline), "cwnd", "recovery")
+    spans, limited = _spans(timeline), limited_at(timeline)
+    silent_ns = silent_behind(spans, seen.typical_rtt_ns)
+    # An application's pauses are silent too, and stay its own; behind the last ACK all is unanswered.
+    silent_ns[np.isin(limited, [LIMITS.index("rwnd"), LIMITS.index("application")])] = 0
+    if tap.unanswered_ns >= spans[-1]:
+        silent_ns[-1] = spans[-1]
+    within = _by_limit(timeline, silent_ns, limited, *LIMITS)
     for name, most in within.items():
         _move(shares, name, most=most)
     left_ns = tap.unanswered_ns - int(sum(within.values()) * whole_ns)
