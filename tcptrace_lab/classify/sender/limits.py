@@ -242,10 +242,13 @@ def _leave_unanswered(shares: dict[str, float], seen: Reconstruction, tap: Tap) 
     silent_ns[np.isin(limited, [LIMITS.index("rwnd"), LIMITS.index("application")])] = 0
     if tap.unanswered_ns >= spans[-1]:
         silent_ns[-1] = spans[-1]
-    within = _by_limit(timeline, silent_ns, limited, *LIMITS)
-    for name, most in within.items():
+    before, silent = shares[UNKNOWN], share_of(timeline, float(silent_ns.sum()))
+    for name, most in _by_limit(timeline, silent_ns, limited, *LIMITS).items():
         _move(shares, name, most=most)
-    left_ns = tap.unanswered_ns - int(sum(within.values()) * whole_ns)
+    for name in ("cwnd", "recovery", "application"):
+        # What was sent meanwhile was put down to a window that filled.
+        _move(shares, name, most=max(before + silent - shares[UNKNOWN], 0.0))
+    left_ns = tap.unanswered_ns - int(silent_ns.sum())
     if left_ns > 0 and whole_ns > 0:
         known = whole_ns / (whole_ns + left_ns)
         shares.update({name: round(share * known, 4) for name, share in shares.items()})
