@@ -34,7 +34,8 @@ CLAIMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A good capture, and what is known of its run by other means; `controls`: names that are right for it."""
+    """A good capture, and what is known of its run by other means; `controls`: names that are right for it;
+    `receiver`: the same run as captured at its receiver."""
 
     name: str
     path: Path
@@ -42,6 +43,7 @@ class Run:
     base_rtt_s: float | None
     bottleneck_bps: float | None
     buffer_packets: float | None
+    receiver: Path | None = None
 
 
 def runs() -> Iterator[Run]:
@@ -65,6 +67,7 @@ def _own() -> Iterator[Run]:
             base_rtt_s=entry["path"]["base_rtt_s"],
             bottleneck_bps=min(rates),
             buffer_packets=entry["path"]["buffer_packets"],
+            receiver=_if_there(OWN / entry["file"].replace(".pcap", ".receiver.pcap")),
         )
 
 
@@ -84,6 +87,7 @@ def _kernel() -> Iterator[Run]:
             base_rtt_s=derived["rtt_min_us"] / 1e6,
             bottleneck_bps=derived["bottleneck_rate_bps"],
             buffer_packets=derived["buffer_pkts_excl_in_service"],
+            receiver=_if_there(KERNEL / f"{name}.rcv.pcap.gz"),
         )
 
 
@@ -103,7 +107,12 @@ def _identify() -> Iterator[Run]:
                 base_rtt_s=float(row["rtt_ms"]) / 1e3,
                 bottleneck_bps=float(row["rate_mbps"]) * 1e6,
                 buffer_packets=float(row["buffer_pkts"]),
+                receiver=_if_there(IDENTIFY / row["receiver_capture"]),
             )
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if path.exists() else None
 
 
 def _controls(name: str) -> frozenset[str]:
@@ -191,7 +200,11 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
     if name == "limits":
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
         last_ns = int(worse.seen.timeline.send_ns[-1])
-        true = _limits_within(whole, (span[0], min(span[1], max(last_ns, span[0]))))
+        end_ns = min(span[1], max(last_ns, span[0]))
+        if worse.who.tap.unanswered_ns and "piece" not in keeps:
+            # Told of all the data, also of what lies behind the last ACK.
+            end_ns = whole.seen.timeline.end_ns
+        true = _limits_within(whole, (span[0], end_ns))
         # Said to be unknown: it may be any of them.
         doubt = whole.limits.get("unknown", 0.0)
         slack = POINTS + told.get("unknown", 0.0) + doubt
@@ -211,6 +224,11 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return "" if fits or (name == "regime" and told == true) else f"{counts}, is {every}"
     if name in ("regime", "per_cycle") and not _is_told(good, name):
         return ""
+    if name in ("regime", "per_cycle") and worse.seen.cycles and not worse.seen.cycles[-1].is_whole:
+        # What the end cuts short there may have been over here: what is told rests on the cycles before.
+        counts, every = (verdict["slow_starts"]["per_cycle"] for verdict in (bad, good))
+        if counts and len(counts) < len(every) and every[: len(counts)] == counts:
+            return ""
     if name == "per_cycle" and worse.seen.cycles:
         # Taps end apart: whether what the end cuts short was long enough to count is no matter of the run.
         both = [[cycle.slow_starts for cycle in verdict.seen.cycles] for verdict in (whole, worse)]

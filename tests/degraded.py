@@ -2,11 +2,13 @@
 
 python -m tests.degraded                 # writes docs/degraded.md
 python -m tests.degraded --runs 6 --kinds "tap lost" --list
+python -m tests.degraded --at receiver --pairs 40 --list
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import tempfile
 import time
@@ -16,7 +18,7 @@ from pathlib import Path
 
 from tests.claims import Judged, Run, judge_claims, main_verdict, runs
 from tests.conftest import ROOT
-from tests.degrade import KINDS, degrade, read_packets, write_packets
+from tests.degrade import KINDS, degrade, keeps_of, pairs_from, read_packets, write_packets
 
 PAGE = ROOT / "docs" / "degraded.md"
 
@@ -31,8 +33,13 @@ class Variant:
     has_steady: bool
 
 
-def variants(chosen: list[Run], kinds: list[str], *, seed: int, folder: Path, each: int | None = None) -> list[Variant]:
-    """Every kind over every run; `each`: over so many of them, drawn for each kind."""
+def variants(
+    chosen: list[Run], kinds: list[str], *, seed: int, folder: Path, each: int | None = None, at: str = "sender"
+) -> list[Variant]:
+    """Every kind over every run; `each`: over so many of them, drawn for each kind; `at`: whose capture is made worse.
+
+    What happened in the run is told by the sender's capture, wherever the other was taken.
+    """
     wanted: dict[str, set[str]] = defaultdict(set)
     for kind in kinds:
         few = chosen if each is None else random.Random(f"{kind} {seed}").sample(chosen, min(each, len(chosen)))
@@ -44,14 +51,17 @@ def variants(chosen: list[Run], kinds: list[str], *, seed: int, folder: Path, ea
             continue
         whole = main_verdict(run.path)
         assert whole is not None
-        good, has_steady = judge_claims(run, whole, whole, keeps="whole"), whole.slow_starts.steady is not None
-        link, packets = read_packets(run.path)
+        here = run.path if at == "sender" else run.receiver
+        assert here is not None
+        plain = whole if at == "sender" else main_verdict(here)
+        good, has_steady = judge_claims(run, whole, plain, keeps="whole"), whole.slow_starts.steady is not None
+        link, packets = read_packets(here)
         for kind in kinds:
             if kind not in wanted[run.name]:
                 continue
             path = folder / "degraded.pcap"
             write_packets(path, *degrade(link, packets, kind=kind, seed=seed))
-            judged = judge_claims(run, whole, main_verdict(path), keeps=KINDS[kind].keeps)
+            judged = judge_claims(run, whole, main_verdict(path), keeps=keeps_of(kind))
             found.append(Variant(run=run.name, kind=kind, judged=judged, has_steady=has_steady))
         found.append(Variant(run=run.name, kind="untouched", judged=good, has_steady=has_steady))
     return found
@@ -63,7 +73,7 @@ def table(found: list[Variant]) -> list[str]:
         "| kind | variants | wrong claims | which | silent: regime | control | recovery | limits | rate | buffer |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for kind in ("untouched", *KINDS):
+    for kind in dict.fromkeys(("untouched", *KINDS, *(variant.kind for variant in found))):
         rows = [variant for variant in found if variant.kind == kind]
         if not rows:
             continue
@@ -126,13 +136,17 @@ def main() -> None:
     parser.add_argument("--kinds", default="", help="only kinds whose name holds this")
     parser.add_argument("--runs", default="", help="only runs whose name holds this")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at", choices=("sender", "receiver"), default="sender", help="whose capture is made worse")
+    parser.add_argument("--pairs", type=int, default=0, help="instead: so many kinds of two at once")
     parser.add_argument("--list", action="store_true", help="print every wrong claim, and do not write the page")
     arguments = parser.parse_args()
-    chosen = [run for run in runs() if arguments.runs in run.name]
+    chosen = [run for run in runs() if arguments.runs in run.name and (run.receiver or arguments.at == "sender")]
     kinds = [kind for kind in KINDS if arguments.kinds in kind]
+    if arguments.pairs:
+        kinds = list(itertools.islice(pairs_from(arguments.seed), arguments.pairs))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        found = variants(chosen, kinds, seed=arguments.seed, folder=Path(folder), each=arguments.each)
+        found = variants(chosen, kinds, seed=arguments.seed, folder=Path(folder), each=arguments.each, at=arguments.at)
     if arguments.list:
         for variant in sorted(found, key=lambda variant: variant.kind):
             for name, why in variant.judged.wrong.items():
@@ -140,7 +154,7 @@ def main() -> None:
     lines = table(found)
     print("\n".join(lines))
     print(f"{time.monotonic() - begun:.0f} s")
-    if not arguments.list:
+    if not arguments.list and arguments.at == "sender" and not arguments.pairs:
         PAGE.write_text("\n".join([HEAD, *lines, ""]))
 
 

@@ -11,7 +11,6 @@ wrong together most of the time, and thousands of them are seldom drawn.
 from __future__ import annotations
 
 import argparse
-import itertools
 import random
 import tempfile
 import time
@@ -23,11 +22,8 @@ from typing import Any
 
 from tcptrace_lab.classify.verdict import Verdict
 from tests.claims import POINTS, Judged, judge_claims, main_verdict
-from tests.degrade import ONES, degrade, keeps_of, read_packets, sender_of, write_packets
+from tests.degrade import ALONE, ONES, degrade, keeps_of, pairs_from, read_packets, sender_of, write_packets
 from tests.random_runs import Tapped, at_place, one_by_one
-
-# Kinds that leave one direction, or two connections, so nothing to combine.
-ALONE = ("data only", "ACKs only", "NAT binds anew")
 
 
 def kinds_for(seed: int, count: int, only: str = "") -> list[str]:
@@ -41,14 +37,6 @@ def kinds_for(seed: int, count: int, only: str = "") -> list[str]:
         if first != second:
             found.append(f"{first} + {second}")
     return found
-
-
-def pairs_from(first: int) -> Iterator[str]:
-    """Every two kinds, in either order, shuffled; again and again."""
-    both = [kind for kind in ONES if kind not in ALONE]
-    found = [f"{one} + {other}" for one in both for other in both if one != other]
-    random.Random(f"pairs {first}").shuffle(found)
-    return itertools.cycle(found)
 
 
 def against_truth(found: Tapped, verdict: Verdict) -> dict[str, str]:

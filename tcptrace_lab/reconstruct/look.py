@@ -203,21 +203,23 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     if not _core.is_left_later(sent_ns, heard_ns, passed, patience):
         return behind
     before = passed - 1
-    late = (before >= 0) & (sent_ns - heard_ns[np.maximum(before, 0)] > patience)
     ends = segments["offset"] + segments["length"]
     top = np.maximum.accumulate(ends)
-    late &= np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
-    # Something was outstanding after that ACK: this is no answer to a new request after a pause.
+    # Something was outstanding after that ACK, or since what came first behind it: else this is an answer to a new
+    # request after a pause.
     since = _core.places(segments["packet"], acks["packet"][np.maximum(before, 0)])
     una = np.maximum.accumulate(acks["ack_offset"])[np.maximum(before, 0)]
-    late &= (since > 0) & (top[np.maximum(since - 1, 0)] > una)
+    is_open = (since > 0) & (top[np.maximum(since - 1, 0)] > una)
+    begun_ns = np.where(is_open, heard_ns[np.maximum(before, 0)], sent_ns[np.minimum(since, len(sent_ns) - 1)])
+    late = (before >= 0) & (sent_ns - begun_ns > patience)
+    late &= np.append(False, segments["offset"][1:] >= top[:-1]) & (segments["length"] > 1)
     # Nor did its timer expire meanwhile, which lets one segment go each time: then it had not been answered.
     again = np.cumsum(segments["is_retransmission"])
     fresh = np.cumsum(late)
     late &= again - np.append(0, again)[since] < np.maximum(fresh - np.append(0, fresh)[since], 1)
     if not late.any():
         return behind
-    first = heard_ns[before[late]] + patience
+    first = begun_ns[late] + patience
     _, places = np.unique(before[late], return_index=True)
     lasts = np.append(places[1:], np.count_nonzero(late)) - 1
     return max(int((sent_ns[late][lasts] - first[places]).sum()), behind)

@@ -19,7 +19,7 @@ from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderVi
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES, look
-from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT, timeline_of
+from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT, stamp_clock_of, timeline_of
 from tcptrace_lab.reconstruct.tap.copies import without_merged
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
@@ -214,6 +214,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
                 handshake_ns=float(row[f"handshake_rtt_ns_{other}"]),
                 resolution_ns=tap.clock.resolution_ns,
                 is_holed=tap.is_holed,
+                late_ns=_stamped_late_ns(kept) if where.place == "receiver" and tap.timestamps.value else 0.0,
             )
             rebuilt = away_from_sender(
                 timeline,
@@ -255,6 +256,12 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         if is_seen
         else shares_by_flights(_passed(connection, direction, kept, sent_ns, smss=timeline.smss, rtt_ns=rtt)),
     )
+
+
+def _stamped_late_ns(kept: Columns) -> float:
+    """By how much beside a receiver an ACK may have been stamped after it left, as its own TSvals show."""
+    clock = stamp_clock_of(kept[1]["ts_val"], kept[1]["time_ns"])
+    return 0.0 if clock is None else clock.late_ns
 
 
 def _rows(connection: Connection, direction: int) -> Columns:

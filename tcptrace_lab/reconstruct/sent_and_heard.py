@@ -66,7 +66,7 @@ def timeline_of(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
         sack_first=acks["sack_first"],
         sack_edges=acks["sack_edges"],
         set_ns=tap.clock.set_at,
-        stamp_clock=_stamp_clock(segments["ts_val"][sent], segments["time_ns"][sent]) if row["timestamps"] else None,
+        stamp_clock=stamp_clock_of(segments["ts_val"][sent], segments["time_ns"][sent]) if row["timestamps"] else None,
     )
 
 
@@ -80,7 +80,8 @@ def _windows(acks: Any, tap: Tap, row: Any, other: str) -> Ints:
     return np.where((acks["flags"] & SYN) == 0, rwnd << more, rwnd)
 
 
-def _stamp_clock(stamps: Ints, times: Ints) -> SenderClock | None:
+def stamp_clock_of(stamps: Ints, times: Ints) -> SenderClock | None:
+    """The clock of a host by its own TSvals (-1: not shown), captured beside it."""
     is_shown = stamps >= 0
     if not is_shown.all():
         # Cut, or stripped.

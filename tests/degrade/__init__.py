@@ -7,7 +7,7 @@ middlebox would have left. What the kind leaves of the run is its `Part`: the sa
 from __future__ import annotations
 
 from tests.degrade.ends import first_again
-from tests.degrade.kinds import KINDS, ONES, degrade, keeps_of
+from tests.degrade.kinds import ALONE, KINDS, ONES, degrade, keeps_of, pairs_from
 from tests.degrade.records import (
     ACK,
     MS,
@@ -24,6 +24,7 @@ from tests.degrade.records import (
 
 __all__ = [
     "ACK",
+    "ALONE",
     "KINDS",
     "MS",
     "ONES",
@@ -36,6 +37,7 @@ __all__ = [
     "first_again",
     "keeps_of",
     "options_of",
+    "pairs_from",
     "read_packets",
     "sender_of",
     "write_packets",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.degrade.around import bound_anew, ip_id_zero, nat, sequence_wraps, two_vlans, vlan
@@ -200,6 +202,9 @@ ONES: dict[str, Degradation] = {
     "a file of the ring missing": Degradation(change=file_missing),
 }
 
+# Kinds that leave one direction, or two connections, so nothing to combine.
+ALONE = ("data only", "ACKs only", "NAT binds anew")
+
 PAIRS = (
     ("no SYN", "tap lost 0.1 %"),
     ("no SYN", "clock of 1 ms"),
@@ -219,6 +224,14 @@ KINDS: dict[str, Degradation] = {
     **ONES,
     **{f"{first} + {second}": _two(ONES[first], ONES[second]) for first, second in PAIRS},
 }
+
+
+def pairs_from(first: int) -> Iterator[str]:
+    """Every two kinds, in either order, shuffled; again and again."""
+    both = [kind for kind in ONES if kind not in ALONE]
+    found = [f"{one} + {other}" for one in both for other in both if one != other]
+    random.Random(f"pairs {first}").shuffle(found)
+    return itertools.cycle(found)
 
 
 def chosen(kind: str) -> Degradation:

@@ -7,6 +7,9 @@ const LIMIT: usize = 1 << 16;
 /// A flow whose ACKs are never seen (half a capture) keeps only so many.
 const LIMIT_UNACKED: usize = 1 << 9;
 
+/// Of those acknowledged so many are remembered: at a receiver the ACK of some passes before their second captures do.
+const ANSWERED: usize = 4;
+
 /// One segment in flight, as first sent or last retransmitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SentSegment {
@@ -40,8 +43,9 @@ impl SentSegment {
 #[repr(C)]
 pub struct Outstanding {
     ring: VecDeque<SentSegment>,
-    /// The last that left it, once it is empty.
-    gone: SentSegment,
+    /// The last that left it, each in turn.
+    gone: [SentSegment; ANSWERED],
+    left: usize,
 }
 
 impl Outstanding {
@@ -70,15 +74,16 @@ impl Outstanding {
     #[inline]
     pub fn pop(&mut self) -> Option<SentSegment> {
         let front = self.ring.pop_front()?;
-        if self.ring.is_empty() {
-            self.gone = front;
-        }
+        self.gone[self.left % ANSWERED] = front;
+        self.left = self.left.wrapping_add(1);
         Some(front)
     }
 
-    /// The last segment sent, if it has been acknowledged already.
-    pub fn answered(&self) -> Option<&SentSegment> {
-        Some(&self.gone).filter(|sent| self.ring.is_empty() && sent.transmissions > 0)
+    /// The segment that begins here, if it is one of the last that have been acknowledged already.
+    pub fn answered(&self, start: i64) -> Option<&SentSegment> {
+        self.gone
+            .iter()
+            .find(|sent| sent.start == start && sent.transmissions > 0)
     }
 
     pub fn last(&self) -> Option<&SentSegment> {

@@ -184,7 +184,7 @@ impl Flow {
             Some((_, sent)) => sent,
             None if range.len() == 1 => *self.outstanding.get(range.start),
             // At a receiver the answer may pass before the copy does.
-            None => match self.outstanding.answered() {
+            None => match self.outstanding.answered(start) {
                 Some(sent) => *sent,
                 None => return self.is_cut_elsewhere(packet, (start, end)),
             },

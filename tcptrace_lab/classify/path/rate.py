@@ -263,9 +263,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     own = sum(_most_outstanding(flow) for flow in (seen, *others))
     runs = run_rates(acked_together(seen, others), seen, segments)
     found = _mode(runs, words, clock, own=own, is_together=True)
-    if found is None or found.value is None or found.high is None:
-        return None
-    return found
+    return None if found is None or found.value is None or found.high is None else found
 
 
 def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int | None:
@@ -355,9 +353,11 @@ def _mode(
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
     # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do, no others
-    # are faster, and where a clock takes runs longer than a round trip the window's pauses do not show in them.
+    # are faster, and where a clock takes runs longer than a round trip the window's pauses do not show in them. A slow
+    # reader opens its window at a pace, too.
     is_paced = runs.is_inferred and (
-        min(np.mean(near), np.mean(pressed[_beside(runs.rates, peak, blur)])) < MAJORITY
+        runs.is_read_slowly
+        or min(np.mean(near), np.mean(pressed[_beside(runs.rates, peak, blur)])) < MAJORITY
         or not _beside(np.array([of_all]), peak, blur).any()
         or (blur > 0 and np.median(spans[near]) > runs.base_ns)
     )

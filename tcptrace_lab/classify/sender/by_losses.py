@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab.classify.sender.limits import UNKNOWN
+from tcptrace_lab.classify.sender.recovering import silent_behind
 from tcptrace_lab.classify.sender.written import WITHIN_RWND
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
@@ -58,8 +59,9 @@ class _Recovery:
     is_windows: bool
 
 
-def limits_by_losses(seen: Reconstruction, turn_ns: int) -> dict[str, float]:
-    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing."""
+def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int = 0) -> dict[str, float]:
+    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing. `unanswered_ns`: how long
+    data passed that was answered by ACKs which were not captured."""
     timeline = seen.timeline
     losses = [each for each in seen.episodes if each.is_loss]
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
@@ -67,6 +69,12 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int) -> dict[str, float]:
         return {}
     recoveries = [_recovery(timeline, each, turn_ns) for each in losses]
     times, first = timeline.ack_ns, recoveries[0]
+    if unanswered_ns:
+        # What held the sender back in a silence is not known: such a time belongs to none; nor does what lies behind
+        # the last ACK.
+        silent_ns = silent_behind(np.diff(times), turn_ns)
+        times = times - np.append(0, np.cumsum(silent_ns))
+        whole_ns += max(unanswered_ns - int(silent_ns.sum()), 0)
     cwnd = recovery = 0
     if first.is_windows and opens_at_each_ack(timeline, losses[0]):
         cwnd = 0 if _is_held(timeline, 0, first.first, first.flight, turn_ns) else int(times[first.first] - times[0])

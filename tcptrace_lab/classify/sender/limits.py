@@ -14,6 +14,7 @@ from tcptrace_lab.classify.sender.recovering import (
     recovering_on,
     recovering_unsure,
     share_of,
+    silent_behind,
     spent,
 )
 from tcptrace_lab.classify.sender.written import (
@@ -135,6 +136,8 @@ def limits_told(
     if tap.tap_lost_bytes:
         for name, most in _silent(seen).items():
             _move(shares, name, most=most)
+    if tap.unanswered_ns and not tap.has_all_acks:
+        _leave_unanswered(shares, seen, tap)
     if tap.tap_lost_acks:
         # A recovery that was over, or began, before the next ACK that was captured.
         rows = unheard_behind(seen.timeline)
@@ -228,6 +231,31 @@ def _silent(seen: Reconstruction) -> dict[str, float]:
     limited = limited_at(timeline)[:-1]
     is_open = (beyond > 0) & (seen.flight[:-1] > 0) & (timeline.rwnd[:-1] >= timeline.smss)
     return _by_limit(timeline, beyond[is_open], limited[is_open], "cwnd", "rwnd")
+
+
+def _leave_unanswered(shares: dict[str, float], seen: Reconstruction, tap: Tap) -> None:
+    """Takes out of `shares` the silences longer than any timer's: what was sent in them was answered, so neither what
+    held the sender back at their beginning nor a recovery lasted as long. Behind the last ACK a timeline that rests on
+    ACKs alone has no time at all."""
+    timeline = seen.timeline
+    whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns
+    spans, limited = _spans(timeline), limited_at(timeline)
+    silent_ns = silent_behind(spans, seen.typical_rtt_ns)
+    # An application's pauses are silent too, and stay its own; behind the last ACK all is unanswered.
+    silent_ns[np.isin(limited, [LIMITS.index("rwnd"), LIMITS.index("application")])] = 0
+    if tap.unanswered_ns >= spans[-1]:
+        silent_ns[-1] = spans[-1]
+    before, silent = shares[UNKNOWN], share_of(timeline, float(silent_ns.sum()))
+    for name, most in _by_limit(timeline, silent_ns, limited, *LIMITS).items():
+        _move(shares, name, most=most)
+    for name in ("cwnd", "recovery", "application"):
+        # What was sent meanwhile was put down to a window that filled.
+        _move(shares, name, most=max(before + silent - shares[UNKNOWN], 0.0))
+    left_ns = tap.unanswered_ns - int(silent_ns.sum())
+    if left_ns > 0 and whole_ns > 0:
+        known = whole_ns / (whole_ns + left_ns)
+        shares.update({name: round(share * known, 4) for name, share in shares.items()})
+        shares[UNKNOWN] = round(shares[UNKNOWN] + 1 - known, 4)
 
 
 def _resumed_unseen(seen: Reconstruction) -> float:

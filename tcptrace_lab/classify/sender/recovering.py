@@ -7,16 +7,23 @@ from itertools import zip_longest
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.look import TIMER_NS, TIMER_ROUNDS
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
-from tcptrace_lab.reconstruct.timeline import LOST, Bools, Timeline
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 
 
 def share_of(timeline: Timeline, spent_ns: float) -> float:
     """Of the time until the last segment left."""
     whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     return spent_ns / whole if whole > 0 else 0.0
+
+
+def silent_behind(spans_ns: Ints, rtt_ns: int) -> Ints:
+    """Of the time until each following ACK what lies beyond a round trip, where no timer would have waited as long."""
+    found: Ints = np.where(spans_ns > TIMER_NS + TIMER_ROUNDS * rtt_ns, spans_ns - rtt_ns, 0)
+    return found
 
 
 def spent(seen: Reconstruction, episodes: list[Episode]) -> float:

@@ -92,12 +92,13 @@ class SenderView:
 class Known:
     """The way to the sender and back: `hint_ns` as the handshake shows it, or whatever else (None: nothing does),
     `handshake_ns` by the handshake alone (NaN: not captured). `resolution_ns`: the tap's clock's; `is_holed`: it lost
-    packets."""
+    packets; `late_ns`: by how much ACKs may have been stamped late, and turns be longer than they seem."""
 
     hint_ns: int | None = None
     handshake_ns: float = float("nan")
     resolution_ns: int = 1
     is_holed: bool = False
+    late_ns: float = 0.0
 
 
 def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
@@ -202,6 +203,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     release, slack = released_by(timeline, left, bounds, by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)
     times, clock = own_times(timeline, seen.stamp, left, bounds, pace)
+    clock = None if clock is None else replace(clock, late_ns=known.late_ns)
     del bounds, pace
     kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
     return replace(_view(timeline, left, release, times, kind), stalled_ns=stalled_ns)

@@ -250,13 +250,15 @@ class Tap:
             return "the window answers ECN marks as well as losses, and which of them is not looked into"
         if self.hides_flight and claim in ("window", "limits"):
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.0%} of the data: what was outstanding is not known"
-        most = {"initial_window": MINORITY, "window": MAJORITY}
-        if self.lost_acks_share > most.get(claim, 1.0):
+        missing = {"initial_window": MINORITY, "window": MAJORITY}
+        if self.lost_acks_share > missing.get(claim, 1.0):
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: what was outstanding is not known"
         if claim in ("recovery", "losses") and self.misses_dupacks:
             return f"{self.lost_acks_share:.0%} of the ACKs were not captured: duplicates are not counted"
-        unanswered = ("losses", "cycles", "recovery", *(() if self.has_all_acks else ("limits",)))
-        if self.unanswered_ns > ODD_SHARE * self.lasts_ns and claim in unanswered:
+        # What limited the sender for most of the time is told of the rest.
+        most = MAJORITY if claim == "limits" else ODD_SHARE
+        is_asked = claim in ("losses", "cycles", "recovery") or (claim == "limits" and not self.has_all_acks)
+        if is_asked and self.unanswered_ns > most * self.lasts_ns:
             return f"new data left for {duration(self.unanswered_ns)} without an ACK in the capture"
         if claim in ("losses", "cycles") and self.tap_lost_bytes > LOST_SHARE * self.bytes:
             return f"the tap lost {self.tap_lost_bytes / self.bytes:.1%} of the data: what was sent twice is not known"

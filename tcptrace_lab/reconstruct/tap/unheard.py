@@ -162,8 +162,8 @@ def unheard_by_count(timeline: Timeline) -> int:
 
 
 def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timeline, Ints, int] | None:
-    """The timeline with the ACKs that echoes name put back, the TSvals of all, and the tick of those, within which each
-    is placed; at the receiver's tap only.
+    """The timeline with the ACKs that echoes name put back, the TSvals of all, and within how long each is placed; at
+    the receiver's tap only.
 
     There an ACK acknowledges what had arrived when it was stamped, and the stamps of those captured tell when that was.
     None: when that was is not told.
@@ -189,7 +189,8 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
     # On the tap's clock, from the nearest that was captured before.
     before = np.searchsorted(known, named, side="right") - 1
     times = timeline.ack_ns[before] + ((named - known[before]) * tick_ns).astype(np.int64)
-    top = in_order_top(segments["offset"][arrived], segments["length"][arrived])
+    acked = timeline.una_after(np.searchsorted(timeline.ack_ns, came_ns, side="right"))
+    top = in_order_top(segments["offset"][arrived], segments["length"][arrived], acked)
     # Of the ACKs of one tick the sender names the last.
     place = np.searchsorted(came_ns, times + int(tick_ns), side="right") - 1
     offsets = np.where(place >= 0, top[np.maximum(place, 0)], timeline.ack_offset[0])
@@ -209,7 +210,8 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
         sack_first=np.concatenate(([0], np.cumsum(np.where(is_new, 0, edges)))) if len(edges) else timeline.sack_first,
         notes=(*timeline.notes, f"{count} ACKs that its segments echo and the tap did not capture are put back"),
     )
-    return whole, (np.concatenate((known, named))[order] + stamps[0]) % WRAP, int(tick_ns)
+    # Where in their ticks lay neither one that was put back nor the one that it is counted from.
+    return whole, (np.concatenate((known, named))[order] + stamps[0]) % WRAP, 2 * int(tick_ns)
 
 
 def _idle_arrivals(acked_ns: Floats, came_ns: Ints, early_ns: float, late_ns: float) -> Ints:
@@ -250,8 +252,9 @@ def _tick_by_echoes(echoed: Ints, came_ns: Ints, known: Ints, times: Ints) -> fl
     return fits[0] if len(fits) == 1 else None
 
 
-def in_order_top(offsets: Ints, lengths: Ints) -> Ints:
-    """The end of what had arrived without a hole after each segment."""
+def in_order_top(offsets: Ints, lengths: Ints, acked: Ints) -> Ints:
+    """The end of what had arrived without a hole after each segment; `acked`: of which ACKs tell by then. What they
+    acknowledge has arrived, before the capture began or past the tap."""
     ends = offsets + lengths
     top = np.maximum.accumulate(ends) if len(ends) else ends
     if not len(ends) or not (offsets[1:] > top[:-1]).any():
@@ -259,8 +262,9 @@ def in_order_top(offsets: Ints, lengths: Ints) -> Ints:
     found = np.empty_like(ends)
     reached = int(offsets[0])
     waiting: list[tuple[int, int]] = []
-    for place, (offset, end) in enumerate(zip(offsets.tolist(), ends.tolist(), strict=True)):
+    for place, (offset, end, told) in enumerate(zip(offsets.tolist(), ends.tolist(), acked.tolist(), strict=True)):
         heappush(waiting, (offset, end))
+        reached = max(reached, told)
         while waiting and waiting[0][0] <= reached:
             reached = max(reached, heappop(waiting)[1])
         found[place] = reached

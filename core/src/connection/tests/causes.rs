@@ -179,6 +179,32 @@ fn packet_captured_twice_as_the_counter_passes_zero_is_no_retransmission() {
 }
 
 #[test]
+fn second_captures_behind_the_ack_of_both_are_no_retransmissions() {
+    // A receiver's router captures its delayed ACK between the two captures of what that answers.
+    for more in [0, 1] {
+        let mut wire = Wire::open();
+        let segments: Vec<_> = (0..2 + more)
+            .map(|index| {
+                let seq = CLIENT_ISN.wrapping_add(1 + 1000 * index);
+                wire.segment(true, ACK, seq, SERVER_ISN + 1, 1000)
+            })
+            .collect();
+        wire.table.push(60 * MS, &segments[0]);
+        wire.table.push(60 * MS, &segments[1]);
+        wire.ack(60 * MS + 10, 2000, &[]);
+        for segment in &segments[2..] {
+            wire.table.push(60 * MS + 20, segment);
+        }
+        for segment in &segments {
+            wire.table.push(60 * MS + 30, segment);
+        }
+        let [client, _] = wire.only().client_and_server();
+        assert_eq!(client.counts.retransmissions, 0, "{more} more");
+        assert_eq!(client.counts.duplicate_packets, 2 + u64::from(more));
+    }
+}
+
+#[test]
 fn packets_swapped_at_the_tap_are_out_of_order_not_retransmitted() {
     let mut wire = Wire::open();
     let first = wire.segment(true, ACK, CLIENT_ISN.wrapping_add(1), SERVER_ISN + 1, 1000);
