@@ -263,7 +263,7 @@ def _rows(connection: Connection, direction: int) -> Columns:
     if len(segments["ts_ecr"]):
         acks["ts_val"] = without_gaps(acks["ts_val"], acks["flags"], int(segments["ts_ecr"][0]))
     if connection.row[f"duplicate_packets_{SIDES[1 - direction]}"]:
-        without_merged(segments)
+        without_merged(segments, acks, is_at_receiver=connection.row["vantage"] == SIDES[1 - direction])
     return segments, acks
 
 

@@ -65,7 +65,10 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
     if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
-    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    # What was asked for by nothing that was captured was answered so, too, unless much was sent until then.
+    told = [
+        each for each in seen.episodes if each.detected_by in ("dupack", "sack") or (each.is_unasked and not each.sure)
+    ]
     sure = [each.restarts for each in told if each.sure]
     # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two, or half
     # of them, where it restarts after each: by chance nobody sends one segment, waits for its answer and sends two.
@@ -179,6 +182,8 @@ def _without_counts(
     is_blind = 0 < later <= joined + first_opened or (by_rhythm and tells_regime(seen, starts) is None)
     # The first cycle tells the regime where no loss begins another, as one that restarts its sender does not.
     is_blind |= not later and goes_on and (has_none or len(seen.episodes) != 1)
+    # Nor where a hole beside that event was filled by nothing captured: that one may begin a cycle.
+    is_blind |= not later and who.tap.repairs[1] > 0
     # Nor what followed a loss, where something was sent again with nothing outstanding.
     is_blind |= any(each.is_unasked and each.una == each.recover for each in seen.episodes)
     is_blind |= seen.is_stretched and any(each.restarts and not each.sure for each in seen.episodes)

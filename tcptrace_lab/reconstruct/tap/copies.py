@@ -35,11 +35,12 @@ def has_lost_copies(row: Any) -> bool:
     return max(shares) > MAJORITY and ODD_SHARE < min(shares) < FULL_SHARE
 
 
-def without_merged(segments: Any) -> None:
+def without_merged(segments: Any, acks: Any, *, is_at_receiver: bool) -> None:
     """Takes what passed twice out of longer segments, in place: a card that merges what follows on one another (GRO)
     takes the second capture of a packet for the begin of the next. Nobody sends again what has just left.
 
-    `segments`: not changed where few are such.
+    `segments`: where few are such, only those are changed before which no ACK was captured that could have asked for
+    what had just passed (`is_at_receiver`: there what was sent again may come up with it).
     """
     offsets, times = segments["offset"], segments["time_ns"]
     ends = offsets + segments["length"]
@@ -47,9 +48,14 @@ def without_merged(segments: Any) -> None:
     before = np.append(offsets[:1], tops[:-1])
     again = np.flatnonzero((offsets < before) & (segments["length"] > 0) & (segments["cause"] != SECOND_CAPTURE))
     passed = np.searchsorted(tops, offsets[again], side="right")
-    again = again[times[again] - times[passed] <= BURST_NS]
+    is_soon = times[again] - times[passed] <= BURST_NS
+    again, passed = again[is_soon], passed[is_soon]
     goes_on = again[ends[again] > before[again]]
     if len(goes_on) <= MINORITY * len(offsets):
+        heard = [np.searchsorted(acks["packet"], segments["packet"][at]) for at in (passed, again)]
+        again = again[(heard[0] == heard[1]) & (not is_at_receiver)]
+        goes_on = again[ends[again] > before[again]]
+    if not len(again):
         return
     changed = {name: segments[name].copy() for name in ("offset", "length", "cause", "is_retransmission")}
     changed["offset"][goes_on] = before[goes_on]
