@@ -149,6 +149,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     segments, acks = _rows(connection, direction)
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
+    if tap.copies and tap.clock.set_at:
+        # A packet and its copy on the two sides of such a step were far apart before it was undone.
+        without_merged(segments, acks, is_at_receiver=row["vantage"] == other)
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = timeline_of(rows, row, other, tap=tap)

@@ -17,7 +17,7 @@ from tcptrace_lab.classify.sender.by_losses import is_doubtful
 from tcptrace_lab.classify.sender.recovering import has_no_block
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -143,6 +143,7 @@ def _without_counts(
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table; nor is one between captured ACKs.
+    is_missing |= who.tap.tap_lost_acks > 0 and _departs_once(seen)
     is_missing |= who.tap.repairs[1] > 0 or (who.tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
@@ -252,6 +253,14 @@ def _is_untouched(seen: Reconstruction) -> bool:
     # A timer restarts its sender: what goes on was asked for.
     is_told = all(each.dupacks or each.restarts or each.detected_by != "rto" for each in seen.episodes)
     return bool(is_seen.all()) and is_told and all(each.sure for each in seen.episodes)
+
+
+def _departs_once(seen: Reconstruction) -> bool:
+    """Whether a sender that restarts at its losses seems to go on at one, with no more sent until its answer than a window
+    of one and what an ACK opens of it releases: so it is where that ACK is missing."""
+    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    few = [each for each in told if not each.restarts and each.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS]
+    return bool(few) and 2 * sum(each.restarts for each in told) > len(told)
 
 
 def _ends_at_window(seen: Reconstruction) -> bool:
