@@ -65,10 +65,7 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
     if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
-    # What was asked for by nothing that was captured was answered so, too, unless much was sent until then.
-    told = [
-        each for each in seen.episodes if each.detected_by in ("dupack", "sack") or (each.is_unasked and not each.sure)
-    ]
+    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
     sure = [each.restarts for each in told if each.sure]
     # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two, or half
     # of them, where it restarts after each: by chance nobody sends one segment, waits for its answer and sends two.
@@ -80,6 +77,10 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )
+    unasked = sum(each.is_unasked and not each.sure for each in seen.episodes)
+    if who.view is None and who.order is None and 2 * unasked > len(seen.episodes):
+        # By a sender that has its timer, or duplicates, to go by: the answers to what it sent are missing as well.
+        return "what asked for most of what was sent again was not captured: nor is what the window did told"
     if who.tap.exceeds_scale and any(each.restarts and each.detected_by == "sack" for each in seen.episodes):
         # So little as one segment sends one that the receiver's window has shut, too.
         return "ACKs are missing, or windows larger than the SYNs say: whether one left room after a loss is not told"
@@ -256,8 +257,8 @@ def _is_untouched(seen: Reconstruction) -> bool:
 
 
 def _departs_once(seen: Reconstruction) -> bool:
-    """Whether a sender that restarts at its losses seems to go on at one, with no more sent until its answer than a window
-    of one and what an ACK opens of it releases: so it is where that ACK is missing."""
+    """Whether a sender that restarts at its losses seems to go on at one, with no more sent until its answer than a
+    window of one and what an ACK of it releases: so it is where that ACK is missing."""
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
     few = [each for each in told if not each.restarts and each.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS]
     return bool(few) and 2 * sum(each.restarts for each in told) > len(told)
