@@ -20,7 +20,7 @@ from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES, look
 from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT, timeline_of
-from tcptrace_lab.reconstruct.tap.copies import without_merged
+from tcptrace_lab.reconstruct.tap.copies import without_copies_across, without_merged
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
 from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
@@ -150,8 +150,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
     if tap.copies and tap.clock.set_at:
-        # A packet and its copy on the two sides of such a step were far apart before it was undone.
-        without_merged(segments, acks, is_at_receiver=row["vantage"] == other)
+        without_copies_across(segments, tap.clock.set_at, row[f"rtt_min_ns_{side}"])
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = timeline_of(rows, row, other, tap=tap)

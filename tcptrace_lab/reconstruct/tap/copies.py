@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,3 +64,21 @@ def without_merged(segments: Any, acks: Any, *, is_at_receiver: bool) -> None:
     changed["cause"][again[ends[again] <= before[again]]] = SECOND_CAPTURE
     changed["is_retransmission"][again] = False
     segments.update(changed)
+
+
+def without_copies_across(segments: Any, set_ns: Sequence[int], rtt_ns: float) -> None:
+    """Takes out, in place, what was captured on both sides of a clock's step (`set_ns`, undone): copies lie too far
+    apart there to be known as such. Nobody hears of a loss within a round trip (`rtt_ns`: the least; NaN: not known).
+    """
+    offsets, times = segments["offset"], segments["time_ns"]
+    ends = offsets + segments["length"]
+    tops = np.maximum.accumulate(ends)
+    again = np.flatnonzero((ends <= np.append(offsets[:1], tops[:-1])) & (segments["length"] > 0))
+    passed = np.searchsorted(tops, offsets[again], side="right")
+    steps = np.searchsorted(set_ns, times, side="right")
+    within_ns = BURST_NS if np.isnan(rtt_ns) else max(BURST_NS, MAJORITY * rtt_ns)
+    again = again[(steps[passed] < steps[again]) & (times[again] - times[passed] <= within_ns)]
+    if len(again):
+        for name, value in (("cause", SECOND_CAPTURE), ("is_retransmission", False)):
+            segments[name] = segments[name].copy()
+            segments[name][again] = value
