@@ -144,7 +144,8 @@ def _without_counts(
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table; nor is one between captured ACKs.
-    is_missing |= who.tap.tap_lost_acks > 0 and _departs_once(seen)
+    departs = who.tap.tap_lost_acks > 0 and _departs_once(seen)
+    is_missing |= departs
     is_missing |= who.tap.repairs[1] > 0 or (who.tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
@@ -186,6 +187,8 @@ def _without_counts(
     is_blind |= not later and goes_on and (has_none or len(seen.episodes) != 1)
     # Nor where a hole beside that event was filled by nothing captured: that one may begin a cycle.
     is_blind |= not later and who.tap.repairs[1] > 0
+    # One restart more joins two cycles.
+    is_blind |= departs
     # Nor what followed a loss, where something was sent again with nothing outstanding.
     is_blind |= any(each.is_unasked and each.una == each.recover for each in seen.episodes)
     is_blind |= seen.is_stretched and any(each.restarts and not each.sure for each in seen.episodes)
@@ -257,11 +260,16 @@ def _is_untouched(seen: Reconstruction) -> bool:
 
 
 def _departs_once(seen: Reconstruction) -> bool:
-    """Whether a sender that restarts at its losses seems to go on at one, with no more sent until its answer than a
-    window of one and what an ACK of it releases: so it is where that ACK is missing."""
+    """Whether a sender that restarts at its losses seems to go on at one, but sent nothing in the round trip behind its
+    first segment, or no more than what an ACK releases at a window of one: so it is where that ACK is missing."""
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
-    few = [each for each in told if not each.restarts and each.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS]
-    return bool(few) and 2 * sum(each.restarts for each in told) > len(told)
+    times, few = seen.timeline.send_ns, 1 + DELAYED_ACK_SEGMENTS
+    return 2 * sum(each.restarts for each in told) > len(told) and any(
+        not each.restarts
+        and each.round_trip_sends > 1
+        and (each.round_trip_sends <= few or times[each.first_send + 1] - each.time_ns >= seen.base_rtt_ns)
+        for each in told
+    )
 
 
 def _ends_at_window(seen: Reconstruction) -> bool:
