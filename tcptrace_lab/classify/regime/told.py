@@ -14,7 +14,7 @@ from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, VARIED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
-from tcptrace_lab.classify.sender.recovering import has_no_block
+from tcptrace_lab.classify.sender.recovering import answers_missing, has_no_block, waits_first
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, MINORITY
@@ -78,9 +78,10 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )
     unasked = sum(each.is_unasked and not each.sure for each in seen.episodes)
-    if who.view is None and who.order is None and 2 * unasked > len(seen.episodes):
+    is_missing = 2 * unasked > len(seen.episodes) or answers_missing(seen)
+    if who.view is None and who.order is None and is_missing:
         # By a sender that has its timer, or duplicates, to go by: the answers to what it sent are missing as well.
-        return "what asked for most of what was sent again was not captured: nor is what the window did told"
+        return "what asked for most of what was sent again, or answered it, was not captured: nor is the window told"
     if who.tap.exceeds_scale and any(each.restarts and each.detected_by == "sack" for each in seen.episodes):
         # So little as one segment sends one that the receiver's window has shut, too.
         return "ACKs are missing, or windows larger than the SYNs say: whether one left room after a loss is not told"
@@ -260,16 +261,12 @@ def _is_untouched(seen: Reconstruction) -> bool:
 
 
 def _departs_once(seen: Reconstruction) -> bool:
-    """Whether a sender that restarts at its losses seems to go on at one, but sent nothing in the round trip behind its
-    first segment, or no more than what an ACK releases at a window of one: so it is where that ACK is missing."""
+    """Whether a sender that restarts at its losses seems to go on at one, but waited for a round trip, or sent no more
+    than what an ACK releases at a window of one: so it is where that ACK is missing."""
     told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
-    times, few = seen.timeline.send_ns, 1 + DELAYED_ACK_SEGMENTS
-    return 2 * sum(each.restarts for each in told) > len(told) and any(
-        not each.restarts
-        and each.round_trip_sends > 1
-        and (each.round_trip_sends <= few or times[each.first_send + 1] - each.time_ns >= seen.base_rtt_ns)
-        for each in told
-    )
+    few = [not each.restarts and each.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS for each in told]
+    is_one = any(few) or any(waits_first(seen, each) for each in told)
+    return is_one and 2 * sum(each.restarts for each in told) > len(told)
 
 
 def _ends_at_window(seen: Reconstruction) -> bool:

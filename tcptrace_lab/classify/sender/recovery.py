@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.sender.recovering import answers_missing
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
@@ -89,6 +90,9 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if tap.is_holed and restarted:
         reasons.append("the recovery is not named: the tap lost packets, and not all loss events show the same")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    if not is_rebuilt and tap.sack.value != "used" and answers_missing(seen):
+        reasons.append("the recovery is not named: most answers to what was sent again were not captured")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
     refused = tap.refuses("recovery")
