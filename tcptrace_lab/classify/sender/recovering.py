@@ -41,7 +41,15 @@ def waits_first(seen: Reconstruction, each: Episode) -> bool:
 def answers_missing(seen: Reconstruction) -> bool:
     """Whether so it is at most losses, where ACKs tell of more than a receiver leaves waiting: some are missing."""
     going_on = [each for each in seen.episodes if not each.restarts and each.is_loss]
-    return seen.is_stretched and 2 * sum(waits_first(seen, each) for each in going_on) > len(going_on)
+    if not seen.is_stretched or not going_on:
+        return False
+    timeline = seen.timeline
+    following = np.minimum([each.first_send + 1 for each in going_on], len(timeline.send_ns) - 1)
+    heard = timeline.ack_ns[np.maximum(timeline.acks_before_send[following] - 1, 0)]
+    # What a captured ACK released was not released by another.
+    is_alone = timeline.send_ns[following] - heard > _core.HOST_NS
+    waits = [waits_first(seen, each) and alone for each, alone in zip(going_on, is_alone.tolist(), strict=True)]
+    return 2 * sum(waits) > len(waits)
 
 
 def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
