@@ -20,7 +20,7 @@ from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.look import SIDES, look
 from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT, stamp_clock_of, timeline_of
-from tcptrace_lab.reconstruct.tap.copies import without_merged
+from tcptrace_lab.reconstruct.tap.copies import without_copies_across, without_merged
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
 from tcptrace_lab.reconstruct.tap.tap import Fact, Tap
@@ -149,6 +149,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     segments, acks = _rows(connection, direction)
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
+    if tap.copies and tap.clock.set_at:
+        without_copies_across(segments, tap.clock.set_at, row[f"rtt_min_ns_{side}"])
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = timeline_of(rows, row, other, tap=tap)
@@ -270,7 +272,7 @@ def _rows(connection: Connection, direction: int) -> Columns:
     if len(segments["ts_ecr"]):
         acks["ts_val"] = without_gaps(acks["ts_val"], acks["flags"], int(segments["ts_ecr"][0]))
     if connection.row[f"duplicate_packets_{SIDES[1 - direction]}"]:
-        without_merged(segments)
+        without_merged(segments, acks, is_at_receiver=connection.row["vantage"] == SIDES[1 - direction])
     return segments, acks
 
 

@@ -91,7 +91,7 @@ class Compared:
         """By the loss before an epoch, or, where none is seen by itself, by the two before it."""
         losses = self._losses(epoch)
         mark, before = _seen_at(epoch), self.heard.marks.cwnd[losses[-1]] if losses else np.nan
-        if mark is None or not isfinite(before):
+        if mark is None or not isfinite(before) or self._was_under_way(losses[-1]):
             return
         acks = [self.heard.marks.ack[each] for each in (losses[-1], mark)]
         yield Piece(
@@ -105,6 +105,13 @@ class Compared:
             scale=before / self.smss,
             is_threshold=epoch.settled < 0,
         )
+
+    def _was_under_way(self, loss: int) -> bool:
+        """Whether nothing of a capture that begins in the middle was acknowledged before a loss: what it was lost from,
+        and how far its recovery had come, lies before."""
+        timeline = self.heard.timeline
+        una = timeline.snd_una[max(self.heard.marks.ack[loss], 0)]
+        return not timeline.has_start and bool(una <= timeline.first_offset)
 
     def _losses(self, epoch: Epoch) -> list[int]:
         """The marks of the losses whose reductions are judged behind an epoch's begin, the last first."""

@@ -48,7 +48,10 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         recovery=tcp.recovery,
         handshake_rtt_ns=_handshake_rtt_ns(who),
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
-        is_rough=who.tap.blurs_times or is_open or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
+        is_rough=who.tap.blurs_times
+        or is_open
+        or _beside_holes(seen, who)
+        or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
         is_untimed=who.tap.hides_blocks,
         tick_ns=_unread_ns(who.tap.clock),
         # A base round trip that is bounded from below was met at a load that leaves no queue.
@@ -64,6 +67,12 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     found = ask(seen)
     reason = no_evidence(tcp, found, seen)
     return found if reason is None else found.opened(reason).or_bbr()
+
+
+def _beside_holes(seen: Reconstruction, who: Sender) -> bool:
+    """Whether the tap lost packets beside every loss: whether one restarted its sender, or cut its window, is told of
+    none, and a law is held against reductions that were others."""
+    return who.tap.is_holed and bool(seen.episodes) and not any(each.sure for each in seen.episodes)
 
 
 def _handshake_rtt_ns(who: Sender) -> int | None:

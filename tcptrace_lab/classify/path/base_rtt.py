@@ -106,13 +106,16 @@ def least_alike_ns(seen: Reconstruction, handshake_rtt_s: float | None) -> int:
 def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:
     """What a least round trip may have of its own flight: of a super-segment (offload) the last packet waited behind
     the others, and of two segments that left together the first one's ACK for the second (RFC 9293 section 3.8.6.3)."""
-    timeline, samples = seen.timeline, seen.timeline.rtt[1]
+    timeline, (rows, samples) = seen.timeline, seen.timeline.rtt
     if pps.value is None:
         return 0.0
-    fewest = float(seen.under_way[samples <= LEAST_FACTOR * samples.min()].min())
+    is_least = samples <= LEAST_FACTOR * samples.min()
+    fewest = seen.under_way[is_least]
     if (timeline.send_end - timeline.send_offset).max() <= timeline.smss:
-        fewest = min(fewest, DELAYED_ACK_SEGMENTS)
-    return max(fewest - 1.0, 0.0) / pps.value
+        # An ACK that stands for others as well, which a box leaves out, answers the last of its segments.
+        told = timeline.newly_acked[rows[is_least]] / timeline.smss
+        fewest = np.minimum(fewest, np.maximum(told, DELAYED_ACK_SEGMENTS))
+    return max(float(fewest.min()) - 1.0, 0.0) / pps.value
 
 
 def later(base: Estimate, before_ns: int | None, near_ns: int) -> Estimate:

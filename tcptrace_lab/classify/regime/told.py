@@ -14,10 +14,10 @@ from tcptrace_lab.classify.path.causes import timeouts_unseen
 from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, VARIED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
-from tcptrace_lab.classify.sender.recovering import has_no_block
+from tcptrace_lab.classify.sender.recovering import answers_missing, has_no_block, waits_first
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
@@ -77,6 +77,11 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
         return (
             "whether the window restarted is not told: no data, or no room in the receiver's window, was left to send"
         )
+    unasked = sum(each.is_unasked and not each.sure for each in seen.episodes)
+    is_missing = 2 * unasked > len(seen.episodes) or answers_missing(seen)
+    if who.view is None and who.order is None and is_missing:
+        # By a sender that has its timer, or duplicates, to go by: the answers to what it sent are missing as well.
+        return "what asked for most of what was sent again, or answered it, was not captured: nor is the window told"
     if who.tap.exceeds_scale and any(each.restarts and each.detected_by == "sack" for each in seen.episodes):
         # So little as one segment sends one that the receiver's window has shut, too.
         return "ACKs are missing, or windows larger than the SYNs say: whether one left room after a loss is not told"
@@ -140,6 +145,8 @@ def _without_counts(
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
     is_missing &= who.tap.blurs_flight or not (seen.episodes and _is_untouched(seen))
     # A hole that nothing captured has filled is an event that is not in the table; nor is one between captured ACKs.
+    departs = who.tap.tap_lost_acks > 0 and _departs_once(seen)
+    is_missing |= departs
     is_missing |= who.tap.repairs[1] > 0 or (who.tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
@@ -179,6 +186,10 @@ def _without_counts(
     is_blind = 0 < later <= joined + first_opened or (by_rhythm and tells_regime(seen, starts) is None)
     # The first cycle tells the regime where no loss begins another, as one that restarts its sender does not.
     is_blind |= not later and goes_on and (has_none or len(seen.episodes) != 1)
+    # Nor where a hole beside that event was filled by nothing captured: that one may begin a cycle.
+    is_blind |= not later and who.tap.repairs[1] > 0
+    # One restart more joins two cycles.
+    is_blind |= departs
     # Nor what followed a loss, where something was sent again with nothing outstanding.
     is_blind |= any(each.is_unasked and each.una == each.recover for each in seen.episodes)
     is_blind |= seen.is_stretched and any(each.restarts and not each.sure for each in seen.episodes)
@@ -247,6 +258,15 @@ def _is_untouched(seen: Reconstruction) -> bool:
     # A timer restarts its sender: what goes on was asked for.
     is_told = all(each.dupacks or each.restarts or each.detected_by != "rto" for each in seen.episodes)
     return bool(is_seen.all()) and is_told and all(each.sure for each in seen.episodes)
+
+
+def _departs_once(seen: Reconstruction) -> bool:
+    """Whether a sender that restarts at its losses seems to go on at one, but waited for a round trip, or sent no more
+    than what an ACK releases at a window of one: so it is where that ACK is missing."""
+    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    few = [not each.restarts and each.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS for each in told]
+    is_one = any(few) or any(waits_first(seen, each) for each in told)
+    return is_one and 2 * sum(each.restarts for each in told) > len(told)
 
 
 def _ends_at_window(seen: Reconstruction) -> bool:

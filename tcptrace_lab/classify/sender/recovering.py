@@ -36,6 +36,29 @@ def has_no_block(seen: Reconstruction, tap: Tap) -> bool:
     return tap.hides_blocks and not len(seen.timeline.sack_edges)
 
 
+def waits_first(seen: Reconstruction, each: Episode) -> bool:
+    """Whether a sender that seems to go on sent nothing in the round trip behind its first segment: an answer that was
+    not captured may have released what followed, at a window of one."""
+    times, following = seen.timeline.send_ns, each.first_send + 1
+    if each.restarts or each.round_trip_sends <= 1 or following >= len(times):
+        return False
+    return bool(times[following] - each.time_ns >= seen.base_rtt_ns)
+
+
+def answers_missing(seen: Reconstruction) -> bool:
+    """Whether so it is at most losses, where ACKs tell of more than a receiver leaves waiting: some are missing."""
+    going_on = [each for each in seen.episodes if not each.restarts and each.is_loss]
+    if not seen.is_stretched or not going_on:
+        return False
+    timeline = seen.timeline
+    following = np.minimum([each.first_send + 1 for each in going_on], len(timeline.send_ns) - 1)
+    heard = timeline.ack_ns[np.maximum(timeline.acks_before_send[following] - 1, 0)]
+    # What a captured ACK released was not released by another.
+    is_alone = timeline.send_ns[following] - heard > _core.HOST_NS
+    waits = [waits_first(seen, each) and alone for each, alone in zip(going_on, is_alone.tolist(), strict=True)]
+    return 2 * sum(waits) > len(waits)
+
+
 def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     """Share of the time in recoveries of which it is not sure that they were none of a restarted sender.
 

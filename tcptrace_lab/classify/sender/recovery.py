@@ -9,7 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.sender.recovering import answers_missing
 from tcptrace_lab.numbers import counted
+from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -89,6 +91,9 @@ def identify_recovery(
     if tap.is_holed and restarted:
         reasons.append("the recovery is not named: the tap lost packets, and not all loss events show the same")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+    if not is_rebuilt and tap.sack.value != "used" and answers_missing(seen):
+        reasons.append("the recovery is not named: most answers to what was sent again were not captured")
+        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
     refused = tap.refuses("recovery")
     if refused:
@@ -101,8 +106,10 @@ def identify_recovery(
         reasons.append("the recovery is not named: most repaired one hole and waited for the timer")
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     name = "sack" if tap.sack.value == "used" else None
-    # Out of order, what filled a hole may have been late.
-    if name is None and not by_rhythm and not tap.refuses("losses"):
+    # Out of order, what filled a hole may have been late; where options of as many ACKs as most duplicates are cut or
+    # overwritten, those may have been the blocks by which it was filled (RFC 2018 section 3: duplicates carry them).
+    is_cut = tap.cut_acks > MAJORITY * np.count_nonzero(seen.timeline.is_dupack)
+    if name is None and not by_rhythm and not tap.refuses("losses") and not is_cut:
         name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
     if name is None:
         reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
