@@ -88,7 +88,7 @@ def bottleneck_rate(
     batches = acked_together(seen, ())
     segments = _segments_for(batches, seen, clock)
     if segments is None:
-        return unknown(f"stamps {duration(clock.resolution_ns)} apart: too coarse for the rate of these ACKs")
+        return unknown(f"times known to {duration(clock.resolution_ns)}: too coarse for the rate of these ACKs")
     own = _most_outstanding(seen)
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     runs = run_rates(batches, seen, segments)
