@@ -43,6 +43,7 @@ class AckColumns:
         # Before a recovery: what held the sender back last.
         told = np.where(limited_by == RECOVERY, 0, np.arange(len(limited_by), dtype=np.int32))
         self.is_held_back: Bools = (may_be_rwnd | seen.stands)[np.maximum.accumulate(told)]
+        self.fills_rwnd: Bools = limited_by == RWND
         self.has_sent: Bools = timeline.sends_before_next_ack > sent
         # Where an ACK released something and nothing is SACKed; and where it did and the window is the limit.
         self.sends_in_order = self.has_sent & (timeline.sacked == 0)

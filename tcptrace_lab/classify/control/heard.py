@@ -348,7 +348,7 @@ class Heard:
             return np.nan
         if at == part.peak:
             return float(part.grown_to)
-        if self.is_held_back[at]:
+        if self.columns.fills_rwnd[at]:
             # The receiver's window lets go no more.
             return np.nan
         first = float(self.flight[at])
