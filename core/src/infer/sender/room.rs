@@ -57,10 +57,12 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
             first,
             seen.newly_sent(first, behind) > released || waited_ns(first) > pause_ns,
         ),
-        // It came behind this ACK by chance: of most of it the host knew, if ACKs let it go at all.
+        // It came behind this ACK by chance: of most of it the host knew, if ACKs let it go at all. Behind a hole what
+        // they let go is not what they acknowledge.
         None => (
             before,
-            seen.newly_sent(before, behind) > released + trace.smss
+            is_in_order(trace, ack)
+                && seen.newly_sent(before, behind) > released + trace.smss
                 && known_ns(trace, seen, before, ack) > pause_ns.min(STALL_NS.get()),
         ),
     };
@@ -72,6 +74,11 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
         first,
         is_sure: is_more(outstanding),
     })
+}
+
+/// Whether nothing is SACKed behind a hole.
+fn is_in_order(trace: &Trace, ack: usize) -> bool {
+    trace.sacked.get(ack).is_none_or(|&sacked| sacked == 0)
 }
 
 /// How long before a segment that the ACK `last` may have released the first of those before came that released nothing;
@@ -112,7 +119,7 @@ pub fn left_room(
                 // A window opens by no more than what is acknowledged.
                 let opened = seen.snd_una[written.ack] - seen.snd_una[ack];
                 let had = held[ack].max(flight[written.ack] - opened);
-                if flight[ack] + trace.smss > had {
+                if flight[ack] + trace.smss > had || !is_in_order(trace, ack) {
                     break;
                 }
                 found[ack] = Some(written.is_sure);
