@@ -119,7 +119,9 @@ pub fn left_room(
                 // A window opens by no more than what is acknowledged.
                 let opened = seen.snd_una[written.ack] - seen.snd_una[ack];
                 let had = held[ack].max(flight[written.ack] - opened);
-                if flight[ack] + trace.smss > had || !is_in_order(trace, ack) {
+                // What an earlier burst has told is looked at no further.
+                let is_told = found[ack].is_some_and(|is_sure| is_sure || !written.is_sure);
+                if is_told || flight[ack] + trace.smss > had || !is_in_order(trace, ack) {
                     break;
                 }
                 found[ack] = Some(written.is_sure);
