@@ -111,7 +111,7 @@ def _by_rhythm(table: dict[str, Ints], smss: int) -> dict[str, Ints]:
     low, high = table["cwnd_low"], table["cwnd_high"]
     is_open = table["limited_by"] == UNKNOWN
     most = np.where(is_open & (high != UNKNOWN), high / RHYTHM_SHARE, high)
-    least = np.where(is_open, lowered(low, RHYTHM_SHARE * low, smss), low)
+    least = np.where(is_open, lowered(low, RHYTHM_SHARE * low.astype(np.float64), smss), low)
     return {
         **table,
         "cwnd_low": least,

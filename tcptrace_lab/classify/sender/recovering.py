@@ -56,7 +56,7 @@ def answers_missing(seen: Reconstruction) -> bool:
     # What a captured ACK released was not released by another.
     is_alone = timeline.send_ns[following] - heard > _core.HOST_NS
     waits = [waits_first(seen, each) and alone for each, alone in zip(going_on, is_alone.tolist(), strict=True)]
-    return 2 * sum(waits) > len(waits)
+    return bool(2 * sum(waits) > len(waits))
 
 
 def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
