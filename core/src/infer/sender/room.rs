@@ -51,28 +51,24 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
     let late = (before..behind)
         .rev()
         .find(|&send| waited_ns(send) > HOST_NS.get());
+    let first = late.unwrap_or(before);
+    let written = seen.newly_sent(first, behind);
     let released = MOST_RELEASED.get() * seen.newly_acked(ack);
-    let (first, is_late) = match late {
-        Some(first) => (
-            first,
-            seen.newly_sent(first, behind) > released || waited_ns(first) > pause_ns,
-        ),
+    let is_late = match late {
+        Some(first) => written > released || waited_ns(first) > pause_ns,
         // It came behind this ACK by chance: of most of it the host knew, if ACKs let it go at all. Behind a hole what
         // they let go is not what they acknowledge.
-        None => (
-            before,
+        None => {
             is_in_order(trace, ack)
-                && seen.newly_sent(before, behind) > released + trace.smss
-                && known_ns(trace, seen, before, ack) > pause_ns.min(STALL_NS.get()),
-        ),
+                && written > released + trace.smss
+                && known_ns(trace, seen, before, ack) > pause_ns.min(STALL_NS.get())
+        }
     };
-    let written = seen.newly_sent(first, behind);
-    let is_more = |acked: i64| written > MOST_RELEASED.get() * acked;
     let outstanding = seen.snd_max[behind - 1] - written - seen.snd_una[ack];
     (is_late && written > trace.smss).then(|| Written {
         ack,
         first,
-        is_sure: is_more(outstanding),
+        is_sure: written > MOST_RELEASED.get() * outstanding,
     })
 }
 
@@ -84,16 +80,13 @@ fn is_in_order(trace: &Trace, ack: usize) -> bool {
 /// How long before a segment that the ACK `last` may have released the first of those before came that released nothing;
 /// where none is, the one before.
 fn known_ns(trace: &Trace, seen: &Sequence, send: usize, last: usize) -> i64 {
-    let silent = send
-        .checked_sub(1)
-        .map(|before| seen.acks_before_send[before] as usize);
-    let Some(first) = last
-        .checked_sub(1)
-        .map(|before| silent.unwrap_or(before).min(before))
-    else {
+    let Some(before) = last.checked_sub(1) else {
         return 0;
     };
-    trace.send_ns[send] - trace.ack_ns[first]
+    let silent = send
+        .checked_sub(1)
+        .map_or(before, |sent| seen.acks_before_send[sent] as usize);
+    trace.send_ns[send] - trace.ack_ns[silent.min(before)]
 }
 
 /// The ACKs behind which the window had room for one segment more at least and none left, as what was written later
