@@ -64,6 +64,8 @@ def read_truth(path: str | Path, *, port: int) -> Truth:
         states = states[states["ev"] == "A"]
     state = states["ca_state"].fillna(0).astype(np.int64).to_numpy() if "ca_state" in states else np.zeros(len(states))
     acked = _acked(states, has_acks)
+    if not has_acks:
+        acked = _first_at_its_ack(acked, _times(states), _times(table[table["ev"] == "C"]))
     cwnd = states["cwnd"].to_numpy(dtype=np.float64)
     if "detected_by" in table and not (table["detected_by"] == "sack").any():
         # The simulator's own, without SACK: RFC 6582 inflates cwnd by the segments that have left the network, and
@@ -112,6 +114,14 @@ def _acked(states: pd.DataFrame, has_acks: bool) -> Ints:
     known = pd.to_numeric(states["snd_una"]).astype("Float64")
     more = states["arg"].fillna(0) if has_acks else 0
     return np.asarray((known + more).fillna(-1).to_numpy(dtype=np.float64), dtype=np.int64)
+
+
+def _first_at_its_ack(acked: Ints, times: Ints, event_times: Ints) -> Ints:
+    """A log has a row where the window changes. Where the first row of a number is a timer's or a loss's, the ACK of
+    that number changed nothing and came some time before: -1.
+    """
+    _, first, place = np.unique(acked, return_index=True, return_inverse=True)
+    return np.where(np.isin(times[first], event_times)[place], -1, acked)
 
 
 def _times(table: pd.DataFrame) -> Ints:

@@ -22,6 +22,9 @@ use crate::threshold::threshold;
 // A capturing machine under load lets ACK and answer stand some milliseconds apart, never a part of the round trip.
 threshold!(SILENT_SHARE: f64 = 0.1, Share);
 
+/// How often events are looked through for timers that expired within: a limit of work.
+const MOST_PASSES: usize = 8;
+
 /// What leaves so many nanoseconds after an ACK was not released by it.
 pub(super) fn silence(base_ns: i64) -> f64 {
     (SILENT_SHARE.get() * base_ns as f64).max(HOST_NS.get() as f64)
@@ -58,16 +61,21 @@ pub fn loss_events(
 impl Finder<'_> {
     /// `cuts_again`: an event may begin as the one before ends.
     fn settled(&self, cuts_again: bool) -> Vec<LossEvent> {
-        let found = self.merged(&BTreeSet::new(), cuts_again);
-        let behind: BTreeSet<usize> = self
-            .bounded(&found)
-            .flat_map(|(event, bound)| self.steps_back(event, bound))
-            .collect();
-        if behind.is_empty() {
-            return found;
+        let mut behind = BTreeSet::new();
+        let mut found = self.merged(&behind, cuts_again);
+        for _ in 0..MOST_PASSES {
+            let known = behind.len();
+            for (event, bound) in self.bounded(&found) {
+                behind.extend(self.steps_back(event, bound));
+            }
+            if behind.len() == known {
+                break;
+            }
+            // RFC 6582 section 4: all that was sent before the timer expired belongs to its restart, in which it may
+            // expire once more.
+            found = self.merged(&behind, cuts_again);
         }
-        // RFC 6582 section 4: all that was sent before the timer expired belongs to its restart.
-        self.merged(&behind, cuts_again)
+        found
     }
 
     /// The events with those that only go on with a restart joined to it. `forced`: the sends at which a timer is known

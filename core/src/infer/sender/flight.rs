@@ -3,13 +3,14 @@
 //! Just before the next ACK a sender limited by its congestion window has sent all that the last ACK released: what is
 //! then outstanding is its cwnd, to within one segment. Errs low where something else held the sender back.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
-use crate::recovery::DetectedBy;
+use crate::recovery::{DUP_THRESH, DetectedBy};
 
 /// Packets of one send told apart: as many as the largest offload makes of it, and more.
 const MOST_PACKETS: i64 = 1 << 10;
@@ -37,17 +38,17 @@ pub fn outstanding(
         })
         .collect();
     let mut is_told = vec![false; flight.len()];
-    let highest = if events.is_empty() {
+    let lost_up_to = if events.is_empty() {
         Vec::new()
     } else {
-        highest_sacked(trace)
+        lost_up_to(trace)
     };
     let view = View {
         trace,
         seen,
         repeats,
         board,
-        highest: &highest,
+        lost_up_to: &lost_up_to,
         base_ns,
     };
     tell_events(&view, events, &mut flight, &mut is_told);
@@ -82,13 +83,38 @@ fn tell_events(view: &View, events: &[LossEvent], flight: &mut [i64], is_told: &
     }
 }
 
-/// The highest byte SACKed up to each ACK.
-fn highest_sacked(trace: &Trace) -> Vec<i64> {
-    let rising = trace.sack_high.iter().scan(i64::MIN, |top, &high| {
-        *top = (*top).max(high);
-        Some(*top)
+/// Up to where a sender takes for lost what was not SACKed, after each ACK: DupThresh segments were, above (RFC 6675
+/// `IsLost`).
+fn lost_up_to(trace: &Trace) -> Vec<i64> {
+    let enough = i64::from(DUP_THRESH) * trace.smss;
+    let (mut top, mut lost, mut sacked) = (i64::MIN, i64::MIN, 0);
+    // What was SACKed at the top, `enough` of it at the least, in order.
+    let mut highest: VecDeque<Range<i64>> = VecDeque::new();
+    let told = trace.sack_high.iter().enumerate().map(|(ack, &high)| {
+        if high > top {
+            let left = trace
+                .blocks(ack)
+                .filter(|block| block.1 == high)
+                .map(|block| block.0)
+                .next();
+            let news = left.unwrap_or(high - trace.smss).max(top)..high;
+            sacked += news.end - news.start;
+            highest.push_back(news);
+            top = high;
+            while let Some(lowest) = highest
+                .front()
+                .filter(|lowest| sacked - (lowest.end - lowest.start) >= enough)
+            {
+                sacked -= lowest.end - lowest.start;
+                highest.pop_front();
+            }
+            if let Some(lowest) = highest.front().filter(|_| sacked >= enough) {
+                lost = lost.max(lowest.end - (enough - (sacked - (lowest.end - lowest.start))));
+            }
+        }
+        lost
     });
-    rising.collect()
+    told.collect()
 }
 
 /// The ACKs from an event's first retransmission until it is over (or the next one begins).
@@ -107,7 +133,7 @@ struct View<'a> {
     seen: &'a Sequence,
     repeats: &'a [Option<u32>],
     board: &'a Scoreboard,
-    highest: &'a [i64],
+    lost_up_to: &'a [i64],
     /// The least round trip: sooner nothing that was sent is answered.
     base_ns: i64,
 }
@@ -127,11 +153,18 @@ impl View<'_> {
     ) {
         let mut change = vec![0; part.len() + 1];
         let mut on_top = 0..0;
+        let (again, gone_again) = self.sent_again(&chosen);
+        let mut rank = 0;
         for (send, offset, end) in chosen.flat_map(|send| self.packets(send)) {
+            while again.get(rank).is_some_and(|&at| (at as usize) < send) {
+                rank += 1;
+            }
             let mut gone = self.acked_after(send, end);
-            if offset >= event.recover {
-                // New data on top (RFC 5682 sends some after the first answer) is known to have arrived when it is
-                // SACKed; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender that
+            if again.get(rank) == Some(&(send as u32)) && self.is_below_top(send, end) {
+                gone = gone.min(gone_again[rank]);
+            } else if offset >= event.recover {
+                // New data on top (RFC 5682 sends some after the first answer) has left the network when it is SACKed or
+                // taken for lost; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender that
                 // goes back without a timer (Tahoe) is told of what it sends twice.
                 if on_top.is_empty() {
                     on_top.start = self.seen.acks_before_send[send] as usize;
@@ -139,7 +172,12 @@ impl View<'_> {
                 }
                 on_top.end += 1;
                 let told = if self.trace.has_sack {
-                    Some(self.highest.partition_point(|&high| high < end))
+                    let lost = self.lost_up_to.partition_point(|&lost| lost < end);
+                    Some(
+                        self.board
+                            .since(offset, end)
+                            .map_or(lost, |ack| ack.min(lost)),
+                    )
                 } else if event.detected_by == DetectedBy::Rto {
                     let told = self.seen.dupack(on_top.start, on_top.len());
                     told.map(|told| told.max(self.answerable_at(send)))
@@ -191,31 +229,10 @@ impl View<'_> {
         part: &Range<usize>,
         flight: &mut [i64],
     ) {
-        let again = self.seen.again_within(chosen.start, chosen.end);
-        // The ACK that covers or SACKs each retransmission, or after which it was given up and repeated.
-        let mut gone: Vec<usize> = again
-            .clone()
-            .map(|rank| {
-                let send = self.seen.again[rank] as usize;
-                let (offset, end) = (self.trace.send_offset[send], self.trace.send_end[send]);
-                let acked = self.acked_after(send, end);
-                self.board
-                    .since(offset, end)
-                    .map_or(acked, |ack| ack.min(acked))
-            })
-            .collect();
-        for rank in again.clone() {
-            let Some(copy) = self.repeats[rank] else {
-                continue;
-            };
-            if let Ok(before) = self.seen.again[again.clone()].binary_search(&copy) {
-                let given_up = self.seen.acks_before_send[self.seen.again[rank] as usize] as usize;
-                gone[before] = gone[before].min(given_up.saturating_sub(1));
-            }
-        }
+        let (again, gone) = self.sent_again(&chosen);
         let mut change = vec![0; part.len() + 1];
-        for (rank, gone_at) in again.zip(gone) {
-            let send = self.seen.again[rank] as usize;
+        for (&send, gone_at) in again.iter().zip(gone) {
+            let send = send as usize;
             let size = self.trace.send_end[send] - self.trace.send_offset[send];
             self.count(&mut change, part, (send, size), gone_at);
         }
@@ -236,6 +253,32 @@ impl View<'_> {
             let above = (una + flight[ack] - known.max(una)).max(0);
             flight[ack] = (above + resent).min(most);
         }
+    }
+
+    /// The sends that were sent again, and of each the ACK that covers or SACKs it, or after which it was given up and
+    /// repeated.
+    fn sent_again(&self, chosen: &Range<usize>) -> (&[u32], Vec<usize>) {
+        let ranks = self.seen.again_within(chosen.start, chosen.end);
+        let again = &self.seen.again[ranks.clone()];
+        let known = |send: u32| self.seen.acks_before_send[send as usize] as usize;
+        let arrived = again.iter().map(|&send| {
+            let (offset, end) = (
+                self.trace.send_offset[send as usize],
+                self.trace.send_end[send as usize],
+            );
+            let acked = self.acked_after(send as usize, end);
+            self.board
+                .since(offset, end)
+                .map_or(acked, |ack| ack.min(acked))
+        });
+        let mut gone: Vec<usize> = arrived.collect();
+        for (&send, copy) in again.iter().zip(&self.repeats[ranks]) {
+            let before = copy.and_then(|copy| again.binary_search(&copy).ok());
+            if let Some(before) = before {
+                gone[before] = gone[before].min(known(send).saturating_sub(1));
+            }
+        }
+        (again, gone)
     }
 
     /// Without SACK each duplicate ACK is one segment that has left the network (RFC 5681 section 3.2).
@@ -263,6 +306,11 @@ impl View<'_> {
     fn acked_after(&self, send: usize, end: i64) -> usize {
         let known = self.seen.acks_before_send[send] as usize;
         self.seen.first_acked(known, end)
+    }
+
+    /// Whether it had been sent before in full.
+    fn is_below_top(&self, send: usize, end: i64) -> bool {
+        send > 0 && self.seen.snd_max[send - 1] >= end
     }
 
     fn first_dupack(&self, ack: usize) -> usize {

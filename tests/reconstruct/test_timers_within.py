@@ -1,0 +1,48 @@
+"""Timers that expire again before the loss state of the one before is over, while new data is sent and lost on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.classify.control.replayed import replayed
+from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.reconstruct.truth.score import score
+from tcptrace_lab.reconstruct.truth.truth_file import read_truth
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.simulate import simulate
+from tcptrace_lab.simulate_to_files import simulate_to_files
+
+# M-Start overshoots a small buffer by so much that its repairs are lost as well.
+CONTROL = ControlSpec(slow_start="m-start", recovery="sack", initial_window=10, prr=True)
+
+
+def overshooting(rate_bps: float, buffer: int, delay_s: float) -> Scenario:
+    path = PathSpec(nodes=(NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=delay_s),), return_delay_s=delay_s)
+    return Scenario(path=path, connections=(ConnectionSpec(control=CONTROL),), duration_s=7, profile="rfc", seed=3)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(overshooting(3.2e6, 17, 0.026), id="a timer every half second"),
+        pytest.param(overshooting(13.4e6, 75, 0.0142), id="hundreds of new segments lost in a loss state"),
+    ],
+)
+def test_each_is_an_event_and_what_it_leaves_in_the_network_is_counted(scenario: Scenario, tmp_path: Path) -> None:
+    run = simulate(scenario)
+    capture, truth = tmp_path / "capture.pcap", tmp_path / "capture.truth.csv"
+    simulate_to_files(scenario, captures=[capture], truth=truth, payload=False)
+    (verdict,) = classify(read(capture))
+    expired = run.losses[run.losses["detected_by"] == "rto"]
+    assert len(expired) > 2
+    events = [event for event in verdict.seen.episodes if event.detected_by == "rto"]
+    assert [event.una for event in events] == expired["offset"].tolist()
+    scored = score(
+        replayed(verdict.who), read_truth(truth, port=run.ports[0][0]), first_sequence=verdict.who.first_sequence
+    )
+    assert scored.within is not None
+    assert scored.within >= 0.99
+    assert verdict.as_dict()["sender_tcp"]["congestion_control"] == "m_start"
