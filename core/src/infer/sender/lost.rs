@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::outrun::outrun;
 use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::sent_again::{Covered, Twice, packets_of};
@@ -88,6 +89,7 @@ pub fn lost(
         longest_rtt_ns: rtt.rtt_ns.iter().copied().max().unwrap_or(0),
         last_una: seen.snd_una.last().copied().unwrap_or(0),
     };
+    let outrun = outrun(trace, seen, repeats, events, board, rtt.base_ns);
     let needless = lost_needlessly(trace, repeats, judge.last_una);
     for (number, event) in events.iter().enumerate() {
         let bound = events
@@ -107,9 +109,11 @@ pub fn lost(
             // What was merged with the data that followed it is not all there a second time.
             let top = seen.snd_max[send.saturating_sub(1)];
             let again = packets_of(trace, send).take_while(|packet| packet.start < top);
+            let goes_back = event.restarts && outrun.get(rank) != Some(&true);
             for packet in again {
-                let state = told_by_tap(trace, event, copy)
-                    .unwrap_or_else(|| judge.packet(event, (send, copy), &packet, first, stood));
+                let state = told_by_tap(trace, event, copy).unwrap_or_else(|| {
+                    judge.packet(event, (send, copy), &packet, (first, goes_back), stood)
+                });
                 let (is_spurious, is_answered) = match state {
                     State::Lost { is_answered } => (false, is_answered),
                     State::Spurious => (true, true),
@@ -215,13 +219,13 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     /// What became of a packet that was sent again. `sends`: of this copy, and of the one before; `first`: the ACK known
-    /// when its event began; `stood`: what was acknowledged from then on.
+    /// when its event began; `goes_back`: over what may have arrived; `stood`: what was acknowledged from then on.
     fn packet(
         &self,
         event: &LossEvent,
         (send, copy): (usize, usize),
         packet: &Range<i64>,
-        first: usize,
+        (first, goes_back): (usize, bool),
         stood: &[i64],
     ) -> State {
         let (trace, seen, sent_ns) = (self.trace, self.seen, self.trace.send_ns[send]);
@@ -229,7 +233,7 @@ impl Judge<'_> {
         let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
         let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
         let (answer, told) = (seen.acked_at(first, end), self.board.since(offset, end));
-        if event.restarts && offset != event.una && stood.binary_search(&offset).is_err() {
+        if goes_back && offset != event.una && stood.binary_search(&offset).is_err() {
             let may_answer = took(answer).is_none_or(|ns| ns >= self.base_rtt_ns / 2);
             // No ACK may have come to stand there before the capture's end.
             let is_answered = took(answer).is_some() || told.is_some();

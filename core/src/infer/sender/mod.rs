@@ -14,6 +14,7 @@ pub mod held_back;
 pub mod limits;
 pub mod lost;
 pub mod observer;
+mod outrun;
 pub mod rack;
 pub mod resent;
 pub mod restarts;
