@@ -132,7 +132,8 @@ impl Finder<'_> {
             && trace.send_ns[send] - over_ns <= HOST_NS.get()
     }
 
-    /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired.
+    /// Sends of the segment at `snd_una` a second time: the retransmission was lost too, and the timer expired. So it was
+    /// where duplicate ACKs had asked for the segment long before, and it is sent again for the first time.
     ///
     /// A timer may expire while duplicate ACKs still come (RFC 6298 section 5.3 restarts it for new data only). With
     /// SACK a sender may notice by itself (RFC 8985 section 5) and go on: then more than one segment is sent in the
@@ -142,7 +143,8 @@ impl Finder<'_> {
         let repeated = seen.again_within(event.first_send, bound).filter(|&rank| {
             let send = seen.again[rank] as usize;
             trace.send_ns[send] <= event.end_ns
-                && self.is_repeated_since(rank, event.first_send)
+                && (self.is_repeated_since(rank, event.first_send)
+                    || self.is_sent_late(event, send))
                 && trace.send_offset[send] <= seen.una_at(send)
                 && !self.is_told_lost_again(rank)
         });
@@ -168,6 +170,18 @@ impl Finder<'_> {
             }
         }
         expired
+    }
+
+    /// Whether a retransmission, alone until it is answered, is too late for a recovery without SACK: RFC 6582 sends it at
+    /// the partial ACK, and no duplicate ACK within the recovery asks for one.
+    fn is_sent_late(&self, event: &LossEvent, send: usize) -> bool {
+        let known = self.seen.acks_before_send[send] as usize;
+        let since = self.seen.last_moved(known).map_or(0, |moved| moved + 1);
+        !self.trace.has_sack
+            && !event.restarts
+            && send > event.first_send
+            && self.is_long_since(send, since)
+            && self.sends_until_answer(send) <= 1
     }
 
     /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet.

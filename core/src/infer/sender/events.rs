@@ -259,7 +259,7 @@ impl Finder<'_> {
     }
 
     /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.
-    fn is_long_since(&self, send: usize, since: usize) -> bool {
+    pub(super) fn is_long_since(&self, send: usize, since: usize) -> bool {
         let third = self.seen.dupack(since, DUP_THRESH as usize);
         third.is_some_and(|ack| {
             (self.trace.send_ns[send] - self.trace.ack_ns[ack]) as f64 > self.silence
