@@ -1,4 +1,5 @@
-"""Timers that expire again before the loss state of the one before is over, while new data is sent and lost on top."""
+"""Timers that expire before a loss event is over: again in a loss state, while new data is sent and lost on top, and in a
+recovery without SACK while duplicate or partial ACKs still come."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.classify.control.replayed import replayed
 from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.truth.score import score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
-from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, ReceiverSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.simulate_to_files import simulate_to_files
 
@@ -48,3 +51,29 @@ def test_each_is_an_event_and_what_is_lost_or_on_its_way_is_counted(scenario: Sc
     # Of the copies that a repair outran all but those that the capture's end leaves unrepaired.
     assert (scored.precision, scored.recall) == (1, pytest.approx(1, abs=0.05))
     assert verdict.as_dict()["sender_tcp"]["congestion_control"] == "m_start"
+
+
+def newreno(window: str, rate_bps: float, buffer: int, delay_s: float, **given: object) -> Scenario:
+    control = ControlSpec(window=window, recovery="newreno", **given)  # type: ignore[arg-type]
+    path = PathSpec(nodes=(NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=delay_s),), return_delay_s=delay_s)
+    receiver = ReceiverSpec(delayed_ack_timer_s=0.1)
+    connection = ConnectionSpec(control=control, receiver=receiver, jitter_s=0.0002)
+    return Scenario(path=path, connections=(connection,), duration_s=10, profile="rfc", seed=3)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(newreno("scalable", 24.8e6, 125, 0.016, initial_window=2, impatient=True), id="on a partial ACK"),
+        pytest.param(
+            newreno("veno", 25.1e6, 42, 0.029, initial_window=10, delayed_ack_segments=2, timestamps=True),
+            id="on duplicates",
+        ),
+    ],
+)
+def test_without_sack_no_duplicate_hides_a_timer(scenario: Scenario) -> None:
+    run = simulate(scenario)
+    expired = run.losses[run.losses["detected_by"] == "rto"]
+    assert len(expired)
+    seen = Reconstruction(sender(run.capture(tap="sender")[0]).timeline)
+    assert [event.una for event in seen.episodes if event.detected_by == "rto"] == expired["offset"].tolist()

@@ -140,7 +140,7 @@ impl Finder<'_> {
     /// round trip.
     pub(super) fn steps_back(&self, event: &LossEvent, bound: usize) -> Vec<usize> {
         let (trace, seen) = (self.trace, self.seen);
-        let repeated = seen.again_within(event.first_send, bound).filter(|&rank| {
+        let repeated = seen.again_within(event.first_send, bound + 1).filter(|&rank| {
             let send = seen.again[rank] as usize;
             trace.send_ns[send] <= event.end_ns
                 && (self.is_repeated_since(rank, event.first_send)
