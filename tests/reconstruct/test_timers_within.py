@@ -1,5 +1,5 @@
-"""Timers that expire before a loss event is over: again in a loss state, while new data is sent and lost on top, and in a
-recovery without SACK while duplicate or partial ACKs still come."""
+"""Timers that expire before a loss event is over: again in a loss state, while new data is sent and lost on top, and in
+a recovery without SACK while duplicate or partial ACKs still come."""
 
 from __future__ import annotations
 
