@@ -140,14 +140,16 @@ impl Finder<'_> {
     /// round trip.
     pub(super) fn steps_back(&self, event: &LossEvent, bound: usize) -> Vec<usize> {
         let (trace, seen) = (self.trace, self.seen);
-        let repeated = seen.again_within(event.first_send, bound + 1).filter(|&rank| {
-            let send = seen.again[rank] as usize;
-            trace.send_ns[send] <= event.end_ns
-                && (self.is_repeated_since(rank, event.first_send)
-                    || self.is_sent_late(event, send))
-                && trace.send_offset[send] <= seen.una_at(send)
-                && !self.is_told_lost_again(rank)
-        });
+        let repeated = seen
+            .again_within(event.first_send, bound + 1)
+            .filter(|&rank| {
+                let send = seen.again[rank] as usize;
+                trace.send_ns[send] <= event.end_ns
+                    && (self.is_repeated_since(rank, event.first_send)
+                        || self.is_sent_late(event, send))
+                    && trace.send_offset[send] <= seen.una_at(send)
+                    && !self.is_told_lost_again(rank)
+            });
         // With SACK two may be one recovery's.
         let few = match (trace.has_sack, event.restarts) {
             // RFC 5681, 6582: by duplicate or partial ACKs a segment is retransmitted once.
@@ -165,11 +167,31 @@ impl Finder<'_> {
                 .last()
                 .is_some_and(|&last| !self.is_repeated_since(rank, last))
                 && (trace.has_sack || !self.is_silent(send));
-            if !goes_on && self.sends_until_answer(send) <= few {
+            let is_alone = self.sends_until_answer(send) <= few;
+            if !goes_on && (is_alone || self.goes_over_repairs(rank, event)) {
                 expired.push(send);
             }
         }
         expired
+    }
+
+    /// Whether a repair of the copy before moves `snd_una` so soon after a send that it cannot be this one's answer, and the
+    /// sender goes on with what it had repaired as well, of which nothing has told that it was lost again: its timer was
+    /// too short.
+    fn goes_over_repairs(&self, rank: usize, event: &LossEvent) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let send = seen.again[rank] as usize;
+        let known = seen.acks_before_send[send] as usize;
+        let moved = seen.acked_at(known, seen.una_at(send) + 1);
+        let until = from(trace.send_ns, send, |time| time < self.ack_time(moved));
+        let (Some(&next), Some(&una)) = (seen.again.get(rank + 1), seen.snd_una.get(moved)) else {
+            return false;
+        };
+        until == send + 1
+            && next as usize == until
+            && trace.send_offset[until] == una
+            && self.is_repeated_since(rank + 1, event.first_send)
+            && !self.is_told_lost_again(rank + 1)
     }
 
     /// Whether a retransmission, alone until it is answered, is too late for a recovery without SACK: RFC 6582 sends it at
