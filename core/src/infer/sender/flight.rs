@@ -57,6 +57,10 @@ pub fn outstanding(
         if !is_told && trace.sacked[ack] > 0 {
             flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
         }
+        // No window opens on a duplicate ACK: what it lets go takes the place of what has left the network (RFC 3042).
+        if !is_told && !trace.has_sack && seen.is_dup(ack) && ack > 0 {
+            flight[ack] = flight[ack].min(flight[ack - 1]);
+        }
     }
     flight
 }
