@@ -69,7 +69,7 @@ impl HeldBack {
             flight,
         } = known;
         let written = written(trace, seen);
-        let exhausted = exhausted(trace, seen, rtt, &written);
+        let exhausted = exhausted(trace, seen, rtt, events, &written);
         let largest = largest_send(trace);
         let is_merged = largest > trace.smss;
         let slack =

@@ -7,6 +7,7 @@ use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // Answers to ACKs at once are so large a share of all, where a window is at work.
@@ -254,14 +255,22 @@ pub fn pause_ns(rtt: &RoundTrips) -> i64 {
     }
 }
 
-/// The ACKs after the last new segment before a pause, or before the end: no data was left for them to release.
+/// The ACKs after the last new segment before a pause, before a probe of the tail, or before the end: no data was left for
+/// them to release.
 pub fn exhausted(
     trace: &Trace,
     seen: &Sequence,
     rtt: &RoundTrips,
+    events: &[LossEvent],
     is_written: &[bool],
 ) -> Vec<bool> {
-    // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
+    // RFC 8985 section 7.3: it sends again what was last sent where there is no new data (or no room for it).
+    let probes = events
+        .iter()
+        .filter(|event| event.detected_by == DetectedBy::Tlp);
+    let probes: Vec<usize> = probes.map(|event| event.first_send).collect();
+    // The next segment leaves when all before it is acknowledged: later than that ACK explains, or short of full, which
+    // waited for that ACK alone (RFC 9293 section 3.7.4).
     let wait = pause_ns(rtt);
     let resumes = |send: usize| {
         let known = seen.acks_before_send[send] as usize;
@@ -271,7 +280,8 @@ pub fn exhausted(
         let before = send
             .checked_sub(1)
             .map_or(seen.first_offset, |before| seen.snd_max[before]);
-        seen.una_at(send) >= before && trace.send_ns[send] - heard > wait
+        let is_short = trace.send_end[send] - trace.send_offset[send] < trace.smss;
+        seen.una_at(send) >= before && (is_short || trace.send_ns[send] - heard > wait)
     };
     // What is only sent again behind it was no new data to release.
     let last_new = seen
@@ -280,7 +290,11 @@ pub fn exhausted(
     let rows = seen.sends_before_next_ack.iter().zip(is_written);
     let each = rows.map(|(&sent, &is_written)| {
         let sent = sent as usize;
-        is_written || sent > last_new || sent >= trace.send_ns.len() || resumes(sent)
+        is_written
+            || sent > last_new
+            || sent >= trace.send_ns.len()
+            || resumes(sent)
+            || probes.binary_search(&sent).is_ok()
     });
     each.collect()
 }

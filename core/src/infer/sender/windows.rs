@@ -153,8 +153,10 @@ impl Shown {
         } else if newly_acked > 0 {
             (self.is_at_work, self.answers) = (false, 0);
         }
+        // The last of what there was may be less than the window allowed.
+        let goes_on = held_back.limited.get(ack + 1) != Some(&Limit::Application);
         let high = match self.last {
-            _ if self.is_at_work => now + room,
+            _ if self.is_at_work && goes_on => now + room,
             Some(last) => (now + room).max(last + newly_acked + held_back.lacking.acked(ack)),
             None => return UNKNOWN,
         };
