@@ -229,10 +229,11 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
-    is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
+    top = reached(left.offset, left.end)
+    is_first = top <= np.append(timeline.snd_una, timeline.first_offset)[release]
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
-    # So did what comes alone, so long after any ACK that a timer sent it (RFC 6298).
-    waits |= met_no_queue(seen, left, found) & (seen_at - begins >= _core.LEAST_RTO_NS)
+    # So did what is sent again and comes alone, so long after any ACK that a timer sent it (RFC 6298).
+    waits |= (left.offset < top) & met_no_queue(seen, left, found) & (seen_at - begins >= _core.LEAST_RTO_NS)
     times = np.where(waits, np.maximum(begins, seen_at), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found)
     late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
