@@ -50,7 +50,6 @@ TOLD = (
     (8820000, "triple", "of a tick's ACKs the third duplicate asked for what is sent again"),
     (8600148, "double", "and the one that ends a recovery released a window of two segments"),
     (8820045, "undecided", "without timestamps a timer's segment left one turn before it came alone"),
-    (8821087, "undecided", "seven ACKs to a tick: whether the first slow start ended before its loss is open"),
     (8832017, "none", "a timer's restart is known by the silence before it, and is no recovery's"),
     (8820152, "undecided", "nor did it where only the order is told"),
 )

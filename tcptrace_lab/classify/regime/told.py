@@ -139,9 +139,7 @@ def _without_counts(
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
     joined = _joined(seen, blur_ns)
-    # Nor where most flights are open is it seen how much each ACK adds.
-    is_open_view = view is not None and view.unsure > MAJORITY
-    first_opened = (who.tap.is_coarse or seen.is_stretched or is_open_view) and _ends_before_loss(seen)
+    first_opened = (who.tap.is_coarse or seen.is_stretched) and _ends_before_loss(seen)
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0
