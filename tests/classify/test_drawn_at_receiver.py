@@ -26,6 +26,7 @@ CASES = (
     (7420016, "stamped by polls", "bottleneck_bps", "runs of more than a round trip have the window's pace"),
     (7500049, "stamped early + 1 % of ACKs doubled", "base_rtt_s", "out of order by more than the turn is short"),
     (8520065, "seen twice", "losses", "numbers that another connection of the host took, copies apart"),
+    (8831089, "clock set forward + both cards of a router", "limits", "a copy behind the clock's step is no timer's"),
     (7420021, "stamped early", "base_rtt_s", "out of order, by how much of the least round trip is open"),
 )
 
