@@ -87,7 +87,7 @@ def judged(found: Tapped, kinds: list[str], folder: Path, worse_at: str = "sende
     for place in found.scenario.taps[1:]:
         verdict = main_verdict(found.places[place], without=found.others)
         here = judge_claims(at_place(found, place), whole, verdict, keeps="whole")
-        yield place, _known_better(found, verdict, here)
+        yield place, _known_better(found, whole, verdict, here, keeps="whole")
     run = at_place(found, worse_at)
     link, packets = read_packets(run.path)
     for kind in kinds:
@@ -95,16 +95,20 @@ def judged(found: Tapped, kinds: list[str], folder: Path, worse_at: str = "sende
         write_packets(path, *degrade(link, packets, kind=kind, seed=found.scenario.seed))
         verdict = main_verdict(path, without=found.others)
         worse = judge_claims(run, whole, verdict, keeps=keeps_of(kind))
-        yield kind, _known_better(found, verdict, worse)
+        yield kind, _known_better(found, whole, verdict, worse, keeps=keeps_of(kind))
 
 
-def _known_better(found: Tapped, verdict: Verdict | None, judged: Judged) -> Judged:
+def _known_better(found: Tapped, whole: Verdict, verdict: Verdict | None, judged: Judged, *, keeps: str) -> Judged:
     """Without claims that the simulator knows to be right, whatever the untouched capture's verdict says."""
     if verdict is None:
         return judged
     right = set() if "drops" in against_truth(found, verdict) else {"losses"}
     if verdict.sender_tcp.recovery == found.scenario.connections[0].control.recovery:
         right.add("recovery")
+    # When a recovery ends the sender's verdict tells, and the simulator does not.
+    recovers, here = (each.limits.get("recovery", 0.0) for each in (whole, verdict))
+    if keeps == "whole" and abs(recovers - here) <= POINTS and found.limits:
+        right.update(() if _limits(verdict.limits, found.limits) else {"limits"})
     return replace(judged, wrong={name: why for name, why in judged.wrong.items() if name not in right})
 
 

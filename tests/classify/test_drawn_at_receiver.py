@@ -26,6 +26,7 @@ CASES = (
     (7420016, "stamped by polls", "bottleneck_bps", "runs of more than a round trip have the window's pace"),
     (7500049, "stamped early + 1 % of ACKs doubled", "base_rtt_s", "out of order by more than the turn is short"),
     (8520065, "seen twice", "losses", "numbers that another connection of the host took, copies apart"),
+    (8831089, "clock set forward + both cards of a router", "limits", "a copy behind the clock's step is no timer's"),
     (7420021, "stamped early", "base_rtt_s", "out of order, by how much of the least round trip is open"),
 )
 
@@ -44,3 +45,26 @@ def test_what_the_tap_lost_leaves_the_path_known(tmp_path: Path) -> None:
     path = verdict.path.as_dict()
     assert path["bottleneck_bps"]["value"] == pytest.approx(22e6, rel=0.01)
     assert path["buffer_packets"]["value"] == pytest.approx(247, abs=3)
+
+
+TOLD = (
+    (8820000, "triple", "of a tick's ACKs the third duplicate asked for what is sent again"),
+    (8600148, "double", "and the one that ends a recovery released a window of two segments"),
+    (8820045, "undecided", "without timestamps a timer's segment left one turn before it came alone"),
+    (8832017, "none", "a timer's restart is known by the silence before it, and is no recovery's"),
+    (8820152, "undecided", "nor did it where only the order is told"),
+)
+
+
+@pytest.mark.parametrize(("seed", "regime"), [pytest.param(*case[:2], id=case[2]) for case in TOLD])
+def test_what_followed_a_loss_is_told_as_at_the_sender(seed: int, regime: str, tmp_path: Path) -> None:
+    wrong, verdict = judged(seed, "receiver", tmp_path)
+    assert not wrong
+    assert verdict.slow_starts.regime == regime
+
+
+def test_what_is_missing_before_a_first_repair_is_no_other_holes(tmp_path: Path) -> None:
+    """Else a recovery seems to begin with it, and a timer to restart its sender: the last new data was lost as well."""
+    wrong, verdict = judged(8600083, "receiver", tmp_path)
+    assert not wrong
+    assert [each.detected_by for each in verdict.seen.episodes] == ["dupack"]

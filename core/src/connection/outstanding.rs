@@ -7,8 +7,9 @@ const LIMIT: usize = 1 << 16;
 /// A flow whose ACKs are never seen (half a capture) keeps only so many.
 const LIMIT_UNACKED: usize = 1 << 9;
 
-/// Of those acknowledged so many are remembered: at a receiver the ACK of some passes before their second captures do.
-const ANSWERED: usize = 4;
+/// Of those acknowledged so many are remembered, those sent last: at a receiver the ACK of some passes before their second
+/// captures do, and the ACK of what filled a hole is that of all that had waited above it.
+const ANSWERED: usize = 8;
 
 /// One segment in flight, as first sent or last retransmitted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +44,7 @@ impl SentSegment {
 #[repr(C)]
 pub struct Outstanding {
     ring: VecDeque<SentSegment>,
-    /// The last that left it, each in turn.
+    /// Of those that left it the last sent, in the order of time from `left` on.
     gone: [SentSegment; ANSWERED],
     left: usize,
 }
@@ -74,9 +75,31 @@ impl Outstanding {
     #[inline]
     pub fn pop(&mut self) -> Option<SentSegment> {
         let front = self.ring.pop_front()?;
-        self.gone[self.left % ANSWERED] = front;
-        self.left = self.left.wrapping_add(1);
+        if front.time >= self.remembered(ANSWERED - 1).time {
+            self.gone[self.left % ANSWERED] = front;
+            self.left = self.left.wrapping_add(1);
+        } else {
+            self.remember(front);
+        }
         Some(front)
+    }
+
+    /// Number `age` of those remembered, from the first sent on.
+    fn remembered(&mut self, age: usize) -> &mut SentSegment {
+        &mut self.gone[self.left.wrapping_add(age) % ANSWERED]
+    }
+
+    /// In its place, for the one that was sent first.
+    #[cold]
+    fn remember(&mut self, sent: SentSegment) {
+        let later = (0..ANSWERED).filter(|&age| self.remembered(age).time <= sent.time);
+        let Some(place) = later.count().checked_sub(1) else {
+            return;
+        };
+        for age in 0..place {
+            *self.remembered(age) = *self.remembered(age + 1);
+        }
+        *self.remembered(place) = sent;
     }
 
     /// The segment that begins here, if it is one of the last that have been acknowledged already.
@@ -126,5 +149,31 @@ impl Outstanding {
     /// Gives back memory that a burst took.
     pub fn heap_bytes(&self) -> usize {
         self.ring.capacity() * size_of::<SentSegment>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_those_acknowledged_the_last_sent_are_remembered() {
+        let mut outstanding = Outstanding::default();
+        for start in 0..40 {
+            let sent = SentSegment {
+                start,
+                len: 1,
+                // The first was sent again, and fills the hole below all that waited.
+                time: if start == 0 { 100 } else { start },
+                transmissions: 1,
+                ..SentSegment::default()
+            };
+            outstanding.push(sent, true);
+        }
+        while outstanding.pop().is_some() {}
+        let found: Vec<i64> = (0..40)
+            .filter(|&start| outstanding.answered(start).is_some())
+            .collect();
+        assert_eq!(found, [0, 33, 34, 35, 36, 37, 38, 39]);
     }
 }

@@ -68,7 +68,15 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
         alike = max(Counter(starts.per_cycle).values())
         why = f"nothing left from {restarts} of {len(losses)} repairs to their answers: the window restarted"
         return why if alike >= FEWEST_ALIKE else None
-    if starts.regime != NONE or restarts > few or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES:
+    # A silence tells those of timers, which restart any sender; beside as many no recovery is its habit.
+    by_timer = sum(each.restarts and each.detected_by == "rto" for each in losses)
+    recovers = sum(not (each.restarts or is_doubtful(each)) for each in losses)
+    if (
+        starts.regime != NONE
+        or restarts - by_timer > few
+        or by_timer > MAJORITY * recovers
+        or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES
+    ):
         return None
     return f"more left from {goes_on} of {len(losses)} repairs to their answers than a restarted sender sends"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
+from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints, signed, unwrapped
 from tcptrace_lab.reconstruct.timeline import Bools, Places, Timeline, parts
@@ -199,22 +199,6 @@ def gives_back(echoed: Bounds, seen: Arrivals, ack_ns: Ints, gone: Ints, una: In
         owes[first:over] = part - np.minimum.accumulate(part) > burst + smss / 2
     less = owes & (told - sent > smss / 2)
     return float(np.mean(less[kept]))
-
-
-def not_before_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Places:
-    """`bounds.low`, or the first ACK that asks for what is sent again, where that is later and may be.
-
-    Without SACK a sender knows of no hole but at `snd_una` (RFC 5681 section 3.2, RFC 6582, RFC 6298): what does not go
-    on behind the segment before begins there.
-    """
-    if timeline.has_sack:
-        return bounds.low
-    goes_on = np.append(False, left.offset[1:] == left.end[:-1])
-    again = np.flatnonzero((left.offset < reached(left.offset, left.end)) & ~goes_on)
-    asked = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
-    low = bounds.low.copy()
-    low[again] = np.where(asked <= bounds.high[again], np.maximum(low[again], asked), low[again])
-    return low
 
 
 def in_order(low: Places, high: Places, left: Sends) -> Bounds:

@@ -108,6 +108,9 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
             pieces = _following(ends, top, wanted, smss)
+        elif is_before and _is_lowest(whole, seen, lost[unfilled[0]], (int(arrived[gap]), place), turn_ns):
+            # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
+            pieces = []
         else:
             unfilled.sort(key=lambda hole: tried.get(hole, 0))
             pieces = [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in unfilled[:wanted]]
@@ -155,6 +158,13 @@ def _comes_later(whole: Sends, seen: Arrivals, place: int, top: int, turn_ns: in
     ahead = np.arange(place, min(place + MOST_HOLES, len(whole.row)))
     found = ahead[(whole.offset[ahead] == top) & (whole.row[ahead] >= 0)]
     return bool(len(found) and seen.time_ns[whole.row[found[0]]] - seen.time_ns[whole.row[place]] >= turn_ns)
+
+
+def _is_lowest(whole: Sends, seen: Arrivals, hole: int, pair: tuple[int, int], turn_ns: int) -> bool:
+    """Whether the second of two arrivals, at once behind the first, fills a hole below this one."""
+    before, place = pair
+    soon = seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[before]] < turn_ns
+    return bool(soon and whole.offset[place] < whole.offset[hole])
 
 
 def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns: int) -> bool:

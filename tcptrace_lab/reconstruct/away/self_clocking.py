@@ -198,7 +198,7 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
 
 def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Places) -> tuple[Ints, Ints]:
     """Sends whose ACK is known, and that ACK."""
-    free = _met_no_queue(seen, left, found)
+    free = met_no_queue(seen, left, found)
     lead = np.flatnonzero(free)
     heard: Ints = latest[lead].astype(np.int64)
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
@@ -247,7 +247,7 @@ def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:
     return found
 
 
-def _met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
+def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     """Arrivals further from the one before than the bottleneck puts them, with nothing lost between."""
     free = np.zeros(len(left.row), dtype=bool)
     pair = np.flatnonzero((left.row[1:] >= 0) & (left.row[:-1] >= 0))

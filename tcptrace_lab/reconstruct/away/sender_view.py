@@ -18,7 +18,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
-from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
+from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.away.asked_for import as_asked
 from tcptrace_lab.reconstruct.away.echoes import (
     Bounds,
     are_stale,
@@ -26,11 +27,16 @@ from tcptrace_lab.reconstruct.away.echoes import (
     in_order,
     may_lack_first,
     named,
-    not_before_asked,
     turns,
 )
 from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
-from tcptrace_lab.reconstruct.away.self_clocking import between_anchors, released_between, rhythm
+from tcptrace_lab.reconstruct.away.self_clocking import (
+    Rhythm,
+    between_anchors,
+    met_no_queue,
+    released_between,
+    rhythm,
+)
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
@@ -200,7 +206,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, pace.latest())
     del echoed, is_full
-    release, slack = released_by(timeline, left, bounds, by_echo=True)
+    release, slack = released_by(timeline, left, as_asked(timeline, left, bounds), by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)
     times, clock = own_times(timeline, seen.stamp, left, bounds, pace)
     clock = None if clock is None else replace(clock, late_ns=known.late_ns)
@@ -231,6 +237,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
     is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
+    waits |= _by_timer(timeline, seen, left, found, seen_at - begins)
     times = np.where(waits, np.maximum(begins, seen_at), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found)
     late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
@@ -246,6 +253,18 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
     )
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)
+
+
+def _by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
+    """What comes alone and fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298): no queue
+    held it either."""
+    filled = holes(left)[1]
+    is_repair = np.zeros(len(left.row), dtype=bool)
+    is_repair[filled[filled < NEVER]] = True
+    heard = _core.places(timeline.ack_ns, seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns, or_equal=True) - 1
+    una = np.append(timeline.snd_una, timeline.first_offset)[heard]
+    is_repair &= (left.offset <= una) & (una < left.end) & (late_ns >= _core.LEAST_RTO_NS)
+    return is_repair & met_no_queue(seen, left, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,9 +312,7 @@ def _bounds(timeline: Timeline, left: Sends, echoed: Bounds, latest: Ints) -> Bo
     low = np.where(is_seen, echoed.low[row], -1)
     high = np.where(is_seen, np.maximum(np.minimum(echoed.high, reach), echoed.low)[row], -1)
     del row, is_seen, reach
-    bounds = in_order(low, high, left)
-    asked = not_before_asked(timeline, left, bounds)
-    return bounds if asked is bounds.low else in_order(asked, bounds.high, left)
+    return in_order(low, high, left)
 
 
 def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: bool = False) -> tuple[Places, Ints]:

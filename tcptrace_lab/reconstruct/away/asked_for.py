@@ -1,0 +1,84 @@
+"""Without SACK: which of the ACKs that a segment may answer asked for what is sent again, and which ended its recovery.
+
+A tick of the receiver's clock holds several ACKs. Of those a sender that knows of no hole but at `snd_una` answers the
+third duplicate (RFC 5681 section 3.2), and a window of one segment no duplicate at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.away.arrivals import Sends, reached
+from tcptrace_lab.reconstruct.away.echoes import Bounds, in_order
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.timeline import Ints, Places, Timeline
+
+# Of what a window of one segment has grown to when the first ACK behind its loss is heard (RFC 5681 section 3.1).
+BEHIND_RESTART_SEGMENTS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Recovery:
+    """Its first send, the ACK that moved `snd_una` to it, and what had been sent by then (RFC 6582 `recover`)."""
+
+    first: int
+    una: int
+    recover: int
+
+
+def as_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Bounds:
+    """`bounds`, narrower where two of the ACKs in them cannot both have released what is sent then."""
+    if timeline.has_sack:
+        return bounds
+    top = reached(left.offset, left.end)
+    goes_on = np.append(False, left.offset[1:] == left.end[:-1])
+    again = np.flatnonzero((left.offset < top) & ~goes_on)
+    low, high = bounds.low.copy(), bounds.high.copy()
+    # RFC 5681 section 3.2, RFC 6582, RFC 6298: what does not go on behind the segment before begins at `snd_una`.
+    asked = np.searchsorted(timeline.snd_una, left.offset[again], side="left").astype(low.dtype)
+    low[again] = np.where(asked <= high[again], np.maximum(low[again], asked), low[again])
+    told = np.flatnonzero(timeline.delivered - timeline.snd_una >= DUP_THRESH * timeline.smss)
+    for each in _recoveries(timeline, left, again, top):
+        third = _next(told, each.una)
+        is_first = third is not None and timeline.snd_una[third] == timeline.snd_una[each.una]
+        if third is not None and is_first and low[each.first] <= third <= high[each.first]:
+            low[each.first] = high[each.first] = third
+        _released_at_end(timeline, left, each, low, high)
+    return in_order(low, high, left)
+
+
+def _recoveries(timeline: Timeline, left: Sends, again: Ints, top: Ints) -> Iterator[_Recovery]:
+    """Those of which what was sent first lies above all that had been sent when the one before began."""
+    recover = np.iinfo(np.int64).min
+    una = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
+    for first, ack in zip(again.tolist(), una.tolist(), strict=True):
+        if left.offset[first] >= recover and ack < len(timeline.snd_una):
+            recover = int(top[first])
+            if timeline.snd_una[ack] == left.offset[first]:
+                yield _Recovery(first=first, una=ack, recover=recover)
+
+
+def _next(places: Ints, least: int) -> int | None:
+    at = int(np.searchsorted(places, least))
+    return int(places[at]) if at < len(places) else None
+
+
+def _released_at_end(timeline: Timeline, left: Sends, each: _Recovery, low: Places, high: Places) -> None:
+    """What left first behind a recovery, with the ACK that ended it where a duplicate of its tick may have released it.
+
+    Fast recovery goes on with half of what was outstanding (RFC 5681 section 3.2 step 6): a sender that has no more
+    than two segments in the network then had gone back to one, and no duplicate opens that.
+    """
+    over = int(np.searchsorted(timeline.snd_una, each.recover, side="left"))
+    # In order of leaving, and of the ACKs.
+    until = int(np.searchsorted(low, over, side="right"))
+    fresh = each.first + np.flatnonzero(left.offset[each.first : until] >= each.recover)
+    if over == len(timeline.snd_una) or not len(fresh) or not low[fresh[0]] < over <= high[fresh].min():
+        return
+    size = int(left.end[fresh].max()) - each.recover
+    half = (each.recover - int(left.offset[each.first])) // 2
+    if size <= min(BEHIND_RESTART_SEGMENTS * timeline.smss, half - timeline.smss):
+        low[fresh] = over
