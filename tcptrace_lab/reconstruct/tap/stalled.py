@@ -151,11 +151,9 @@ def _is_told(samples: Ints, handshake_ns: float) -> bool:
 
 
 def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
-    """For each round trip how long its segment may have waited to be read, in ns.
-
-    Of a few, each behind the silence of a turn, only where the handshake's was longer than the least."""
+    """For each round trip how long its segment may have waited to be read, in ns."""
     samples = timeline.rtt[1]
-    if not len(samples) or (len(samples) < FEWEST_SAMPLES and not samples.min() < SHORTER_SHARE * handshake_ns):
+    if len(samples) < FEWEST_SAMPLES:
         return np.zeros(len(samples), dtype=np.int64)
     return _waited(_round_trips(timeline, handshake_ns))
 
