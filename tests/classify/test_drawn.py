@@ -110,6 +110,7 @@ CASES = (
     (7501024, "tap lost half of the ACKs", "bottleneck_bps", "duplicates missing, so that partial ACKs fill holes"),
     (7155012, "no option captured + no segment twice", "bottleneck_bps", "few runs, and holes filled out of sight"),
     (8811181, "a file of the ring missing + merged by tick", "bottleneck_bps", "two ACKs behind what is missing jump"),
+    (8812046, "no SYN + begins in avoidance", "bottleneck_bps", "another's share of a queue of a few packets"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
 )
 
