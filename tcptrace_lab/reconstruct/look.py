@@ -304,18 +304,17 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int, smss: int) -> tuple[int, 
 
 
 def _told_holes(acks: Any, una: Ints, smss: int) -> tuple[Ints, Ints]:
-    """The ACKs that told of holes, and where each begins, in order: a third duplicate, or the first block that tells of
-    what is so many segments beyond (RFC 6675). A flight lost but for its last segment asks for few duplicates."""
+    """The ACKs that told of holes, and where each begins, in order: a third duplicate, or, while none comes, the
+    first block of what is so many segments beyond (RFC 6675). A flight lost but for its end asks for few duplicates."""
     thirds, high = np.flatnonzero(acks["dup_count"] == DUP_THRESH), acks["sack_high"]
-    is_block = high > una + DUP_THRESH * smss
-    if not is_block.any():
-        return thirds, una[thirds]
-    holes, first = np.unique(una[is_block], return_index=True)
-    told = np.searchsorted(np.maximum.accumulate(high), holes + DUP_THRESH * smss, side="right")
-    told = np.minimum(told, np.flatnonzero(is_block)[first])
-    told, holes = np.append(thirds, told), np.append(una[thirds], holes)
-    holes, first = np.unique(holes, return_index=True)
-    return told[first], holes
+    stands = high > una
+    events = np.cumsum(stands & ~np.append(False, stands[:-1]))
+    is_asked = np.zeros(int(events.max(initial=0)) + 1, dtype=bool)
+    is_asked[events[thirds[stands[thirds]]]] = True
+    rows = np.flatnonzero((high > una + DUP_THRESH * smss) & ~is_asked[events])
+    _, first = np.unique(events[rows], return_index=True)
+    told = np.sort(np.append(thirds, rows[first]))
+    return told, una[told]
 
 
 def _syns(row: Any) -> Fact:
